@@ -31,8 +31,8 @@ smallest error over the first halves of the recordings."""
 _PRIOR = 0.25
 """Weight of "no pull away from the running mean", as a share of the variance of a level."""
 
-_CACHED_WEIGHTS = 128
-"""Matrices that are kept: one for each window and period in use, at most 1 MB each."""
+_CACHED_WEIGHTS = 96
+"""Matrices that are kept: one for each length, horizon and period in use, at most 1.7 MB each."""
 
 _SERIES_AT_ONCE = 128
 """Series of one pass: their errors fit into a processor's cache."""

@@ -1,5 +1,6 @@
 """Series as columns of arrays with equal steps, so that one pass forecasts all of them."""
 
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,10 @@ from .smoothing import Floats
 
 MOST_STEPS = 300
 """Steps of a window; a longer window is averaged, so that the work stays bounded."""
+
+
+_LENGTHS = (*range(24), *range(24, 96, 4), *range(96, MOST_STEPS + 1, 12))
+"""Lengths of windows. Methods are prepared for each length, so there must not be too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +36,13 @@ class Window:
 
 
 def window(points: Sequence[tuple[float, float]], horizon: float) -> Window:
-    """Return the window of samples (unix seconds, number); there is at least one, in any order."""
+    """Return the window of samples (unix seconds, number); there is at least one, in any order.
+
+    The oldest steps are left out, at most one in seven, so that windows have one of few lengths.
+    """
     times, values = np.array(points).T
     grid, step = regular(times, values)
+    grid = grid[-_LENGTHS[bisect(_LENGTHS, len(grid)) - 1] :]
     length = (len(grid) - 1) * step
     ahead = max(1, round(min(horizon, length / 2) / step)) if len(grid) > 1 else 1
     return Window(grid, step, ahead, float(times.max()))

@@ -9,6 +9,7 @@ from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.untrusted_text import listed
 from dsf.kube.clock import utc_now
@@ -52,7 +53,9 @@ async def from_prometheus(summary: ScorerSummary, url: str, seconds: int) -> His
     Raises UnusableHistory.
     """
     credentials = AuthorCredentials(summary.scoring_endpoint, "", "")
-    asking = summary.model_copy(update={"source_range": seconds, "source_type": "Prometheus"})
+    endpoint = summary.source_endpoint or f"{url}{DEFAULT_SOURCE_PATH}"
+    changes = {"source_range": seconds, "source_type": "Prometheus", "source_endpoint": endpoint}
+    asking = summary.model_copy(update=changes)
     async with http_client() as client:
         sources = Sources(client, credentials, CallLimits(), url)
         found = await sources.fetch(asking, utc_now().timestamp())

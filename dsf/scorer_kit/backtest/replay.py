@@ -1,5 +1,6 @@
 """Asks a scoring API at each step of a history, as an agent would have. Shell: HTTP."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -97,8 +98,8 @@ class _SeriesIndex:
     def __init__(self, history: History) -> None:
         self._all = {one.labels for one in history.series}
         naming = [(_naming(dict(one.labels)), one.labels) for one in history.series]
-        names = [name for name, _ in naming]
-        self._named = {name: labels for name, labels in naming if names.count(name) == 1 and name}
+        counts = Counter(name for name, _ in naming)
+        self._named = {name: labels for name, labels in naming if counts[name] == 1 and name}
 
     def answered(
         self, end: int, results: Sequence[ScoringResult], forecasts: Sequence[_ForecastResult]

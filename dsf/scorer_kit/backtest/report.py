@@ -16,7 +16,10 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What was replayed; times are in seconds, and `season` is 0 if the history has none."""
+    """What was replayed; times are in seconds, and `season` is 0 if the history has none.
+
+    `part` is "all", "first" or "second": a half of the steps.
+    """
 
     history: str
     series: int
@@ -26,6 +29,7 @@ class Setting:
     window: int
     horizon: int
     season: int
+    part: str
     requests: int
     every: int
     quantile: float
@@ -83,10 +87,11 @@ class BacktestReport:
     def _heading(self) -> str:
         setting = self.setting
         season = f"{setting.season} s" if setting.season else "none found"
+        part = "" if setting.part == "all" else f", over the {setting.part} half"
         return (
             f"{setting.history}: {setting.series} series of {setting.steps} steps of"
             f" {setting.step} s\nwindow {setting.window} s, horizon {setting.horizon} s,"
-            f" season {season}; {setting.requests} requests, one every {setting.every} s"
+            f" season {season}; {setting.requests} requests, one every {setting.every} s{part}"
         )
 
     def _errors(self) -> str:

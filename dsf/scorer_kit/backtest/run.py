@@ -85,6 +85,7 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
             window=steps.window * history.step,
             horizon=steps.ahead * history.step,
             season=(season or 0) * history.step,
+            part=plan.part,
             requests=len(answers),
             every=every * history.step,
             quantile=plan.quantile,

@@ -201,6 +201,16 @@ def test_the_score_can_be_a_bound_or_a_chance() -> None:
     assert 30 < chance.score < 70
 
 
+def test_series_of_any_length_are_forecast_in_few_groups_and_in_their_order() -> None:
+    """Series that start at different times need not cost a preparation each."""
+    many = [series(USUAL[start:], pod="a") for start in range(len(USUAL) - 1)]
+    found = score(many)
+    assert len(found) == len(many)
+    assert found[0].score == pytest.approx(score(many[:1])[0].score)
+    lengths = {len(window(USUAL[start:], 600).values) for start in range(len(USUAL))}
+    assert len(lengths) < len(USUAL) / 2
+
+
 def test_one_sample_has_no_interval() -> None:
     (result,) = score([series([(0.0, 3.0)])])
     assert (result.score, result.quantiles) == (3.0, None)

@@ -130,6 +130,18 @@ async def test_a_history_can_be_asked_of_a_prometheus(tmp_path: Path) -> None:
     assert float(asked["end"]) - float(asked["start"]) == 3600
 
 
+async def test_pushed_metrics_are_asked_of_a_prometheus_too() -> None:
+    samples = [[60 * index, str(value)] for index, value in enumerate(WAVE)]
+    source = {"type": "OpenTelemetry", "params": {"query": "cpu", "range": 600, "step": 60}}
+    api = TestApi(config=lambda base: config(base, source))
+    async with serving(replying(matrix((SERIES[0], samples)))) as prometheus:
+        code, out, err = await ran(
+            api, "--prometheus", prometheus.url, *HORIZON, "--part", "second"
+        )
+    assert code == 0, err
+    assert "over the second half" in out
+
+
 async def test_a_history_can_be_a_saved_answer(tmp_path: Path) -> None:
     samples = [[60 * index, str(value)] for index, value in enumerate(WAVE)]
     path = tmp_path / "answer.json"
