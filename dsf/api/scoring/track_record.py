@@ -32,7 +32,7 @@ MAX_ERROR = 1000.0
 
 _RECORD = re.compile(
     r"trust (?:unknown|[01]\.\d{3}); error of forecasts (?P<horizon>\d{1,6}) s ahead:"
-    r" (?P<error>\d{1,4}\.\d{3}) of last value's;"
+    r" (?P<error>\d{1,4}\.\d{3}) times last value's;"
     r" evidence: (?P<evidence>\d{1,3}\.\d\d) horizons until (?P<until>[0-9TZ:-]{20})"
 )
 """The beginning of a message: what follows may quote others."""
@@ -93,7 +93,7 @@ def _summary(record: TrackRecord, trust: float | None) -> str:
     until = rfc3339(datetime.fromtimestamp(record.until, UTC))
     return (
         f"trust {known}; error of forecasts {record.horizon} s ahead:"
-        f" {min(record.error, MAX_ERROR):.3f} of last value's;"
+        f" {min(record.error, MAX_ERROR):.3f} times last value's;"
         f" evidence: {record.evidence:.2f} horizons until {until}"
     )
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from dsf.api.plural import counted
-from dsf.api.scoring.track_record import read_trust
+from dsf.api.scoring.track_record import read_record, read_trust
 from dsf.api.untrusted_text import listed
 from dsf.kube.port import Object
 from optimizer.domain.arrays import Floats
@@ -30,6 +30,7 @@ class ScoreDoubts:
         self._rule = rule
         self._score_name = score_name
         self._trust: dict[str, float | None] = {}
+        self._errors: dict[str, float] = {}
         self._means: dict[str, ClusterMean] = {}
         self._doubted: dict[str, Sequence[Floats]] = {}
 
@@ -41,6 +42,8 @@ class ScoreDoubts:
         for kept in (self._trust, self._means, self._doubted):
             kept.pop(cluster, None)
         trust = self._trust[cluster] = read_trust(obj)
+        record = read_record(obj)
+        self._errors[cluster] = record.error if record else 0.0
         if trust is None or self._weight(cluster) == 1 or self._rule.untrusted == "Weigh":
             return None
         return self._untrusted(cluster, trust, "is refused and counts as missing")
@@ -95,8 +98,8 @@ class ScoreDoubts:
     def _untrusted(self, cluster: str, trust: float, consequence: str) -> Issue:
         message = (
             f"cluster {cluster}: AddOnPlacementScore {self._score_name} has trust {trust:.3f}, less"
-            f" than minimumTrust {self._rule.minimum:g}, because its forecasts were wrong:"
-            f" it {consequence}"
+            f" than minimumTrust {self._rule.minimum:g}, because the error of its forecasts is"
+            f" {self._errors[cluster]:g} times last value's: it {consequence}"
         )
         return Issue(reason="UntrustedScore", message=message, cluster=cluster)
 

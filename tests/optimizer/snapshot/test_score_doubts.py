@@ -108,8 +108,8 @@ def test_a_score_below_the_minimum_loses_influence_and_the_issue_says_why() -> N
     assert (issue.reason, issue.cluster) == ("UntrustedScore", "worker01")
     assert f"{issue.message}" == (
         "cluster worker01: AddOnPlacementScore performance has trust 0.100, less than minimumTrust"
-        " 0.2, because its forecasts were wrong: it counts 50%, and for the rest 50.0, the mean of"
-        " the score"
+        " 0.2, because the error of its forecasts is 0.9 times last value's: it counts 50%, and for"
+        " the rest 50.0, the mean of the score"
     )
 
 

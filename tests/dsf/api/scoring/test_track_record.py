@@ -71,13 +71,13 @@ def test_the_condition_says_what_people_and_programs_need() -> None:
         "Trusted",
         "True",
         "BetterThanLastValue",
-        "trust 0.750; error of forecasts 600 s ahead: 0.250 of last value's;"
+        "trust 0.750; error of forecasts 600 s ahead: 0.250 times last value's;"
         " evidence: 4.00 horizons until 2026-01-01T12:00:00Z",
     )
     mad = TrackRecord(600, share=1.0, evidence=4.0, until=NOON)
     told = trust_condition(mad, NOON, unread="Unreachable: no route")
     assert (told.status, told.reason) == ("False", "NoBetterThanLastValue")
-    assert "1000.000 of last value's" in told.message
+    assert "1000.000 times last value's" in told.message
     assert told.message.endswith("; the truth could not be read: Unreachable: no route")
     assert read_trust(score(told)) == 0
 
@@ -116,7 +116,7 @@ def test_a_message_with_a_number_that_cannot_be_is_no_trust(
     horizon: str, error: str, until: str
 ) -> None:
     message = (
-        f"trust 0.750; error of forecasts {horizon} s ahead: {error} of last value's;"
+        f"trust 0.750; error of forecasts {horizon} s ahead: {error} times last value's;"
         f" evidence: 4.00 horizons until {until}T12:00:00Z"
     )
     assert read_trust(score(Condition("Trusted", "True", "BetterThanLastValue", message))) is None
