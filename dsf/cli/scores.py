@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 import yaml
@@ -13,6 +14,7 @@ import yaml
 from dsf.api.crd.score_meaning import PublishedMeaning, in_words
 from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at
 from dsf.api.scoring.registered_meaning import meanings
+from dsf.api.scoring.track_record import read_trust
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.options import cluster_options
 from dsf.cli.text_table import TextTable
@@ -51,6 +53,9 @@ def scores(
     for (name, cluster), time in expired.items():
         expiry = f"{name} of {cluster} expired at {time}"
         click.echo(f"{escaped(expiry)}: a Placement counts it as 0", err=True)
+    for obj in objects:
+        if read_trust(obj) == 0:
+            click.echo(escaped(_untrusted(obj["metadata"])), err=True)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     elif output == "yaml":
@@ -93,6 +98,12 @@ def _only(
         known = f"the hub has {listed(sorted(there))}" if there else "the hub has none"
         raise click.ClickException(f"no {what} {listed(unknown)}; {known}")
     return [obj for obj in objects if obj["metadata"][field] in names]
+
+
+def _untrusted(metadata: Mapping[str, Any]) -> str:
+    name, cluster = metadata["name"], metadata["namespace"]
+    told = f"kubectl -n {cluster} describe addonplacementscore {name}"
+    return f"forecasts {name} of {cluster} are no better than the last value: see {told}"
 
 
 def _expired(objects: Sequence[Object], now: datetime) -> dict[ScoreKey, str]:

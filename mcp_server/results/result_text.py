@@ -41,8 +41,9 @@ def _score_line(score: ScoreObject) -> str:
     values = ", ".join(f"{quoted(entry.name)}={entry.value}" for entry in score.scores)
     until = f" until {score.valid_until.isoformat()}" if score.valid_until else ""
     validity = "EXPIRED" if score.expired else f"valid{until}"
+    trust = "" if score.trust is None else f", trust {score.trust:.2f}"
     about = f"{UntrustedName(score.cluster)} {UntrustedName(score.name)}"
-    return f"{about} ({validity}): {values or 'no entries'}"
+    return f"{about} ({validity}{trust}): {values or 'no entries'}"
 
 
 def reset_question(namespace: str, optimization: str | None) -> str:

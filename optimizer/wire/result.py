@@ -38,6 +38,10 @@ class ScoreObject(ResultPart):
     direction: Direction | None = None
     valid_until: datetime | None = None
     expired: bool = False
+    trust: Annotated[
+        float | None,
+        Field(description="How far forecasts beat the last value, from 0 to 1; null: unknown."),
+    ] = None
     scores: tuple[ScoreEntry, ...] = ()
 
 

@@ -5,6 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_server.results.result_text import score_lines
 from mcp_server.results.result_views import score_page
 from optimizer.wire.result import ScoreEntry, ScoreObject
 
@@ -61,3 +62,9 @@ def test_every_text_of_a_result_is_cleaned() -> None:
     assert shown.description.startswith("a bx")
     assert shown.description.endswith("…")
     assert shown.scores == (ScoreEntry(name="c\ufffdd", value=1),)
+
+
+def test_a_line_of_scores_tells_how_far_they_can_be_trusted() -> None:
+    known = ScoreObject(cluster="c", name="n", trust=0.5)
+    lines = score_lines(score_page([known, ScoreObject(cluster="d", name="n")], offset=0, limit=5))
+    assert lines[1:] == ["c n (valid, trust 0.50): no entries", "d n (valid): no entries"]

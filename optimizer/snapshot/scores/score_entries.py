@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.track_record import read_trust
 from dsf.api.times import read_time
 from dsf.kube.port import Object
 from optimizer.wire.result import ScoreEntry, ScoreObject
@@ -72,6 +73,7 @@ def score_object(obj: Object, *, now: datetime) -> ScoreObject:
         name=str(obj["metadata"]["name"]),
         valid_until=valid_until,
         expired=expired,
+        trust=read_trust(obj),
         scores=tuple(ScoreEntry(name=name, value=value) for name, value in entries_of(obj)),
     )
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dsf.api.conditions import merged
 from dsf.api.names import HUB_NAMESPACE
+from dsf.api.scoring.track_record import TrackRecord, trust_condition
 from dsf.cli.scores import scores
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
@@ -50,6 +52,16 @@ async def dsf(tmp_path: Path, hub: EmbeddedHub) -> Dsf:
             return await invoked_meanwhile(scores, f"--kubeconfig={config}", *arguments)
 
     return run
+
+
+async def test_forecasts_without_trust_are_named(dsf: Dsf, hub: EmbeddedHub) -> None:
+    record = TrackRecord(600, share=0.75, evidence=4.0, until=1_767_268_800.0)
+    told = merged([], [trust_condition(record, record.until)], now="2026-01-01T12:00:00Z")
+    status = {"status": {"conditions": told}}
+    await hub.patch(ADD_ON_PLACEMENT_SCORE, "speed", status, "worker02", subresource="status")
+    code, _, err = await dsf("--output=json")
+    said = "forecasts speed of worker02 are no better than the last value: see kubectl"
+    assert (code, err) == (0, f"{said} -n worker02 describe addonplacementscore speed\n")
 
 
 async def test_expired_scores_are_marked(dsf: Dsf, hub: EmbeddedHub) -> None:
