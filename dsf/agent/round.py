@@ -85,15 +85,22 @@ class RoundRunner:
 
     async def truth(self, summary: ScorerSummary, after: float) -> TruthValues | Failure:
         """Read what became of the forecasts for the time `after` (unix seconds)."""
-        asked = truth_question(summary)
-        before = after - asked.source_range
+        horizon = summary.forecast.horizon if summary.forecast else 0
+        before = await self._truth_at(summary, after - horizon)
+        if isinstance(before, Failure):
+            return before
+        came = await self._truth_at(summary, after)
+        return came if isinstance(came, Failure) else TruthValues(before, came)
+
+    async def _truth_at(self, summary: ScorerSummary, time: float) -> dict[str, float] | Failure:
+        asked, form = truth_question(summary), self._form(summary)
+        if isinstance(form, Failure):
+            return form
         with self.answer_budget.reserve(self.max_memory) as reservation:
-            form, fetched = self._form(summary), await self.sources.fetch(asked, after, reservation)
-            if isinstance(form, Failure):
-                return form
+            fetched = await self.sources.fetch(asked, time, reservation)
             if isinstance(fetched, Failure):
                 return fetched
-            read = partial(read_truth, fetched.series, form, before=before, after=after)
+            read = partial(read_truth, fetched.series, form)
             return await off_loop(read, len(fetched.series) * SERIES_BYTES)
 
     async def _perform(self, summary: ScorerSummary, reservation: AnswerReservation) -> Round:

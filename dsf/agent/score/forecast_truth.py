@@ -14,7 +14,7 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import Sample
 
 _SAMPLES = msgspec.json.Decoder(list[Sample])
-_SAME_TIME = 0.5
+_SAMPLE = msgspec.json.Decoder(Sample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,42 +26,28 @@ class TruthValues:
 
 
 def truth_question(summary: ScorerSummary) -> ScorerSummary:
-    """Return a summary whose source query is that of the truth: two samples, a horizon apart.
+    """Return a summary whose source query is that of the truth, at one instant.
 
-    Raises ValueError if the scorer declares no forecast.
+    Range queries would not do: the query frontends of Thanos and Mimir may move their times to
+    multiples of the step. Raises ValueError if the scorer declares no forecast.
     """
     if summary.forecast is None:
         raise ValueError(f"scorer {summary.name} declares no forecast")
-    path, mark, parameters = summary.source_endpoint.partition("?")
-    if path.endswith("/query"):
-        path = f"{path}_range"  # a scorer of instant values asks the other path
-    horizon = summary.forecast.horizon
-    return summary.model_copy(
-        update={
-            "source_endpoint": f"{path}{mark}{parameters}",
-            "source_query": summary.forecast.truth.query,
-            "source_range": horizon,
-            "source_step": horizon,
-        }
-    )
+    update = {"source_query": summary.forecast.truth.query, "source_range": 0}
+    return summary.model_copy(update=update)
 
 
-def read_truth(
-    series: Iterable[EncodedSeries], form: ConversionSettings, *, before: float, after: float
-) -> TruthValues:
-    """Return the values at two times (unix seconds) by the entry that the labels of a series name.
+def read_truth(series: Iterable[EncodedSeries], form: ConversionSettings) -> dict[str, float]:
+    """Return the newest value of each series by the entry that its labels name.
 
     An entry that several series name has no truth: NaN.
     """
-    found, named = TruthValues(), set[str]()
+    found = dict[str, float]()
     for one in series:
         name = entry_of(decode_labels(msgspec.Raw(one.metric), NO_SECRETS), form)
-        samples = () if one.instant else _SAMPLES.decode(one.values)
-        for time, text in samples:
-            for values, wanted in ((found.before, before), (found.after, after)):
-                if abs(time - wanted) < _SAME_TIME:
-                    values[name] = math.nan if name in named else _number(text)
-        named.add(name)
+        samples = [_SAMPLE.decode(one.values)] if one.instant else _SAMPLES.decode(one.values)
+        if samples:
+            found[name] = math.nan if name in found else _number(samples[-1][1])
     return found
 
 

@@ -27,14 +27,9 @@ def series(metric: dict[str, str], *samples: tuple[float, str]) -> EncodedSeries
     return EncodedSeries(json.dumps(metric).encode(), json.dumps(samples).encode())
 
 
-def test_the_truth_is_asked_for_at_both_ends_of_the_horizon() -> None:
+def test_the_truth_is_asked_for_at_an_instant() -> None:
     asked = truth_question(summary(forecast=RULES))
-    assert (asked.source_query, asked.source_range, asked.source_step) == ("load", 600, 600)
-    assert asked.source_endpoint.endswith("/api/v1/query_range")
-    instant = summary(forecast=RULES, source_endpoint="http://p:9090/api/v1/query")
-    assert truth_question(instant).source_endpoint == "http://p:9090/api/v1/query_range"
-    thanos = summary(forecast=RULES, source_endpoint="http://p:9090/api/v1/query?dedup=true")
-    assert truth_question(thanos).source_endpoint == "http://p:9090/api/v1/query_range?dedup=true"
+    assert (asked.source_query, asked.source_range) == ("load", 0)
     with pytest.raises(ValueError, match="declares no forecast"):
         truth_question(summary())
 
@@ -42,27 +37,22 @@ def test_the_truth_is_asked_for_at_both_ends_of_the_horizon() -> None:
 def test_series_are_matched_to_entries_by_the_dimension_format() -> None:
     found = read_truth(
         [
-            series({"node": "n1", "job": "x", "cluster": "other"}, (1000, "1"), (1600, "2")),
-            series({"node": "n2"}, (1000.0, "NaN"), (1600, "+Inf")),
-            series({"node": "n3"}, (1600, "7")),
-            series({"node": "n4"}, (1300, "7")),
-            series({"node": "n5"}, (1000, "many"), (1600, "7")),
+            series({"node": "n1", "job": "x", "cluster": "other"}, (1600, "2")),
+            series({"node": "n2"}, (1600, "+Inf")),
+            series({"node": "n3"}, (1000, "1"), (1600, "7")),
+            series({"node": "n4"}),
+            series({"node": "n5"}, (1600, "many")),
+            EncodedSeries(b'{"node":"n6"}', b'[1600,"0.5"]', instant=True),
         ],
         form(),
-        before=1000,
-        after=1600,
     )
-    assert found.after == {"east;n1": 2, "east;n2": math.inf, "east;n3": 7, "east;n5": 7}
-    assert found.before.pop("east;n1") == 1
-    assert all(math.isnan(value) for value in found.before.values())
-    assert set(found.before) == {"east;n2", "east;n5"}
+    assert math.isnan(found.pop("east;n5"))
+    assert found == {"east;n1": 2, "east;n2": math.inf, "east;n3": 7, "east;n6": 0.5}
 
 
 def test_an_entry_that_several_series_name_has_no_truth() -> None:
-    twice = [series({"node": "n1", "pod": pod}, (0, "1"), (600, "2")) for pod in "ab"]
-    found = read_truth(twice, form(), before=0, after=600)
-    assert math.isnan(found.before["east;n1"])
-    assert math.isnan(found.after["east;n1"])
+    thrice = [series({"node": "n1", "pod": pod}, (600, "2")) for pod in "abc"]
+    assert math.isnan(read_truth(thrice, form())["east;n1"])
 
 
 def test_forecasts_are_in_the_units_of_the_scorer_whatever_is_published() -> None:
