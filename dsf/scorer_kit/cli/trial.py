@@ -128,6 +128,8 @@ async def _round(
         )
     try:
         credentials = AuthorCredentials(summary.scoring_endpoint, token, target.named.ca)
+        if objects_path and not summary.context:
+            raise click.UsageError("the config asks for no context: leave out --objects")
         if objects_path:
             summary = with_context_of(objects_path, summary, cluster)
         elif summary.context:

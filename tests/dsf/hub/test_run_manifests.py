@@ -13,8 +13,10 @@ from dsf.api.scoring.scorer_summary import ScorerSummary, load_summaries
 from dsf.hub.run import HubController, HubOptions
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.errors import Forbidden, NotFound
+from dsf.kube.embedded.api_server import WriteOptions
+from dsf.kube.errors import BadRequest, Forbidden, NotFound
 from dsf.kube.kinds import (
+    DYNAMIC_SCORER,
     MANAGED_CLUSTER,
     MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET,
@@ -22,7 +24,7 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, ObjectList
-from tests.dsf.hub.builders import api_config
+from tests.dsf.hub.builders import api_config, scorer
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.snapshot.test_manifests import SECRET, deployment, workload
 from tests.dsf.hub.test_run import (
@@ -164,6 +166,13 @@ async def test_a_config_that_asks_for_secrets_is_refused_or_named(hub: EmbeddedH
         await register(hub, "secrets", secrets)
         message = await until_reason(hub, "secrets", "ContextAvailable", "UnknownContext")
         assert "context.secrets" in message
+
+
+async def test_kubectl_refuses_a_field_of_a_context_that_does_not_exist(hub: EmbeddedHub) -> None:
+    """Kubectl asks for strict validation."""
+    obj = fresh(scorer(context={"secrets": True}))
+    with pytest.raises(BadRequest, match=r'unknown field "spec.context.secrets"'):
+        await hub.create(DYNAMIC_SCORER, obj, options=WriteOptions(field_validation="Strict"))
 
 
 class WithoutRight(Wrapper):

@@ -10,7 +10,7 @@ from aiohttp import web
 from dsf.cli.root import root
 from tests.command_line import invoked_meanwhile
 from tests.dsf import manifest_scorer
-from tests.dsf.scorer_kit.scorers import TestApi, correct, parsed, served
+from tests.dsf.scorer_kit.scorers import TestApi, config, correct, parsed, served
 
 OBJECTS = """
 apiVersion: cluster.open-cluster-management.io/v1
@@ -81,6 +81,17 @@ async def test_objects_that_cannot_be_read_are_named(objects: Path, text: str, t
     code, _, err = await run(api(), "try", "--objects", str(objects))
     assert code == 2
     assert told in err
+
+
+async def test_objects_for_a_scorer_that_asks_for_none_are_a_mistake(objects: Path) -> None:
+    code, _, err = await run(
+        TestApi(config=lambda path: config(path, {"type": "None"})),
+        "try",
+        "--objects",
+        str(objects),
+    )
+    assert code == 2
+    assert "the config asks for no context" in err
 
 
 async def test_a_scorer_from_manifests_passes_the_check() -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from dsf.api.scoring.request_context import SuppliedDevice
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.hub.assess.context_completion import CONTEXT_BYTES
 from dsf.hub.report.status_events import status_events
 from dsf.hub.snapshot.manifests import NamespaceManifests
 from dsf.hub.snapshot.probe_result import ProbeResult
@@ -13,6 +15,9 @@ from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from tests.dsf.hub.builders import World, api_config, cluster, planned, scorer, scoring_config
 from tests.dsf.hub.test_plan import condition, distributed, fleet, settled, status_of
 
+HUGE = SuppliedDevice(
+    namespace="team", policy="p", kind="gpu", device="x" * CONTEXT_BYTES, amount="1"
+)
 EAST, WEST = cluster("east", region="eu"), cluster("west")
 CLAIMED = {**WEST, "status": {"clusterClaims": [{"name": "id.k8s.io", "value": "4711"}]}}
 
@@ -72,6 +77,7 @@ def test_a_condition_is_good_again_once_nothing_is_asked_for() -> None:
     [
         ({}, "ManifestsNotAllowed"),
         ({"team": NamespaceManifests((), None)}, "ManifestsUnread"),
+        ({"team": NamespaceManifests((), (HUGE,))}, "ContextTooLarge"),
     ],
 )
 def test_a_scorer_without_its_manifests_is_not_distributed(
