@@ -41,8 +41,7 @@ def scores(
     valid: bool,
 ) -> None:
     """Show scores: one table per AddOnPlacementScore, managed clusters by dimension."""
-    read, scorers = asyncio.run(_read(kubeconfig, context))
-    objects: Sequence[Object] = read
+    objects, scorers = asyncio.run(_read(kubeconfig, context))
     objects = _only(objects, "namespace", clusters, "scores of managed cluster")
     objects = _only(objects, "name", scores_, "AddOnPlacementScore")
     now = utc_now()
