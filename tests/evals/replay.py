@@ -14,7 +14,7 @@ from mcp_types import Tool
 
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
-from mcp_server.app import create_mcp
+from mcp_server.server import create_mcp
 from optimizer.service import Optimizer
 from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
 from tests.evals.fleets import FLEETS
@@ -98,7 +98,8 @@ class AssistantClient:
 @asynccontextmanager
 async def assistant(hub: EmbeddedHub, *, writes: bool) -> AsyncIterator[AssistantClient]:
     """Yield a client of a server on this hub."""
-    mcp = create_mcp(Optimizer(hub, now=utc_now), read_only=not writes)
+    optimizer = Optimizer(hub, now=utc_now)
+    mcp = create_mcp(lambda: optimizer, read_only=not writes)
     async with Client(mcp) as client:
         yield AssistantClient(client, await client.list_tools())
 

@@ -21,7 +21,7 @@ from tests.optimizer.hubs import hub_of
 
 @asynccontextmanager
 async def _open_door() -> AsyncIterator[str]:
-    async with serving(read_only=True) as service:
+    async with serving(read_only=False) as service:
         yield service.url
 
 

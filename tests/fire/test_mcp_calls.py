@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.mcp_server.service import request
 
-EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "1000"))
 """Tool calls in all; FIRE_EXAMPLES sets another number."""
 MASKED = "Error calling tool"
 """What the server says of an exception that is none of the documented failures."""
