@@ -21,8 +21,9 @@ INSUFFICIENT, NO_TRUTH = "InsufficientEvidence", "TruthUnavailable"
 HALF_LIFE = 6.0
 """Horizons after which an error counts half.
 
-A perfect scorer that goes mad has trust 0 after seven horizons: one until its first mad forecast is
-judged, and six until such forecasts are half of the evidence."""
+A perfect scorer that goes mad has trust 0 after about seven horizons: one until its first mad
+forecast is judged, and six until such forecasts are half of the evidence.
+"""
 
 MIN_EVIDENCE = 2.0
 """Horizons of evidence from which trust is known: fewer could be luck."""
