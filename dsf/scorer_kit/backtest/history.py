@@ -130,7 +130,7 @@ def from_samples(
     Numbers that are not finite are holes. Raises UnusableHistory if there is none, or too much.
     """
     found = [
-        (metric, [(time, value) for time, value in samples if math.isfinite(value)])
+        (metric, [pair for pair in samples if all(map(math.isfinite, pair))])
         for metric, samples in series
     ]
     times = [time for _, samples in found for time, _ in samples]

@@ -36,6 +36,8 @@ def recorded(path: Path, query: str, step: int) -> tuple[str, History]:
         raise UnusableHistory(
             f"{name_of(path)} has no answer to the scorer's query: set --query to one of: {known}"
         )
+    if not found:
+        raise UnusableHistory(f"{name_of(path)} has no series")
     length = min(len(one.values) for one in found)
     series = tuple(PastSeries(one.metric, one.values[:length]) for one in found)
     history = History(recording.step, series)

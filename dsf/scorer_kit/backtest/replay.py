@@ -1,5 +1,6 @@
 """Asks a scoring API at each step of a history, as an agent would have. Shell: HTTP."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,15 +105,21 @@ class _SeriesIndex:
     def answered(
         self, end: int, results: Sequence[ScoringResult], forecasts: Sequence[_ForecastResult]
     ) -> Answered:
-        """Return the scores by series; of several for one series the first counts, as in agents."""
+        """Return the scores by series, those that an agent would publish.
+
+        Scores that are not finite are dropped, and of several for one series the first counts.
+        """
         said, strange = dict[Labels, Said](), 0
         for index, result in enumerate(results):
+            if not math.isfinite(result.score):
+                continue
             labels = self._series(result.metric)
             if labels is None or labels in said:
                 strange += 1
                 continue
             quantiles = (forecasts[index].quantiles if forecasts else None) or []
-            said[labels] = Said(result.score, tuple(sorted(quantiles)))
+            finite = sorted(pair for pair in quantiles if math.isfinite(pair[1]))
+            said[labels] = Said(result.score, tuple(finite))
         return Answered(end, said, strange)
 
     def _series(self, metric: Mapping[str, str]) -> Labels | None:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 MOST_REQUESTS = 5_000
 
-EXIT_FAILED = 1
-
 
 @click.command()
 @api_options
@@ -164,6 +162,8 @@ async def _plan(
     if not ahead:
         raise click.UsageError("the config has no forecast.horizon: set --horizon")
     name, history = await _history(summary, round(step or 0), **source)
+    if choose_by and not any(choose_by in one.metric for one in history.series):
+        raise click.UsageError(f"--choose-by: no series of {name} has the label {choose_by!r}")
     config = target.config
     highest = bool(config and config.direction == "HigherIsBetter")
     return BacktestPlan(

@@ -180,6 +180,10 @@ def lying(found: list[Json]) -> list[Json]:
     return [{**one, "quantiles": {"0.5": "much"}} for one in found]
 
 
+def not_finite(found: list[Json]) -> list[Json]:
+    return [{**one, "score": "NaN"} for one in found]
+
+
 def without_score(found: list[Json]) -> list[Json]:
     return [{"metric": one["metric"], "value": 1} for one in found]
 
@@ -191,6 +195,7 @@ def without_score(found: list[Json]) -> list[Json]:
         (TestApi(changed(lying)), 1, "scoring: InvalidResponse: "),
         (TestApi(changed(without_score)), 1, "scoring: InvalidResponse: "),
         (TestApi(changed(lambda _: [])), 2, "no score could be judged"),
+        (TestApi(changed(not_finite)), 2, "no score could be judged"),
         (TestApi(unless(lambda *_: True, broken)), 1, "scoring: ServerError"),
         (TestApi(protected()), 1, "scoring: Unauthorized: "),
     ],
@@ -216,6 +221,10 @@ async def test_a_scorer_that_can_not_be_judged_is_named_in_one_line(
         (["--recording", "{history}", *HORIZON, "--svg", "/nowhere/x.svg"], "can't be written"),
         (["--recording", "tomorrow", *HORIZON], "there are: build-machine"),
         (["--data", "{history}", *HORIZON], "has no series"),
+        (
+            ["--recording", "{history}", *HORIZON, "--choose-by", "site"],
+            "no series of recording.json has the label 'site'",
+        ),
     ],
 )
 async def test_wrong_usage_is_exit_code_2(history: str, options: list[str], said: str) -> None:
@@ -232,6 +241,13 @@ async def test_a_query_that_was_not_recorded_is_named(tmp_path: Path) -> None:
     assert code == 2
     assert "set --query to one of: one, two" in " ".join(err.split())
     assert (await ran(TestApi(), "--recording", path, *HORIZON, "--query", "two"))[0] == 0
+
+
+async def test_a_recording_without_series_is_named(tmp_path: Path) -> None:
+    document = {"step": 60, "queries": [{"query": QUERY, "series": []}]}
+    code, _, err = await ran(TestApi(), "--recording", written(tmp_path, document), *HORIZON)
+    assert code == 2
+    assert "recording.json has no series" in err
 
 
 def test_an_api_that_does_not_answer_is_exit_code_2() -> None:
