@@ -54,6 +54,9 @@ def advice(config: ScorerConfig, config_url: str, chosen: FormatOrigin) -> Itera
     if config.source.type.lower() == "prometheus":
         yield "source.host of the config must be reachable from every managed cluster; the"
         yield "  DynamicScoringConfig replaces it for some of them by sourceOverrides."
+    if config.context and config.context.from_manifests:
+        yield "context needs the workloads and policies: the hub controller must be allowed to send"
+        yield "  those of their namespaces (--manifest-namespace)."
     yield "If it wants a token, add spec.scoring.auth.tokenSecretRef {name, key}: a Secret in"
     yield f"  namespace {names.AGENT_NAMESPACE} of each managed cluster."
 

@@ -43,10 +43,13 @@ def with_invented_context(summary: ScorerSummary) -> ScorerSummary:
     asked = summary.context
     if asked is None:
         return summary
+    first, *others = asked.namespaces or [NAMESPACE]
     invented = NamespaceManifests(
-        tuple(filter(None, map(_workload, _APPS))), tuple(map(_device, _DEVICES))
+        tuple(filter(None, (_workload(first, app) for app in _APPS))),
+        tuple(_device(first, name) for name in _DEVICES),
     )
-    completed = with_manifests(summary, dict.fromkeys(asked.namespaces or [NAMESPACE], invented))
+    nothing = dict.fromkeys(others, NamespaceManifests((), ()))
+    completed = with_manifests(summary, {**nothing, first: invented})
     return (summary if isinstance(completed, InvalidInput) else completed).model_copy(
         update={
             "context_labels": dict.fromkeys(asked.labels, _VALUE),
@@ -55,7 +58,7 @@ def with_invented_context(summary: ScorerSummary) -> ScorerSummary:
     )
 
 
-def _workload(app: str) -> ScoredWorkload | None:
+def _workload(namespace: str, app: str) -> ScoredWorkload | None:
     deployment = {
         "kind": "Deployment",
         "metadata": {"name": app},
@@ -64,15 +67,15 @@ def _workload(app: str) -> ScoredWorkload | None:
     labels = {names.APP: app, names.REQUEST_KIND: "gpu", names.REQUEST_AMOUNT: "2"}
     return read_workload(
         {
-            "metadata": {"name": f"mwrs-{app}", "namespace": NAMESPACE, "labels": labels},
+            "metadata": {"name": f"mwrs-{app}", "namespace": namespace, "labels": labels},
             "spec": {"manifestWorkTemplate": {"workload": {"manifests": [deployment]}}},
         }
     )
 
 
-def _device(name: str) -> SuppliedDevice:
+def _device(namespace: str, name: str) -> SuppliedDevice:
     return SuppliedDevice(
-        namespace=NAMESPACE, policy=f"policy-{name}", kind="gpu", device=name, amount="2"
+        namespace=namespace, policy=f"policy-{name}", kind="gpu", device=name, amount="2"
     )
 
 

@@ -14,7 +14,6 @@ from dsf.api.plural import counted
 from dsf.api.scoring.request_context import (
     RequestContext,
     ScoredWorkload,
-    SuppliedDevice,
     WorkloadTemplate,
 )
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -56,18 +55,15 @@ def with_manifests(
 def _completed(
     summary: ScorerSummary, asked: AskedContext, chosen: Mapping[str, NamespaceManifests]
 ) -> ScorerSummary | InvalidInput:
-    workloads, devices = list[ScoredWorkload](), list[SuppliedDevice]()
-    if asked.workloads is not None:
-        found = [each.workloads for each in chosen.values()]
-        if None in found:
-            return _unread("ManifestWorkReplicaSets", chosen)
-        fields = frozenset(asked.workloads.fields)
-        workloads = [_reduced(each, fields) for each in chain.from_iterable(filter(None, found))]
-    if asked.devices:
-        supplied = [each.devices for each in chosen.values()]
-        if None in supplied:
-            return _unread("Policies", chosen)
-        devices = list(chain.from_iterable(filter(None, supplied)))
+    found = [each.workloads for each in chosen.values()] if asked.workloads else []
+    supplied = [each.devices for each in chosen.values()] if asked.devices else []
+    if None in found:
+        return _unread("ManifestWorkReplicaSets", chosen)
+    if None in supplied:
+        return _unread("Policies", chosen)
+    fields = frozenset(asked.workloads.fields if asked.workloads else ())
+    workloads = [_reduced(each, fields) for each in chain.from_iterable(filter(None, found))]
+    devices = list(chain.from_iterable(filter(None, supplied)))
     sent = RequestContext(workloads=workloads, devices=devices).model_dump_json(by_alias=True)
     size = len(sent.encode())
     if size > CONTEXT_BYTES:

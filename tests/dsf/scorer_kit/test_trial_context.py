@@ -94,8 +94,12 @@ async def test_objects_for_a_scorer_that_asks_for_none_are_a_mistake(objects: Pa
     assert "the config asks for no context" in err
 
 
-async def test_a_scorer_from_manifests_passes_the_check() -> None:
-    code, out, _ = await run(api(), "check", "-o", "json")
+@pytest.mark.parametrize("namespaces", [[], ["a", "b"]])
+async def test_a_scorer_from_manifests_passes_the_check(namespaces: list[str]) -> None:
+    asking = TestApi(
+        manifest_scorer.respond, lambda path: manifest_scorer.config(path, namespaces=namespaces)
+    )
+    code, out, _ = await run(asking, "check", "-o", "json")
     report = json.loads(out)
     assert code == 0, out
     assert report["scoreDimensionFormat"] == "${app};${device}"
@@ -103,8 +107,9 @@ async def test_a_scorer_from_manifests_passes_the_check() -> None:
 
 
 async def test_it_is_registered_with_the_labels_of_its_results() -> None:
-    code, out, _ = await run(api(), "register", "-o", "json")
+    code, out, err = await run(api(), "register", "-o", "json")
     assert code == 0
+    assert "--manifest-namespace" in err
     assert json.loads(out)["spec"]["scoreDimensionFormat"] == "${app};${device}"
 
 
