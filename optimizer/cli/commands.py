@@ -122,8 +122,8 @@ model_options = options(
         type=NumberRange(0.0, 1.0),
         default=0.0,
         show_default=True,
-        help="Optimality gap at which solving stops: (bound - objective) / |objective|. 0: the plan"
-        " is proven best.",
+        help="Optimality gap at which solving stops: (bound - objective) / |objective|. 0: it"
+        " stops when the plan is proven best, or at --time-limit.",
     ),
     click.option(
         "--time-limit",

@@ -13,6 +13,7 @@ from optimizer.domain.solution import Solution
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve import decomposition
+from optimizer.solve.pricing import diving, lagrangian_relaxation
 from optimizer.solve.strategy import solve_problem
 
 
@@ -80,3 +81,26 @@ def test_every_family_has_the_same_optimum_over_blocks_and_in_one_model(family: 
     assert blocks.status == model.status == "Optimal"
     assert [tier.value for tier in blocks.tiers] == [tier.value for tier in model.tiers]
     assert violations(given, blocks.decision) == ()
+
+
+@pytest.mark.parametrize(
+    "family", ["cluster", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in FAMILIES)]
+)
+def test_bounds_over_sifted_items_hold_and_decisions_get_ever_better(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the largest problems: no bound that is reported on the way is below the optimum."""
+    given = draw(family, 4, 9, 2)
+    best = solve_problem(given, solver="highs", time_limit_seconds=60.0, small=10**9)
+    for module in (lagrangian_relaxation, diving):
+        monkeypatch.setattr(module, "ALL_ITEMS_ASSIGNMENTS", 0)
+    reported: list[Solution] = []
+    found = solve_problem(
+        given, solver="highs", time_limit_seconds=60.0, small=0, report=reported.append
+    )
+    assert found.status == best.status == "Optimal"
+    decided = [one for one in (*reported, found) if one.tiers]
+    values = [[tier.value for tier in one.tiers] for one in decided]
+    assert values == sorted(values)
+    assert values[-1] == [tier.value for tier in best.tiers]
+    assert all(one.tiers[0].bound >= best.tiers[0].value for one in decided)
