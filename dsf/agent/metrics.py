@@ -154,11 +154,12 @@ class AgentMetrics:
     def trust(self, score_name: str, record: TrackRecord) -> None:
         """Replace how far a scorer can be trusted."""
         self._record.labels(score_name).set(record.evidence)
-        for gauge, value in ((self._trust, record.trust), (self._error, record.error)):
-            if record.trust is None or value is None:
+        if record.trust is None:
+            for gauge in (self._trust, self._error):
                 gauge.remove_by_labels({"score_name": score_name})
-            else:
-                gauge.labels(score_name).set(value)
+        else:
+            self._trust.labels(score_name).set(record.trust)
+            self._error.labels(score_name).set(record.error)
 
     def forecasts(self, score_name: str, **outcomes: int) -> None:
         """Count forecasts by what became of them."""
