@@ -17,9 +17,8 @@ from fastmcp import Client
 
 from dsf.kube.clock import utc_now
 from mcp_server.server import create_mcp
-from optimizer.overview.planning_request import PlanningWish, complete_request
+from optimizer.overview.planning_request import PlanningQuestion, PlanningWish, complete_question
 from optimizer.service import Optimizer
-from optimizer.wire.request import OptimizeRequest
 from tests.mcp_server.service import scenario_hub
 
 RUNS = 40
@@ -39,9 +38,9 @@ async def main() -> None:
         await optimizer.plans("default")
 
     async def plan() -> None:
-        request = complete_request(await optimizer.fleet("default"), PlanningWish({"power": 1}))
-        if isinstance(request, OptimizeRequest):
-            await optimizer.plan(request)
+        made = complete_question(await optimizer.fleet("default"), PlanningWish({"power": 1}))
+        if isinstance(made, PlanningQuestion):
+            await optimizer.plan(made.request)
 
     cases: dict[str, tuple[Callable[[], Awaitable[None]], dict[str, Any]]] = {
         "fleet_overview": (fleet, {}),

@@ -34,8 +34,9 @@ from mcp_server.tools.hub_calls import CallerRights, asked, granted, recorded_pl
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
 from optimizer.overview.planning_request import (
+    PlanningQuestion,
     PlanningWish,
-    complete_request,
+    complete_question,
     read_objective,
     validated_request,
 )
@@ -71,15 +72,15 @@ class PlanTools:
 
         Answers what-if too. Returns moves by workload and the digest that apply_plan takes.
         """
-        pretended = what_if.pretended
         if "clusters" in request:
-            made = granted(validated_request({"namespace": namespace, **request, "dryRun": True}))
+            body = {"namespace": namespace, **request, "dryRun": True}
+            question = PlanningQuestion(granted(validated_request(body)), None)
         else:
             weights = granted(read_objective(objective))
             wish = PlanningWish(weights, clusters, workloads, what_if, request)
-            made = granted(complete_request(await self._facts(namespace), wish))
-        plan = await self._plan(made, pretended)
-        view = plan_view(plan, applicable=pretended is None, objects=objects)
+            question = granted(complete_question(await self._facts(namespace), wish))
+        plan = await self._plan(*question)
+        view = plan_view(plan, applicable=question.pretended is None, objects=objects)
         text = plan_text.plan_text(plan, view, read_only=self._read_only)
         return ToolResult(content=text, structured_content=view)
 
@@ -187,10 +188,10 @@ class PlanTools:
         pareto: bool = False,
     ) -> Plan:
         wish = PlanningWish(weights, what_if=what_if)
-        made = granted(complete_request(facts, wish))
+        made, pretended = granted(complete_question(facts, wish))
         if pareto and len(made.scored) > 1:
             made = made.model_copy(update={"pareto": tuple(item.key for item in made.scored)})
-        return await self._plan(made, what_if.pretended)
+        return await self._plan(made, pretended)
 
     async def _plan(
         self, request: OptimizeRequest, pretended: PretendedObjects | None = None
@@ -209,11 +210,11 @@ class PlanTools:
             return self.shown_plan(digest).request
         if objective:
             weights = granted(read_objective(objective))
-            return granted(complete_request(facts, PlanningWish(weights)))
+            return granted(complete_question(facts, PlanningWish(weights))).request
         recorded = await self._recorded_request(facts.namespace)
         if recorded is not None:
             return recorded
-        return granted(complete_request(facts, PlanningWish({})))
+        return granted(complete_question(facts, PlanningWish({}))).request
 
     async def _recorded_request(self, namespace: str) -> OptimizeRequest | None:
         """Return the request of the newest plan that was written; None if none is recorded."""

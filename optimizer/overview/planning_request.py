@@ -10,7 +10,7 @@ from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.domain.fleet import CandidatePolicy, Workload
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
-from optimizer.overview.what_if import WhatIf, policy_of_copy
+from optimizer.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
 from optimizer.snapshot.object_readers import read_policy, read_workload
 from optimizer.wire.field_problems import field_problems
 from optimizer.wire.request import DEFAULT_FORMAT, REQUEST_FIELDS, OptimizeRequest
@@ -35,7 +35,14 @@ class PlanningWish:
     further: Mapping[str, Any] = field(default_factory=dict)
 
 
-def complete_request(facts: FleetFacts, wish: PlanningWish) -> OptimizeRequest | RequestProblem:
+class PlanningQuestion(NamedTuple):
+    """A request, and what the hub is pretended to have; None: nothing is pretended."""
+
+    request: OptimizeRequest
+    pretended: PretendedObjects | None
+
+
+def complete_question(facts: FleetFacts, wish: PlanningWish) -> PlanningQuestion | RequestProblem:
     """Return the request for a wish; a problem if a name is unknown or ambiguous.
 
     A wish that names some workloads only does not remove the others.
@@ -45,7 +52,7 @@ def complete_request(facts: FleetFacts, wish: PlanningWish) -> OptimizeRequest |
         return meant
     if not meant.weights:
         return _no_objective(facts)
-    what_if, preferences = wish.what_if, [_preference(facts, *item) for item in meant.weights]
+    what_if, preferences = meant.what_if, [_preference(facts, *item) for item in meant.weights]
     clusters = list(_clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if))
     body = {
         "prune": not meant.workloads,
@@ -61,7 +68,10 @@ def complete_request(facts: FleetFacts, wish: PlanningWish) -> OptimizeRequest |
         "limits": [_limit(facts, *item) for item in meant.budget],
         "dryRun": True,
     }
-    return validated_request(body)
+    request = validated_request(body)
+    if isinstance(request, RequestProblem):
+        return request
+    return PlanningQuestion(request, what_if.pretended)
 
 
 class _NamesMeant(NamedTuple):
@@ -71,14 +81,14 @@ class _NamesMeant(NamedTuple):
     budget: tuple[tuple[str, float], ...]
     clusters: tuple[str, ...]
     workloads: tuple[str, ...]
+    what_if: WhatIf
 
 
 def _names_meant(facts: FleetFacts, wish: PlanningWish) -> _NamesMeant | RequestProblem:
-    what_if = wish.what_if
     scores = _found(wish.objective, facts.scores, "objective", "score")
     if isinstance(scores, RequestProblem):
         return scores
-    budget = _found(what_if.budget, facts.scores, "budget", "score")
+    budget = _found(wish.what_if.budget, facts.scores, "budget", "score")
     if isinstance(budget, RequestProblem):
         return budget
     clusters = _found(wish.clusters, facts.hub.clusters, "clusters", "managed cluster")
@@ -87,11 +97,15 @@ def _names_meant(facts: FleetFacts, wish: PlanningWish) -> _NamesMeant | Request
     workloads = _found(wish.workloads, facts.workloads, "workloads", "workload")
     if isinstance(workloads, RequestProblem):
         return workloads
-    return _unknown_in_what_if(facts, what_if) or _NamesMeant(
-        weights=tuple(zip(scores, wish.objective.values(), strict=True)),
-        budget=tuple(zip(budget, what_if.budget.values(), strict=True)),
-        clusters=clusters,
-        workloads=workloads,
+    what_if = _what_if_in_full(facts, wish.what_if)
+    if isinstance(what_if, RequestProblem):
+        return what_if
+    return _NamesMeant(
+        weights=tuple((scores[name], weight) for name, weight in wish.objective.items()),
+        budget=tuple((budget[name], most) for name, most in wish.what_if.budget.items()),
+        clusters=tuple(dict.fromkeys(clusters.values())),
+        workloads=tuple(dict.fromkeys(workloads.values())),
+        what_if=what_if,
     )
 
 
@@ -156,50 +170,64 @@ def _for_cluster(policy: str, cluster: str, clusters: Iterable[str]) -> bool:
 
 def _found(
     wanted: Iterable[str], known: Iterable[str], where: str, what: str
-) -> tuple[str, ...] | RequestProblem:
-    """Return the full name of each name that was said."""
-    names, found = list(known), list[str]()
+) -> dict[str, str] | RequestProblem:
+    """Return the full name of each name that was said, in the order of saying."""
+    names, found = list(known), dict[str, str]()
     for said in wanted:
         name = find_name(said, names, field=where, what=what)
         if isinstance(name, RequestProblem):
             return name
-        found.append(name)
-    return tuple(found)
+        found[said] = name
+    return found
 
 
-def _unknown_in_what_if(facts: FleetFacts, what_if: WhatIf) -> RequestProblem | None:
-    """Return the first name of a question that does not exist, with near ones."""
-    added = {item.name for item in what_if.add}
-    clusters, workloads = {*facts.hub.clusters, *added}, facts.workloads
-    excluded = [name for names in what_if.exclude.values() for name in names]
-    asked: tuple[tuple[Iterable[str], Iterable[str], str, str], ...] = (
-        ([*what_if.lose, *what_if.drain], clusters, "managed cluster", "lose or drain"),
-        ((item.like for item in what_if.add), facts.hub.clusters, "managed cluster", "add.like"),
-        (what_if.pin.values(), clusters, "managed cluster", "pin"),
-        (excluded, clusters, "managed cluster", "exclude"),
-        ((item.cluster for item in what_if.scores), clusters, "managed cluster", "scores"),
-        ((item.score for item in what_if.scores), facts.scores, "score", "scores"),
-        ([*what_if.pin, *what_if.exclude], workloads, "workload", "pin or exclude"),
+def _what_if_in_full(facts: FleetFacts, what_if: WhatIf) -> WhatIf | RequestProblem:
+    """Return a question with the full name of each name that it says."""
+    added = [item.name for item in what_if.add]
+    clusters = _found(
+        [
+            *what_if.lose,
+            *what_if.drain,
+            *what_if.pin.values(),
+            *(name for names in what_if.exclude.values() for name in names),
+            *(item.cluster for item in what_if.scores),
+            *(item.like for item in what_if.add),
+        ],
+        [*facts.hub.clusters, *added],
+        "what_if",
+        "managed cluster",
     )
-    for names, known, what, where in asked:
-        for name in names:
-            if name not in known:
-                found = find_name(name, known, field=where, what=what)
-                return found if isinstance(found, RequestProblem) else _say_it(name, found, where)
-    return None
+    if isinstance(clusters, RequestProblem):
+        return clusters
+    workloads = _found([*what_if.pin, *what_if.exclude], facts.workloads, "what_if", "workload")
+    if isinstance(workloads, RequestProblem):
+        return workloads
+    scores = _found((item.score for item in what_if.scores), facts.scores, "what_if", "score")
+    if isinstance(scores, RequestProblem):
+        return scores
+    return _renamed(what_if, clusters, workloads, scores)
 
 
-def _say_it(said: str, name: str, where: str) -> RequestProblem:
-    message = (
-        f"{where}: there is no {UntrustedName(said)}; do you mean {UntrustedName(name)}?"
-        " Write the full name"
-    )
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="UnknownName",
-        title="A name is not that of one object",
-        detail=message,
-        errors=(FieldProblem(where, message, (name,)),),
+def _renamed(
+    what_if: WhatIf,
+    clusters: Mapping[str, str],
+    workloads: Mapping[str, str],
+    scores: Mapping[str, str],
+) -> WhatIf:
+    return WhatIf(
+        lose=tuple(clusters[name] for name in what_if.lose),
+        drain=tuple(clusters[name] for name in what_if.drain),
+        add=tuple(AddedCluster(name=item.name, like=clusters[item.like]) for item in what_if.add),
+        pin={workloads[name]: clusters[where] for name, where in what_if.pin.items()},
+        exclude={
+            workloads[name]: tuple(clusters[where] for where in names)
+            for name, names in what_if.exclude.items()
+        },
+        scores=tuple(
+            item.model_copy(update={"score": scores[item.score], "cluster": clusters[item.cluster]})
+            for item in what_if.scores
+        ),
+        budget=what_if.budget,
     )
 
 

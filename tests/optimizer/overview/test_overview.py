@@ -13,7 +13,11 @@ from optimizer.overview.findings import findings
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_overview import fleet_overview
 from optimizer.overview.name_search import find_name
-from optimizer.overview.planning_request import PlanningWish, complete_request
+from optimizer.overview.planning_request import (
+    PlanningQuestion,
+    PlanningWish,
+    complete_question,
+)
 from optimizer.overview.score_overview import ClusterScore, ranking, score_overviews
 from optimizer.overview.scorer_overview import scorer_overview
 from optimizer.overview.what_if import WhatIf
@@ -40,9 +44,9 @@ async def facts(hub: EmbeddedHub) -> FleetFacts:
 
 
 def asked(facts: FleetFacts, **wish: Any) -> OptimizeRequest:
-    found = complete_request(facts, PlanningWish(**wish))
-    assert isinstance(found, OptimizeRequest), found
-    return found
+    found = complete_question(facts, PlanningWish(**wish))
+    assert isinstance(found, PlanningQuestion), found
+    return found.request
 
 
 async def planned(hub: EmbeddedHub, made: OptimizeRequest, what_if: WhatIf) -> Plan:
@@ -76,7 +80,7 @@ async def test_a_score_in_words_makes_the_guides_request(facts: FleetFacts) -> N
 async def test_names_that_are_not_clear_are_refused_with_near_ones(
     facts: FleetFacts, objective: dict[str, float], said: str
 ) -> None:
-    refused = complete_request(facts, PlanningWish(objective))
+    refused = complete_question(facts, PlanningWish(objective))
     assert isinstance(refused, RequestProblem)
     assert said in refused.detail
     assert PERFORMANCE in refused.errors[0].available
@@ -124,9 +128,9 @@ async def test_pins_drains_exclusions_and_budgets_are_fields_of_the_request(
 ) -> None:
     what_if = WhatIf.model_validate(
         {
-            "pin": {"mwrs-app01": "worker02"},
+            "pin": {"app01": "worker02"},
             "drain": ["worker01"],
-            "exclude": {"mwrs-app02": ["worker02"]},
+            "exclude": {"app02": ["worker02"]},
             "budget": {"power": 30},
         }
     )
