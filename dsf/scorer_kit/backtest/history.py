@@ -51,7 +51,8 @@ class PastSeries:
 
     def last(self, end: int) -> float | None:
         """Return the newest value before the step `end`."""
-        return next((value for value in reversed(self.values[:end]) if value is not None), None)
+        newest = (self.values[step] for step in range(end - 1, -1, -1))
+        return next((value for value in newest if value is not None), None)
 
     @cached_property
     def _sums(self) -> tuple[list[float], list[int]]:
