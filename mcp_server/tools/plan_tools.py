@@ -97,7 +97,7 @@ class PlanTools:
         Explains the plan of the digest, else one for the objective, else the plan in force.
         """
         facts = await self._facts(namespace)
-        base = await self._request_to_explain(facts, digest, objective)
+        base = await self._request_to_explain(facts, digest, objective, workload)
         names = [item.name for item in base.target_workloads]
         name = granted(find_name(workload, names, field="workload", what="workload"))
         where = cluster and granted(
@@ -105,8 +105,13 @@ class PlanTools:
         )
         answered = where in base.cluster_names
         questions = (WhyNotQuestion(cluster=where, workload=name),) if answered else ()
-        plan = await self._plan(
-            base.model_copy(update={"explain": True, "why_not": questions, "rollout": "AllAtOnce"})
+        # Not kept as shown: an explanation tells nothing of the other workloads.
+        plan = await asked(
+            self._caller().plan(
+                base.model_copy(
+                    update={"explain": True, "why_not": questions, "rollout": "AllAtOnce"}
+                )
+            )
         )
         found = plan.explanation or Explanation()
         unplaced = next((item for item in found.unplaced if item.workload == name), None)
@@ -204,24 +209,28 @@ class PlanTools:
         return plan
 
     async def _request_to_explain(
-        self, facts: FleetFacts, digest: str, objective: str
+        self, facts: FleetFacts, digest: str, objective: str, workload: str
     ) -> OptimizeRequest:
         if digest:
             return self.shown_plan(digest).request
         if objective:
             weights = granted(read_objective(objective))
             return granted(complete_question(facts, PlanningWish(weights))).request
-        recorded = await self._recorded_request(facts.namespace)
+        recorded = await self._recorded_request(facts.namespace, workload)
         if recorded is not None:
             return recorded
         return granted(complete_question(facts, PlanningWish({}))).request
 
-    async def _recorded_request(self, namespace: str) -> OptimizeRequest | None:
-        """Return the request of the newest plan that was written; None if none is recorded."""
+    async def _recorded_request(self, namespace: str, workload: str) -> OptimizeRequest | None:
+        """Return the request of the plan in force that names a workload; None without one."""
         for record in await asked(recorded_plans(self._caller(), namespace)):
-            content = record.content() if record.was_written else None
-            if content is not None and not isinstance(content, InvalidInput):
-                return granted(validated_request({**content.request, "dryRun": True}))
+            content = record.content() if record.phase == "Applied" else None
+            if content is None or isinstance(content, InvalidInput):
+                continue
+            request = granted(validated_request({**content.request, "dryRun": True}))
+            names = [item.name for item in request.target_workloads]
+            if isinstance(find_name(workload, names, field="workload", what="workload"), str):
+                return request
         return None
 
     async def _facts(self, namespace: str) -> FleetFacts:

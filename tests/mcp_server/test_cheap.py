@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from fastmcp import Client
+from fastmcp.exceptions import ToolError
 
 from dsf.kube.clock import utc_now
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
@@ -128,6 +129,14 @@ REQUESTS: dict[str, tuple[Calls, list[str]]] = {
     "Roll back": ([("rollback", {}), ("apply_plan", {})], ["Applied 8 changes"]),
 }
 """The seven requests of issue 17: the calls that answer each, and what the answer says."""
+
+
+async def test_an_explained_plan_is_none_that_was_shown(client: Client[Any]) -> None:
+    asked = {"workload": "app01", "objective": "performance: 2, power: 1"}
+    told = await client.call_tool("explain_placement", asked)
+    digest = told.structured_content["digest"]
+    with pytest.raises(ToolError, match="no plan with digest"):
+        await client.call_tool("apply_plan", {"digest": digest})
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
