@@ -9,13 +9,22 @@ PROMETHEUS_URL = "http://prometheus.monitoring.svc:9090"
 
 
 def scorers(sample_url: str, static_url: str) -> list[Object]:
-    """Return the demo's DynamicScorers for scoring APIs at the given base URLs."""
+    """Return the demo's DynamicScorers for scoring APIs at the given base URLs.
+
+    Entries are whole numbers: the sample score of a pod that uses less than a core is normalized,
+    because it would be 0.
+    """
+    sample = _scorer("sample-scorer", f"{sample_url}/config", "${node};${namespace};${pod}")
+    cores = {
+        "displayName": "CPU use",
+        "unit": "cores",
+        "range": {"min": 0},
+        "scoring": {"normalize": {"min": 0, "max": 1}},
+    }
     return [
-        _scorer("sample-scorer", f"{sample_url}/config", "${node};${namespace};${pod}"),
-        _scorer("example-performance", f"{static_url}/performance/config", "${app};${device}"),
-        _scorer(
-            "example-powerconsumption", f"{static_url}/powerconsumption/config", "${app};${device}"
-        ),
+        {**sample, "spec": {**sample["spec"], **cores}},
+        _better_if_higher("example-performance", f"{static_url}/performance/config"),
+        _better_if_higher("example-powerconsumption", f"{static_url}/powerconsumption/config"),
     ]
 
 
@@ -24,7 +33,7 @@ def throughput_scorer(sample_url: str) -> Object:
 
     It calls the sample scorer, which returns the mean of each series, with a query of its own.
     """
-    found = _scorer("example-throughput", f"{sample_url}/config", "${app};${device}")
+    found = _better_if_higher("example-throughput", f"{sample_url}/config")
     own = {
         "configSyncMode": "None",
         "source": {
@@ -48,6 +57,12 @@ def scoring_config() -> Object:
         "metadata": {"name": SCORING_CONFIG, "namespace": HUB_NAMESPACE},
         "spec": {"masks": []},
     }
+
+
+def _better_if_higher(name: str, config_url: str) -> Object:
+    """Return the DynamicScorer of a score per app and device, of which higher values are better."""
+    found = _scorer(name, config_url, "${app};${device}")
+    return {**found, "spec": {**found["spec"], "direction": "HigherIsBetter"}}
 
 
 def _scorer(name: str, config_url: str, dimension: str) -> Object:

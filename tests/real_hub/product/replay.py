@@ -8,7 +8,7 @@ import sys
 from dsf.sim.prometheus_replay import RecordedSeries, Recording, replaying
 from sample_scorers.wire import CPU_CORES_BY_POD
 
-CORES = 12.7
+CORES = 0.127
 SERIES = RecordedSeries({"node": "n1", "namespace": "shop", "pod": "cart"}, (CORES,))
 
 

@@ -64,7 +64,7 @@ def quick_tables() -> list[dict[str, Any]]:
 
 def nearness(static: str) -> Object:
     """A scorer that uses only the health of the API: configSyncMode None."""
-    [template, *_] = scorers("", static)
+    [_, template, *_] = scorers("", static)
     spec = {
         **template["spec"],
         "configURL": f"{static}/nearness/config",

@@ -41,7 +41,7 @@ GOLDEN = {
         "app01;2g.24gb": 80,
         "app02;2g.24gb": 90,
     },
-    # 12.7 cores, rounded down.
+    # 0.127 cores are 12.7% of one, rounded down.
     SAMPLE: {"n1;shop;cart": 12},
 }
 
