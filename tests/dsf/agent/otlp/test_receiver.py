@@ -56,7 +56,7 @@ async def url(memory: ReceivedMetrics) -> AsyncIterator[str]:
 
 async def post(url: str, body: bytes, kind: str = PROTOBUF, **headers: str) -> httpx.Response:
     named = {"Content-Type": kind, **{k.replace("_", "-"): v for k, v in headers.items()}}
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         return await client.post(f"{url}/v1/metrics", content=body, headers=named)
 
 
