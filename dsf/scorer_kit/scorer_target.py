@@ -27,7 +27,6 @@ class NamedApi:
     """What an author says about a scoring API.
 
     `scoring_url` replaces the endpoint that the config names; `dimension_format` is empty if it is
-    `scoring_url` replaces the endpoint that the config names; `dimension_format` is empty if it is
     not decided yet. `ca_file` has the PEM certificates to trust; None for public authorities.
     """
 

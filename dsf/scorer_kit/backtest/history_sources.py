@@ -11,7 +11,7 @@ from dsf.agent.fetch.sources import Sources
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import UntrustedText, listed
 from dsf.kube.clock import utc_now
 from dsf.scorer_kit.author_call import AuthorCredentials
 from dsf.scorer_kit.backtest.history import History, PastSeries, UnusableHistory, from_samples
@@ -67,10 +67,17 @@ async def from_prometheus(summary: ScorerSummary, url: str, seconds: int) -> His
 
 
 def _history(series: Sequence[EncodedSeries], step: int) -> History:
-    samples = ((json.loads(bytes(one.metric)), _samples(one)) for one in series)
+    samples = [(json.loads(bytes(one.metric)), _samples(one)) for one in series]
     return from_samples(samples, step)
 
 
 def _samples(one: EncodedSeries) -> list[tuple[float, float]]:
+    """Return the samples of a series. Raises UnusableHistory where one is not a number."""
     read = json.loads(bytes(one.values))
-    return [(float(time), float(value)) for time, value in ([read] if one.instant else read)]
+    try:
+        return [(float(time), float(value)) for time, value in ([read] if one.instant else read)]
+    except (TypeError, ValueError):
+        raise UnusableHistory(
+            f"a sample of {UntrustedText(bytes(one.metric).decode())} is not a number: write each"
+            ' as [unix seconds, "number"]'
+        ) from None

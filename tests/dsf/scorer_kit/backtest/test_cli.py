@@ -243,6 +243,14 @@ async def test_a_query_that_was_not_recorded_is_named(tmp_path: Path) -> None:
     assert (await ran(TestApi(), "--recording", path, *HORIZON, "--query", "two"))[0] == 0
 
 
+async def test_a_sample_that_is_not_a_number_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "saved.json"
+    path.write_text('{"data": [{"metric": {"pod": "a"}, "values": [[0, "1"], [60, "x"]]}]}')
+    code, out, err = await ran(TestApi(), "--data", str(path), *HORIZON)
+    assert (code, out) == (2, "")
+    assert "is not a number: write each as [unix seconds" in " ".join(err.split())
+
+
 async def test_a_recording_without_series_is_named(tmp_path: Path) -> None:
     document = {"step": 60, "queries": [{"query": QUERY, "series": []}]}
     code, _, err = await ran(TestApi(), "--recording", written(tmp_path, document), *HORIZON)
