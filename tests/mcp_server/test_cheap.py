@@ -162,6 +162,7 @@ LATE = (
     "highspy",
     "pulp",
     "fastapi",
+    "kubernetes",
     "optimizer.service",
     "optimizer.plan",
 )

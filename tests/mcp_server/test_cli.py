@@ -162,6 +162,18 @@ def _fail(folder: Path, *arguments: str) -> tuple[int, list[str]]:
     return code, err.splitlines()
 
 
+def test_a_kubeconfig_that_is_missing_or_broken_is_one_line_at_start(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    assert _fail(tmp_path) == (1, [f"Error: kubeconfig {file}: No such file or directory"])
+    config = kubeconfig("https://127.0.0.1:1")
+    config["clusters"][0]["cluster"]["certificate-authority-data"] = "bm9uZQ=="
+    file.write_text(yaml.safe_dump(config))
+    code, lines = _fail(tmp_path)
+    assert code == 1
+    assert len(lines) == 1
+    assert lines[0].startswith("Error: the certificates for https://127.0.0.1:1 cannot be used: ")
+
+
 def test_a_used_port_is_one_line(tmp_path: Path) -> None:
     with listen("127.0.0.1", 0) as listener:
         port = str(listener.getsockname()[1])

@@ -38,11 +38,15 @@ class ApiRequest:
 
 
 class HttpSession:
-    """Sends requests; a retired session closes once its last request has ended."""
+    """Sends requests; a retired session closes once its last request has ended.
+
+    Raises BadKubeconfig if the certificates can't be used.
+    """
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
-        self._api = _api_client(credentials)
+        _check_certificates(credentials)
+        self._api: Any = None
         self._requests = 0
         self._retired = False
         self.closed = False
@@ -69,7 +73,8 @@ class HttpSession:
     async def close(self) -> None:
         """Close now."""
         self.closed = True
-        await self._api.close()
+        if self._api is not None:
+            await self._api.close()
 
     async def _answer(self, request: ApiRequest) -> aiohttp.ClientResponse:
         headers = CIMultiDict(
@@ -82,6 +87,8 @@ class HttpSession:
         )
         if self.credentials.authorization:
             headers["Authorization"] = self.credentials.authorization
+        if self._api is None:
+            self._api = _api_client(self.credentials)
         answer = await self._api.call_api(
             request.method,
             self.credentials.server + request.path,
@@ -109,7 +116,7 @@ def _reachable(server: str, request: ApiRequest) -> Iterator[None]:
 
 
 def _api_client(credentials: Credentials) -> Any:
-    # Imported here because it costs 25 MB and half a second, which only connecting should cost.
+    # Imported here because it costs 25 MB and half a second, which only requests should cost.
     from kubernetes.aio.client import ApiClient, Configuration  # noqa: PLC0415
 
     configuration = Configuration(host=credentials.server)
@@ -125,11 +132,32 @@ def _api_client(credentials: Credentials) -> Any:
         "middlewares": (_refuse_redirects,),
         "read_bufsize": 2**16,
     }
+    configuration.ca_cert_data = _authority(credentials)
+    with (
+        _certificate_errors(credentials),
+        _certificate_files(credentials) as (configuration.cert_file, configuration.key_file),
+    ):
+        return ApiClient(configuration)
+
+
+def _check_certificates(credentials: Credentials) -> None:
+    """Raise BadKubeconfig if OpenSSL can't load the authority or the client certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with _certificate_errors(credentials), _certificate_files(credentials) as (certificate, key):
+        if authority := _authority(credentials):
+            context.load_verify_locations(cadata=authority)
+        if certificate:
+            context.load_cert_chain(certificate, key)
+
+
+def _authority(credentials: Credentials) -> str | None:
+    return credentials.authority.decode("ascii", "replace") if credentials.authority else None
+
+
+@contextmanager
+def _certificate_errors(credentials: Credentials) -> Iterator[None]:
     try:
-        if credentials.authority:
-            configuration.ca_cert_data = credentials.authority.decode("ascii", "replace")
-        with _certificate_files(credentials) as (configuration.cert_file, configuration.key_file):
-            return ApiClient(configuration)
+        yield
     except (ssl.SSLError, OSError) as error:
         raise BadKubeconfig(
             f"the certificates for {credentials.server} cannot be used: {error.strerror or error}"
