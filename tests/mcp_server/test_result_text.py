@@ -1,9 +1,11 @@
 """Long results stay short and say what they leave out."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
 from mcp_server.results.plan_text import (
@@ -106,6 +108,16 @@ def test_the_verdict_says_how_good_the_plan_is(status: Status, said: str) -> Non
     plan = _plan(places=int(status == "Feasible"), status=status)
     view = plan_view(plan, applicable=True, objects=False)
     assert said in plan_text(plan, view, read_only=False)
+
+
+def test_a_restored_plan_says_which_revision_it_restores_instead_of_how_good_it_is() -> None:
+    plan = replace(
+        _plan(places=1, status="Feasible"),
+        rollback=RecordedRollback(from_revision=3, to_revision=2),
+    )
+    text = plan_text(plan, plan_view(plan, applicable=True, objects=False), read_only=False)
+    assert text.startswith("Restores revision 2 as it was recorded: 1 workload placed, together")
+    assert "proven" not in text
 
 
 def test_a_plan_says_how_it_can_be_applied() -> None:

@@ -30,14 +30,20 @@ def headline(plan: Plan) -> str:
 
 
 def verdict(plan: Plan) -> str:
-    """Return a sentence with the status, the placed workloads, their value and the bound."""
+    """Return a sentence with the status, the placed workloads, their value and the bound.
+
+    A plan that restores a recorded one was not searched for: its sentence names the revision.
+    """
     solution = plan.solution
+    worth = (
+        f"{counted(len(plan.placements), 'workload')} placed,"
+        f" together worth {solution.objective_value:g}"
+    )
+    if plan.rollback is not None:
+        return f"Restores revision {plan.rollback.to_revision} as it was recorded: {worth}."
     unproven = solution.status == "Feasible" and solution.bound is not None
     limit = f"; no placement is worth more than {solution.bound:g}" if unproven else ""
-    return (
-        f"{_VERDICTS[solution.status]}: {counted(len(plan.placements), 'workload')} placed,"
-        f" together worth {solution.objective_value:g}{limit}."
-    )
+    return f"{_VERDICTS[solution.status]}: {worth}{limit}."
 
 
 def placements(plan: Plan) -> Section:
