@@ -8,6 +8,7 @@ behind an OpenAI-compatible endpoint, which then chooses the calls itself.
 
 import argparse
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -17,8 +18,9 @@ from mcp_types import Tool
 from tests.evals.chat import ModelEndpoint, Verdict, judged
 from tests.evals.conversation import Conversation, conversations
 from tests.evals.fleets import guide
-from tests.evals.replay import Replay, assistant, problems, replay_all, tokens
+from tests.evals.replay import Replay, assistant, problems, replay_all
 from tests.evals.transcript import transcript
+from tests.mcp_server.tokens import definition_tokens
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +65,7 @@ async def _print_definitions() -> None:
     for writes in (False, True):
         async with assistant(await guide(), writes=writes) as client:
             names = ", ".join(f"{item.name} {_size(item)}" for item in client.tools)
-            total = sum(map(_size, client.tools))
+            total = _size(*client.tools)
         print(f"tools {'that write, too' if writes else 'that read'}: {total} tokens ({names})")
 
 
@@ -100,8 +102,9 @@ def _line(replay: Replay, prompt_tokens: int | None = None) -> str:
     return f"{len(replay.exchanges):>5} {replay.tokens:>6}{spent}  {said}{held}"
 
 
-def _size(tool: Tool) -> int:
-    return tokens(tool.model_dump_json(exclude_none=True, by_alias=True))
+def _size(*tools: Tool) -> int:
+    shown = [tool.model_dump(mode="json", exclude_none=True, by_alias=True) for tool in tools]
+    return math.ceil(definition_tokens(shown))
 
 
 if __name__ == "__main__":

@@ -19,16 +19,7 @@ from optimizer.service import Optimizer
 from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
 from tests.evals.fleets import FLEETS
 from tests.evals.told_names import guessed
-
-PIECE = re.compile(r"[^\W\d_]{1,6}|\d{1,3}|[^\w\s]|_")
-"""About what a tokenizer of a large model makes one token of."""
-
-
-def tokens(text: str) -> int:
-    """Return about how many tokens a text has; a run of punctuation is one token per two signs."""
-    pieces = PIECE.findall(text)
-    signs = sum(not item.isalnum() for item in pieces)
-    return len(pieces) - signs + math.ceil(signs / 2)
+from tests.mcp_server.tokens import answer_tokens
 
 
 @dataclass(frozen=True)
@@ -61,8 +52,8 @@ class Replay:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all results."""
-        return sum(tokens(item.read) for item in self.exchanges)
+        """Tokens of all results, at most."""
+        return math.ceil(sum(answer_tokens(item.text, item.structured) for item in self.exchanges))
 
 
 class AssistantClient:

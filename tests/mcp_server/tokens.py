@@ -1,4 +1,4 @@
-"""How tests count tokens: by bytes, because no tokenizer works without fetching its vocabulary.
+"""How tests and evals count tokens: by bytes, as tokenizers have to fetch their vocabulary.
 
 Measured with cl100k in November 2026: definitions of tools have 4.3 bytes per token, texts of
 results 3.1 to 3.7, their JSON 3.4 to 3.6. Both rules below count more than that tokenizer does.
@@ -19,7 +19,11 @@ def definition_tokens(definitions: Any) -> float:
 def result_tokens(result: Any) -> float:
     """Return at most how many tokens a result of a tool takes: its text and its structure."""
     text = "".join(item.text for item in result.content)
-    structured = result.structured_content
+    return answer_tokens(text, result.structured_content)
+
+
+def answer_tokens(text: str, structured: Any) -> float:
+    """Return at most how many tokens a text and its structure take, if it has one."""
     said = text if structured is None else text + _compact(structured)
     return len(said.encode()) / RESULT_BYTES
 
