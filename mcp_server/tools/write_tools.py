@@ -1,6 +1,6 @@
 """The tools that write: after the user's yes, or as `when_client_cannot_ask` says."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from fastmcp import Context
 from fastmcp.tools.base import ToolResult
@@ -50,6 +50,14 @@ Revision = Annotated[
 ]
 
 
+class _WriteAttempt(NamedTuple):
+    """What the audit log says of a write that was not confirmed."""
+
+    action: str
+    namespace: str
+    digest: str = ""
+
+
 class WriteTools:
     """The tools that change the hub."""
 
@@ -80,7 +88,9 @@ class WriteTools:
             view = before.model_copy(update={"repeated": True})
             return ToolResult(content=result_text.applied_text(view), structured_content=view)
         plan = self._plans.shown_plan(digest)
-        required = await self._confirm(context, _question(plan), about=f"apply_plan {digest}")
+        required = await self._confirm(
+            context, _question(plan), about=f"apply_plan {digest}", attempt=_applying(plan)
+        )
         return required or await self._applied(plan)
 
     async def rollback(
@@ -108,7 +118,7 @@ class WriteTools:
         if answer is Confirmation.CANNOT_ASK:
             text = plan_text.plan_text(plan, view, read_only=False)
             return ToolResult(content=text, structured_content=view)
-        self._require(answer)
+        self._require(answer, _applying(plan))
         return await self._applied(plan)
 
     async def change_rollout(
@@ -126,6 +136,7 @@ class WriteTools:
             f"{action.capitalize()} the rollout of optimization {optimization} in namespace"
             f" {namespace}? It is at step {now.step} of {len(now.steps)}.",
             about=f"change_rollout {action} {now.record}",
+            attempt=_WriteAttempt(f"rollout {action}", namespace),
         )
         if required is not None:
             return required
@@ -145,6 +156,7 @@ class WriteTools:
             context,
             result_text.reset_question(namespace, optimization),
             about=f"reset_placements {namespace} {optimization or ''}".strip(),
+            attempt=_WriteAttempt("reset", namespace),
         )
         if required is not None:
             return required
@@ -176,7 +188,7 @@ class WriteTools:
         )
 
     async def _confirm(
-        self, context: Context, question: str, *, about: str
+        self, context: Context, question: str, *, about: str, attempt: _WriteAttempt
     ) -> InputRequiredResult | None:
         """Return None if the tool may write, or the question to return; ToolError if it may not."""
         answer = await ask(context, question, about=about)
@@ -184,19 +196,31 @@ class WriteTools:
             return answer
         if answer is Confirmation.CANNOT_ASK and self._when_client_cannot_ask == "digest":
             return None
-        self._require(answer)
+        self._require(answer, attempt)
         return None
 
-    def _require(self, answer: Confirmation) -> None:
-        """Raise ToolError unless the user said yes."""
+    def _require(self, answer: Confirmation, attempt: _WriteAttempt) -> None:
+        """Raise ToolError unless the user said yes; the attempt is a line of the audit log."""
         if answer is Confirmation.YES:
             return
-        if answer is Confirmation.NO:
+        declined = answer is Confirmation.NO
+        self._caller().audit_unconfirmed(
+            attempt.action,
+            attempt.namespace,
+            "NotConfirmed" if declined else "ClientCannotAsk",
+            digest=attempt.digest,
+        )
+        if declined:
             raise refused("the user did not confirm; nothing was written")
         raise refused(
             "this client can't ask its user to confirm, and this server writes only what a user"
             " has confirmed; nothing was written"
         )
+
+
+def _applying(plan: Plan) -> _WriteAttempt:
+    action = "rollback" if plan.rollback else "apply"
+    return _WriteAttempt(action, plan.request.namespace, plan.digest)
 
 
 def _question(plan: Plan) -> str:

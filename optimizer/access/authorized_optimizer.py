@@ -229,6 +229,12 @@ class AuthorizedOptimizer:
 
         return await self._audited("reset", namespace, write)
 
+    def audit_unconfirmed(
+        self, action: str, namespace: str, reason: str, *, digest: str = ""
+    ) -> None:
+        """Write the line of an attempt that ended because no user confirmed it."""
+        self._audit(action, namespace, reason, digest=digest)
+
     async def _may_name_others(self) -> bool:
         """Return whether the user may list in all namespaces what others' parts are read from."""
         return await self._refusal(naming_rights()) is None

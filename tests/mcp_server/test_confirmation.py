@@ -1,5 +1,6 @@
 """A person is asked before anything is written, where the client can ask one."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,10 @@ async def test_the_question_shows_the_plan_and_a_yes_applies_it() -> None:
 
 
 @pytest.mark.parametrize("answer", NOT_YES.values(), ids=NOT_YES.keys())
-async def test_anything_but_a_yes_writes_nothing(answer: ElicitResult[Any]) -> None:
+async def test_anything_but_a_yes_writes_nothing_and_is_audited(
+    answer: ElicitResult[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "audit")
     asked: list[str] = []
     async with serving(read_only=False) as service, _client(service, answer, asked) as client:
         plan = (await client.call_tool("plan_placement", wish())).structured_content
@@ -53,6 +57,11 @@ async def test_anything_but_a_yes_writes_nothing(answer: ElicitResult[Any]) -> N
             await client.call_tool("reset_placements", {"namespace": "default"})
         assert await generated(service.hub) == []
     assert len(asked) == 2
+    records: list[Any] = [item for item in caplog.records if item.name == "audit"]
+    assert [(item.action, item.namespace, item.digest, item.outcome) for item in records] == [
+        ("apply", "default", plan["digest"], "NotConfirmed"),
+        ("reset", "default", "", "NotConfirmed"),
+    ]
 
 
 async def _raises(*_: object) -> ElicitResult[Any]:
