@@ -87,4 +87,12 @@ def _labels(metric: dict[str, str]) -> Labels:
 
 def _values(series: EncodedSeries) -> list[float]:
     samples = json.loads(bytes(series.values))
-    return [float(value) for _, value in ([samples] if series.instant else samples)]
+    return [_number(value) for _, value in ([samples] if series.instant else samples)]
+
+
+def _number(text: str) -> float:
+    """Return a sample's number; NaN, which is a space, where it is none."""
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return math.nan

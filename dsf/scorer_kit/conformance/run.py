@@ -34,7 +34,7 @@ _MISSING: Mapping[Need, str] = {
     "endpoint": "the scoring endpoint is not known: see config and registration",
     "answer": "a typical request was not answered: see scoring",
     "results": "a typical request has no usable answer: see scoring and schema",
-    "own series": "no --data: scores of invented series tell nothing about values",
+    "own series": "no answered --data: scores of invented series tell nothing about values",
     "token": "no --token-file",
 }
 """Why a check is skipped that needs what is not there."""

@@ -34,6 +34,11 @@ def test_a_line_is_never_wider_than_asked(values: list[float]) -> None:
     assert set(drawn) <= {*ASCII_LEVELS, " "}
 
 
+def test_a_sample_that_is_not_a_number_is_a_space() -> None:
+    one = EncodedSeries(b'{"pod": "a"}', b'[[0, "0"], [60, "x"], [120, "1"]]')
+    assert "▁ █" in plot([one], [], LEVELS)
+
+
 def series(pod: str) -> EncodedSeries:
     return EncodedSeries(f'{{"pod": "{pod}"}}'.encode(), b'[[0, "1"], [60, "3"]]')
 
