@@ -74,12 +74,12 @@ def trust_condition(record: TrackRecord, now: float, unread: str = "") -> Condit
     """Return the condition `Trusted` of a record at `now` (unix seconds).
 
     The message has the evidence of the newest judgement; the status goes by what is left of it.
-    `unread` says why the truth could not be read lately; empty if it could.
+    `unread` says why the truth could not be read or compared lately; empty if it could.
     """
     trust = record.aged(now).trust
     message = _summary(record, trust)
     if unread:
-        message = f"{message}; the truth could not be read: {unread}"
+        message = f"{message}; the truth could not be compared: {unread}"
     if trust is None:
         return Condition(TRUSTED, "Unknown", NO_TRUTH if unread else INSUFFICIENT, message)
     if trust == 0:

@@ -136,7 +136,7 @@ async def test_a_truth_that_cannot_be_read_is_told_and_not_held_against_the_scor
         await until(3 * HOUR + 900)
         told = await trusted(world)
         assert told["status"] == "True"
-        assert "the truth could not be read: ServerError: answered 500" in told["message"]
+        assert "the truth could not be compared: ServerError: answered 500" in told["message"]
         assert trust(world) == pytest.approx(before)
         await until(6 * HOUR)
         told = await trusted(world)

@@ -78,7 +78,7 @@ def test_the_condition_says_what_people_and_programs_need() -> None:
     told = trust_condition(mad, NOON, unread="Unreachable: no route")
     assert (told.status, told.reason) == ("False", "NoBetterThanLastValue")
     assert "1000.000 times last value's" in told.message
-    assert told.message.endswith("; the truth could not be read: Unreachable: no route")
+    assert told.message.endswith("; the truth could not be compared: Unreachable: no route")
     assert read_trust(score(told)) == 0
 
 
