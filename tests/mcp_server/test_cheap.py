@@ -128,7 +128,7 @@ REQUESTS: dict[str, tuple[Calls, list[str]]] = {
     ),
     "Roll back": ([("rollback", {}), ("apply_plan", {})], ["Applied 8 changes"]),
 }
-"""The seven requests of issue 17: the calls that answer each, and what the answer says."""
+"""Seven ordinary requests to an assistant: the calls that answer each, and what the answer says."""
 
 
 async def test_an_explained_plan_is_none_that_was_shown(client: Client[Any]) -> None:

@@ -95,7 +95,7 @@ def test_names_and_addresses_fit_the_programs() -> None:
 @needs_envsubst
 @pytest.mark.parametrize("folder", ["sample", "prediction", "llm_forecast"])
 def test_half_a_core_is_not_published_as_zero(folder: str) -> None:
-    """The config of these three is that of the seeds, so the DynamicScorer says how to publish."""
+    """The wire contract fixes these configs, so the DynamicScorer says how to publish."""
     (document,) = registered(SCORERS / folder / "manifests/dynamicscorer.yaml")
     spec = DynamicScorerSpec.model_validate(document["spec"])
     assert spec.unit == "cores"
