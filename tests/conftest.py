@@ -1,6 +1,7 @@
 """What all tests share: virtual time by a mark, no wall-clock deadlines, logging as it was."""
 
 import asyncio
+import gc
 import logging
 import ssl
 from collections.abc import Callable, Iterator
@@ -33,6 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("property")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of garbage collections: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
