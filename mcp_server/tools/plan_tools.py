@@ -269,4 +269,4 @@ def _why_here(here: Sequence[Any]) -> str:
             f"{best}: next best for it alone is {other.device} of {other.cluster}"
             f" ({other.score:g}){lost}"
         )
-    return "; ".join(f"{part}" for part in parts)
+    return "; ".join(map(str, parts))

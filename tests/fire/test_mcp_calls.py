@@ -11,27 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.mcp_server.service import request
+from tests.mcp_server.tool_names import READS, WRITES
 
 EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "1000"))
 """Tool calls in all; FIRE_EXAMPLES sets another number."""
 MASKED = "Error calling tool"
 """What the server says of an exception that is none of the documented failures."""
-TOOLS = (
-    "fleet_overview",
-    "list_scores",
-    "describe_scorer",
-    "describe_workload",
-    "plan_placement",
-    "explain_placement",
-    "compare_plans",
-    "follow_rollout",
-    "diagnose",
-    "apply_plan",
-    "change_rollout",
-    "rollback",
-    "reset_placements",
-    "no_such_tool",
-)
+TOOLS = (*READS, *WRITES, "no_such_tool")
 PLAN = request()
 FIELDS = (
     "cluster",

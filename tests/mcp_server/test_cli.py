@@ -24,20 +24,10 @@ from mcp_server.cli import mcp
 from optimizer.api.serving import listen
 from tests.command_line import invoked
 from tests.mcp_server.service import generated, request, scenario_hub, wish
+from tests.mcp_server.tool_names import READS
 
 DSF = [sys.executable, "-m", "dsf"]
 HANGS_SECONDS = 60
-READS = [
-    "fleet_overview",
-    "list_scores",
-    "describe_scorer",
-    "describe_workload",
-    "plan_placement",
-    "explain_placement",
-    "compare_plans",
-    "follow_rollout",
-    "diagnose",
-]
 TOOLS_LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
@@ -125,7 +115,7 @@ async def test_nothing_but_the_protocol_is_on_standard_output(
         process.stdin.close()  # communicate() alone leaves it open
         rest, _ = await process.communicate()
     by_id = {answer["id"]: answer["result"] for answer in answers}
-    assert [tool["name"] for tool in by_id[2]["tools"]] == READS
+    assert [tool["name"] for tool in by_id[2]["tools"]] == [*READS]
     assert by_id[3]["structuredContent"]["objective_value"] == 115
     assert rest == b""
     assert process.returncode == 0
@@ -142,7 +132,7 @@ async def test_over_http_the_tools_are_alone_and_a_signal_ends_it(
             lines.append((await process.stderr.readline()).decode())
         url = lines[-1].rpartition("url=")[2].strip()
         async with Client(url) as client:
-            assert [tool.name for tool in await client.list_tools()] == READS
+            assert [tool.name for tool in await client.list_tools()] == [*READS]
             scores = await client.call_tool("list_scores")
             assert scores.structured_content["scores"][0]["entries"] == 12
         base = url.removesuffix("/mcp")

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.mcp_server.service import Service, generated, request, serving
+from tests.mcp_server.tool_names import READS, WRITES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,21 +34,7 @@ async def test_one_bare_post_lists_the_tools(service: Service, path: str) -> Non
     assert response.status_code == 200
     assert response.headers["Content-Type"] == "application/json"
     tools = response.json()["result"]["tools"]
-    assert [tool["name"] for tool in tools] == [
-        "fleet_overview",
-        "list_scores",
-        "describe_scorer",
-        "describe_workload",
-        "plan_placement",
-        "explain_placement",
-        "compare_plans",
-        "follow_rollout",
-        "diagnose",
-        "apply_plan",
-        "change_rollout",
-        "rollback",
-        "reset_placements",
-    ]
+    assert [tool["name"] for tool in tools] == [*READS, *WRITES]
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])

@@ -21,6 +21,7 @@ from tests.mcp_server.service import (
     serving,
     wish,
 )
+from tests.mcp_server.tool_names import READS, WRITES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,24 +38,10 @@ async def untouched() -> AsyncIterator[Service]:
         assert await generated(service.hub) == []
 
 
-READS = {
-    "fleet_overview",
-    "list_scores",
-    "describe_scorer",
-    "describe_workload",
-    "plan_placement",
-    "explain_placement",
-    "compare_plans",
-    "follow_rollout",
-    "diagnose",
-}
-WRITES = {"apply_plan", "change_rollout", "rollback", "reset_placements"}
-
-
 @both_eras
 async def test_a_read_only_server_neither_lists_nor_runs_what_writes(era: Era) -> None:
     async with serving(read_only=True) as service, Client(service.mcp, mode=era) as client:
-        assert {tool.name for tool in await client.list_tools()} == READS
+        assert {tool.name for tool in await client.list_tools()} == {*READS}
         plan = await client.call_tool("plan_placement", wish())
         assert "read-only" in plan.content[0].text
         arguments = {"digest": plan.structured_content["digest"]}
@@ -71,7 +58,7 @@ async def test_a_read_only_server_neither_lists_nor_runs_what_writes(era: Era) -
 async def test_every_tool_says_what_it_does_to_the_world(untouched: Service, era: Era) -> None:
     async with Client(untouched.mcp, mode=era) as client:
         hints = {tool.name: tool.annotations for tool in await client.list_tools()}
-    assert set(hints) == READS | WRITES
+    assert set(hints) == {*READS, *WRITES}
     for name, hint in hints.items():
         assert hint is not None
         assert hint.read_only_hint is (name in READS)

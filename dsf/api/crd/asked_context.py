@@ -113,3 +113,14 @@ class AskedContext(WireModel):
 
     def __str__(self) -> str:
         return self.model_dump_json(by_alias=True)
+
+
+DeclaredContext = Annotated[
+    AskedContext | None,
+    Field(
+        default=None,
+        description="What scoring calls say besides series: who asks, and what is to be"
+        " scored. Without it the body has only series.",
+    ),
+]
+"""The field `context` of a DynamicScorer and of `/config`."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from dsf.api.crd.asked_context import AskedContext
+from dsf.api.crd.asked_context import DeclaredContext
 from dsf.api.crd.condition_schema import ConditionList
-from dsf.api.crd.forecast_rules import ForecastRules
+from dsf.api.crd.forecast_rules import DeclaredForecast
 from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.crd.structural_schema import rule, rules
@@ -263,22 +263,8 @@ class DynamicScorerSpec(DeclaredMeaning):
     ]
     source: Source | None = None
     scoring: Scoring | None = None
-    forecast: Annotated[
-        ForecastRules | None,
-        Field(
-            default=None,
-            description="What the scores forecast. Agents compare them with the truth, and report"
-            " how far they can be trusted.",
-        ),
-    ]
-    context: Annotated[
-        AskedContext | None,
-        Field(
-            default=None,
-            description="What scoring calls say besides series: who asks, and what is to be"
-            " scored. Without it the body has only series.",
-        ),
-    ]
+    forecast: DeclaredForecast
+    context: DeclaredContext
     score_destination: Annotated[
         Literal["AddOnPlacementScore", "None"],
         Field(

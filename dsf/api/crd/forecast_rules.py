@@ -55,3 +55,14 @@ class ForecastRules(WireModel):
     def __str__(self) -> str:
         bound = "" if self.quantile == MEDIAN else f", quantile {self.quantile:g}"
         return f"{self.horizon} s ahead{bound}, truth {self.truth.query}"
+
+
+DeclaredForecast = Annotated[
+    ForecastRules | None,
+    Field(
+        default=None,
+        description="What the scores forecast. Agents compare them with the truth, and report"
+        " how far they can be trusted.",
+    ),
+]
+"""The field `forecast` of a DynamicScorer and of `/config`."""

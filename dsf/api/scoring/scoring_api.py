@@ -4,14 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.crd.asked_context import AskedContext
+from dsf.api.crd.asked_context import DeclaredContext
 from dsf.api.crd.dynamic_scorer import (
     DEFAULT_SCORING_PATH,
     DEFAULT_SOURCE_PATH,
     ScoringParams,
     SourceParams,
 )
-from dsf.api.crd.forecast_rules import ForecastRules
+from dsf.api.crd.forecast_rules import DeclaredForecast
 from dsf.api.crd.score_meaning import DeclaredMeaning
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.scoring.request_context import RequestContext
@@ -85,22 +85,8 @@ class ScorerConfig(DeclaredMeaning):
     description: Annotated[str, Field(default="", description="What the score means.")]
     source: ConfiguredSource
     scoring: ConfiguredScoring
-    forecast: Annotated[
-        ForecastRules | None,
-        Field(
-            default=None,
-            description="What the scores forecast. Agents compare them with the truth, and report"
-            " how far they can be trusted.",
-        ),
-    ]
-    context: Annotated[
-        AskedContext | None,
-        Field(
-            default=None,
-            description="What scoring calls say besides series: who asks, and what is to be"
-            " scored. Without it the body has only series.",
-        ),
-    ]
+    forecast: DeclaredForecast
+    context: DeclaredContext
 
 
 class Series(WireModel):

@@ -48,10 +48,9 @@ def regrets(
         for name, loss in _losses(step, values, choices).items():
             losses[name].append(loss)
     return [
-        Regret(name, mean(found), mean([loss == 0 for loss in found]))
+        Regret(name, mean(found), mean([name != _RANDOM and loss == 0 for loss in found]))
         for name, found in losses.items()
-        if name != _RANDOM
-    ] + [Regret(_RANDOM, mean(found), 0.0) for found in [losses[_RANDOM]] if found]
+    ]
 
 
 _RANDOM = "at random"
@@ -76,13 +75,14 @@ def _losses(
     if len(known) < len(found):
         return {}
     best = min(sign * value for value in truth.values())
-    # Of equal values the first by name is taken.
-    taken = {
-        name: min(each, key=lambda choice, each=each: (sign * each[choice], choice))  # type: ignore[misc]
-        for name, each in known.items()
-    }
+    taken = {name: _taken(each, sign) for name, each in known.items()}
     losses = {name: sign * truth[choice] - best for name, choice in taken.items()}
     return {**losses, _RANDOM: mean([sign * value - best for value in truth.values()])}
+
+
+def _taken(values: Mapping[str, float], sign: int) -> str:
+    """Return the choice of the least value times `sign`; of equal ones the first by name."""
+    return min(values, key=lambda choice: (sign * values[choice], choice))
 
 
 def _summed(

@@ -1,0 +1,14 @@
+"""The names of the tools, in the order in which they are listed."""
+
+READS = (
+    "fleet_overview",
+    "list_scores",
+    "describe_scorer",
+    "describe_workload",
+    "plan_placement",
+    "explain_placement",
+    "compare_plans",
+    "follow_rollout",
+    "diagnose",
+)
+WRITES = ("apply_plan", "change_rollout", "rollback", "reset_placements")
