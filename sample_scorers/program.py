@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import math
 import os
 import socket
 import sys
@@ -73,6 +74,24 @@ def positive_number(text: str) -> float:
         number = 0.0
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return number
+
+
+def positive_whole_number(text: str) -> int:
+    """Return a whole number of at least 1; the type of an argparse option."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def finite_number(text: str) -> float:
+    """Return a finite number; the type of an argparse option."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
     return number
 
 

@@ -10,6 +10,7 @@ from ..program import (
     command_line,
     http_url,
     positive_number,
+    positive_whole_number,
     serve,
     token_file,
 )
@@ -90,13 +91,13 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--concurrency",
-        type=_count,
+        type=positive_whole_number,
         default=ForecastSettings.concurrency,
         help="requests to the model at a time (%(default)s)",
     )
     parser.add_argument(
         "--max-series",
-        type=_count,
+        type=positive_whole_number,
         default=ForecastSettings.max_series,
         help="series of one scoring request (%(default)s)",
     )
@@ -109,21 +110,15 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-reply-tokens",
-        type=_count,
+        type=positive_whole_number,
         default=ForecastSettings.max_reply_tokens,
         help="tokens of one reply, reasoning included (%(default)s)",
     )
     parser.add_argument(
         "--tokens-per-hour",
-        type=_count,
+        type=positive_whole_number,
         help="tokens of all prompts and replies in an hour; by default there is no limit",
     )
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ..program import add_prometheus_option, command_line, serve
+from ..program import (
+    add_prometheus_option,
+    command_line,
+    finite_number,
+    positive_whole_number,
+    serve,
+)
 from ..wire import CPU_CORES_BY_POD
 from .app import STEP_SECONDS, WINDOW_SECONDS, PredictionSettings, create_app
 from .score import HORIZON_SECONDS, ScoreMeaning
@@ -42,7 +48,7 @@ def _add_forecast_options(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(
             option,
-            type=_seconds,
+            type=positive_whole_number,
             default=default,
             metavar="SECONDS",
             help=f"{meaning} (%(default)s)",
@@ -56,15 +62,9 @@ def _add_forecast_options(parser: argparse.ArgumentParser) -> None:
     )
     score.add_argument(
         "--threshold",
-        type=float,
+        type=finite_number,
         help="the score is the chance in percent that the mean load exceeds this",
     )
-
-
-def _seconds(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, at least 1")
-    return int(text)
 
 
 def _quantile(text: str) -> float:

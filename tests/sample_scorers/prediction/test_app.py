@@ -73,8 +73,8 @@ def test_the_config_declares_what_the_score_forecasts() -> None:
     [
         (["--quantile", "1"], "not between 0.01 and 0.99"),
         (["--quantile", "0.9", "--threshold", "2"], "not allowed with"),
-        (["--horizon", "0"], "not a number of seconds"),
-        (["--threshold", "x"], "invalid float value"),
+        (["--horizon", "0"], "not a whole number of at least 1"),
+        (["--threshold", "nan"], "not a finite number"),
     ],
 )
 def test_wrong_options_are_refused(
