@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast clean
+.PHONY: help setup demo test test-exhaustive test-random lint types check crds hub test-hub test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ test: setup ## Run the quick suite: everything that needs nothing but Python
 
 test-exhaustive: setup ## Run what compares with brute force over many cases, and properties on more examples
 	@$(RUN)/python -m pytest -n auto -m 'exhaustive or property' --hypothesis-profile=deep $(ARGS)
+
+test-random: setup ## Run properties on new random examples; what fails becomes an @example
+	@$(RUN)/python -m pytest -n auto -m property --hypothesis-profile=random $(ARGS)
 
 hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, helm
 	@$(RUN)/python tests/real_hub/build.py
