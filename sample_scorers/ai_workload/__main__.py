@@ -13,7 +13,7 @@ NAME = "ai-workload-scorer"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; return its exit code."""
-    parser = command_line(NAME, "Scores each app on each kind of GPU device by tokens and watts.")
+    parser = command_line(NAME, "Scores each app on each GPU device by tokens, watts and money.")
     add_prometheus_option(parser)
     parser.add_argument(
         "--app",
@@ -36,9 +36,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=AiWorkloadSettings.max_watts,
         help="power that is published as 0 (%(default)s)",
     )
+    parser.add_argument(
+        "--max-tokens-for-money",
+        type=positive_number,
+        default=AiWorkloadSettings.max_tokens_for_money,
+        help="million tokens for a unit of money that are published as 100 (%(default)s)",
+    )
     args = parser.parse_args(argv)
     settings = AiWorkloadSettings(
-        args.prometheus_url, args.max_tokens_per_second, args.max_watts, args.app
+        args.prometheus_url,
+        args.max_tokens_per_second,
+        args.max_watts,
+        args.max_tokens_for_money,
+        args.app,
     )
     return serve(NAME, create_app(settings), args)
 

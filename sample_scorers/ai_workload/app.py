@@ -20,20 +20,22 @@ from ..wire import (
     Series,
 )
 from .pod_app import AppPattern, app_of
-from .score import AppOf, performance, power
-from .signals import PERFORMANCE_QUERIES, POWER_QUERIES
+from .score import AppOf, efficiency, performance, power
+from .signals import EFFICIENCY_QUERIES, PERFORMANCE_QUERIES, POWER_QUERIES
 
 
 @dataclass(frozen=True)
 class AiWorkloadSettings:
     """Where agents read, what is published as 100 and 0, and which pods belong to which app.
 
-    The scale is that of an NVIDIA H100 with a model of some billion parameters.
+    The scale is that of an NVIDIA H100 with a model of some billion parameters;
+    `max_tokens_for_money` is in million tokens for a unit of money.
     """
 
     prometheus_url: str = PROMETHEUS_URL
     max_tokens_per_second: float = 2000.0
     max_watts: float = 700.0
+    max_tokens_for_money: float = 10.0
     apps: Sequence[AppPattern] = ()
 
 
@@ -73,8 +75,26 @@ def power_config(settings: AiWorkloadSettings) -> ScorerConfig:
     )
 
 
+def efficiency_config(settings: AiWorkloadSettings) -> ScorerConfig:
+    """Return `/efficiency/config`."""
+    return ScorerConfig(
+        name="ai-workload-efficiency-scorer",
+        description="Million tokens of a busy replica for a unit of money, energy included",
+        display_name="Efficiency",
+        unit="Mtokens per unit of money",
+        direction="HigherIsBetter",
+        range=ScoreRange(min=0),
+        source=_source(settings, EFFICIENCY_QUERIES),
+        scoring=Scoring(
+            path="/efficiency/scoring",
+            params=ScoringParams(name="ai_workload_efficiency_score", interval=30),
+            normalize=Normalize(min=0, max=settings.max_tokens_for_money),
+        ),
+    )
+
+
 def create_app(settings: AiWorkloadSettings | None = None) -> FastAPI:
-    """Return the application with both scorers."""
+    """Return the application with all three scorers."""
     chosen = settings or AiWorkloadSettings()
     named = partial(app_of, patterns=chosen.apps)
     return service.create_app(
@@ -82,6 +102,9 @@ def create_app(settings: AiWorkloadSettings | None = None) -> FastAPI:
             performance_config(chosen), _with_apps(performance, named), "/performance"
         ),
         service.ServedScorer(power_config(chosen), _with_apps(power, named), "/power"),
+        service.ServedScorer(
+            efficiency_config(chosen), _with_apps(efficiency, named), "/efficiency"
+        ),
     )
 
 

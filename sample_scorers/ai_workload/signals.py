@@ -5,7 +5,9 @@ An agent concatenates the series of several queries, so each query names its ser
 
 Sources: https://docs.vllm.ai/en/stable/usage/metrics/ (vLLM's metrics) and
 https://github.com/NVIDIA/dcgm-exporter, etc/dcp-metrics-included.csv (those of dcgm-exporter; the
-labels `exported_pod` and `exported_namespace` come from a ServiceMonitor without honorLabels).
+labels `exported_pod` and `exported_namespace` come from a ServiceMonitor without honorLabels);
+https://opencost.io/docs/integrations/metrics (`node_gpu_hourly_cost`). `energy_price_per_kwh` is a
+recording rule of the operator's own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +28,7 @@ def _named(signal: str, query: str) -> str:
 
 
 TOKENS, RUNNING, ACTIVITY, POWER = "tokens", "running", "activity", "power"
+COST, PRICE = "cost", "price"
 TOKENS_QUERY = _named(TOKENS, "sum by (namespace, pod) (irate(vllm:generation_tokens_total[2m]))")
 """Tokens per second that each pod generates, between the last two scrapes: `rate` would mix busy
 and idle time, and be too low for two minutes after a pod has started."""
@@ -36,9 +39,16 @@ ACTIVITY_QUERY = _named(ACTIVITY, f"max by ({_DEVICE_LABELS}) (DCGM_FI_PROF_GR_E
 POWER_QUERY = _named(POWER, "max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)")
 """Watts of each GPU. dcgm-exporter repeats those of the whole GPU for each of its GPU instances
 (https://github.com/NVIDIA/dcgm-exporter/issues/257), so that a sum would count them repeatedly."""
+COST_QUERY = _named(
+    COST, 'label_replace(max by (node) (node_gpu_hourly_cost), "Hostname", "$1", "node", "(.*)")'
+)
+"""Money for an hour of one GPU of each node, energy not included."""
+PRICE_QUERY = _named(PRICE, "max(energy_price_per_kwh)")
+"""Money for a kilowatt-hour."""
 
 PERFORMANCE_QUERIES = ";".join((TOKENS_QUERY, RUNNING_QUERY, ACTIVITY_QUERY))
 POWER_QUERIES = ";".join((ACTIVITY_QUERY, POWER_QUERY))
+EFFICIENCY_QUERIES = ";".join((PERFORMANCE_QUERIES, POWER_QUERY, COST_QUERY, PRICE_QUERY))
 
 
 def answers(series: Sequence[Series], signal: str) -> Iterator[tuple[Mapping[str, str], Samples]]:

@@ -14,13 +14,14 @@ from dsf.cli.root import root
 from sample_scorers.ai_workload.app import (
     AiWorkloadSettings,
     create_app,
+    efficiency_config,
     performance_config,
     power_config,
 )
 from sample_scorers.ai_workload.gpu_device import device_of
 from sample_scorers.ai_workload.pod_app import AppPattern, app_of
-from sample_scorers.ai_workload.score import performance, power
-from sample_scorers.ai_workload.signals import ACTIVITY, POWER, RUNNING, TOKENS
+from sample_scorers.ai_workload.score import efficiency, performance, power
+from sample_scorers.ai_workload.signals import ACTIVITY, COST, POWER, PRICE, RUNNING, TOKENS
 from sample_scorers.wire import ScoreResult, ScoringRequest, Series
 from tests.command_line import invoked
 from tests.sample_scorers.serving import SCORERS, served
@@ -50,6 +51,11 @@ GPUS = {"0": 300.0, "1": 400.0}
 
 def watts(values: Values, gpu: str = "0") -> Series:
     return series(POWER, values, Hostname="h", gpu=gpu)
+
+
+def hourly(cost: float, price: float, samples: int = 1) -> tuple[Series, Series]:
+    """Return the cost of an hour of a GPU without energy, and the price of a kilowatt-hour."""
+    return series(COST, [cost] * samples, Hostname="h"), series(PRICE, [price] * samples)
 
 
 def scored(score: Callable[..., list[ScoreResult]], *found: Series) -> dict[tuple[str, str], float]:
@@ -153,6 +159,34 @@ def test_the_power_of_a_device_that_nobody_has_is_nobodys() -> None:
     assert found == {("a", "3g.48gb"): pytest.approx(50)}
 
 
+def test_efficiency_is_tokens_by_the_cost_of_the_gpu_and_its_energy() -> None:
+    """1000 tokens/s are 3.6 million in an hour, for 1 and 0.5 kW at 0.4: 1.2."""
+    found = scored(
+        efficiency, tokens([1000], pod="a-0"), instance([1], "a-0"), watts([500]), *hourly(1, 0.4)
+    )
+    assert found == {("a", "all"): pytest.approx(3.6 / 1.2)}
+
+
+def test_idle_time_is_not_in_the_efficiency_and_an_instance_costs_its_compute_slices() -> None:
+    """The busy replica has 3 of 5 slices of a GPU for 1, and 3 (1 + 0.1) / 3.5 of its energy."""
+    found = scored(
+        efficiency,
+        tokens([1000, 0], pod="a-0"),
+        running([3, 0], pod="a-0"),
+        instance([1, 0], "a-0", "3g.48gb"),
+        instance([0, 0], "", "2g.24gb"),
+        watts([500, 100]),
+        *hourly(1, 0.4, samples=2),
+    )
+    assert found == {("a", "3g.48gb"): pytest.approx(3.6 / (3 / 5 + 0.5 * 0.4 * 3.3 / 3.5))}
+
+
+@pytest.mark.parametrize("left_out", [POWER, COST, PRICE])
+def test_without_power_cost_or_price_there_is_no_efficiency(left_out: str) -> None:
+    found = [tokens([1000], pod="a-0"), instance([1], "a-0"), watts([500]), *hourly(1, 0.4)]
+    assert scored(efficiency, *(one for one in found if one.metric["signal"] != left_out)) == {}
+
+
 @pytest.mark.parametrize(
     ("pod", "app"),
     [
@@ -180,7 +214,7 @@ def test_the_compute_slices_of_a_profile(profile: str, slices: int) -> None:
 
 labels = st.dictionaries(
     st.sampled_from(["signal", "pod", "exported_pod", "GPU_I_PROFILE", "gpu"]),
-    st.sampled_from([TOKENS, RUNNING, ACTIVITY, POWER, "a-0", "3g.48gb", ""]),
+    st.sampled_from([TOKENS, RUNNING, ACTIVITY, POWER, COST, PRICE, "a-0", "3g.48gb", ""]),
 )
 number = st.floats().map(repr).filter(lambda text: "inf" not in text and text != "nan")
 any_series = st.builds(
@@ -192,7 +226,7 @@ any_series = st.builds(
 
 @given(st.lists(any_series, max_size=8))
 def test_any_series_have_finite_scores_that_are_not_negative(found: list[Series]) -> None:
-    for score in (performance, power):
+    for score in (performance, power, efficiency):
         assert all(value >= 0 for value in scored(score, *found).values())
 
 
@@ -202,8 +236,8 @@ def url() -> Iterator[str]:
         yield found
 
 
-@pytest.mark.parametrize("kind", ["performance", "power"])
-def test_both_scorers_pass_the_check_with_recorded_data(url: str, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["performance", "power", "efficiency"])
+def test_the_scorers_pass_the_check_with_recorded_data(url: str, kind: str) -> None:
     data = ("--data", str(RECORDINGS / f"{kind}.json"))
     code, out, err = invoked(
         root, "scorer", "check", f"{url}/{kind}/config", *data, *FORMAT, "--series", "50"
@@ -223,7 +257,7 @@ def test_the_agent_publishes_the_recording(url: str) -> None:
     assert "name: app02;2g.24gb" in out
 
 
-@pytest.mark.parametrize("kind", ["performance", "power"])
+@pytest.mark.parametrize("kind", ["performance", "power", "efficiency"])
 def test_the_requests_are_those_of_the_recording(kind: str) -> None:
     recording = json.loads((RECORDINGS / "inference.json").read_text())
     recorded = {
@@ -239,7 +273,11 @@ def test_the_requests_are_those_of_the_recording(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "config", "score"),
-    [("performance", performance_config, performance), ("power", power_config, power)],
+    [
+        ("performance", performance_config, performance),
+        ("power", power_config, power),
+        ("efficiency", efficiency_config, efficiency),
+    ],
 )
 def test_the_first_table_that_a_person_sees_is_not_all_zeros(
     kind: str, config: Callable[[AiWorkloadSettings], Any], score: Callable[..., list[ScoreResult]]

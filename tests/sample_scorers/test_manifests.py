@@ -16,6 +16,7 @@ from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.scoring.dimension_format import DimensionFormat
 from sample_scorers.ai_workload.app import (
     AiWorkloadSettings,
+    efficiency_config,
     performance_config,
     power_config,
 )
@@ -73,6 +74,7 @@ def test_names_and_addresses_fit_the_programs() -> None:
         "latency-scorer",
         "ai-workload-perf-scorer",
         "ai-workload-power-scorer",
+        "ai-workload-efficiency-scorer",
         "example-performance-scorer",
         "example-powerconsumption-scorer",
         "example-cost-scorer",
@@ -85,6 +87,7 @@ def test_names_and_addresses_fit_the_programs() -> None:
         latency_config(),
         performance_config(settings),
         power_config(settings),
+        efficiency_config(settings),
     ):
         assert documents[config.name]["spec"]["description"] == config.description
     llm = documents["llm-forecast-scorer"]["spec"]

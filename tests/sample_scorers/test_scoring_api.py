@@ -51,6 +51,7 @@ SCORING = [
     ("latency", "/scoring"),
     ("ai_workload", "/performance/scoring"),
     ("ai_workload", "/power/scoring"),
+    ("ai_workload", "/efficiency/scoring"),
     ("static", "/performance/scoring"),
     ("static", "/powerconsumption/scoring"),
 ]
