@@ -54,19 +54,18 @@ def create_service_app(
     allowed_hosts: Sequence[str] = (),
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
     access: Access | None = None,
-    http_writes: bool = True,
     requests_per_second: float = 0.0,
 ) -> FastAPI:
     """Return the optimizer's HTTP API with the MCP server at `/mcp`, behind the same guards.
 
-    `read_only` concerns the MCP tools; without `http_writes`, POST /optimize, POST /reset and the
-    like write nothing either.
+    If it is `read_only`, neither of them writes: there is no tool that does, and POST /optimize,
+    POST /reset and the like are refused.
     """
     app = create_app(
         optimizer,
         allowed_hosts=allowed_hosts,
         access=access,
-        writes=http_writes,
+        read_only=read_only,
         requests_per_second=requests_per_second,
     )
     mcp = create_mcp(

@@ -21,7 +21,7 @@ from dsf.api.names import OPTIMIZER_PORT
 @click.option(
     "--allow-writes",
     is_flag=True,
-    help="Let an assistant at /mcp apply plans that it has shown, too. POST /optimize always may.",
+    help="With --keep: let the optimizer write afterwards too, by POST /optimize and by MCP tools.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def demo(port: int, keep: bool, allow_writes: bool, as_json: bool) -> None:

@@ -293,8 +293,8 @@ class AuthorizedOptimizer:
 READ_ONLY = RequestProblem(
     status=FORBIDDEN,
     reason="ReadOnly",
-    title="This server writes nothing",
-    detail="it was started read-only; ask it for a dry run, or start it with --allow-writes",
+    title="This server is read-only",
+    detail="ask it for a dry run, or start it with --allow-writes (chart: allowWrites=true)",
 )
 
 

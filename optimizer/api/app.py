@@ -81,12 +81,12 @@ def create_app(
     *,
     allowed_hosts: Collection[str] = (),
     access: Access | None = None,
-    writes: bool = True,
+    read_only: bool = True,
     requests_per_second: float = 0.0,
 ) -> FastAPI:
     """Return the app.
 
-    Without `writes`, requests that would write are refused. The rest is as `guards` says.
+    If it is `read_only`, requests that would write are refused. The rest is as `guards` says.
     """
     app = FastAPIOffline(
         title="Dynamic Scoring Framework optimizer",
@@ -99,7 +99,7 @@ def create_app(
     install(app)
 
     def of(request: Request) -> AuthorizedOptimizer:
-        return AuthorizedOptimizer(optimizer, user_of(request), access, read_only=not writes)
+        return AuthorizedOptimizer(optimizer, user_of(request), access, read_only=read_only)
 
     _reading_routes(app, of)
     _writing_routes(app, of)

@@ -178,9 +178,10 @@ approval_option = click.option(
 @history_option
 @click.option(
     "--read-only/--allow-writes",
-    default=None,
-    help="--read-only: nothing writes, neither MCP tools nor POST /optimize and the like."
-    " --allow-writes: both may. Default: POST /optimize writes, MCP tools do not.",
+    default=True,
+    show_default=True,
+    help="Whether callers may write, within their own rights: by POST /optimize, /rollback, /reset"
+    " and those of rollouts, and by MCP tools, which exist only then.",
 )
 @approval_option
 @click.option(
@@ -235,9 +236,8 @@ async def _serve(
             service,
             allowed_hosts=rest["allowed_host"],
             access=access_of(rest, kube),
-            writes=rest["read_only"] is not True,
+            read_only=rest["read_only"],
             requests_per_second=rest["requests_per_second"],
-            read_only=rest["read_only"] is not False,
             when_client_cannot_ask=rest["when_client_cannot_ask"],
         )
         _log.info("serving", extra={"url": url(listener, tls=bool(certificate))})
@@ -249,7 +249,7 @@ def _app(
     *,
     allowed_hosts: tuple[str, ...],
     access: "Access | None",
-    writes: bool,
+    read_only: bool,
     requests_per_second: float,
     **of_mcp: Any,
 ) -> "FastAPI":
@@ -259,6 +259,7 @@ def _app(
     both: dict[str, Any] = {
         "allowed_hosts": allowed_hosts,
         "access": access,
+        "read_only": read_only,
         "requests_per_second": requests_per_second,
     }
     module, _, attribute = SERVICE_APP.partition(":")
@@ -269,8 +270,8 @@ def _app(
             "/mcp is not served: install dynamic-scoring-framework[mcp]",
             extra={"missing": error.name},
         )
-        return create_app(service, writes=writes, **both)
-    app: FastAPI = create(service, http_writes=writes, **both, **of_mcp)
+        return create_app(service, **both)
+    app: FastAPI = create(service, **both, **of_mcp)
     return app
 
 

@@ -28,7 +28,9 @@ async def _open_door() -> AsyncIterator[str]:
 @asynccontextmanager
 async def _guarded_door() -> AsyncIterator[str]:
     hub = await hub_of(access=table())
-    app = create_app(Optimizer(hub, now=lambda: NOW), access=Access(DelegatedAuth(hub)))
+    app = create_app(
+        Optimizer(hub, now=lambda: NOW), access=Access(DelegatedAuth(hub)), read_only=False
+    )
     with listen("127.0.0.1", 0) as listener:
         task = asyncio.create_task(serve(app, listener))
         try:

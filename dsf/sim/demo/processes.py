@@ -57,7 +57,7 @@ class DemoProcesses:
         The process exits with this one, even if this one is killed: see `exit_with_parent`.
         """
         log = self._log_dir / f"{name}.log"
-        with log.open("wb") as output:
+        with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -79,16 +79,26 @@ class DemoProcesses:
 
     async def stop(self) -> None:
         """Stop all components: SIGTERM first, SIGKILL after STOP_SECONDS."""
-        for component in self._running:
-            _signal(component.process, signal.SIGTERM)
-        done = asyncio.gather(*(component.process.wait() for component in self._running))
-        try:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(done), STOP_SECONDS)
-        finally:  # a second Ctrl-C cancels the wait, but not this
-            for component in self._running:
-                _signal(component.process, signal.SIGKILL)
-        await done
+        await _stop(self._running)
+
+    async def stop_one(self, name: str) -> None:
+        """Stop the component with a name; its name is free for another one."""
+        stopping = [component for component in self._running if component.name == name]
+        self._running = [component for component in self._running if component.name != name]
+        await _stop(stopping)
+
+
+async def _stop(components: Sequence[DemoProcess]) -> None:
+    for component in components:
+        _signal(component.process, signal.SIGTERM)
+    done = asyncio.gather(*(component.process.wait() for component in components))
+    try:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(done), STOP_SECONDS)
+    finally:  # a second Ctrl-C cancels the wait, but not this
+        for component in components:
+            _signal(component.process, signal.SIGKILL)
+    await done
 
 
 @asynccontextmanager

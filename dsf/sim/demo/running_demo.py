@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
+import httpx
+
 from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.changes import Create
@@ -50,12 +52,10 @@ class _Program:
 
 
 @asynccontextmanager
-async def running_demo(
-    output: DemoOutput, work_dir: Path, port: int, *, allow_writes: bool
-) -> AsyncIterator[RunningDemo]:
+async def running_demo(output: DemoOutput, work_dir: Path, port: int) -> AsyncIterator[RunningDemo]:
     """Start everything and wait until all of it answers; stop it at the end.
 
-    `allow_writes`: the MCP server has the tools that write.
+    Callers of the optimizer may write until `refuse_writes`.
     """
     async with contextlib.AsyncExitStack() as stack:
         output.step("A hub and two managed clusters, in memory and over HTTP")
@@ -69,8 +69,17 @@ async def running_demo(
         running = await stack.enter_async_context(running_processes(work_dir))
         demo = RunningDemo(clusters, running, f"http://127.0.0.1:{port}", output)
         output.step("Components, each a process of its own")
-        await _start(demo, prometheus, _optimizer(demo, port, allow_writes=allow_writes))
+        await _start(demo, prometheus, _optimizer(demo, "--allow-writes"))
         yield demo
+
+
+async def refuse_writes(demo: RunningDemo) -> None:
+    """Start the optimizer again, read-only."""
+    program = _optimizer(demo)
+    await demo.processes.stop_one(program.name)
+    component = await demo.processes.start(program.name, program.arguments)
+    deadline = asyncio.get_running_loop().time() + START_SECONDS
+    await wait_until_healthy(component, program.url, deadline=deadline)
 
 
 def scenario() -> Path:
@@ -178,10 +187,10 @@ def _serving(name: str, *arguments: str) -> _Program:
     return _Program(name, command, f"http://{bind}/healthz")
 
 
-def _optimizer(demo: RunningDemo, port: int, *, allow_writes: bool) -> _Program:
+def _optimizer(demo: RunningDemo, *more: str) -> _Program:
     kubeconfig = f"--kubeconfig={demo.clusters.hub.kubeconfig}"
-    more = ("--allow-writes",) if allow_writes else ()
-    arguments = ("dsf", "optimizer", kubeconfig, f"--port={port}", "--auth=none", *more)
+    port = f"--port={httpx.URL(demo.optimizer_url).port}"
+    arguments = ("dsf", "optimizer", kubeconfig, port, "--auth=none", *more)
     return _Program("optimizer", arguments, f"{demo.optimizer_url}/readyz")
 
 

@@ -24,7 +24,7 @@ from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
 from dsf.sim.demo.hardware import HARDWARE
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoError
-from dsf.sim.demo.running_demo import RunningDemo, running_demo, scenario
+from dsf.sim.demo.running_demo import RunningDemo, refuse_writes, running_demo, scenario
 
 POLL_SECONDS = 0.1
 """Seconds between two looks at the hub."""
@@ -50,10 +50,12 @@ async def walk_through(
 ) -> None:
     """Run all steps; raise DemoError if one fails. With `keep`, stay until cancelled.
 
-    `allow_writes`: the MCP server has the tools that write.
+    While it stays, callers of the optimizer may write if `allow_writes`.
     """
-    async with running_demo(output, work_dir, port, allow_writes=allow_writes) as demo:
+    async with running_demo(output, work_dir, port) as demo:
         answers = await _run_steps(demo)
+        if keep and not allow_writes:
+            await refuse_writes(demo)
         output.step("Results")
         output.show([tables.comparison_table(answers)])
         output.finish({name: _result(answer) for name, answer in answers.items()})
@@ -258,8 +260,9 @@ def _what_next(demo: RunningDemo, *, keep: bool) -> None:
             f"{cluster.name}: kubectl --kubeconfig {cluster.kubeconfig} get nodes,configmaps -A"
         )
     output.note(
-        "a request of your own, which is enforced, and its workloads land: curl"
-        f" --json @{scenario() / 'params.json'} {demo.optimizer_url}/optimize"
+        "a request of your own: curl"
+        f" --json @{scenario() / 'params.json'} '{demo.optimizer_url}/optimize?dry_run=true' (with"
+        " the demo's --allow-writes, leave dry_run out: it is enforced, and its workloads land)"
     )
     output.note(
         "an assistant: dsf mcp install --client CLIENT --no-token --url"

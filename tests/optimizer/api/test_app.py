@@ -28,7 +28,7 @@ JSON = {"Content-Type": "application/json"}
 
 @asynccontextmanager
 async def client(kube: Kube | None = None) -> AsyncIterator[httpx.AsyncClient]:
-    app = create_app(Optimizer(kube or await hub_of(), now=lambda: NOW))
+    app = create_app(Optimizer(kube or await hub_of(), now=lambda: NOW), read_only=False)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://optimizer") as http:
         yield http
@@ -375,7 +375,7 @@ async def test_the_shown_example_is_the_shipped_one() -> None:
 async def test_it_is_served_on_a_real_socket_until_cancelled() -> None:
     hub = EmbeddedHub(now=lambda: NOW)
     with listen("127.0.0.1", 0) as listener:
-        app = create_app(Optimizer(hub, now=lambda: NOW))
+        app = create_app(Optimizer(hub, now=lambda: NOW), read_only=False)
         running = asyncio.create_task(serve(app, listener))
         async with httpx.AsyncClient(base_url=url(listener), trust_env=False, timeout=60) as http:
             problem(await http.post("/optimize", json=body()), 422, "UnknownName")
@@ -457,7 +457,9 @@ async def test_only_our_own_names_are_answered(host: str, status: int) -> None:
 
 @pytest.mark.parametrize("allowed", ["Hub.Example", "hub.example:8338"])
 async def test_an_allowed_host_is_meant_whatever_its_case_and_port(allowed: str) -> None:
-    app = create_app(Optimizer(EmbeddedHub(), now=lambda: NOW), allowed_hosts=[allowed])
+    app = create_app(
+        Optimizer(EmbeddedHub(), now=lambda: NOW), allowed_hosts=[allowed], read_only=False
+    )
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://10.0.0.1") as http:
         answer = await http.get("/healthz", headers={"Host": "hub.example:8338"})

@@ -34,7 +34,7 @@ HANGS_SECONDS = 60
 @asynccontextmanager
 async def door(kube: Kube) -> AsyncIterator[httpx.AsyncClient]:
     access = Access(DelegatedAuth(kube))
-    app = create_app(Optimizer(kube, now=lambda: NOW), access=access)
+    app = create_app(Optimizer(kube, now=lambda: NOW), access=access, read_only=False)
     with listen("127.0.0.1", 0) as listener:
         running = asyncio.create_task(serve(app, listener))
         async with httpx.AsyncClient(
@@ -173,7 +173,7 @@ async def test_the_document_names_the_scheme_and_the_refusals() -> None:
 @pytest.mark.parametrize(("path", "more"), [("/reset", {}), ("/optimize", body())])
 async def test_a_namespace_that_does_not_exist_is_named(path: str, more: dict[str, Any]) -> None:
     fleet = await hub_of()
-    app = create_app(Optimizer(fleet, now=lambda: NOW))
+    app = create_app(Optimizer(fleet, now=lambda: NOW), read_only=False)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         answer = await http.post(path, json={**more, "namespace": "nowhere"})
@@ -208,7 +208,7 @@ async def test_a_right_that_the_optimizer_itself_lacks_is_named(
     rights: list[ResourceAttributes], path: str, missing: str
 ) -> None:
     fleet = Authorized(await hub_of(), OPTIMIZER, AccessTable(rights={OPTIMIZER: rights}))
-    app = create_app(Optimizer(fleet, now=lambda: NOW))
+    app = create_app(Optimizer(fleet, now=lambda: NOW), read_only=False)
     transport = httpx.ASGITransport(app=app)
     asked = body() if path == "/optimize" else {"namespace": "default"}
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
@@ -237,7 +237,7 @@ BINDINGS_MISSING = "create placementbindings.policy.open-cluster-management.io i
 
 async def refused_write(own: Kube, access: Access | None = None) -> httpx.Response:
     """Return the answer to a plan whose PlacementBindings the hub refuses."""
-    app = create_app(Optimizer(own, now=lambda: NOW), access=access)
+    app = create_app(Optimizer(own, now=lambda: NOW), access=access, read_only=False)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         return await http.post("/optimize", json=body(), headers=bearer("token-of-writer"))
@@ -279,7 +279,7 @@ async def test_a_write_that_admission_refuses_may_pass() -> None:
 
 
 async def test_another_refusal_of_the_hub_may_pass() -> None:
-    app = create_app(Optimizer(ReadOnly(await hub_of()), now=lambda: NOW))
+    app = create_app(Optimizer(ReadOnly(await hub_of()), now=lambda: NOW), read_only=False)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         answer = await http.post("/reset", json={"namespace": "default"})
@@ -309,7 +309,7 @@ RESOURCE = ProtectedResource(("https://login.example",))
 async def test_who_has_no_token_learns_where_tokens_are_made() -> None:
     kube = await hub()
     access = Access(DelegatedAuth(kube), resource=RESOURCE)
-    app = create_app(Optimizer(kube, now=lambda: NOW), access=access)
+    app = create_app(Optimizer(kube, now=lambda: NOW), access=access, read_only=False)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8338") as http:
         refused = await http.post("/mcp")

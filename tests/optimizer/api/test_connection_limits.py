@@ -118,7 +118,7 @@ async def served(
     limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - immutable
     settings: OptimizerSettings = OptimizerSettings(),  # noqa: B008 - immutable
 ) -> AsyncIterator[Server]:
-    app = create_app(Optimizer(kube, settings, now=lambda: NOW))
+    app = create_app(Optimizer(kube, settings, now=lambda: NOW), read_only=False)
     with listen("127.0.0.1", 0) as listener:
         running = asyncio.create_task(serve(app, listener, limits=limits))
         try:

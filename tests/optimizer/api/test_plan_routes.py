@@ -24,7 +24,7 @@ WHERE = {"namespace": "default"}
 @asynccontextmanager
 async def client(hub: EmbeddedHub, *, checked: bool = False) -> AsyncIterator[httpx.AsyncClient]:
     access = Access(DelegatedAuth(hub)) if checked else None
-    app = create_app(Optimizer(hub, now=lambda: NOW), access=access)
+    app = create_app(Optimizer(hub, now=lambda: NOW), access=access, read_only=False)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         yield http

@@ -93,7 +93,7 @@ async def test_a_server_makes_the_steps_of_a_rollout_and_tells_them_as_events() 
     rollout = await guide_rollout()
     hub = FailsOnce(rollout.hub)
     service = rollout.service(hub)
-    app = create_app(service)
+    app = create_app(service, read_only=False)
 
     async def reasons() -> set[str]:
         found = (await rollout.hub.list(kinds.EVENT, "default")).items

@@ -61,7 +61,7 @@ async def status(port: int, authority: trustme.CA, name: str | None = "127.0.0.1
 @asynccontextmanager
 async def served(files: Files) -> AsyncIterator[int]:
     certificate = WatchedCertificate(files.certificate, files.key)
-    app = create_app(Optimizer(EmbeddedHub(now=lambda: NOW), now=lambda: NOW))
+    app = create_app(Optimizer(EmbeddedHub(now=lambda: NOW), now=lambda: NOW), read_only=False)
     with listen("127.0.0.1", 0) as listener:
         assert url(listener, tls=True).startswith("https://127.0.0.1:")
         running = asyncio.create_task(serve(app, listener, certificate))

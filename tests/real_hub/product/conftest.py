@@ -163,7 +163,8 @@ def optimizer(hub: Hub, framework: str) -> Iterator[Part]:
     """The optimizer with rights in the workloads' namespace only."""
     hub.namespace(WORKLOADS)
     chart = CHARTS / "dynamic-scoring-optimizer"
-    install_chart(hub, chart, framework, values={"namespaces": [WORKLOADS], "planHistoryLimit": 1})
+    values = {"namespaces": [WORKLOADS], "planHistoryLimit": 1, "allowWrites": True}
+    install_chart(hub, chart, framework, values=values)
     part = run_optimizer(hub, framework)
     yield part
     part.stop()

@@ -210,7 +210,7 @@ def test_the_agent_may_read_no_secrets_but_those_named(hub: Hub, secrets: list[s
     ("chart", "misspelt"),
     [
         ("dynamic-scoring-framework", "spokeSetting.agent.maxserie=5"),
-        ("dynamic-scoring-optimizer", "mcp.allowWrite=true"),
+        ("dynamic-scoring-optimizer", "allowWrite=true"),
         ("policy-watcher", "pollInterval=5"),
     ],
 )

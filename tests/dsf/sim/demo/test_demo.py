@@ -31,6 +31,7 @@ pytestmark = pytest.mark.exhaustive
 
 CLUSTERS = ("worker01", "worker02")
 REQUEST_SECONDS = 120.0
+DEMO = [sys.executable, "-m", "dsf", "demo"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class KeptDemo:
 def kept() -> Iterator[KeptDemo]:
     with TemporaryDirectory() as folder:
         port = free_port()
-        command = [sys.executable, "-m", "dsf", "demo", "--json", "--keep", "--port", str(port)]
+        command = [*DEMO, "--json", "--keep", "--allow-writes", "--port", str(port)]
         environ = environment(Path(folder))
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as demo:
             assert demo.stdout
@@ -146,8 +147,24 @@ async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> N
         assert await eventually(partial(carried_out, throughput, mixed))
 
 
+def test_a_kept_demo_is_read_only_unless_it_is_told_otherwise(tmp_path: Path) -> None:
+    port = free_port()
+    command = [*DEMO, "--json", "--keep", "--port", str(port)]
+    environ = environment(tmp_path)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as demo:
+        assert demo.stdout
+        assert json.loads(first_document(demo.stdout))["power"]["objective_value"] == 170
+        url = f"http://127.0.0.1:{port}/reset"
+        answer = httpx.post(
+            url, json={"namespace": "default"}, timeout=REQUEST_SECONDS, trust_env=False
+        )
+        assert answer.json()["reason"] == "ReadOnly"
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait() == 0
+
+
 def test_without_keep_it_ends_by_itself() -> None:
-    command = [sys.executable, "-m", "dsf", "demo", "--port", "0"]
+    command = [*DEMO, "--port", "0"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     for cluster in ("hub", *CLUSTERS):
@@ -159,7 +176,7 @@ def test_a_used_port_is_one_line_and_says_how_to_choose_another(tmp_path: Path) 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        command = [sys.executable, "-m", "dsf", "demo", "--port", str(port)]
+        command = [*DEMO, "--port", str(port)]
         answer = subprocess.run(
             command, capture_output=True, text=True, check=False, env=environment(tmp_path)
         )
@@ -175,7 +192,7 @@ def test_a_used_port_is_one_line_and_says_how_to_choose_another(tmp_path: Path) 
 def test_told_to_stop_it_leaves_neither_processes_nor_files(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    command = [sys.executable, "-m", "dsf", "demo", "--port", "0"]
+    command = [*DEMO, "--port", "0"]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
