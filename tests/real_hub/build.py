@@ -67,7 +67,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Manifests:
-    """Files of a module (globs) that the harness installs on the hub or on a managed cluster."""
+    """Files of a module (globs) that the harness installs, or tests validate against."""
 
     name: str
     module: str
@@ -128,6 +128,29 @@ MANIFESTS = (
         ("deploy/crds/*.yaml", "deploy/operator.yaml"),
         lock="policy",
     ),
+    # Only their schemas: these projects' controllers are not built.
+    Manifests(
+        "kueue",
+        "sigs.k8s.io/kueue",
+        tuple(
+            f"config/components/crd/bases/kueue.x-k8s.io_{kind}.yaml"
+            for kind in (
+                "admissionchecks",
+                "clusterqueues",
+                "localqueues",
+                "multikueueclusters",
+                "multikueueconfigs",
+                "resourceflavors",
+            )
+        ),
+        lock="ecosystem",
+    ),
+    Manifests(
+        "argo-cd",
+        "github.com/argoproj/argo-cd/v3",
+        ("manifests/crds/applicationset-crd.yaml", "manifests/crds/appproject-crd.yaml"),
+        lock="ecosystem",
+    ),
 )
 
 
@@ -158,10 +181,15 @@ def cache_root(environ: Mapping[str, str]) -> Path:
 def lock_key() -> str:
     """Name of a build: a digest of everything that determines its content."""
     digest = hashlib.sha256(repr((GO_FLAGS, PROGRAMS, MANIFESTS, platform.machine())).encode())
-    for folder in sorted({program.lock for program in PROGRAMS}):
+    for folder in locks():
         for name in ("go.mod", "go.sum"):
             digest.update((HERE / folder / name).read_bytes())
     return digest.hexdigest()[:16]
+
+
+def locks() -> list[str]:
+    """The folders of every go.mod that pins a program or manifests."""
+    return sorted({entry.lock for entry in (*PROGRAMS, *MANIFESTS)})
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
@@ -218,7 +246,7 @@ def locate(environ: Mapping[str, str] = os.environ) -> Assets:
 def required_go() -> tuple[int, ...]:
     """The newest Go version that a lock asks for."""
     versions = []
-    for folder in {program.lock for program in PROGRAMS}:
+    for folder in locks():
         found = re.search(r"(?m)^go ([\d.]+)$", (HERE / folder / "go.mod").read_text())
         if found:
             versions.append(parse_version(found[1]))
