@@ -51,7 +51,7 @@ def advice(config: ScorerConfig, config_url: str, chosen: FormatOrigin) -> Itera
         yield "scoreDimensionFormat is suggested by the labels of the scorer's results."
     elif chosen == "default":
         yield "scoreDimensionFormat is the default: write the labels that your results have."
-    if config.source.type.lower() == "prometheus":
+    if any(one.type.lower() == "prometheus" for one in config.all_sources):
         yield "source.host of the config must be reachable from every managed cluster; the"
         yield "  DynamicScoringConfig replaces it for some of them by sourceOverrides."
     if config.context and config.context.from_manifests:

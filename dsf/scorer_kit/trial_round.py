@@ -16,7 +16,7 @@ from dsf.agent.round import Round
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.score.expiry import validity
 from dsf.agent.score_gauges import LatestScores
-from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH
+from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.clock import utc_now
 from dsf.runtime.endpoints import serving

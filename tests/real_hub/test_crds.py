@@ -9,6 +9,7 @@ import pytest
 from dsf.api.crd.definitions import crds
 from tests.dsf.api.crd.crd_cases import ACCEPTED, REFUSED
 from tests.dsf.api.crd.crd_objects import (
+    ADVICE_FOR_THE_ARTICLE,
     STORED,
     SYNCED,
     config,
@@ -16,6 +17,7 @@ from tests.dsf.api.crd.crd_objects import (
     existing,
     ids,
     keeps,
+    of_the_article,
     plan,
     scorer,
     with_status,
@@ -90,6 +92,19 @@ def test_it_is_accepted(hub: Hub, place: str, _: str, obj: Object) -> None:
 def test_an_existing_manifest_is_accepted(hub: Hub, place: str, _: str, obj: Object) -> None:
     stored = write(hub, obj, place)
     assert keeps(stored.get("spec") or {}, obj.get("spec") or {})
+
+
+@pytest.mark.parametrize("checking", ["Ignore", "Warn", "Strict"])
+def test_the_object_of_the_article_is_refused_with_all_that_is_to_be_changed(
+    hub: Hub, place: str, checking: str
+) -> None:
+    """kubectl asks for Strict: a field that the schema lacked would be refused without advice."""
+    obj = named(of_the_article(), place)
+    path = hub.api.path(obj["apiVersion"], obj["kind"], place)
+    with pytest.raises(ApiError) as refused:
+        hub.api.request("POST", path, obj, params={**DRY_RUN, "fieldValidation": checking})
+    said = str(refused.value)
+    assert [advice for advice in ADVICE_FOR_THE_ARTICLE if advice not in said] == []
 
 
 @pytest.mark.parametrize(("_", "obj", "message"), REFUSED, ids=ids(REFUSED))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from dsf.agent.wire.prometheus_answer import ANY_SAMPLES, AskedSamples
-from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH, DEFAULT_STEP_SECONDS
+from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH, DEFAULT_STEP_SECONDS
 
 GET_LIMIT = 2000
 """Characters of parameters in a URL; longer ones are sent by POST, as proxies limit URLs."""

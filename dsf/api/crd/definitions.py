@@ -109,7 +109,7 @@ def _definition(
             "spec": structural(spec),
             "status": structural(status),
         },
-        **({"required": ["spec"]} if structural(spec).get("required") else {}),
+        **({"required": ["spec"]} if _has_required(spec) else {}),
     }
     version = {
         "name": names.VERSION,
@@ -140,6 +140,10 @@ def _definition(
             "versions": [version],
         },
     }
+
+
+def _has_required(spec: type[BaseModel]) -> bool:
+    return any(field.is_required() for field in spec.model_fields.values())
 
 
 def _column(name: str, path: str, type_: str = "string", *, priority: int = 0) -> dict[str, Any]:

@@ -12,191 +12,57 @@ from dsf.api.crd.asked_context import DeclaredContext
 from dsf.api.crd.condition_schema import ConditionList
 from dsf.api.crd.forecast_rules import DeclaredForecast
 from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning
-from dsf.api.crd.score_rules import Normalize, OnFailure
-from dsf.api.crd.structural_schema import rule, rules
+from dsf.api.crd.score_rules import DefaultScore, Normalize, OnFailure
+from dsf.api.crd.scorer_source import (
+    MOST_SOURCES,
+    SOURCE_LABEL,
+    URL_PATTERN,
+    Auth,
+    NamedSource,
+    Source,
+    Tls,
+)
+from dsf.api.crd.scoring_params import ScoringParams
+from dsf.api.crd.structural_schema import Schema, refused_fields, required, rule, rules
 from dsf.api.wire_model import WireModel
 
 DEFAULT_FORMAT = "${node};${namespace};${pod}"
-DEFAULT_SOURCE_PATH = "/api/v1/query_range"
 DEFAULT_SCORING_PATH = "/scoring"
-DEFAULT_RANGE_SECONDS = 3600
-DEFAULT_STEP_SECONDS = 60
 DEFAULT_INTERVAL_SECONDS = 30
 FAILING_CLUSTERS = 10
 """Failing managed clusters that a status lists by name; bounds its size in a large fleet."""
 
-_URL = r"^https?://[^\s/]+.*$"
-TENANT_HEADER = "X-Scope-OrgID"
-TENANT = r"^[A-Za-z0-9!_.*'()-]+(\|[A-Za-z0-9!_.*'()-]+)*$"
-"""Tenant IDs, joined by `|`. Source: Grafana Mimir, "About tenant IDs"."""
-TENANT_LENGTH = 1024
+MOST_FORMATS = 8
+"""Sets of scores of one scorer besides the first: each result is compared with every format."""
+
+DimensionFormatText = Annotated[
+    str,
+    Field(
+        max_length=1024,
+        pattern=r"\$\{(cluster|node|device|namespace|app|pod|container|meta|scoreName)\}",
+    ),
+]
+_OF_RESULTS = "'\\\\$\\\\{(node|device|namespace|app|pod|container|meta)\\\\}'"
 _MODE_NONE = "self.configSyncMode.matches('(?i)^none$')"
 
 
-class SecretKeyRef(WireModel):
-    """A key of a Secret in the agent's namespace on the managed cluster."""
-
-    name: Annotated[str, Field(min_length=1, max_length=253, description="Name of the Secret.")]
-    key: Annotated[str, Field(min_length=1, max_length=253, description="Key within the Secret.")]
-
-
-class Tls(WireModel):
-    """How the agent checks a server's certificate."""
-
-    ca_secret_ref: Annotated[
-        SecretKeyRef | None,
-        Field(
-            default=None,
-            description="PEM certificates of the only trusted authorities; public ones"
-            " where it is missing.",
-        ),
-    ]
-
-
-class Auth(WireModel):
-    """How the agent authenticates."""
-
-    token_secret_ref: Annotated[
-        SecretKeyRef | None,
-        Field(default=None, description="Bearer token sent in the Authorization header."),
-    ]
-
-
-class SourceAuth(Auth):
-    """How the agent authenticates to a source."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
-                "!has(self.tokenSecretRef) || !has(self.serviceAccountToken)"
-                " || !self.serviceAccountToken",
-                "serviceAccountToken and tokenSecretRef exclude each other",
-            )
-        )
-    )
-
-    service_account_token: Annotated[
-        bool | None,
-        Field(
-            default=None,
-            description="Send the token of the agent's own service account, as a Prometheus or"
-            " Thanos inside the cluster may want it. Only over https, and only to hosts that the"
-            " agent's --service-account-token-hosts allows.",
-        ),
-    ]
-
-
-class SourceParams(WireModel):
-    """The query of the source."""
-
-    query: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=65536,
-            description='PromQL, or for OpenTelemetry selectors such as name{attribute="value"};'
-            " several are joined by ';' outside quotes and braces.",
-        ),
-    ]
-    range: Annotated[
-        int | None,
-        Field(
-            default=None,
-            ge=0,
-            le=31_622_400,
-            description="Seconds of history; 0 queries the instant value.",
-        ),
-    ]
-    step: Annotated[
-        int | None,
-        Field(default=None, ge=1, le=31_622_400, description="Seconds between two samples."),
-    ]
-
-
-class Source(WireModel):
-    """Where the agent reads time series."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
-                "!self.type.matches('(?i)^prometheus$') || !has(self.params)"
-                " || !has(self.params.query) || self.params.query.matches('\\\\S')",
-                "a query for source type Prometheus must not be empty",
-                ".params.query",
-            ),
-            rule(
-                "!has(self.tenant) || self.type.matches('(?i)^prometheus$')",
-                "only a source of type Prometheus has tenants",
-                ".tenant",
-            ),
-        )
-    )
-
-    type: Annotated[
-        str,
-        Field(
-            default="Prometheus",
-            max_length=13,
-            pattern=r"(?i)^(prometheus|opentelemetry|none)$",
-            description="Prometheus, OpenTelemetry or None, in any letter case.",
-        ),
-    ]
-    host: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=2048,
-            pattern=rf"^$|{_URL}",
-            description="URL of the source, such as http://prometheus.monitoring.svc:9090.",
-        ),
-    ]
-    path: Annotated[
-        str | None,
-        Field(default=None, max_length=2048, description="Path of the query API."),
-    ]
-    params: SourceParams | None = None
-    auth: SourceAuth | None = None
-    tls: Tls | None = None
-    tenant: Annotated[
-        str | None,
-        Field(
-            default=None,
-            min_length=1,
-            max_length=TENANT_LENGTH,
-            pattern=TENANT,
-            description=f"Whose series are asked for, sent to Prometheus in the {TENANT_HEADER}"
-            " header, as Mimir, Cortex and Thanos want it; several are joined by '|'.",
-        ),
-    ]
-
-
-class ScoringParams(WireModel):
-    """The name of the score and the scoring interval."""
-
-    name: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=253,
-            pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
-            description="Name of the score; the AddOnPlacementScore has it with '_' as '-'.",
-        ),
-    ]
-    interval: Annotated[
-        int | None,
-        Field(default=None, ge=1, le=604_800, description="Seconds between two scorings."),
-    ]
+def _scoring_rules(schema: Schema) -> None:
+    schema |= rules()
+    instead = "write host and path of the endpoint as scoring.host and scoring.path"
+    refused_fields(schema, {"endpoint": instead})
 
 
 class Scoring(WireModel):
     """The scoring endpoint."""
 
+    model_config = ConfigDict(json_schema_extra=_scoring_rules)
+
     host: Annotated[
         str | None,
         Field(
             default=None,
             max_length=2048,
-            pattern=rf"^$|{_URL}",
+            pattern=rf"^$|{URL_PATTERN}",
             description="URL of the scoring API; by default the host of configURL.",
         ),
     ]
@@ -214,28 +80,62 @@ class Scoring(WireModel):
         OnFailure | None,
         Field(default=None, description="Policy once the last good scores have expired."),
     ]
+    default_score: Annotated[
+        DefaultScore | None,
+        Field(
+            default=None,
+            description="What counts on managed clusters that have nothing to score; they do not"
+            " count as failing.",
+        ),
+    ]
+
+
+def _spec_rules(schema: Schema) -> None:
+    del schema["required"]
+    schema |= rules(
+        rule(
+            f"!{_MODE_NONE} || (has(self.scoring) && has(self.scoring.params)"
+            " && has(self.scoring.params.name))",
+            "configSyncMode None takes the score name from the scorer itself:"
+            " set spec.scoring.params.name",
+        ),
+        rule(
+            f"!{_MODE_NONE} || !has(self.source)"
+            " || !self.source.type.matches('(?i)^prometheus$')"
+            " || (has(self.source.params) && has(self.source.params.query)"
+            " && self.source.params.query.matches('\\\\S'))",
+            "configSyncMode None with source type Prometheus needs spec.source.params.query",
+        ),
+        required("description", "description is required: say what the score means"),
+        required(
+            "configURL",
+            "configURL is required: the URL of the scoring API's config endpoint, such as"
+            " http://my-scorer.default.svc:8000/config",
+        ),
+        rule("!has(self.source) || !has(self.sources)", "give source or sources, not both"),
+        rule(
+            f"!{_MODE_NONE} || !has(self.sources)"
+            " || self.sources.all(one, has(one.params) && has(one.params.query))",
+            "configSyncMode None needs params.query in each of spec.sources",
+        ),
+        rule(
+            "!has(self.scoring) || !has(self.scoring.defaultScore)"
+            " || has(self.scoring.defaultScore.entries)"
+            f" || !self.scoreDimensionFormat.matches({_OF_RESULTS})"
+            " || (has(self.scoreDimensionFormats)"
+            f" && self.scoreDimensionFormats.exists(one, !one.matches({_OF_RESULTS})))",
+            "a default score needs names of entries: set spec.scoring.defaultScore.entries, or a"
+            " dimension format that names only ${cluster} and ${scoreName}",
+        ),
+    )
+    instead = "metadata.name is the name of a DynamicScorer: remove spec.name"
+    refused_fields(schema, {"name": instead}, "string")
 
 
 class DynamicScorerSpec(DeclaredMeaning):
     """A scoring API and how the agents use it."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
-                f"!{_MODE_NONE} || (has(self.scoring) && has(self.scoring.params)"
-                " && has(self.scoring.params.name))",
-                "configSyncMode None takes the score name from the scorer itself:"
-                " set spec.scoring.params.name",
-            ),
-            rule(
-                f"!{_MODE_NONE} || !has(self.source)"
-                " || !self.source.type.matches('(?i)^prometheus$')"
-                " || (has(self.source.params) && has(self.source.params.query)"
-                " && self.source.params.query.matches('\\\\S'))",
-                "configSyncMode None with source type Prometheus needs spec.source.params.query",
-            ),
-        )
-    )
+    model_config = ConfigDict(json_schema_extra=_spec_rules)
 
     description: Annotated[str, Field(max_length=4096, description="What the score means.")]
     config_url: Annotated[
@@ -243,7 +143,7 @@ class DynamicScorerSpec(DeclaredMeaning):
         Field(
             alias="configURL",
             max_length=2048,
-            pattern=_URL,
+            pattern=URL_PATTERN,
             description="URL of the scoring API's config endpoint.",
         ),
     ]
@@ -262,6 +162,20 @@ class DynamicScorerSpec(DeclaredMeaning):
         Field(default="Internal", description="Whether the API runs inside the fleet."),
     ]
     source: Source | None = None
+    sources: Annotated[
+        list[NamedSource] | None,
+        Field(
+            default=None,
+            min_length=1,
+            max_length=MOST_SOURCES,
+            description="Several sources instead of one. Each series says by the label"
+            f" {SOURCE_LABEL} which of them it is from.",
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+        ),
+    ]
     scoring: Scoring | None = None
     forecast: DeclaredForecast
     context: DeclaredContext
@@ -272,14 +186,24 @@ class DynamicScorerSpec(DeclaredMeaning):
         ),
     ]
     score_dimension_format: Annotated[
-        str,
+        DimensionFormatText,
         Field(
             default=DEFAULT_FORMAT,
-            max_length=1024,
-            pattern=r"\$\{(cluster|node|device|namespace|app|pod|container|meta|scoreName)\}",
             description="How the labels of a result become the name of its score entry, from"
             " ${cluster} ${node} ${device} ${namespace} ${app} ${pod} ${container} ${meta}"
             " ${scoreName}.",
+        ),
+    ]
+    score_dimension_formats: Annotated[
+        list[DimensionFormatText],
+        Field(
+            default_factory=list,
+            max_length=MOST_FORMATS,
+            exclude_if=lambda formats: not formats,
+            description="Formats of further sets of scores. A result becomes an entry of each"
+            " format that names only labels which the result has, and of these of the ones that"
+            " name the most; of scoreDimensionFormat if there is none.",
+            json_schema_extra={"x-kubernetes-list-type": "set"},
         ),
     ]
 
@@ -291,6 +215,14 @@ class ClusterCounts(WireModel):
     distributed: Annotated[int, Field(description="Those with it in their ManifestWork.")]
     scoring: Annotated[int, Field(description="Those with valid scores.")]
     failing: Annotated[int, Field(description="Those that fail; all others have not reported.")]
+    defaulted: Annotated[
+        int | None,
+        Field(
+            default=None,
+            description="Those of the scoring ones that have scoring.defaultScore, because they"
+            " have nothing to score.",
+        ),
+    ]
 
 
 class FailingCluster(WireModel):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from dsf.api.crd.structural_schema import rule, rules
+from dsf.api.untrusted_text import listed
 from dsf.api.wire_model import WireModel
 
 LONGEST_HOLD_SECONDS = 2_592_000
@@ -14,6 +15,10 @@ LONGEST_HOLD_SECONDS = 2_592_000
 
 LOWEST, HIGHEST = -100, 100
 """The range of `status.scores[].value` that OCM's CRD accepts."""
+
+
+MOST_DEFAULT_ENTRIES = 100
+"""Names of entries with the default score: the hub sends them to every managed cluster."""
 
 
 def published_value(score: float) -> int:
@@ -121,3 +126,31 @@ class OnFailure(WireModel):
             case "Value":
                 return f"Value {self.value}"
         return self.policy
+
+
+class DefaultScore(WireModel):
+    """What counts on a managed cluster that has nothing to score: no such hardware, no metric."""
+
+    value: Annotated[
+        int,
+        Field(
+            ge=LOWEST,
+            le=HIGHEST,
+            description="Value of the entries, as it is published: normalize does not change it.",
+        ),
+    ]
+    entries: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=1024)]],
+        Field(
+            default_factory=list,
+            max_length=MOST_DEFAULT_ENTRIES,
+            exclude_if=lambda names: not names,
+            description="Names of the entries that have it. By default those of the dimension"
+            " formats that name only ${cluster} and ${scoreName}.",
+            json_schema_extra={"x-kubernetes-list-type": "set"},
+        ),
+    ]
+
+    def __str__(self) -> str:
+        named = f" of {listed(self.entries)}" if self.entries else ""
+        return f"{self.value}{named}"

@@ -11,6 +11,8 @@ from pydantic import BaseModel
 
 Schema = dict[str, Any]
 
+_RULES = "x-kubernetes-validations"
+_KEPT = "x-kubernetes-preserve-unknown-fields"
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
@@ -21,7 +23,28 @@ def rule(text: str, message: str, field_path: str | None = None) -> Schema:
 
 def rules(*listed: Schema) -> Schema:
     """Return the schema keyword of CEL rules."""
-    return {"x-kubernetes-validations": list(listed)}
+    return {_RULES: list(listed)}
+
+
+def required(field: str, message: str) -> Schema:
+    """Return the CEL rule of a field that has to be there.
+
+    An API server evaluates no rule of an object that lacks a field in `required`, and its message
+    says nothing but the name of the field.
+    """
+    return rule(f"has(self.{field})", message)
+
+
+def refused_fields(schema: Schema, advice: Mapping[str, str], type_: str = "object") -> None:
+    """Add fields to a schema that are refused, each with what to write instead.
+
+    An API server drops fields that a schema lacks before any rule sees them.
+    """
+    for field, instead in advice.items():
+        kept = {_KEPT: True} if type_ == "object" else {}
+        described = {"type": type_, "description": f"Refused: {instead}.", **kept}
+        schema["properties"][field] = described
+        schema[_RULES].append(rule(f"!has(self.{field})", instead, f".{field}"))
 
 
 def structural(model: type[BaseModel]) -> Schema:
@@ -31,7 +54,7 @@ def structural(model: type[BaseModel]) -> Schema:
 
 
 def _inline(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schema:
-    merged = _resolve(node, definitions)
+    merged = _keeping(_resolve(node, definitions))
     result: Schema = {}
     for key, value in merged.items():
         match key:
@@ -55,6 +78,16 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schem
     if result.get("type") == "integer":
         result.setdefault("format", "int64")
     return result
+
+
+def _keeping(node: Schema) -> Schema:
+    """Return a schema that keeps further properties without describing them.
+
+    A structural schema has either properties or additionalProperties.
+    """
+    if "properties" not in node or not isinstance(node.get("additionalProperties"), Mapping):
+        return node
+    return {key: node[key] for key in node if key != "additionalProperties"} | {_KEPT: True}
 
 
 def _resolve(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schema:

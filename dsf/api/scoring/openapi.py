@@ -67,7 +67,8 @@ EXAMPLES: Mapping[type[BaseModel], Document] = {
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ANY_CASE = "(?i)"
-_CEL = "x-kubernetes-validations"
+_KUBERNETES = "x-kubernetes-"
+_CEL = f"{_KUBERNETES}validations"
 _HEADERS = {
     CLUSTER_HEADER: "Name of the managed cluster, percent-encoded.",
     SCORE_HEADER: "Name of the score, percent-encoded.",
@@ -178,7 +179,9 @@ def _body(model: type[BaseModel]) -> Document:
 
 
 def _portable(node: Any) -> Any:
-    """Return a schema that every validator can read: without CEL rules, titles and null defaults.
+    """Return a schema that every validator can read.
+
+    It has no keywords of Kubernetes, no titles and no null defaults.
 
     The message of each rule joins the description. Regular expressions of ECMA 262, which JSON
     Schema names for patterns, have no inline flags.
@@ -190,7 +193,7 @@ def _portable(node: Any) -> Any:
     kept = {
         key: _in_any_case(value) if key == "pattern" else _portable(value)
         for key, value in node.items()
-        if key != _CEL and not (key == "title" and isinstance(value, str))
+        if not key.startswith(_KUBERNETES) and not (key == "title" and isinstance(value, str))
     }
     if kept.get("default", ...) is None:
         del kept["default"]

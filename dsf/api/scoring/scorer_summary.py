@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, field_serializer
 
 from dsf.api.crd.asked_context import AskedContext
-from dsf.api.crd.dynamic_scorer import TENANT, TENANT_LENGTH
 from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.crd.score_rules import DefaultScore, Normalize, OnFailure
+from dsf.api.crd.scorer_source import TENANT, TENANT_LENGTH
+from dsf.api.crd.scoring_params import ParamValue
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.request_context import ScoredWorkload, SuppliedDevice
 from dsf.api.wire_model import WireModel
@@ -22,6 +23,32 @@ def _absent(value: object) -> bool:
 
 _OptionalText = Annotated[str, Field(exclude_if=_absent)]
 _OptionalFlag = Annotated[bool, Field(exclude_if=_absent)]
+
+
+SEVERAL = "Several"
+"""The `sourceType` of a summary with `sources`: an agent that does not know them fails, and says
+so, instead of calling the scoring API without series."""
+
+_TenantText = Annotated[
+    str, Field(exclude_if=_absent, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
+]
+
+
+class SummarySource(WireModel):
+    """One of several sources of a scorer; `range` and `step` are seconds."""
+
+    name: str
+    type: str
+    endpoint: str = ""
+    endpoint_auth_name: _OptionalText = ""
+    endpoint_auth_key: _OptionalText = ""
+    endpoint_auth_service_account: _OptionalFlag = False
+    endpoint_ca_name: Annotated[_OptionalText, Field(alias="endpointCAName")] = ""
+    endpoint_ca_key: Annotated[_OptionalText, Field(alias="endpointCAKey")] = ""
+    endpoint_tenant: _TenantText = ""
+    query: str = ""
+    range: int = 0
+    step: int = 0
 
 
 class ScorerSummary(WireModel):
@@ -57,15 +84,34 @@ class ScorerSummary(WireModel):
     source_endpoint_ca_key: Annotated[_OptionalText, Field(alias="sourceEndpointCAKey")] = ""
     scoring_endpoint_ca_name: Annotated[_OptionalText, Field(alias="scoringEndpointCAName")] = ""
     scoring_endpoint_ca_key: Annotated[_OptionalText, Field(alias="scoringEndpointCAKey")] = ""
-    source_endpoint_tenant: Annotated[
-        str, Field(exclude_if=_absent, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
-    ] = ""
+    source_endpoint_tenant: _TenantText = ""
     forecast: Annotated[ForecastRules | None, Field(exclude_if=_absent)] = None
+    sources: Annotated[tuple[SummarySource, ...], Field(exclude_if=_absent)] = ()
+    scoring_params: Annotated[
+        dict[str, ParamValue], Field(default_factory=dict, exclude_if=_absent)
+    ]
+    scoring_default_score: Annotated[DefaultScore | None, Field(exclude_if=_absent)] = None
+    score_dimension_formats: Annotated[tuple[str, ...], Field(exclude_if=_absent)] = ()
     context: Annotated[AskedContext | None, Field(exclude_if=_absent)] = None
     context_workloads: Annotated[tuple[ScoredWorkload, ...], Field(exclude_if=_absent)] = ()
     context_devices: Annotated[tuple[SuppliedDevice, ...], Field(exclude_if=_absent)] = ()
     context_labels: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
     context_claims: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
+
+    @property
+    def single_sources(self) -> tuple["ScorerSummary", ...]:
+        """The summary for each source, as if that were the only one; itself if it has one."""
+        return tuple(self._of(one) for one in self.sources) or (self,)
+
+    @property
+    def source_name(self) -> str:
+        """The name of the only source of a summary of `single_sources`; empty if it has none."""
+        return self.sources[0].name if self.sources else ""
+
+    def _of(self, source: SummarySource) -> "ScorerSummary":
+        fields = source.model_dump(exclude={"name"})
+        flat = {f"source_{key}": value for key, value in fields.items()}
+        return self.model_copy(update={**flat, "sources": (source,)})
 
     @field_serializer("context")
     def _asked_of_agents(self, context: AskedContext | None) -> dict[str, Any] | None:

@@ -1,20 +1,26 @@
 """The documents of the scoring API: its config, and the body and the answer of a scoring call."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from dsf.api.crd.asked_context import DeclaredContext
-from dsf.api.crd.dynamic_scorer import (
-    DEFAULT_SCORING_PATH,
-    DEFAULT_SOURCE_PATH,
-    ScoringParams,
-    SourceParams,
-)
+from dsf.api.crd.dynamic_scorer import DEFAULT_SCORING_PATH
 from dsf.api.crd.forecast_rules import DeclaredForecast
 from dsf.api.crd.score_meaning import DeclaredMeaning
-from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.crd.score_rules import DefaultScore, Normalize, OnFailure
+from dsf.api.crd.scorer_source import (
+    DEFAULT_SOURCE_PATH,
+    MOST_SOURCES,
+    SOURCE_LABEL,
+    SeveralSourceType,
+    SourceName,
+    SourceParams,
+)
+from dsf.api.crd.scoring_params import ParamValue, ScoringParams, is_param
 from dsf.api.scoring.request_context import RequestContext
+from dsf.api.untrusted_text import listed
 from dsf.api.wire_model import WireModel
 
 HEALTH_PATH = "/healthz"
@@ -58,6 +64,29 @@ class ConfiguredSource(WireModel):
     params: SourceParams | None = None
 
 
+class ConfiguredNamedSource(ConfiguredSource):
+    """One of several sources."""
+
+    name: SourceName
+    type: SeveralSourceType
+
+
+class ConfiguredParams(ScoringParams):
+    """The name of the score, the scoring interval, and further parameters of the scoring calls."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_unknown(cls, params: Any) -> Any:
+        """Ignore what can't be a parameter, as other unknown fields of a config are."""
+        if not isinstance(params, Mapping):
+            return params
+        return {
+            key: value
+            for key, value in params.items()
+            if key in cls.model_fields or is_param(value)
+        }
+
+
 class ConfiguredScoring(WireModel):
     """The scoring endpoint, the name of the score, and how the agent treats its values."""
 
@@ -71,28 +100,62 @@ class ConfiguredScoring(WireModel):
             default=None, description=f"Path of the endpoint; by default {DEFAULT_SCORING_PATH}."
         ),
     ]
-    params: ScoringParams
+    params: ConfiguredParams
     normalize: Normalize | None = None
     on_failure: OnFailure | None = None
+    default_score: DefaultScore | None = None
 
 
 class ScorerConfig(DeclaredMeaning):
     """The answer of `GET /config`. Unknown fields are ignored, and the hub names them."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["source"]}, {"required": ["sources"]}]}
+    )
+
     name: Annotated[
         str, Field(min_length=1, max_length=253, description="Name of the scorer, for people.")
     ]
     description: Annotated[str, Field(default="", description="What the score means.")]
-    source: ConfiguredSource
+    source: ConfiguredSource | None = None
+    sources: Annotated[
+        list[ConfiguredNamedSource] | None,
+        Field(
+            default=None,
+            min_length=1,
+            max_length=MOST_SOURCES,
+            description="Several sources instead of one, with distinct names.",
+        ),
+    ]
     scoring: ConfiguredScoring
     forecast: DeclaredForecast
     context: DeclaredContext
+
+    @property
+    def all_sources(self) -> Sequence[ConfiguredSource]:
+        """The only source, or the several ones."""
+        return self.sources or [one for one in [self.source] if one]
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Self:
+        if (self.source is None) == (self.sources is None):
+            raise ValueError("give source or sources, and not both")
+        names = [one.name for one in self.sources or ()]
+        if len(set(names)) < len(names):
+            raise ValueError(f"sources: two have one name: {listed(sorted(names))}")
+        return self
 
 
 class Series(WireModel):
     """One time series in the matrix form of Prometheus: its labels and its samples."""
 
-    metric: Annotated[Labels, Field(description="The labels that the query gives the series.")]
+    metric: Annotated[
+        Labels,
+        Field(
+            description="The labels that the query gives the series. Of a scorer with several"
+            f" sources also {SOURCE_LABEL}, the name of the source."
+        ),
+    ]
     values: Annotated[
         list[Sample],
         Field(
@@ -109,6 +172,13 @@ class ScoringRequest(WireModel):
     context: Annotated[
         RequestContext | None,
         Field(default=None, description="There only if the config asks for it."),
+    ]
+    params: Annotated[
+        dict[str, ParamValue] | None,
+        Field(
+            default=None,
+            description="The further parameters of scoring.params; there only if some are given.",
+        ),
     ]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from dsf.api.crd import dynamic_scorer as defaults
 from dsf.api.crd.asked_context import AskedContext
-from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, Scoring
 from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_meaning import (
     DeclaredMeaning,
@@ -22,6 +22,13 @@ from dsf.api.crd.score_meaning import (
     read_direction,
 )
 from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.crd.scorer_source import (
+    DEFAULT_RANGE_SECONDS,
+    DEFAULT_SOURCE_PATH,
+    DEFAULT_STEP_SECONDS,
+    SecretKeyRef,
+    Source,
+)
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -187,8 +194,8 @@ def _with_defaults(config_fields: ConfigFields, server: str) -> ConfigFields:
         config_fields,
         ConfigFields(
             source_type="None",
-            range=defaults.DEFAULT_RANGE_SECONDS,
-            step=defaults.DEFAULT_STEP_SECONDS,
+            range=DEFAULT_RANGE_SECONDS,
+            step=DEFAULT_STEP_SECONDS,
             scoring_host=server,
             scoring_path=defaults.DEFAULT_SCORING_PATH,
             interval=defaults.DEFAULT_INTERVAL_SECONDS,
@@ -250,7 +257,7 @@ def _with_source(
     unusable = _unusable(config_fields, prometheus=prometheus)
     if unusable:
         return unusable
-    path = config_fields.source_path or (defaults.DEFAULT_SOURCE_PATH if prometheus else "")
+    path = config_fields.source_path or (DEFAULT_SOURCE_PATH if prometheus else "")
     host = config_fields.source_host
     endpoint = urls.endpoint(host, path, "source") if host else ""
     if isinstance(endpoint, InvalidInput):

@@ -9,6 +9,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
+from dsf.api.crd.scorer_source import MOST_SOURCES
+from dsf.api.crd.scoring_params import is_param
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.json_text import WrongEncoding, json_text
 from dsf.api.scoring.scoring_api import ScorerConfig
@@ -59,25 +61,49 @@ def read_config(body: bytes) -> ConfigDocument | InvalidInput:
 
 def _source_type(error: ValidationError) -> str:
     for item in error.errors(include_url=False, include_context=False):
-        if item["loc"] == ("source", "type"):
+        where = item["loc"]
+        if where[:1] in (("source",), ("sources",)) and where[-1] == "type":
             served = UntrustedText(str(item["input"])[:_SHOWN_CHARACTERS])
-            return f"source.type is {served}: serve Prometheus, OpenTelemetry or None"
+            place, or_none = (
+                ("source", ", OpenTelemetry or None")
+                if len(where) == len(("source", "type"))
+                else (f"sources.{where[1]}", " or OpenTelemetry")
+            )
+            return f"{place}.type is {served}: serve Prometheus{or_none}"
     return ""
 
 
 def _unknown(model: type[BaseModel], document: Mapping[str, Any], path: str) -> Iterator[str]:
     known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    further = model.model_config.get("extra") == "allow"
     for key, value in document.items():
         if key not in known:
-            yield _hinted(path, key[:_SHOWN_CHARACTERS], known.keys() - document.keys())
-        elif isinstance(value, Mapping) and (inner := _model(known[key])):
-            yield from _unknown(inner, value, f"{path}{key}.")
+            missing = known.keys() - document.keys()
+            if not (further and is_param(value)) or _near(key, missing):
+                yield _hinted(path, key[:_SHOWN_CHARACTERS], missing)
+        elif inner := _model(known[key]):
+            for place, part in _objects_in(value, f"{path}{key}"):
+                yield from _unknown(inner, part, f"{place}.")
+
+
+def _objects_in(value: object, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the objects that a field has, one or a list of them, with their paths."""
+    if isinstance(value, Mapping):
+        yield path, value
+    elif isinstance(value, list):
+        for index, item in enumerate(value[:MOST_SOURCES]):
+            yield from _objects_in(item, f"{path}.{index}")
 
 
 def _hinted(path: str, key: str, missing: Collection[str]) -> str:
-    near = get_close_matches(key, sorted(missing), n=1)
+    near = _near(key, missing)
     shown = UntrustedName(path + key)
     return f"{shown} (did you mean {near[0]}?)" if near else str(shown)
+
+
+def _near(key: str, names: Collection[str]) -> list[str]:
+    """Return the name that may have been meant by a key, if there is one."""
+    return get_close_matches(key[:_SHOWN_CHARACTERS], sorted(names), n=1)
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:

@@ -9,7 +9,7 @@ from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.wire.encoded_series import EncodedSeries
-from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH
+from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.untrusted_text import UntrustedText, listed
 from dsf.kube.clock import utc_now

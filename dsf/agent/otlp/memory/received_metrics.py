@@ -11,7 +11,7 @@ from dsf.agent.otlp.memory.data_points import points
 from dsf.agent.otlp.memory.sample_windows import TAKEN, MemoryBounds, SampleWindow, SampleWindows
 from dsf.agent.schedule.scorer_selection import read_scorers
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.crd.dynamic_scorer import DEFAULT_STEP_SECONDS
+from dsf.api.crd.scorer_source import DEFAULT_STEP_SECONDS
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
 from dsf.api.scoring.scorer_summary import ScorerSummary

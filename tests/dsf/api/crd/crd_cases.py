@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.api.crd.definitions import crds
-from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
+from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS, MOST_FORMATS
 from dsf.api.crd.dynamic_scoring_config import SOURCE_OVERRIDES
+from dsf.api.crd.score_rules import MOST_DEFAULT_ENTRIES
+from dsf.api.crd.scorer_source import MOST_SOURCES
+from dsf.api.crd.scoring_params import MOST_PARAMS
 from tests.dsf.api.crd.crd_objects import Object, config, plan, scorer, with_status
 
 NONE = {"configSyncMode": "None", "scoring": {"params": {"name": "s"}}}
@@ -178,14 +181,39 @@ def _conditions() -> Iterator[Constraint]:
     )
 
 
-def _rules() -> Iterator[Constraint]:
-    """Yield the CEL rules; each way in which a rule can hold is tried."""
+def _endpoint(part: str) -> Iterator[Constraint]:
+    yield from _length(f"{part}.host", 2048, before="http://")
+    for url in ("http://h:9090", ""):
+        yield from _patterns(f"{part}.host", url, "h:9090", " ", "http:///api")
+    yield from _length(f"{part}.path", 2048)
+    yield from _secret_ref(f"{part}.auth.tokenSecretRef")
+    yield from _secret_ref(f"{part}.tls.caSecretRef")
+
+
+def _source() -> Iterator[Constraint]:
+    """Yield the constraints that one source has, alone or among several."""
+    yield from _endpoint("spec.source")
+    for kind in ("Prometheus", "prometheus", "OpenTelemetry", "opentelemetry"):
+        yield from _patterns("spec.source.type", kind, "", "Graphite")
+    yield Constraint(
+        "spec.source.type",
+        "maxLength",
+        scorer(source={"type": "OPENTELEMETRY"}),
+        scorer(source={"type": "OpenTelemetry2"}),
+        "spec.source.type: Too long: may not be more than 13 bytes",
+    )
+    yield from _length("spec.source.params.query", 65_536)
+    yield from _length("spec.source.tenant", 1024, least=1)
+    yield from _patterns("spec.source.tenant", "team-a|team_b", "a b", "a||b", "a/b", "é")
+    yield from _range("spec.source.params.range", 0, 31_622_400)
+    yield from _range("spec.source.params.step", 1, 31_622_400)
+    yield from _own_token()
     blank = "a query for source type Prometheus must not be empty"
     sources: list[Object] = [
         {"type": "Prometheus", "params": {"query": "up"}},
         {"type": "Prometheus", "params": {"range": 60}},
         {"type": "Prometheus"},
-        {"type": "None", "params": {"query": ""}},
+        {"type": "OpenTelemetry", "params": {"query": ""}},
     ]
     blanks: list[Object] = [
         {"params": {"query": ""}},
@@ -199,18 +227,152 @@ def _rules() -> Iterator[Constraint]:
     tenants: list[Object] = [
         {"tenant": "a"},
         {"type": "PROMETHEUS", "tenant": "a"},
-        {"type": "None"},
+        {"type": "OpenTelemetry"},
     ]
     for good in tenants:
-        for type_ in ("OpenTelemetry", "None"):
-            bad = {"type": type_, "tenant": "a"}
-            yield Constraint(
-                "spec.source",
-                "rule 2",
-                scorer(source=good),
-                scorer(source=bad),
-                "only a source of type Prometheus has tenants",
-            )
+        bad = {"type": "OpenTelemetry", "tenant": "a"}
+        yield Constraint(
+            "spec.source",
+            "rule 2",
+            scorer(source=good),
+            scorer(source=bad),
+            "only a source of type Prometheus has tenants",
+        )
+    for number, field, instead in (
+        (3, "endpoint", "source.host and source.path"),
+        (4, "query", "source.params.query, source.params.range and source.params.step"),
+    ):
+        bad = scorer(source={field: {"host": "http://h:9090"}})
+        yield Constraint("spec.source", f"rule {number}", scorer(source={}), bad, instead)
+
+
+def _among_several(case: Constraint) -> Constraint:
+    """Return a constraint of a source as that of one of several."""
+
+    def several(obj: Object) -> Object:
+        spec = dict(obj["spec"])
+        source = spec.pop("source")
+        return {**obj, "spec": {**spec, "sources": [{"name": "gpu", **source}]}}
+
+    return Constraint(
+        case.field.replace("spec.source", "spec.sources[]"),
+        case.keyword,
+        several(case.good),
+        several(case.bad),
+        case.message.replace("spec.source.", "spec.sources[0]."),
+    )
+
+
+def _several_sources() -> Iterator[Constraint]:
+    field = "spec.sources"
+    gpu, power = ({"name": name, "params": {"query": "up"}} for name in ("gpu", "power"))
+    good = scorer(sources=[gpu, power])
+    for bad, keyword, message in (
+        ([gpu, gpu], "x-kubernetes-list-type", 'spec.sources[1]: Duplicate value: {"name":"gpu"}'),
+        ([], "minItems", "spec.sources in body should have at least 1 items"),
+    ):
+        yield Constraint(field, keyword, good, scorer(sources=bad), message)
+    many = [{**gpu, "name": f"s{number}"} for number in range(MOST_SOURCES + 1)]
+    most, too_many = scorer(sources=many[1:]), f"{field}: Too many: {MOST_SOURCES + 1}"
+    yield Constraint(field, "maxItems", most, scorer(sources=many), too_many)
+    nameless = scorer(sources=[{"params": {"query": "up"}}])
+    message = "spec.sources[0].name: Required value"
+    yield Constraint(f"{field}[]", "required name", good, nameless, message)
+    for keyword, name, message in (
+        ("minLength", "", "spec.sources[0].name in body should be at least 1 chars long"),
+        ("maxLength", "x" * 64, "spec.sources[0].name: Too long: may not be more than 63 bytes"),
+        ("pattern", "a b", "spec.sources[0].name in body should match"),
+        ("pattern", "-gpu", "spec.sources[0].name in body should match"),
+    ):
+        longest = scorer(sources=[{**gpu, "name": "x" * 63}])
+        bad = scorer(sources=[{**gpu, "name": name}])
+        yield Constraint(f"{field}[].name", keyword, longest, bad, message)
+    wrong = scorer(sources=[{**gpu, "type": "None"}])
+    message = "spec.sources[0].type in body should match"
+    yield Constraint(f"{field}[].type", "pattern", good, wrong, message)
+    both = scorer(sources=[gpu], source={"params": {"query": "up"}})
+    yield Constraint("spec", "rule 5", good, both, "give source or sources, not both")
+    queryless = "configSyncMode None needs params.query in each of spec.sources"
+    for bad in ({"name": "power"}, {"name": "power", "params": {"step": 5}}):
+        refused = scorer(**NONE, sources=[gpu, bad])
+        yield Constraint("spec", "rule 6", scorer(**NONE, sources=[gpu]), refused, queryless)
+        yield Constraint("spec", "rule 6", scorer(sources=[gpu, bad]), refused, queryless)
+
+
+def _params() -> Iterator[Constraint]:
+    field = "spec.scoring.params"
+    further = {f"p{number}": number for number in range(MOST_PARAMS + 1)}
+    own = {"name": "s", "interval": 5}
+    good = _spec(field, {**own, "model": "linear", "horizon": 3600, "alpha": 0.5, "log": True})
+    bad = _spec(field, {**own, **further})
+    message = f"{field}: Too many: {MOST_PARAMS + 3}: must have at most {MOST_PARAMS + 2} items"
+    yield Constraint(field, "maxProperties", good, bad, message)
+
+
+def _default_score() -> Iterator[Constraint]:
+    field = "spec.scoring.defaultScore"
+    whole: Object = {"value": -100, "entries": ["app01;all"]}
+    good = _spec(field, whole)
+    nothing = _spec(field, {"entries": ["x"]})
+    yield Constraint(field, "required value", good, nothing, f"{field}.value: Required value")
+    for keyword, value, told in (
+        ("minimum", -101, "greater than or equal to -100"),
+        ("maximum", 101, "less than or equal to 100"),
+    ):
+        bad = _spec(field, {**whole, "value": value})
+        message = f"{field}.value in body should be {told}"
+        yield Constraint(f"{field}.value", keyword, good, bad, message)
+    for keyword, names, message in (
+        ("minLength", [""], f"{field}.entries[0] in body should be at least 1 chars long"),
+        ("maxLength", ["x" * 1025], f"{field}.entries[0]: Too long"),
+    ):
+        bad = _spec(field, {"value": 0, "entries": names})
+        yield Constraint(f"{field}.entries[]", keyword, good, bad, message)
+    many = [f"e{number}" for number in range(MOST_DEFAULT_ENTRIES + 1)]
+    for keyword, names, message in (
+        ("maxItems", many, f"{field}.entries: Too many: {MOST_DEFAULT_ENTRIES + 1}"),
+        ("x-kubernetes-list-type", ["a", "a"], f'{field}.entries[1]: Duplicate value: "a"'),
+    ):
+        bad = _spec(field, {"value": 0, "entries": names})
+        yield Constraint(f"{field}.entries", keyword, good, bad, message)
+    unnamed = "a default score needs names of entries"
+    nameless = {"scoring": {"defaultScore": {"value": 0}}}
+    for formats in (
+        {"scoreDimensionFormat": "${scoreName}"},
+        {"scoreDimensionFormat": "all-of-${cluster}"},
+        {"scoreDimensionFormats": ["${scoreName}"]},
+    ):
+        bad = scorer(**nameless, scoreDimensionFormats=["${app}"])
+        yield Constraint("spec", "rule 7", scorer(**nameless, **formats), bad, unnamed)
+
+
+def _further_formats() -> Iterator[Constraint]:
+    field = "spec.scoreDimensionFormats"
+    good = _spec(field, ["${node}", "${scoreName}"])
+    twice = f'{field}[1]: Duplicate value: "${{node}}"'
+    same = _spec(field, ["${node}", "${node}"])
+    yield Constraint(field, "x-kubernetes-list-type", good, same, twice)
+    many = [f"{number}-${{node}}" for number in range(MOST_FORMATS + 1)]
+    too_many = f"{field}: Too many: {MOST_FORMATS + 1}"
+    yield Constraint(field, "maxItems", _spec(field, many[1:]), _spec(field, many), too_many)
+    for keyword, text, message in (
+        ("maxLength", "${node}" + "x" * 1018, f"{field}[0]: Too long"),
+        ("pattern", "node", f"{field}[0] in body should match"),
+    ):
+        yield Constraint(f"{field}[]", keyword, good, _spec(field, [text]), message)
+
+
+def _shape_of_the_article() -> Iterator[Constraint]:
+    """Yield what refuses the example of the first article: each message shows the right field."""
+    message = "metadata.name is the name of a DynamicScorer: remove spec.name"
+    yield Constraint("spec", "rule 8", scorer(), scorer(name="cpu-predictor"), message)
+    bad = _spec("spec.scoring.endpoint", {"host": "http://h:8000", "path": "/scoring"})
+    instead = "write host and path of the endpoint as scoring.host and scoring.path"
+    yield Constraint("spec.scoring", "rule 1", scorer(scoring={}), bad, instead)
+
+
+def _rules() -> Iterator[Constraint]:
+    """Yield the CEL rules; each way in which a rule can hold is tried."""
     unnamed = "set spec.scoring.params.name"
     nameless: list[Object] = [{}, {"scoring": {}}, {"scoring": {"params": {"interval": 5}}}]
     for bad in nameless:
@@ -426,9 +588,9 @@ def _reports() -> Iterator[Constraint]:
 def _constraints() -> Iterator[Constraint]:
     bare = {key: value for key, value in scorer().items() if key != "spec"}
     yield Constraint("", "required spec", scorer(), bare, "spec: Required value")
-    for key in ("description", "configURL"):
+    for number, key in enumerate(("description", "configURL"), start=3):
         bad = scorer(**{key: None})
-        yield Constraint("spec", f"required {key}", scorer(), bad, f"spec.{key}: Required value")
+        yield Constraint("spec", f"rule {number}", scorer(), bad, f"{key} is required")
     yield from _length("spec.description", 4096)
     yield from _length("spec.configURL", 2048, before="http://h/")
     yield from _patterns(
@@ -450,27 +612,16 @@ def _constraints() -> Iterator[Constraint]:
         "spec.configSyncMode: Too long: may not be more than 4 bytes",
     )
     yield from _enum("spec.location", "Internal", "External")
-    for kind in ("Prometheus", "prometheus", "OpenTelemetry", "opentelemetry", "None", "none"):
+    for kind in ("None", "none"):
         yield from _patterns("spec.source.type", kind, "", "Graphite")
-    yield Constraint(
-        "spec.source.type",
-        "maxLength",
-        scorer(source={"type": "OPENTELEMETRY"}),
-        scorer(source={"type": "OpenTelemetry2"}),
-        "spec.source.type: Too long: may not be more than 13 bytes",
-    )
-    for part in ("source", "scoring"):
-        yield from _length(f"spec.{part}.host", 2048, before="http://")
-        for url in ("http://h:9090", ""):
-            yield from _patterns(f"spec.{part}.host", url, "h:9090", " ", "http:///api")
-        yield from _length(f"spec.{part}.path", 2048)
-        yield from _secret_ref(f"spec.{part}.auth.tokenSecretRef")
-        yield from _secret_ref(f"spec.{part}.tls.caSecretRef")
-    yield from _length("spec.source.params.query", 65_536)
-    yield from _length("spec.source.tenant", 1024, least=1)
-    yield from _patterns("spec.source.tenant", "team-a|team_b", "a b", "a||b", "a/b", "é")
-    yield from _range("spec.source.params.range", 0, 31_622_400)
-    yield from _range("spec.source.params.step", 1, 31_622_400)
+    yield from _endpoint("spec.scoring")
+    yield from _source()
+    yield from map(_among_several, _source())
+    yield from _several_sources()
+    yield from _params()
+    yield from _default_score()
+    yield from _further_formats()
+    yield from _shape_of_the_article()
     yield from _length("spec.scoring.params.name", 253)
     yield from _patterns(
         "spec.scoring.params.name", "sample_my.score-1", "", "-", "a b", "a/b", "é"
@@ -480,7 +631,6 @@ def _constraints() -> Iterator[Constraint]:
     yield from _forecast()
     yield from _meaning()
     yield from _context()
-    yield from _own_token()
     yield from _enum("spec.scoreDestination", "AddOnPlacementScore", "None")
     yield from _length("spec.scoreDimensionFormat", 1024, before="${app}")
     yield from _patterns(
@@ -591,7 +741,7 @@ def _declared(schema: Mapping[str, Any], path: str) -> Iterator[str]:
                 yield from (f"{where} required {name}" for name in value)
             case "x-kubernetes-validations":
                 yield from (f"{where} rule {number + 1}" for number in range(len(value)))
-            case "x-kubernetes-list-type" if value != "map":
+            case "x-kubernetes-list-type" if value == "atomic":
                 continue
             case "x-kubernetes-list-map-keys" | "x-kubernetes-preserve-unknown-fields":
                 continue

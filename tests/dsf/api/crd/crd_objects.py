@@ -55,6 +55,39 @@ def _object(kind: str, name: str, **content: Any) -> Object:
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, **content}
 
 
+def of_the_article() -> Object:
+    """Return the DynamicScorer of the first article about the framework, which has other fields."""
+    source = {
+        "type": "Prometheus",
+        "endpoint": {
+            "host": "http://prometheus.monitoring.svc:9090",
+            "path": "/api/v1/query_range",
+        },
+        "query": {
+            "query": "rate(container_cpu_usage_seconds_total[5m])",
+            "range": 3600,
+            "step": 60,
+        },
+    }
+    scoring = {
+        "endpoint": {"host": "http://cpu-predictor-api.default.svc:8000", "path": "/scoring"},
+        "params": {"model": "linear_regression", "horizon": 3600},
+    }
+    name = "cpu-predictor"
+    return _object("DynamicScorer", name, spec={"name": name, "source": source, "scoring": scoring})
+
+
+ADVICE_FOR_THE_ARTICLE = (
+    "description is required",
+    "configURL is required",
+    "remove spec.name",
+    "as source.host and source.path",
+    "as source.params.query, source.params.range and source.params.step",
+    "as scoring.host and scoring.path",
+)
+"""What the refusal of that object says, each about one field."""
+
+
 def existing() -> Iterator[tuple[str, Object]]:
     """Yield manifests that people have: those that we ship, and those of the wire contract."""
     for pattern in MANIFESTS:
@@ -108,13 +141,16 @@ def defaulted() -> Iterator[tuple[str, Object, Object]]:
     nulls = scorer(**defaults)
     nulls["spec"] |= {"location": None, "scoring": None, "source": {"host": None}}
     yield "nulls", nulls, whole
-    yield "unknown fields", _with_unknown_fields(), {**minimal["spec"], **defaults, **_KNOWN}
+    kept = {**_KNOWN["scoring"], "params": {"interval": 5, **_SURPRISE}}
+    stored = {**minimal["spec"], **defaults, **_KNOWN, "scoring": kept}
+    yield "unknown fields, kept only among params", _with_unknown_fields(), stored
 
 
 # What a scoring API may have said, and what a merge patch makes of it.
 SYNCED: Object = {"name": "n", "of": {"strangers": [1, None, {"a": None, "b": {"c": []}}]}}
 STORED: Object = {"name": "n", "of": {"strangers": [1, None, {"b": {"c": []}}]}}
 
+_SURPRISE: Object = {"surprise": {"a": 1}}
 _KNOWN: Object = {
     "source": {"type": "None", "params": {"step": 5}},
     "scoring": {"params": {"interval": 5}, "auth": {"tokenSecretRef": {"name": "n", "key": "k"}}},
@@ -125,7 +161,7 @@ def _with_unknown_fields() -> Object:
     def extended(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {"surprise": {"a": 1}, **{key: extended(inner) for key, inner in value.items()}}
+        return {**_SURPRISE, **{key: extended(inner) for key, inner in value.items()}}
 
     return {**scorer(**_KNOWN), "spec": extended(scorer(**_KNOWN)["spec"])}
 

@@ -7,6 +7,7 @@ from dsf.kube.errors import Invalid
 from dsf.kube.kinds import PLACEMENT_PLAN, find
 from tests.dsf.api.crd.crd_cases import ACCEPTED, CONSTRAINTS, REFUSED, declared
 from tests.dsf.api.crd.crd_objects import (
+    ADVICE_FOR_THE_ARTICLE,
     STORED,
     SYNCED,
     Object,
@@ -14,6 +15,7 @@ from tests.dsf.api.crd.crd_objects import (
     existing,
     ids,
     keeps,
+    of_the_article,
     plan,
     with_status,
 )
@@ -70,6 +72,15 @@ async def test_it_is_stored_with_defaults_and_without_what_is_unknown(
     hub: EmbeddedHub, _: str, obj: Object, spec: Object
 ) -> None:
     assert (await write(hub, obj))["spec"] == spec
+
+
+async def test_the_object_of_the_article_is_refused_with_all_that_is_to_be_changed(
+    hub: EmbeddedHub,
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        await write(hub, of_the_article())
+    said = refused.value.message
+    assert [advice for advice in ADVICE_FOR_THE_ARTICLE if advice not in said] == []
 
 
 async def test_the_last_synced_config_is_kept_whole(hub: EmbeddedHub) -> None:
