@@ -1,4 +1,4 @@
-"""How good the sample prediction is on the recordings: the table in docs/backtest.md.
+"""How good the sample prediction is on the recordings: the table in docs/how-to/backtest.md.
 
 The figures are those of `dsf scorer backtest`, without HTTP: the scorer forecasts all windows of a
 recording in one pass.

@@ -17,7 +17,7 @@ TOKEN_VARIABLE = "DSF_MCP_TOKEN"  # noqa: S105 - the name of a variable
 _VSCODE_INPUT = {
     "id": "dsf-mcp-token",
     "type": "promptString",
-    "description": "Token for the Dynamic Scoring Framework (docs/optimizer-access.md)",
+    "description": "Token for the Dynamic Scoring Framework (docs/reference/optimizer-access.md)",
     "password": True,
 }
 

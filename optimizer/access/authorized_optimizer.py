@@ -317,7 +317,7 @@ def unauthorized() -> RequestProblem:
         reason="Unauthorized",
         title="The caller is not authenticated",
         detail="send a token for this server: Authorization: Bearer $(kubectl create token NAME"
-        " --audience AUDIENCE); docs/optimizer-access.md says which audience",
+        " --audience AUDIENCE); docs/reference/optimizer-access.md says which audience",
     )
 
 

@@ -2,5 +2,5 @@
 
 `replay` makes the calls of each conversation against an embedded hub; `chat` lets a real model
 choose the calls. `python -m tests.evals` (`make evals`) prints the calls and tokens of each
-question, and `--transcript` the page docs/assistant-transcript.md.
+question, and `--transcript` the page docs/tutorials/assistant-transcript.md.
 """

@@ -15,8 +15,8 @@ _HEAD = """\
 # A conversation with an assistant
 
 For people who want to see what an assistant reads and does before they
-[connect one](assistants.md). At its end you have seen a plan shown, applied, explained and taken
-back.
+[connect one](../how-to/assistants.md). At its end you have seen a plan shown, applied, explained
+and taken back.
 
 The questions are a user's, the calls are what an assistant makes of them, and the texts are what
 the tools answer. Each answer also has a structured result, which is not shown. The server runs

@@ -3,7 +3,7 @@
 from tests.evals.transcript import transcript
 from tests.repository import ROOT
 
-PAGE = ROOT / "docs" / "assistant-transcript.md"
+PAGE = ROOT / "docs/tutorials/assistant-transcript.md"
 
 
 async def test_the_page_is_what_the_command_prints() -> None:

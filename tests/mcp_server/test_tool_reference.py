@@ -1,4 +1,4 @@
-"""docs/assistant-tools.md lists the tools as the server has them.
+"""docs/reference/assistant-tools.md lists the tools as the server has them.
 
 python -m tests.mcp_server.test_tool_reference writes the generated part.
 """
@@ -14,7 +14,7 @@ from mcp_server.server import create_mcp
 from mcp_server.tools.registration import tool_results
 from optimizer.service import Optimizer
 
-PAGE = Path(__file__).parents[2] / "docs" / "assistant-tools.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/assistant-tools.md"
 BEGIN, END = "<!-- generated: tools -->", "<!-- end -->"
 
 

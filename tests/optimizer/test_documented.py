@@ -24,7 +24,7 @@ from optimizer.wire.request import (
 from tests.optimizer.build import fleet
 from tests.repository import ROOT
 
-TEXT = (ROOT / "docs" / "optimizer.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/reference/optimizer.md").read_text(encoding="utf-8")
 CONTRACT = {"name", "namespace", "dryRun", "availablePolicies", "targetWorkloads", "clusters"}
 CONTRACT |= {"addonPlacementScore", "scoreDimensionFormat"}
 
@@ -42,9 +42,9 @@ CONTRACT |= {"addonPlacementScore", "scoreDimensionFormat"}
 )
 def test_every_field_of_the_request_is_documented(model: type[RequestPart]) -> None:
     fields = {field.serialization_alias or "" for field in model.model_fields.values()}
-    docs = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    docs = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
     missing = {name for name in fields - CONTRACT if f"`{name}" not in docs}
-    assert missing == set(), "docs/optimizer.md lacks these fields"
+    assert missing == set(), "docs/reference/optimizer.md lacks these fields"
     assert "" not in fields
 
 
@@ -52,7 +52,7 @@ def test_every_field_of_the_request_is_documented(model: type[RequestPart]) -> N
 def test_every_annotation_is_documented(model: type[RequestPart]) -> None:
     names = {name.replace("_", "-") for name in model.model_fields}
     missing = {name for name in names if f"| `{name}`" not in TEXT}
-    assert missing == set(), "docs/optimizer.md lacks these annotations"
+    assert missing == set(), "docs/reference/optimizer.md lacks these annotations"
     assert f"`{PREFIX}`" in TEXT
 
 

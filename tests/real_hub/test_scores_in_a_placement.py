@@ -1,4 +1,4 @@
-"""OCM's placement controller decides by the very files of docs/scores-in-a-placement.md."""
+"""OCM's placement controller decides by the very files of docs/how-to/scores-in-a-placement.md."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def backtest(
     """Measure how good the scores of a scorer would have been over a history.
 
     Asks the scorer at each step with the window that it would have got, and compares with the last
-    value, the window's mean and the last season. docs/backtest.md says what the figures mean. Exits
-    with 1 if the scorer fails, and with 2 if the history can't be used.
+    value, the window's mean and the last season. docs/how-to/backtest.md says what the figures
+    mean. Exits with 1 if the scorer fails, and with 2 if the history can't be used.
     """
     api = named(url, scoring_url, dimension_format, ca_file)
 

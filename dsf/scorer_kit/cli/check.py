@@ -63,8 +63,8 @@ def check(
 ) -> None:
     """Check that a scoring API keeps the contract.
 
-    Exits with 1 if a check fails, and with 2 if the API can't be asked. docs/scorer-kit.md lists
-    the checks.
+    Exits with 1 if a check fails, and with 2 if the API can't be asked.
+    docs/how-to/scorer-kit.md lists the checks.
     """
     from dsf.scorer_kit.conformance.run import check as run_checks
 

@@ -45,7 +45,7 @@ def config(evidence: Evidence) -> Findings:
     """Judge the config document."""
     probed = evidence.target.probed
     if isinstance(probed.config, ProbeFailure):
-        yield error(probed.config.message, "serve a document as in docs/scoring-api.md")
+        yield error(probed.config.message, "serve a document as in docs/reference/scoring-api.md")
     for field in probed.unknown:
         yield warning(f"the field {field} is unknown and ignored", "correct or remove it")
 

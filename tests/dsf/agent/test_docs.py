@@ -10,7 +10,7 @@ from dsf.agent.score.expiry import EXPIRED, HELD, NO_SCORES, REPLACED
 from dsf.api.scoring.adjustments import RULES
 from tests.repository import ROOT
 
-TEXT = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/reference/agent.md").read_text(encoding="utf-8")
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "dsf" / "agent").rglob("*.py")]
 REASON = re.compile(
     r"""(?:Failure\(\s*(?:"source"|"scoring"|stage),|InvalidInput\(|_failure\(|return)

@@ -1,4 +1,4 @@
-"""docs/troubleshooting-scorers.md documents every reason that a status can have."""
+"""docs/how-to/troubleshooting-scorers.md documents every reason that a status can have."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import dsf.hub
 from dsf.hub.report.status_events import _QUIET_REASONS
 
 HUB = Path(dsf.hub.__file__).parent
-DOCUMENT = HUB.parents[1] / "docs" / "troubleshooting-scorers.md"
+DOCUMENT = HUB.parents[1] / "docs/how-to/troubleshooting-scorers.md"
 FOLDERS = ("snapshot", "observe", "assess", "report")
 WITHOUT_REASONS = {"views.py"}
 # Words with two humps that are no reasons: types of conditions, kinds, values of other fields.

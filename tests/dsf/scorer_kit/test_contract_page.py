@@ -1,4 +1,4 @@
-"""docs/scoring-api.md: each example runs, and each limit is that of the code."""
+"""docs/reference/scoring-api.md: each example runs, and each limit is that of the code."""
 
 import json
 import re
@@ -40,7 +40,7 @@ from tests.eventually import until
 from tests.repository import ROOT
 from tests.sample_scorers.serving import run
 
-PAGE = (ROOT / "docs" / "scoring-api.md").read_text()
+PAGE = (ROOT / "docs/reference/scoring-api.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

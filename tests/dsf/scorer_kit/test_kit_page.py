@@ -1,4 +1,4 @@
-"""docs/scorer-kit.md and docs/backtest.md: their commands work on a scorer of its query."""
+"""Two pages of docs/how-to, the kit and the backtest: their commands work on a scorer."""
 
 import json
 import re
@@ -13,7 +13,9 @@ from tests.command_line import invoked, invoked_meanwhile
 from tests.dsf.scorer_kit.scorers import TestApi, config, served
 from tests.repository import ROOT
 
-PAGES = "".join((ROOT / "docs" / page).read_text() for page in ("scorer-kit.md", "backtest.md"))
+PAGES = "".join(
+    (ROOT / "docs/how-to" / page).read_text() for page in ("scorer-kit.md", "backtest.md")
+)
 NEW, *COMMANDS = dict.fromkeys(re.findall(r"```bash\n(dsf .*?)\n```", PAGES, re.DOTALL))
 RECORDED = json.loads((ROOT / "dsf/sim/recording.json").read_text())["queries"][0]["query"]
 

@@ -1,4 +1,4 @@
-"""docs/scoring-from-manifests.md: its scorer, its objects, and what its commands print."""
+"""docs/how-to/scoring-from-manifests.md: its scorer, its objects, and what its commands print."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from tests.dsf.scorer_kit.test_contract_page import answers
 from tests.eventually import until
 from tests.repository import ROOT
 
-TEXT = (ROOT / "docs" / "scoring-from-manifests.md").read_text()
+TEXT = (ROOT / "docs/how-to/scoring-from-manifests.md").read_text()
 CODE = dict(re.findall(r"```(python|json)\n(.*?)\n```", TEXT, re.DOTALL))
 OBJECTS = re.findall(r"```yaml\n(.*?)\n```", TEXT, re.DOTALL)[0]
 LINES = [

@@ -1,4 +1,4 @@
-"""docs/your-own-scorer.md, typed in an empty directory."""
+"""docs/tutorials/your-own-scorer.md, typed in an empty directory."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from tests.dsf.scorer_kit.programs import started
 from tests.repository import ROOT
 from tests.sample_scorers.serving import run
 
-PAGE = (ROOT / "docs" / "your-own-scorer.md").read_text()
+PAGE = (ROOT / "docs/tutorials/your-own-scorer.md").read_text()
 URL = "http://127.0.0.1:8000"
 
 

@@ -48,7 +48,7 @@ def test_the_workspace_starts_the_server_of_make_setup() -> None:
 
 
 def test_the_guide_shows_what_the_command_prints(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "development-guide.md").read_text()
+    guide = (ROOT / "docs/tutorials/development-guide.md").read_text()
     shown = re.search(r"```json\n(\{\n  \"servers\".*?)```", guide, re.DOTALL)
     assert shown
     options = ["--client", "vscode", "--url", "http://localhost:8338/mcp"]

@@ -9,7 +9,7 @@ from optimizer.cli.commands import plan
 from optimizer.explain import composition
 from tests.repository import ROOT
 
-PAGE = ROOT / "docs" / "optimizer-explanations.md"
+PAGE = ROOT / "docs/explanation/optimizer-explanations.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""docs/troubleshooting-scorers.md shows the exact output of kubectl for five broken scorers.
+"""docs/how-to/troubleshooting-scorers.md shows the exact output of kubectl for five broken scorers.
 
 `DSF_UPDATE_DOCS=1 make test-hub ARGS='-k troubleshooting'` rewrites the blocks of the document.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 API = "dynamic-scoring.open-cluster-management.io/v1alpha1"
 KIND = "DynamicScorer"
-DOCUMENT = ROOT / "docs" / "troubleshooting-scorers.md"
+DOCUMENT = ROOT / "docs/how-to/troubleshooting-scorers.md"
 UPDATE = "DSF_UPDATE_DOCS"
 KUBECTL = shutil.which("kubectl")
 # By scorer: the condition and the reason in which it ends, and why both clusters fail, if they do.

@@ -1,4 +1,4 @@
-"""How good the prediction scorer is on the recordings: what docs/backtest.md says of it."""
+"""How good the prediction scorer is on the recordings: what docs/how-to/backtest.md says of it."""
 
 import json
 
@@ -13,7 +13,7 @@ from tests.command_line import invoked
 from tests.repository import ROOT
 from tests.sample_scorers.serving import served
 
-PAGE = (ROOT / "docs" / "backtest.md").read_text()
+PAGE = (ROOT / "docs/how-to/backtest.md").read_text()
 QUICK = {"aws-load-balancer", "aws-database"}
 """Recordings of one series: the others need more CPU than a quick test may."""
 
