@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from fastmcp import FastMCP
@@ -12,6 +13,8 @@ from mcp_types import (
     CompletionContext,
     PromptReference,
     ResourceTemplateReference,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
 )
 
 from dsf import __version__
@@ -20,6 +23,10 @@ from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.late_provider import LateProvider
 
 if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from mcp_server.completion import NameCompletion
+    from mcp_server.subscriptions import ResourceSubscriptions
     from mcp_server.tools.hub_calls import CallerRights
     from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
     from optimizer.service import Optimizer
@@ -79,12 +86,19 @@ def create_mcp(
         middleware=[ArgumentErrors()],
         providers=[LateProvider(fill)],
     )
-    _complete(mcp, caller)
+    _complete(mcp, caller, clock)
+    _let_clients_subscribe(mcp, caller)
     return mcp
 
 
-def _complete(mcp: FastMCP, caller: "CallerRights") -> None:
+def _complete(mcp: FastMCP, caller: "CallerRights", clock: Callable[[], float]) -> None:
     """Let clients complete the arguments of prompts and resources."""
+
+    @cache
+    def names() -> "NameCompletion":
+        from mcp_server.completion import NameCompletion  # noqa: PLC0415
+
+        return NameCompletion(clock)
 
     @mcp.completion
     async def complete(
@@ -92,7 +106,27 @@ def _complete(mcp: FastMCP, caller: "CallerRights") -> None:
         argument: CompletionArgument,
         context: CompletionContext | None,
     ) -> Completion:
-        from mcp_server.completion import completed  # noqa: PLC0415
-
         known = (context.arguments if context else None) or {}
-        return await completed(caller(), argument.name, argument.value, known)
+        return await names().completed(caller(), argument.name, argument.value, known)
+
+
+def _let_clients_subscribe(mcp: FastMCP, caller: "CallerRights") -> None:
+    """Tell clients of the protocol of 2026-07-28 when a resource has changed.
+
+    FastMCP has no door for it, so the handler is added to the SDK's server below it.
+    """
+
+    @cache
+    def subscriptions() -> "ResourceSubscriptions":
+        from mcp_server.subscriptions import ResourceSubscriptions  # noqa: PLC0415
+
+        return ResourceSubscriptions(mcp, caller)
+
+    async def listen(
+        context: "ServerRequestContext", params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        return await subscriptions().listen(context, params)
+
+    mcp._mcp_server.add_request_handler(  # noqa: SLF001
+        "subscriptions/listen", SubscriptionsListenRequestParams, listen
+    )

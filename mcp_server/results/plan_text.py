@@ -106,8 +106,8 @@ def explanation_text(view: ExplanationView) -> str:
     return "\n".join([*_first(lines), "Next: plan_placement with what_if tries a change."])
 
 
-def comparison_text(view: ComparisonView) -> str:
-    """Return a line for each plan, then the trade-offs."""
+def comparison_text(view: ComparisonView, *, applicable: bool) -> str:
+    """Return a line for each plan, then the trade-offs; and what to call if they can be applied."""
     lines = [
         f"{quoted(item.objective)}: {_totals(item.totals)}; {item.moved} moved,"
         f" {item.uncovered} uncovered, {item.unplaced} unplaced,"
@@ -118,6 +118,8 @@ def comparison_text(view: ComparisonView) -> str:
     lines += [f"Trade-off: {_totals(item.values)}" for item in view.trade_offs]
     if view.complete:
         lines.append("No other trade-off exists.")
+    if applicable:
+        lines.append("Next: show the user one, and call apply_plan with its digest.")
     return "\n".join(lines)
 
 

@@ -85,6 +85,9 @@ Question = Annotated[
         }
     ),
 ]
+SameQuestion = Annotated[
+    WhatIf, WithJsonSchema({"type": "object", "description": "As of plan_placement."})
+]
 Request = Annotated[
     dict[str, Any],
     WithJsonSchema(

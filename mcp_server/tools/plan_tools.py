@@ -27,6 +27,7 @@ from mcp_server.tools.arguments import (
     OtherCluster,
     Question,
     Request,
+    SameQuestion,
     Workload,
     Workloads,
 )
@@ -132,7 +133,7 @@ class PlanTools:
         objectives: Objectives = (),
         digests: Digests = (),
         trade_offs: bool = False,
-        what_if: Question = WhatIf(),  # noqa: B008 - frozen
+        what_if: SameQuestion = WhatIf(),  # noqa: B008 - frozen
         namespace: Namespace = "default",
     ) -> ToolResult:
         """Compare plans: one for each objective, or those of digests.
@@ -163,9 +164,9 @@ class PlanTools:
             complete=complete,
             omitted={"trade_offs": len(points) - POINTS_SHOWN} if points[POINTS_SHOWN:] else {},
         )
-        return ToolResult(
-            content=plan_text.comparison_text(view), structured_content=cleaned_texts(view)
-        )
+        applicable = {plan.digest for plan in plans.values()} <= self._applicable()
+        text = plan_text.comparison_text(view, applicable=applicable)
+        return ToolResult(content=text, structured_content=cleaned_texts(view))
 
     def shown_plan(self, digest: str) -> Plan:
         """Return a plan that was shown to the caller; ToolError if none has the digest."""
@@ -184,6 +185,10 @@ class PlanTools:
             )
         return plan
 
+    def _applicable(self) -> set[str]:
+        """Return the digests that apply_plan takes from the caller; none if it does not exist."""
+        return set() if self._read_only else {*self._shown.digests(self._caller().owner)}
+
     async def _compared(
         self,
         facts: FleetFacts,
@@ -194,9 +199,12 @@ class PlanTools:
     ) -> Plan:
         wish = PlanningWish(weights, what_if=what_if)
         made, pretended = granted(complete_question(facts, wish))
-        if pareto and len(made.scored) > 1:
+        if not pareto:
+            return await self._plan(made, pretended)
+        if len(made.scored) > 1:
             made = made.model_copy(update={"pareto": tuple(item.key for item in made.scored)})
-        return await self._plan(made, pretended)
+        # Not kept as shown: only its Pareto set is.
+        return await asked(self._caller().plan(made, pretended=pretended))
 
     async def _plan(
         self, request: OptimizeRequest, pretended: PretendedObjects | None = None

@@ -36,11 +36,12 @@ _WRITES = ToolAnnotations(
 
 
 class _ToolDefinition(NamedTuple):
-    """A tool: its title, the method that it calls, and what it returns."""
+    """A tool: its title, the method that it calls, its result and the lists in it to describe."""
 
     title: str
     method: Callable[..., Any]
     result: type[ResultPart]
+    inner: tuple[str, ...] = ()
 
 
 def add_tools(
@@ -76,15 +77,17 @@ def _reading(
     rollouts: RolloutTools | type[RolloutTools],
 ) -> tuple[_ToolDefinition, ...]:
     return (
-        _ToolDefinition("Fleet overview", fleet.fleet_overview, FleetOverview),
+        _ToolDefinition("Fleet overview", fleet.fleet_overview, FleetOverview, ("clusters",)),
         _ToolDefinition("Scores by cluster", fleet.list_scores, ScoresView),
         _ToolDefinition("One scorer", fleet.describe_scorer, ScorerView),
         _ToolDefinition("One workload", fleet.describe_workload, WorkloadDescription),
-        _ToolDefinition("Plan or what-if", plans.plan_placement, PlanView),
-        _ToolDefinition("Why here, why not there", plans.explain_placement, ExplanationView),
-        _ToolDefinition("Plans side by side", plans.compare_plans, ComparisonView),
+        _ToolDefinition("Plan or what-if", plans.plan_placement, PlanView, ("moves",)),
+        _ToolDefinition(
+            "Why here, why not there", plans.explain_placement, ExplanationView, ("here",)
+        ),
+        _ToolDefinition("Plans side by side", plans.compare_plans, ComparisonView, ("plans",)),
         _ToolDefinition("Follow a plan", rollouts.follow_rollout, FollowView),
-        _ToolDefinition("What is broken", fleet.diagnose, DiagnosisView),
+        _ToolDefinition("What is broken", fleet.diagnose, DiagnosisView, ("findings",)),
     )
 
 
@@ -102,5 +105,5 @@ def _add(provider: LocalProvider, item: _ToolDefinition, annotations: ToolAnnota
         item.method,
         title=item.title,
         annotations=annotations,
-        output_schema=outline(item.result),
+        output_schema=outline(item.result, item.inner),
     )

@@ -82,6 +82,11 @@ class AuthorizedOptimizer:
         return (self._user.name, self._user.uid) if self._user else ("", "")
 
     @property
+    def user(self) -> UserInfo | None:
+        """Return the user, with its groups; None where nobody is authenticated."""
+        return self._user
+
+    @property
     def writes_as_caller(self) -> bool:
         """Return whether generated objects are written with the rights of the user."""
         return self._access is not None and self._access.impersonate is not None

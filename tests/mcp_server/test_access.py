@@ -40,13 +40,13 @@ class Door:
 
     def __init__(self, hub: EmbeddedHub, address: str) -> None:
         self.hub = hub
-        self._url = f"{address}/mcp"
+        self.url = f"{address}/mcp"
 
     async def post(self, method: str, token: str, **params: Any) -> httpx.Response:
         call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         headers = HEADERS | ({"Authorization": f"Bearer {token}"} if token else {})
         async with httpx.AsyncClient(trust_env=False, timeout=HANGS_SECONDS) as http:
-            return await http.post(self._url, json=call, headers=headers)
+            return await http.post(self.url, json=call, headers=headers)
 
     async def call(self, tool: str, token: str, **arguments: Any) -> dict[str, Any]:
         answer = await self.post("tools/call", token, name=tool, arguments=arguments)

@@ -88,7 +88,7 @@ def _texts() -> Mapping[str, str]:
         "plan": plan_text.plan_text(plan, view, read_only=False),
         "question": plan_text.question(plan, view),
         "explanation": plan_text.explanation_text(filled(ExplanationView)),
-        "comparison": plan_text.comparison_text(filled(ComparisonView)),
+        "comparison": plan_text.comparison_text(filled(ComparisonView), applicable=True),
         "follow": plan_text.follow_text(filled(FollowView)),
         "overview": fleet_text.overview_text(filled(FleetOverview)),
         "scores": fleet_text.scores_text(filled(ScoresView)),

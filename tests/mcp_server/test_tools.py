@@ -177,6 +177,19 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
         assert empty.structured_content["deleted"] == []
 
 
+async def test_a_compared_plan_can_be_applied_by_its_digest() -> None:
+    asked = {"objectives": ["performance", "power"], "trade_offs": True}
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        compared = await client.call_tool("compare_plans", asked)
+        assert "Next: show the user one, and call apply_plan with its digest." in (
+            compared.content[0].text
+        )
+        power = compared.structured_content["plans"][1]
+        assert power["totals"][POWER] == 170
+        result = await client.call_tool("apply_plan", {"digest": power["digest"]})
+        assert len(result.structured_content["applied"]) == len(await generated(service.hub)) == 6
+
+
 async def test_a_plan_is_refused_when_its_clusters_have_changed() -> None:
     async with serving(read_only=False) as service, Client(service.mcp) as client:
         plan = (await client.call_tool("plan_placement", wish())).structured_content
