@@ -7,13 +7,18 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from packaging.requirements import Requirement
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.hub.assess.config_resolution import Resolved, resolve
 from sample_scorers.ai_workload.app import (
     AiWorkloadSettings,
     efficiency_config,
@@ -24,8 +29,11 @@ from sample_scorers.latency.app import config as latency_config
 from sample_scorers.prediction.app import config as prediction_config
 from sample_scorers.sample.app import config as sample_config
 from tests.sample_scorers.serving import SCORERS, run
+from tests.sample_scorers.test_scoring_api import APPS
 
 SCORER_FILES = sorted(SCORERS.glob("*/manifests/dynamicscorer.yaml"))
+FOLDERS = sorted(file.parent for file in SCORER_FILES)
+SKUPPER, PER_CLUSTER = "dynamicscorer-skupper.yaml", "dynamicscorer-per-cluster.yaml"
 WORK_FILES = sorted(SCORERS.glob("*/manifests/manifestwork.yaml"))
 needs_envsubst = pytest.mark.skipif(not shutil.which("envsubst"), reason="needs envsubst")
 
@@ -39,13 +47,71 @@ def substituted(file: Path, *only: str, **values: str) -> list[dict[str, Any]]:
 
 def registered(file: Path) -> list[dict[str, Any]]:
     variables = re.findall(r"envsubst '(\$\w+)'", file.read_text())
-    return substituted(file, *(variables or ["$NONE"]), NODE_IP="10.0.0.1", EXTERNAL_SCORER_IP="::")
+    return substituted(
+        file, *(variables or ["$NONE"]), NODE_IP="10.0.0.1", EXTERNAL_SCORER_IP="[::]"
+    )
 
 
-def test_every_scorer_can_be_registered_and_all_but_the_external_one_deployed() -> None:
+def test_every_scorer_can_be_deployed_and_registered_in_each_situation() -> None:
     folders = {"sample", "static", "prediction", "llm_forecast", "latency", "ai_workload"}
-    assert {file.parts[-3] for file in SCORER_FILES} == folders
-    assert {file.parts[-3] for file in WORK_FILES} == folders - {"llm_forecast"}
+    for files in (
+        SCORER_FILES,
+        WORK_FILES,
+        SCORERS.glob(f"*/manifests/{SKUPPER}"),
+        SCORERS.glob(f"*/manifests/{PER_CLUSTER}"),
+    ):
+        assert {file.parts[-3] for file in files} == folders
+
+
+def service_of(folder: Path) -> dict[str, Any]:
+    (work,) = substituted(folder / "manifestwork.yaml", "$NONE")
+    service: dict[str, Any] = work["spec"]["workload"]["manifests"][1]
+    return service
+
+
+def addresses(documents: list[dict[str, Any]]) -> set[str]:
+    return {urlsplit(document["spec"]["configURL"]).netloc for document in documents}
+
+
+@needs_envsubst
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_a_scorer_is_registered_where_it_listens(folder: Path) -> None:
+    service = service_of(folder)
+    node_port = service["spec"]["ports"][0].get("nodePort")
+    # The external scorer listens on its host, not on a node.
+    outside = {f"10.0.0.1:{node_port}"} if node_port else {"[::]:8000"}
+    inside = {f"{service['metadata']['name']}.dynamic-scoring.svc:8000"}
+    assert addresses(registered(folder / "dynamicscorer.yaml")) == outside
+    assert addresses(registered(folder / SKUPPER)) == inside
+    assert addresses(registered(folder / PER_CLUSTER)) == inside
+
+
+@needs_envsubst
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_in_each_situation_a_scorer_scores_alike(folder: Path) -> None:
+    situations = (
+        registered(folder / name) for name in ("dynamicscorer.yaml", SKUPPER, PER_CLUSTER)
+    )
+    app = APPS[folder.parent.name]()
+    for shared, linked, own in zip(*situations, strict=True):
+        assert own["spec"]["configSyncMode"] == "None"
+        assert own["metadata"] == linked["metadata"] == shared["metadata"]
+        alike = [scored(document, app) for document in (shared, linked, own)]
+        assert alike[0] == alike[1] == alike[2]
+
+
+def scored(document: dict[str, Any], app: FastAPI) -> dict[str, Any]:
+    """What agents are told of a scorer, but for its address, which is that of configURL."""
+    spec = DynamicScorerSpec.model_validate(document["spec"])
+    path = urlsplit(spec.config_url).path
+    server = spec.config_url.removesuffix(path)
+    config = TestClient(app).get(path).text if spec.config_sync_mode == "Full" else ""
+    read = ScorerConfig.model_validate_json(config) if config else None
+    found = resolve("any", spec, read)
+    assert isinstance(found, Resolved), found
+    summary = found.summary.model_dump(mode="json", exclude={"location"})
+    assert summary.pop("scoring_endpoint").startswith(f"{server}/")
+    return summary
 
 
 @needs_envsubst
@@ -126,8 +192,17 @@ def test_a_manifest_work_deploys_a_restricted_pod_behind_a_service(file: Path) -
     assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
     assert pod["spec"]["automountServiceAccountToken"] is False
     node_port = service["spec"]["ports"][0].get("nodePort")
-    assert node_port == (30007 if "sample-scorer" in service["metadata"]["name"] else None)
     assert (service["spec"].get("type") == "NodePort") == (node_port is not None)
+
+
+@needs_envsubst
+def test_samples_share_a_node() -> None:
+    ports = {
+        folder.parent.name: service_of(folder)["spec"]["ports"][0].get("nodePort")
+        for folder in FOLDERS
+    }
+    assert ports["sample"] == 30007
+    assert sorted(filter(None, ports.values())) == [*range(30007, 30012)]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +214,7 @@ def test_an_image_runs_as_a_numeric_user(folder: str) -> None:
     assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", text, re.MULTILINE)
 
 
-FOLDERS = sorted(file.parent for file in SCORERS.glob("*/requirements.txt"))
+REQUIRING = sorted(file.parent for file in SCORERS.glob("*/requirements.txt"))
 COMES_WITH = {"starlette": "fastapi", "pydantic_core": "pydantic", "yaml": "pyyaml"}
 """The package that brings a module of another name."""
 
@@ -159,7 +234,7 @@ def imported(folder: Path) -> set[str]:
     return {COMES_WITH.get(top, top) for top in tops}
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", REQUIRING, ids=lambda folder: folder.name)
 def test_the_requirements_are_what_a_scorer_imports_and_what_the_tests_use(folder: Path) -> None:
     lines = (folder / "requirements.txt").read_text().splitlines()
     required = {found.name: found for found in map(Requirement, lines)}
