@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_server.results.result_views import LIST_LIMIT, cleaned_texts
+from mcp_server.results.result_views import LIST_LIMIT, AppliedView, cleaned_texts
 from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.plan.generated_objects import describe
@@ -58,6 +58,15 @@ class PlanView(ResultPart):
         tuple[PlannedChange, ...] | None, Field(description="These objects; null: not asked for.")
     ] = None
     omitted: dict[str, int]
+
+
+class RollbackView(ResultPart):
+    """A plan that goes back, or what was applied of it."""
+
+    plan: Annotated[
+        PlanView | None, Field(description="Not applied: its digest is for apply_plan.")
+    ] = None
+    applied: Annotated[AppliedView | None, Field(description="After the user's yes.")] = None
 
 
 class ExplanationView(ResultPart):

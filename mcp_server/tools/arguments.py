@@ -31,7 +31,8 @@ def _names(description: str) -> WithJsonSchema:
 SearchedName = Annotated[str, Field(max_length=253)]
 
 Namespace = Annotated[NamespaceName, _text("Of policies and workloads.")]
-Optimization = Annotated[OptimizationName, WithJsonSchema(_TEXT)]
+SeenNamespace = Annotated[NamespaceName, _text("Of policies and workloads.", "default")]
+Optimization = Annotated[OptimizationName, WithJsonSchema({**_TEXT, "examples": ["default"]})]
 Score = Annotated[SearchedName, _text("Name or part; empty: all.", "power")]
 Cluster = Annotated[SearchedName, _text("Also list the entries of this cluster.", "worker01")]
 OtherCluster = Annotated[SearchedName, _text("Why not there?", "worker02")]
@@ -57,6 +58,9 @@ Workloads = Annotated[
     tuple[SearchedName, ...], Field(max_length=MAX_ITEMS), _names("Default: all.")
 ]
 Digest = Annotated[str, Field(max_length=128), _text("Of a plan that was shown.")]
+AppliedDigest = Annotated[
+    str, Field(max_length=128), _text("Of a plan that was shown.", "70afb997")
+]
 Digests = Annotated[
     tuple[Annotated[str, Field(max_length=128)], ...],
     Field(max_length=4),

@@ -18,6 +18,7 @@ from mcp_server.tools.arguments import (
     Offset,
     Score,
     Scorer,
+    SeenNamespace,
     Top,
     Workload,
 )
@@ -48,7 +49,7 @@ class FleetTools:
     def __init__(self, caller: CallerRights) -> None:
         self._caller = caller
 
-    async def fleet_overview(self, namespace: Namespace = "default") -> ToolResult:
+    async def fleet_overview(self, namespace: SeenNamespace = "default") -> ToolResult:
         """See clusters, hardware, policies in force, workloads, scores, and what is wrong.
 
         Call it first: it tells the names that other tools take.

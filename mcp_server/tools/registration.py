@@ -15,6 +15,7 @@ from mcp_server.results.plan_views import (
     ExplanationView,
     FollowView,
     PlanView,
+    RollbackView,
 )
 from mcp_server.results.result_views import AppliedView, ResetView
 from mcp_server.shown_plans import ShownPlans
@@ -33,6 +34,10 @@ _READS = ToolAnnotations(
 _WRITES = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
 )
+
+
+_WRITES_AGAIN = _WRITES.model_copy(update={"idempotent_hint": False})
+"""A repeated rollback goes back by one more plan."""
 
 
 class _ToolDefinition(NamedTuple):
@@ -59,7 +64,8 @@ def add_tools(
     if not read_only:
         write = WriteTools(caller, shown, AppliedPlans(), plans, when_client_cannot_ask)
         for item in _writing(write):
-            _add(provider, item, _WRITES)
+            repeats = item.method == write.rollback
+            _add(provider, item, _WRITES_AGAIN if repeats else _WRITES)
 
 
 def tool_results() -> dict[str, type[ResultPart]]:
@@ -95,7 +101,7 @@ def _writing(write: WriteTools | type[WriteTools]) -> tuple[_ToolDefinition, ...
     return (
         _ToolDefinition("Apply a plan", write.apply_plan, AppliedView),
         _ToolDefinition("Pause, resume, turn back", write.change_rollout, FollowView),
-        _ToolDefinition("Go back to an earlier plan", write.rollback, ResultPart),
+        _ToolDefinition("Go back to an earlier plan", write.rollback, RollbackView),
         _ToolDefinition("Delete what was generated", write.reset_placements, ResetView),
     )
 

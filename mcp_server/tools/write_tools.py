@@ -10,10 +10,10 @@ from pydantic import Field, WithJsonSchema
 from mcp_server.applied_plans import AppliedPlans
 from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.results import plan_text, result_text
-from mcp_server.results.plan_views import follow_view, plan_view
+from mcp_server.results.plan_views import RollbackView, follow_view, plan_view
 from mcp_server.results.result_views import AppliedView, applied_view, reset_view
 from mcp_server.shown_plans import ShownPlans
-from mcp_server.tools.arguments import Digest, Namespace, Optimization
+from mcp_server.tools.arguments import AppliedDigest, Namespace, Optimization
 from mcp_server.tools.hub_calls import (
     CallerRights,
     asked,
@@ -40,7 +40,9 @@ Action = Annotated[
 
 OnlyOptimization = Annotated[
     OptimizationName | None,
-    WithJsonSchema({"type": "string", "description": "Default: what any generated."}),
+    WithJsonSchema(
+        {"type": "string", "description": "Default: what any generated.", "examples": ["default"]}
+    ),
 ]
 
 Revision = Annotated[
@@ -76,7 +78,7 @@ class WriteTools:
         self._when_client_cannot_ask = when_client_cannot_ask
 
     async def apply_plan(
-        self, digest: Digest, context: Context
+        self, digest: AppliedDigest, context: Context
     ) -> ToolResult | InputRequiredResult:
         """Apply exactly the plan with this digest, which was shown. Show it to the user first.
 
@@ -85,13 +87,12 @@ class WriteTools:
         owner = self._caller().owner
         before = self._done.get(owner, digest)
         if before is not None and self._shown.get(owner, digest) is None:
-            view = before.model_copy(update={"repeated": True})
-            return ToolResult(content=result_text.applied_text(view), structured_content=view)
+            return _applied_result(before.model_copy(update={"repeated": True}))
         plan = self._plans.shown_plan(digest)
         required = await self._confirm(
             context, _question(plan), about=f"apply_plan {digest}", attempt=_applying(plan)
         )
-        return required or await self._applied(plan)
+        return required or _applied_result(await self._applied(plan))
 
     async def rollback(
         self,
@@ -109,17 +110,17 @@ class WriteTools:
         plan: Plan = await asked(caller.plan_rollback(wish))
         self._shown.add(caller.owner, plan)
         view = plan_view(plan, applicable=True, objects=False)
+        text = plan_text.plan_text(plan, view, read_only=False)
+        shown = ToolResult(content=text, structured_content=RollbackView(plan=view))
         if not plan.changes:
-            text = plan_text.plan_text(plan, view, read_only=False)
-            return ToolResult(content=text, structured_content=view)
+            return shown
         answer = await ask(context, _question(plan), about=f"rollback {plan.digest}")
         if isinstance(answer, InputRequiredResult):
             return answer
         if answer is Confirmation.CANNOT_ASK:
-            text = plan_text.plan_text(plan, view, read_only=False)
-            return ToolResult(content=text, structured_content=view)
+            return shown
         self._require(answer, _applying(plan))
-        return await self._applied(plan)
+        return _applied_result(await self._applied(plan), of_rollback=True)
 
     async def change_rollout(
         self,
@@ -172,7 +173,7 @@ class WriteTools:
             is_error=bool(view.failed),
         )
 
-    async def _applied(self, plan: Plan) -> ToolResult:
+    async def _applied(self, plan: Plan) -> AppliedView:
         owner = self._caller().owner
         with hub_errors():
             async with caller_of(http_messages()) as client:
@@ -181,11 +182,7 @@ class WriteTools:
         view: AppliedView = applied_view(granted(outcome))
         if not view.failed:
             self._done.add(owner, view)
-        return ToolResult(
-            content=result_text.applied_text(view),
-            structured_content=view,
-            is_error=bool(view.failed),
-        )
+        return view
 
     async def _confirm(
         self, context: Context, question: str, *, about: str, attempt: _WriteAttempt
@@ -216,6 +213,14 @@ class WriteTools:
             "this client can't ask its user to confirm, and this server writes only what a user"
             " has confirmed; nothing was written"
         )
+
+
+def _applied_result(view: AppliedView, *, of_rollback: bool = False) -> ToolResult:
+    return ToolResult(
+        content=result_text.applied_text(view),
+        structured_content=RollbackView(applied=view) if of_rollback else view,
+        is_error=bool(view.failed),
+    )
 
 
 def _applying(plan: Plan) -> _WriteAttempt:

@@ -1,5 +1,6 @@
 """The tools over a real socket, in both eras of the protocol."""
 
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Literal
@@ -57,14 +58,17 @@ async def test_a_read_only_server_neither_lists_nor_runs_what_writes(era: Era) -
 @both_eras
 async def test_every_tool_says_what_it_does_to_the_world(untouched: Service, era: Era) -> None:
     async with Client(untouched.mcp, mode=era) as client:
-        hints = {tool.name: tool.annotations for tool in await client.list_tools()}
+        tools = await client.list_tools()
+    hints = {tool.name: tool.annotations for tool in tools}
     assert set(hints) == {*READS, *WRITES}
     for name, hint in hints.items():
         assert hint is not None
         assert hint.read_only_hint is (name in READS)
         assert hint.destructive_hint is (name in WRITES)
-        assert hint.idempotent_hint is True
+        assert hint.idempotent_hint is (name != "rollback")
         assert hint.open_world_hint is False
+    for tool in tools:
+        assert '"examples"' in json.dumps(tool.input_schema), tool.name
 
 
 @both_eras
