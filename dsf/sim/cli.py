@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import click
@@ -23,8 +24,14 @@ from dsf.api.names import OPTIMIZER_PORT
     is_flag=True,
     help="With --keep: let the optimizer write afterwards too, by POST /optimize and by MCP tools.",
 )
+@click.option(
+    "--story",
+    type=click.Choice(("inference", "airan")),
+    help="Tell a user story instead: efficient inference on different accelerators, or AI"
+    " workloads that leave radio sites before their peaks.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def demo(port: int, keep: bool, allow_writes: bool, as_json: bool) -> None:
+def demo(port: int, keep: bool, allow_writes: bool, story: str | None, as_json: bool) -> None:
     """Run the whole loop on this machine.
 
     The demo starts an embedded hub, two managed clusters, scoring APIs, agents and the optimizer.
@@ -35,6 +42,7 @@ def demo(port: int, keep: bool, allow_writes: bool, as_json: bool) -> None:
     from dsf.sim.demo.output import JsonOutput, TextOutput
     from dsf.sim.demo.processes import DemoError, free_port, require_free
     from dsf.sim.demo.walkthrough import walk_through
+    from dsf.sim.stories.tell import tell
 
     try:
         if port:
@@ -42,7 +50,8 @@ def demo(port: int, keep: bool, allow_writes: bool, as_json: bool) -> None:
         work_dir = Path(tempfile.mkdtemp(prefix="dsf-demo-"))
         output = JsonOutput() if as_json else TextOutput()
         port = port or free_port()
-        run(walk_through(output, work_dir, port=port, keep=keep, allow_writes=allow_writes))
+        told = partial(tell, story) if story else walk_through
+        run(told(output, work_dir, port=port, keep=keep, allow_writes=allow_writes))
     except DemoError as error:
         raise click.ClickException(str(error)) from error
     shutil.rmtree(work_dir, ignore_errors=True)

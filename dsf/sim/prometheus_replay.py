@@ -1,15 +1,18 @@
 """A server with the Prometheus HTTP API that replays a recording.
 
 It evaluates no PromQL. It serves the recorded answers of the recorded queries at `query_range` and
-`query`, and repeats them without end.
+`query`. `replaying` repeats them without end, by the time that is asked. `PausedReplay` stands at
+one step of the recording, whatever time it is.
 
 Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 """
 
+import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +23,10 @@ from dsf.runtime.endpoints import serving
 
 MAX_POINTS = 11_000
 """Points of one series in a range query; Prometheus refuses more, too."""
+
+
+Matrix = list[dict[str, Any]]
+"""Series with their samples, as Prometheus answers a range query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Recording:
 
 def matrix(
     series: Iterable[RecordedSeries], times: Iterable[float], *, step: int, shift: int
-) -> list[dict[str, Any]]:
+) -> Matrix:
     """Return the series in matrix form at the given times in unix seconds.
 
     The recording repeats without end. `shift` moves it by that number of steps, so that clusters
@@ -83,7 +90,58 @@ async def replaying(
     recording: Recording, *, labels: Mapping[str, str], shift: int, port: int = 0
 ) -> AsyncIterator[str]:
     """Serve a recording on loopback; yield the base URL. `labels` are added to every series."""
-    replay = _Replay(recording, labels, shift)
+    queries = {
+        query: [RecordedSeries({**one.metric, **labels}, one.values) for one in series]
+        for query, series in recording.queries.items()
+    }
+
+    def repeated(query: str, times: Sequence[float]) -> Matrix:
+        return matrix(queries[query], times, step=recording.step, shift=shift)
+
+    async with _served(_Replay(recording, repeated), port) as url:
+        yield url
+
+
+class PausedReplay:
+    """A recording that stands at one step, whatever time it is: no later sample is known.
+
+    The newest sample that a query asks for is that of the step. An earlier one is as many steps
+    earlier as it is asked for.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._step = 0
+        self._asked = Counter[str]()
+        self._news = asyncio.Event()
+
+    def serving(self) -> AbstractAsyncContextManager[str]:
+        """Serve the recording on loopback; yield the base URL."""
+        return _served(_Replay(self._recording, self._latest))
+
+    def show(self, step: int) -> None:
+        """Stand at a step of the recording from now on."""
+        self._step = step
+        self._asked.clear()
+
+    async def asked(self, times: int) -> None:
+        """Wait until each query was asked so many times since `show`."""
+        while any(self._asked[query] < times for query in self._recording.queries):
+            self._news.clear()
+            await self._news.wait()
+
+    def _latest(self, query: str, times: Sequence[float]) -> Matrix:
+        self._asked[query] += 1
+        self._news.set()
+        steps = [self._step - round((times[-1] - time) / self._recording.step) for time in times]
+        known = [(time, step) for time, step in zip(times, steps, strict=True) if step >= 0]
+        series = self._recording.queries[query]
+        found = ({"metric": one.metric, "values": _samples(one.values, known)} for one in series)
+        return [one for one in found if one["values"]]
+
+
+@asynccontextmanager
+async def _served(replay: "_Replay", port: int = 0) -> AsyncIterator[str]:
     app = web.Application()
     for path, handler in (
         ("/api/v1/query_range", replay.query_range),
@@ -101,10 +159,11 @@ async def _ready(_: web.Request) -> web.Response:
 
 
 class _Replay:
-    def __init__(self, recording: Recording, labels: Mapping[str, str], shift: int) -> None:
+    def __init__(
+        self, recording: Recording, samples: Callable[[str, Sequence[float]], Matrix]
+    ) -> None:
         self._recording = recording
-        self._labels = labels
-        self._shift = shift
+        self._samples = samples
 
     async def query_range(self, request: web.Request) -> web.Response:
         parameters = await _parameters(request)
@@ -131,12 +190,10 @@ class _Replay:
         self, parameters: Mapping[str, str], times: list[float], *, instant: bool = False
     ) -> web.Response:
         query = parameters.get("query", "")
-        series = self._recording.queries.get(query)
-        if series is None:
+        if query not in self._recording.queries:
             known = "; ".join(self._recording.queries)
             return _bad(f"the recording has no answer to {query!r}; it has: {known}")
-        labelled = [RecordedSeries({**one.metric, **self._labels}, one.values) for one in series]
-        result = matrix(labelled, times, step=self._recording.step, shift=self._shift)
+        result = self._samples(query, times)
         if instant:
             result = [{"metric": one["metric"], "value": one["values"][0]} for one in result]
         data = {"resultType": "vector" if instant else "matrix", "result": result}

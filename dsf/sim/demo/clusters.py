@@ -1,6 +1,6 @@
-"""The demo's clusters: an embedded hub, two managed clusters, and the objects they start with."""
+"""The demo's clusters: an embedded hub, managed clusters, and the objects they start with."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +24,12 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Object
 from dsf.sim.controllers.registration import join
-from dsf.sim.demo.hardware import HARDWARE
 from dsf.sim.demo.processes import DemoError
 
 WORKLOAD_NAMESPACE = "default"
+
+ClusterLabels = Mapping[str, Mapping[str, str]]
+"""The labels of each managed cluster, and of its node, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,14 @@ class DemoClusters:
 
 
 @asynccontextmanager
-async def serving_clusters(work_dir: Path) -> AsyncIterator[DemoClusters]:
+async def serving_clusters(work_dir: Path, labels: ClusterLabels) -> AsyncIterator[DemoClusters]:
     """Serve a hub and its managed clusters on loopback, and write a kubeconfig for each."""
     async with AsyncExitStack() as stack:
         hub = await _cluster("hub", work_dir, stack)
-        managed = [await _cluster(name, work_dir, stack) for name in HARDWARE]
-        await apply_or_fail(hub.kube, _hub_objects())
+        managed = [await _cluster(name, work_dir, stack) for name in labels]
+        await apply_or_fail(hub.kube, _hub_objects(labels))
         for cluster in managed:
-            await apply_or_fail(cluster.kube, _managed_cluster_objects(cluster.name))
+            await apply_or_fail(cluster.kube, _managed_cluster_objects(cluster.name, labels))
         yield DemoClusters(hub, tuple(managed))
 
 
@@ -75,24 +77,22 @@ async def _cluster(name: str, work_dir: Path, stack: AsyncExitStack) -> DemoClus
     return DemoCluster(name, kube, url, path)
 
 
-def _hub_objects() -> list[Change]:
+def _hub_objects(labels: ClusterLabels) -> list[Change]:
     binding = _object(MANAGED_CLUSTER_SET_BINDING, "default", WORKLOAD_NAMESPACE)
     return [
         Create(NAMESPACE, _object(NAMESPACE, HUB_NAMESPACE)),
         *(
             change
-            for name, hardware in HARDWARE.items()
-            for change in join(
-                name, {"cluster-name": name, **hardware.labels()}, now=rfc3339(utc_now())
-            )
+            for name, own in labels.items()
+            for change in join(name, {"cluster-name": name, **own}, now=rfc3339(utc_now()))
         ),
         Create(MANAGED_CLUSTER_SET_BINDING, {**binding, "spec": {"clusterSet": "default"}}),
     ]
 
 
-def _managed_cluster_objects(name: str) -> list[Change]:
+def _managed_cluster_objects(name: str, labels: ClusterLabels) -> list[Change]:
     node = _object(NODE, f"{name}-control-plane")
-    node["metadata"]["labels"] = HARDWARE[name].labels()
+    node["metadata"]["labels"] = dict(labels[name])
     return [
         Create(NAMESPACE, _object(NAMESPACE, AGENT_NAMESPACE)),
         Create(NAMESPACE, _object(NAMESPACE, name)),

@@ -43,7 +43,7 @@ class TextOutput(DemoOutput):
 
     def note(self, text: str) -> None:
         """Print a sentence within a step."""
-        click.echo(INDENT + escaped_lines(text))
+        click.echo((INDENT + escaped_lines(text)).rstrip())
 
     def show(self, tables: Iterable[TextTable]) -> None:
         """Print tables, their titles in italics."""

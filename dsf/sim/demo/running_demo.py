@@ -1,12 +1,12 @@
-"""Starts the demo: clusters, simulated OCM, scorers and components, until all of them answer."""
+"""Runs a demo: starts all of it, until it answers; asks the optimizer; waits for the hub."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from importlib import resources
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -15,26 +15,37 @@ from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.clock import utc_now
 from dsf.sim.demo.clusters import DemoCluster, DemoClusters, apply_or_fail, serving_clusters
-from dsf.sim.demo.hardware import HARDWARE, THROUGHPUT_QUERY
+from dsf.sim.demo.demo_setup import DemoSetup
 from dsf.sim.demo.output import DemoOutput
-from dsf.sim.demo.processes import DemoProcesses, free_port, running_processes, wait_until_healthy
-from dsf.sim.demo.scorers import scorers, scoring_config, throughput_scorer
-from dsf.sim.prometheus_replay import Recording, replaying
+from dsf.sim.demo.processes import (
+    DemoError,
+    DemoProcesses,
+    free_port,
+    running_processes,
+    wait_until_healthy,
+)
+from dsf.sim.demo.scorers import scoring_config
 from dsf.sim.simulation import Simulation
 
 START_SECONDS = 180.0
 """Seconds until every component must answer: far above what a busy machine needs."""
 
+POLL_SECONDS = 0.1
+"""Seconds between two looks at the hub."""
+
+STAY_SECONDS = 1.0
+"""Seconds between two looks at a demo that stays up."""
+
+STEP_SECONDS = 120.0
+"""Seconds that one step may take: far above what a busy machine needs."""
+
 STABLE_SECONDS = 1
 """The policy watcher's stable window; short, so that the demo does not keep people waiting."""
-
-CLUSTER_SHIFT = 60
-"""Steps of the recording between two clusters, so that their scores differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningDemo:
-    """Everything that runs during the walkthrough."""
+    """Everything that runs during a demo."""
 
     clusters: DemoClusters
     processes: DemoProcesses
@@ -52,24 +63,26 @@ class _Program:
 
 
 @asynccontextmanager
-async def running_demo(output: DemoOutput, work_dir: Path, port: int) -> AsyncIterator[RunningDemo]:
+async def running_demo(
+    setup: DemoSetup, output: DemoOutput, work_dir: Path, port: int
+) -> AsyncIterator[RunningDemo]:
     """Start everything and wait until all of it answers; stop it at the end.
 
     Callers of the optimizer may write until `refuse_writes`.
     """
     async with contextlib.AsyncExitStack() as stack:
-        output.step("A hub and two managed clusters, in memory and over HTTP")
-        clusters = await stack.enter_async_context(serving_clusters(work_dir))
+        output.step(setup.title)
+        clusters = await stack.enter_async_context(serving_clusters(work_dir, setup.cluster_labels))
         for cluster in (clusters.hub, *clusters.managed):
             output.note(f"{cluster.name} at {cluster.url}")
         managed = {cluster.name: cluster.kube for cluster in clusters.managed}
         simulation = Simulation(clusters.hub.kube, managed, now=utc_now)
         await stack.enter_async_context(_background(simulation.run))
-        prometheus = await _prometheus(clusters, stack)
+        prometheus = await stack.enter_async_context(setup.prometheus())
         running = await stack.enter_async_context(running_processes(work_dir))
         demo = RunningDemo(clusters, running, f"http://127.0.0.1:{port}", output)
         output.step("Components, each a process of its own")
-        await _start(demo, prometheus, _optimizer(demo, "--allow-writes"))
+        await _start(demo, setup, prometheus, _optimizer(demo, "--allow-writes"))
         yield demo
 
 
@@ -82,39 +95,77 @@ async def refuse_writes(demo: RunningDemo) -> None:
     await wait_until_healthy(component, program.url, deadline=deadline)
 
 
-def scenario() -> Path:
-    """Return the folder with the development guide's manifests and request."""
-    return Path(str(resources.files("dsf.sim") / "scenario"))
+async def until(demo: RunningDemo, reached: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait until something is reached; raise DemoError after STEP_SECONDS, saying `what`."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + STEP_SECONDS
+    while not await reached():
+        demo.processes.check()
+        if loop.time() > deadline:
+            raise DemoError(f"waited {STEP_SECONDS:g} s for {what}; see the log files named above")
+        await asyncio.sleep(POLL_SECONDS)
 
 
-async def _prometheus(clusters: DemoClusters, stack: contextlib.AsyncExitStack) -> dict[str, str]:
-    recording = Recording.load(Path(str(resources.files("dsf.sim") / "recording.json")))
-    return {
-        cluster.name: await stack.enter_async_context(
-            replaying(
-                replace(
-                    recording,
-                    queries={
-                        **recording.queries,
-                        THROUGHPUT_QUERY: HARDWARE[cluster.name].series(),
-                    },
-                ),
-                labels={"node": f"{cluster.name}-control-plane"},
-                shift=index * CLUSTER_SHIFT,
-            )
+async def get(demo: RunningDemo, path: str) -> dict[str, Any]:
+    """Return the optimizer's answer; raise DemoError unless it is a success."""
+    return await _call(demo, "GET", path)
+
+
+async def post(demo: RunningDemo, path: str, body: Any) -> dict[str, Any]:
+    """Return the optimizer's answer; raise DemoError unless it is a success."""
+    return await _call(demo, "POST", path, json=body)
+
+
+async def _call(demo: RunningDemo, method: str, path: str, **body: Any) -> dict[str, Any]:
+    async with httpx.AsyncClient(trust_env=False, timeout=STEP_SECONDS) as client:
+        try:
+            response = await client.request(method, demo.optimizer_url + path, **body)
+        except httpx.HTTPError as error:
+            raise DemoError(f"{method} {path}: {type(error).__name__}: {error}") from error
+    if not response.is_success:
+        raise DemoError(f"{method} {path} answered {response.status_code}: {response.text}")
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def what_next(demo: RunningDemo, keeping: str) -> None:
+    """Tell how to look around; `keeping` is the command that keeps it all up, empty if it stays."""
+    output, hub = demo.output, demo.clusters.hub
+    output.step("What to try next")
+    if keeping:
+        output.note(f"with {keeping} all of it stays up; then:")
+    output.note(f"the API docs: {demo.optimizer_url}/docs")
+    output.note(
+        f"the hub: kubectl --kubeconfig {hub.kubeconfig} get dynamicscorers,addonplacementscores -A"
+    )
+    for cluster in demo.clusters.managed:
+        output.note(
+            f"{cluster.name}: kubectl --kubeconfig {cluster.kubeconfig} get nodes,configmaps -A"
         )
-        for index, cluster in enumerate(clusters.managed)
-    }
 
 
-async def _start(demo: RunningDemo, prometheus: Mapping[str, str], optimizer: _Program) -> None:
-    sample, static = _scorer("sample"), _scorer("static")
+async def stay(
+    demo: RunningDemo, work: Callable[[RunningDemo], Awaitable[None]] | None = None
+) -> None:
+    """Keep everything up until cancelled, and do `work` again and again."""
+    demo.output.note("everything stays up; Ctrl-C ends it")
+    while True:
+        demo.processes.check()
+        if work is not None:
+            await work(demo)
+        await asyncio.sleep(STAY_SECONDS)
+
+
+async def _start(
+    demo: RunningDemo, setup: DemoSetup, prometheus: Mapping[str, str], optimizer: _Program
+) -> None:
+    managed = demo.clusters.managed
+    scorers = {name: _scorer(name, options) for name, options in setup.scorers.items()}
     programs = [
-        sample,
-        static,
+        *scorers.values(),
         _controller(demo.clusters.hub),
-        *(_agent(demo.clusters.hub, w, prometheus[w.name]) for w in demo.clusters.managed),
-        *(_policy_watcher(cluster) for cluster in demo.clusters.managed),
+        *(_agent(demo.clusters.hub, w, prometheus[w.name]) for w in managed),
+        *(_policy_watcher(cluster) for cluster in managed if setup.policy_watchers),
         optimizer,
     ]
     started = []
@@ -122,10 +173,7 @@ async def _start(demo: RunningDemo, prometheus: Mapping[str, str], optimizer: _P
         component = await demo.processes.start(program.name, program.arguments)
         started.append((component, program.url))
         demo.output.note(f"{program.name} (log: {component.log})")
-    registered = [
-        *scorers(_server(sample), _server(static)),
-        throughput_scorer(_server(sample)),
-    ]
+    registered = setup.registered({name: _server(one) for name, one in scorers.items()})
     await apply_or_fail(
         demo.clusters.hub.kube,
         [
@@ -138,9 +186,9 @@ async def _start(demo: RunningDemo, prometheus: Mapping[str, str], optimizer: _P
         await wait_until_healthy(component, url, deadline=deadline)
 
 
-def _scorer(name: str) -> _Program:
+def _scorer(name: str, options: tuple[str, ...]) -> _Program:
     port = free_port()
-    arguments = (f"sample_scorers.{name}", "--port", str(port))
+    arguments = (f"sample_scorers.{name}", "--port", str(port), *options)
     return _Program(f"{name}-scorer", arguments, f"http://127.0.0.1:{port}/healthz")
 
 

@@ -2,10 +2,8 @@
 
 from dsf.api.names import API_VERSION, HUB_NAMESPACE, SCORING_CONFIG
 from dsf.kube.port import Object
+from dsf.sim.demo.demo_setup import PROMETHEUS_URL
 from dsf.sim.demo.hardware import THROUGHPUT_QUERY
-
-PROMETHEUS_URL = "http://prometheus.monitoring.svc:9090"
-"""The agents of the demo ask the server of their --prometheus-url instead."""
 
 
 def scorers(sample_url: str, static_url: str) -> list[Object]:

@@ -3,13 +3,10 @@
 Only the last score differs between the clusters, so it chooses clusters as well as profiles.
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from dsf.api.conditions import is_true
 from dsf.api.names import CLUSTER_CLAIM
@@ -21,19 +18,19 @@ from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo import tables
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
+from dsf.sim.demo.guide_setup import GUIDE, scenario
 from dsf.sim.demo.hardware import HARDWARE
 from dsf.sim.demo.output import DemoOutput
-from dsf.sim.demo.processes import DemoError
-from dsf.sim.demo.running_demo import RunningDemo, refuse_writes, running_demo, scenario
-
-POLL_SECONDS = 0.1
-"""Seconds between two looks at the hub."""
-
-MIG_SECONDS = 1.0
-"""Seconds between two runs of the simulated MIG manager after the walkthrough."""
-
-STEP_SECONDS = 120.0
-"""Seconds that one step may take: far above what a busy machine needs."""
+from dsf.sim.demo.running_demo import (
+    RunningDemo,
+    get,
+    post,
+    refuse_writes,
+    running_demo,
+    stay,
+    until,
+    what_next,
+)
 
 PREFERENCES = {
     "performance": "example-performance-score",
@@ -52,7 +49,7 @@ async def walk_through(
 
     While it stays, callers of the optimizer may write if `allow_writes`.
     """
-    async with running_demo(output, work_dir, port) as demo:
+    async with running_demo(GUIDE, output, work_dir, port) as demo:
         answers = await _run_steps(demo)
         if keep and not allow_writes:
             await refuse_writes(demo)
@@ -61,7 +58,7 @@ async def walk_through(
         output.finish({name: _result(answer) for name, answer in answers.items()})
         _what_next(demo, keep=keep)
         if keep:
-            await _stay(demo)
+            await stay(demo, _configure_mig)
 
 
 async def _run_steps(demo: RunningDemo) -> dict[str, dict[str, Any]]:
@@ -93,7 +90,7 @@ async def _score(demo: RunningDemo) -> None:
         }
         return {(cluster, score) for cluster in names for score in SCORES} <= found
 
-    await _until(demo, scored, "scores of every scorer on every cluster")
+    await until(demo, scored, "scores of every scorer on every cluster")
     listed = (await demo.clusters.hub.kube.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
     demo.output.show(tables.score_tables(listed))
 
@@ -115,7 +112,7 @@ async def _plan_by_hardware(demo: RunningDemo) -> dict[str, Any]:
 async def _planned(demo: RunningDemo, path: str, score: str) -> dict[str, Any]:
     request = json.loads((scenario() / "params.json").read_text(encoding="utf-8"))
     request["preference"] = {**request["preference"], "addonPlacementScore": score}
-    answer = await _post(demo, path, request)
+    answer = await post(demo, path, request)
     demo.output.note(f"{answer['status']}, objective {answer['objective_value']:g}")
     demo.output.show(tables.plan_tables(answer))
     return answer
@@ -123,11 +120,11 @@ async def _planned(demo: RunningDemo, path: str, score: str) -> dict[str, Any]:
 
 async def _comply(demo: RunningDemo) -> None:
     demo.output.step("Policies are enforced; workloads wait until they are compliant for a while")
-    await _until(demo, _claims(demo, "noncompliant"), "clusters to report noncompliant")
+    await until(demo, _claims(demo, "noncompliant"), "clusters to report noncompliant")
     await _show_compliance(demo)
     demo.output.note("the stand-in for the GPU operator finishes configuring MIG")
     await _configure_mig(demo)
-    await _until(demo, _claims(demo, "compliant"), "clusters to report compliant")
+    await until(demo, _claims(demo, "compliant"), "clusters to report compliant")
     await _show_compliance(demo)
 
 
@@ -146,7 +143,7 @@ async def _land(demo: RunningDemo) -> None:
         works = await _workloads(demo)
         return len(works) == len(sets) and all(is_true(work, "Available") for work in works)
 
-    await _until(demo, landed, "workloads to be delivered")
+    await until(demo, landed, "workloads to be delivered")
     placements = (await hub.list(kinds.PLACEMENT, WORKLOAD_NAMESPACE)).items
     demo.output.show(
         [tables.placement_table(placements), tables.workload_table(await _workloads(demo))]
@@ -155,24 +152,24 @@ async def _land(demo: RunningDemo) -> None:
 
 async def _reset(demo: RunningDemo) -> None:
     demo.output.step("POST /reset: nothing generated is left")
-    answer = await _post(demo, "/reset", {"namespace": WORKLOAD_NAMESPACE})
+    answer = await post(demo, "/reset", {"namespace": WORKLOAD_NAMESPACE})
     demo.output.note(f"deleted {len(answer['deleted'])}, failed {len(answer['failed'])}")
-    await _until(demo, _claims(demo, "empty"), "clusters to report empty")
+    await until(demo, _claims(demo, "empty"), "clusters to report empty")
 
 
 async def _show_status(demo: RunningDemo) -> None:
     path = f"/placements/status?namespace={WORKLOAD_NAMESPACE}"
     demo.output.step(f"GET {path}: wanted and real, side by side")
-    demo.output.show([tables.landing_table(await _get(demo, path))])
+    demo.output.show([tables.landing_table(await get(demo, path))])
 
 
 async def _roll_back(demo: RunningDemo) -> None:
     demo.output.step("POST /rollback: back to the plan for performance")
     asked = {"namespace": WORKLOAD_NAMESPACE}
-    planned = await _post(demo, "/rollback", {**asked, "dryRun": True})
+    planned = await post(demo, "/rollback", {**asked, "dryRun": True})
     demo.output.note("a dry run shows first what it would change")
     demo.output.show([tables.change_table(planned)])
-    answer = await _post(demo, "/rollback", asked)
+    answer = await post(demo, "/rollback", asked)
     demo.output.note(
         f"revision {answer['to_revision']} is restored, objective {answer['objective_value']:g}"
     )
@@ -181,7 +178,7 @@ async def _roll_back(demo: RunningDemo) -> None:
     await _land(demo)
     path = f"/plans?namespace={WORKLOAD_NAMESPACE}"
     demo.output.step(f"GET {path}: every applied plan is on record")
-    demo.output.show([tables.history_table(await _get(demo, path))])
+    demo.output.show([tables.history_table(await get(demo, path))])
 
 
 def _claims(demo: RunningDemo, value: str) -> Callable[[], Awaitable[bool]]:
@@ -211,69 +208,19 @@ async def _workloads(demo: RunningDemo) -> Sequence[Object]:
     return (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=OWNER_LABEL)).items
 
 
-async def _until(demo: RunningDemo, reached: Callable[[], Awaitable[bool]], what: str) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + STEP_SECONDS
-    while not await reached():
-        demo.processes.check()
-        if loop.time() > deadline:
-            raise DemoError(f"waited {STEP_SECONDS:g} s for {what}; see the log files named above")
-        await asyncio.sleep(POLL_SECONDS)
-
-
-async def _get(demo: RunningDemo, path: str) -> dict[str, Any]:
-    return await _call(demo, "GET", path)
-
-
-async def _post(demo: RunningDemo, path: str, body: Any) -> dict[str, Any]:
-    return await _call(demo, "POST", path, json=body)
-
-
-async def _call(demo: RunningDemo, method: str, path: str, **body: Any) -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False, timeout=STEP_SECONDS) as client:
-        try:
-            response = await client.request(method, demo.optimizer_url + path, **body)
-        except httpx.HTTPError as error:
-            raise DemoError(f"{method} {path}: {type(error).__name__}: {error}") from error
-    if not response.is_success:
-        raise DemoError(f"{method} {path} answered {response.status_code}: {response.text}")
-    answer: dict[str, Any] = response.json()
-    return answer
-
-
 def _result(answer: dict[str, Any]) -> dict[str, Any]:
     kept = ("status", "objective_value", "policies", "placements", "unplaced", "digest")
     return {key: answer[key] for key in kept}
 
 
 def _what_next(demo: RunningDemo, *, keep: bool) -> None:
-    output, hub = demo.output, demo.clusters.hub
-    output.step("What to try next")
-    if not keep:
-        output.note("with `make demo ARGS=--keep` (or `dsf demo --keep`) all of it stays up; then:")
-    output.note(f"the API docs: {demo.optimizer_url}/docs")
-    output.note(
-        f"the hub: kubectl --kubeconfig {hub.kubeconfig} get dynamicscorers,addonplacementscores -A"
-    )
-    for cluster in demo.clusters.managed:
-        output.note(
-            f"{cluster.name}: kubectl --kubeconfig {cluster.kubeconfig} get nodes,configmaps -A"
-        )
-    output.note(
+    what_next(demo, "" if keep else "`make demo ARGS=--keep` (or `dsf demo --keep`)")
+    demo.output.note(
         "a request of your own: curl"
         f" --json @{scenario() / 'params.json'} '{demo.optimizer_url}/optimize?dry_run=true' (with"
         " the demo's --allow-writes, leave dry_run out: it is enforced, and its workloads land)"
     )
-    output.note(
+    demo.output.note(
         "an assistant: dsf mcp install --client CLIENT --no-token --url"
         f" {demo.optimizer_url}/mcp --write (the demo's --allow-writes lets it apply plans)"
     )
-
-
-async def _stay(demo: RunningDemo) -> None:
-    """Configure MIG as policies ask, so that further requests are carried out, until cancelled."""
-    demo.output.note("everything stays up; Ctrl-C ends it")
-    while True:
-        demo.processes.check()
-        await _configure_mig(demo)
-        await asyncio.sleep(MIG_SECONDS)

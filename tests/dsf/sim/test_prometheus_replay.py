@@ -1,5 +1,6 @@
 """The replaying Prometheus: over HTTP, as an agent asks."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.sim.prometheus_replay import RecordedSeries, Recording, matrix, replaying
+from dsf.sim.prometheus_replay import (
+    PausedReplay,
+    RecordedSeries,
+    Recording,
+    matrix,
+    replaying,
+)
 
 QUERY = "sum by (pod) (rate(cpu[1m]))"
 RECORDING = Recording(30, {QUERY: (RecordedSeries({"pod": "a"}, (1.0, 2.0, 3.0)),)})
@@ -107,3 +114,27 @@ def test_a_recording_that_cannot_be_replayed_is_refused(
     (tmp_path / "wrong.json").write_text(json.dumps(document))
     with pytest.raises((ValueError, TypeError)):
         Recording.load(tmp_path / "wrong.json")
+
+
+async def test_a_paused_replay_stands_at_a_step_whatever_time_it_is() -> None:
+    replay = PausedReplay(RECORDING)
+    replay.show(1)
+    async with replay.serving() as url, httpx.AsyncClient(base_url=url, trust_env=False) as client:
+        for end in (90, 100_000_020):
+            asked = {"query": QUERY, "start": f"{end - 60}", "end": f"{end}", "step": "30"}
+            answer = (await client.get("/api/v1/query_range", params=asked)).json()
+            (series,) = answer["data"]["result"]
+            assert series["values"] == [[end - 30, "1"], [end, "2"]]
+
+
+async def test_a_paused_replay_tells_when_it_was_asked_since_it_moved() -> None:
+    replay = PausedReplay(RECORDING)
+    async with replay.serving() as url, httpx.AsyncClient(base_url=url, trust_env=False) as client:
+        asked = {"query": QUERY, "time": "0"}
+        await client.get("/api/v1/query", params=asked)
+        replay.show(2)
+        waiting = asyncio.create_task(replay.asked(2))
+        await client.get("/api/v1/query", params=asked)
+        assert not waiting.done()
+        await client.get("/api/v1/query", params=asked)
+        await waiting

@@ -22,8 +22,8 @@ from dsf.kube.client.connect import connect
 from dsf.kube.kinds import MANIFEST_WORK, POLICY
 from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
+from dsf.sim.demo.guide_setup import scenario
 from dsf.sim.demo.processes import free_port
-from dsf.sim.demo.running_demo import scenario
 from tests.eventually import eventually
 
 # The whole loop takes a quarter of a minute of CPU time.

@@ -1,0 +1,193 @@
+"""Story 2 of the proposal: AI workloads share the GPUs of radio sites, and leave before peaks."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from dsf.cli.text_table import TextTable
+from dsf.sim.prometheus_replay import RecordedSeries, Recording
+from dsf.sim.stories.ran_load import (
+    STEP_SECONDS,
+    STEPS_PER_DAY,
+    STEPS_PER_HOUR,
+    BusyHour,
+    ran_load,
+)
+from dsf.sim.stories.story import (
+    SCORING_INTERVAL,
+    Moment,
+    MomentResult,
+    Narration,
+    Results,
+    Story,
+    moves,
+    prometheus_source,
+    rollout_sentences,
+)
+
+LOAD_QUERY = "avg by (device) (ran_gpu_load_percent)"
+"""PromQL for the percentage of a site's GPU that the radio software uses."""
+
+DEVICE = "all"
+"""A whole GPU, without MIG."""
+
+RADIO_SITES = {
+    "office": (BusyHour(10.5, 52, 1.5), BusyHour(14.5, 58, 2.0)),
+    "station": (BusyHour(8, 62, 0.9), BusyHour(17.5, 66, 1.1)),
+    "homes": (BusyHour(13, 12, 2.0), BusyHour(20.5, 64, 1.7)),
+}
+"""When each site is busy."""
+
+WORKLOADS = ("chat", "video")
+
+HISTORY_DAYS = 4
+"""Days before the day of the story; the window of the forecast has three of them."""
+
+WINDOW_SECONDS = 3 * STEPS_PER_DAY * STEP_SECONDS
+HORIZON_SECONDS = STEPS_PER_HOUR * STEP_SECONDS
+
+FIRST_HOUR, LAST_HOUR = 5, 23
+
+BUSY_PERCENT = 60.0
+"""RAN load above which AI on the same GPU is in the way."""
+
+MOVE_COST = 8
+"""Points of score that a move must gain: less than a forecast errs by would move for nothing."""
+
+SCORE = "ran_load_bound"
+
+LOADS = {site: ran_load(busy, HISTORY_DAYS + 1, site) for site, busy in RADIO_SITES.items()}
+"""The load of each quarter hour: `LOADS[site][step]` is the mean of the one that ends then."""
+
+
+def step_of(hour: int) -> int:
+    """Return the step of the recordings that ends when an hour of the story's day begins."""
+    return HISTORY_DAYS * STEPS_PER_DAY + hour * STEPS_PER_HOUR
+
+
+def loads_after(site: str, time: str) -> tuple[float, ...]:
+    """Return the load of the quarter hours of the hour that begins at a time of the story."""
+    first = step_of(int(time[:2])) + 1
+    return LOADS[site][first : first + STEPS_PER_HOUR]
+
+
+def truth(site: str, time: str) -> float:
+    """Return the mean load of the hour that begins at a time of the story."""
+    loads = loads_after(site, time)
+    return sum(loads) / len(loads)
+
+
+def bounds(result: MomentResult) -> dict[str, int]:
+    """Return the bound of each site's load: published is what it leaves of 100."""
+    return {site: 100 - value for site, value in result.scores[DEVICE].items()}
+
+
+def busy_minutes(site: str, time: str) -> int:
+    """Return the minutes of an hour during which the RAN load of a site is above BUSY_PERCENT."""
+    minutes = STEP_SECONDS // 60
+    return sum(minutes for load in loads_after(site, time) if load > BUSY_PERCENT)
+
+
+def shared_minutes(results: Results, *, moved: bool) -> int:
+    """Return the minutes of AI workloads on busy sites; with `moved` false, had none moved."""
+    first = results[0].running
+    return sum(
+        busy_minutes(site, result.time)
+        for result in results
+        for sites in (result.running if moved else first).values()
+        for site in sites
+    )
+
+
+def narrate(results: Results) -> Narration:
+    """Tell the newest hour: the bound and the truth of each site, moves and their steps."""
+    now = results[-1]
+    shown = "   ".join(
+        f"{site} {bound:2d}{'!' if bound > BUSY_PERCENT else ' '} {truth(site, now.time):2.0f}"
+        for site, bound in bounds(now).items()
+    )
+    yield f"{now.time}   {shown}   {_where(now)}"
+    yield from chain.from_iterable(_move(results, *one) for one in moves(results))
+    if moves(results):
+        yield from (f"        {line}" for line in rollout_sentences(now))
+
+
+def _where(result: MomentResult) -> str:
+    return ", ".join(f"{name} on {'+'.join(sites)}" for name, sites in result.running.items())
+
+
+def _move(results: Results, workload: str, source: str, target: str) -> Iterator[str]:
+    bound = bounds(results[-1])
+    yield (
+        f"        {workload} moves from {source} to {target}: in the next hour the RAN load may"
+        f" reach {bound[source]}% in {source}, {bound[target]}% in {target}"
+    )
+
+
+def conclude(results: Results) -> Narration:
+    """Tell how good the forecast was, and what the moves were worth."""
+    judged = [
+        (bound, truth(site, result.time))
+        for result in results
+        for site, bound in bounds(result).items()
+    ]
+    held = sum(came <= bound for bound, came in judged)
+    yield f"the load kept its bound in {held} of {len(judged)} forecasts"
+    yield TextTable(
+        ("AI workloads", "moves", f"minutes on a site with RAN load above {BUSY_PERCENT:g}%"),
+        [
+            (
+                "moved by the forecast",
+                str(sum(len(moves(results[: n + 1])) for n in range(len(results)))),
+                str(shared_minutes(results, moved=True)),
+            ),
+            ("left where they began", "0", str(shared_minutes(results, moved=False))),
+        ],
+    )
+
+
+AIRAN = Story(
+    title="AI-RAN: AI workloads leave a radio site before its peak, and come back",
+    opening=(
+        "Each site has a GPU. Its radio software (RAN) comes first; one AI workload fits as well.",
+        "The sample prediction forecasts each site's RAN load of the next hour, from three days.",
+        "The score is a bound that the load exceeds one time in ten; published is 100 minus it.",
+        f"Each hour the optimizer plans. A move must gain more than {MOVE_COST} points.",
+        "The load is generated with a seed: an office, a railway station, and homes.",
+        "A line has the bound and the truth of each site's next hour in percent.",
+        f"An exclamation mark: the site is expected to be busy, above {BUSY_PERCENT:g}%.",
+        "",
+    ),
+    cluster_labels={site: {"site": site} for site in RADIO_SITES},
+    recordings={
+        site: Recording(STEP_SECONDS, {LOAD_QUERY: (RecordedSeries({"device": DEVICE}, loads),)})
+        for site, loads in LOADS.items()
+    },
+    scorer="prediction",
+    options=("--horizon", str(HORIZON_SECONDS), "--quantile", "0.9"),
+    dynamic_scorer={
+        "description": "Bound of the RAN load in the next hour",
+        "displayName": "RAN load bound",
+        "unit": "%",
+        "direction": "LowerIsBetter",
+        "range": {"min": 0},
+        "source": prometheus_source(LOAD_QUERY, window=WINDOW_SECONDS, step=STEP_SECONDS),
+        "scoring": {
+            "path": "/scoring",
+            "params": {"name": SCORE, "interval": SCORING_INTERVAL},
+            "normalize": {"min": 0, "max": 100, "invert": True},
+        },
+        "scoreDimensionFormat": "${device}",
+    },
+    score_name=SCORE,
+    workloads=WORKLOADS,
+    request={
+        "clusters": [{"name": site, "allocatable": f"gpu/{DEVICE}=1"} for site in RADIO_SITES],
+        "targetWorkloads": [{"name": name, "moveCost": MOVE_COST} for name in WORKLOADS],
+        "preference": {"addonPlacementScore": SCORE, "scoreDimensionFormat": "${device}"},
+    },
+    moments=tuple(
+        Moment(f"{hour:02d}:00", step_of(hour)) for hour in range(FIRST_HOUR, LAST_HOUR + 1)
+    ),
+    narrate=narrate,
+    conclude=conclude,
+)

@@ -1,0 +1,159 @@
+"""A story as data: what is started, the moments at which is planned, and how it is narrated."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dsf.api.names import API_VERSION, HUB_NAMESPACE
+from dsf.api.scoring.placement_scores import ByDimension
+from dsf.api.untrusted_text import listed
+from dsf.cli.text_table import TextTable
+from dsf.kube.port import Object
+from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, ClusterLabels
+from dsf.sim.demo.demo_setup import PROMETHEUS_URL
+from dsf.sim.prometheus_replay import Recording
+
+SCORING_INTERVAL = 1
+"""Seconds between two rounds of an agent: short, because a moment lasts as long as a round."""
+
+Narration = Iterable[str | TextTable]
+"""Sentences and tables, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time of day, and the newest step of the recordings that is known then."""
+
+    time: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedWorkload:
+    """A workload on a cluster, its score there, and the plan's own reason, if it was explained.
+
+    `loss` is what the plan would lose without this place; None if it was not computed.
+    """
+
+    workload: str
+    cluster: str
+    score: float
+    runner_up: str = ""
+    runner_up_score: float | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStep:
+    """What one step of a rollout starts and stops: pairs of a workload and a cluster."""
+
+    start: tuple[tuple[str, str], ...]
+    stop: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MomentResult:
+    """What came of a moment.
+
+    `scores` has the values by entry and cluster. `running` has the clusters on which each workload
+    runs once the rollout has ended, and `fewest` on how few it ran meanwhile.
+    """
+
+    time: str
+    scores: ByDimension
+    placed: tuple[PlacedWorkload, ...]
+    steps: tuple[RolloutStep, ...]
+    running: Mapping[str, tuple[str, ...]]
+    fewest: Mapping[str, int]
+
+
+Results = Sequence[MomentResult]
+"""The results of all moments so far; the newest is the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A scenario of the demo, and its narration.
+
+    `scorer` is the module of a sample scorer, and `options` are its options. `narrate` tells the
+    newest of the results, and `conclude` what all of them come to.
+    """
+
+    title: str
+    opening: tuple[str, ...]
+    cluster_labels: ClusterLabels
+    recordings: Mapping[str, Recording]
+    scorer: str
+    options: tuple[str, ...]
+    dynamic_scorer: Mapping[str, Any]
+    score_name: str
+    workloads: tuple[str, ...]
+    request: Mapping[str, Any]
+    moments: tuple[Moment, ...]
+    narrate: Callable[[Results], Narration]
+    conclude: Callable[[Results], Narration]
+
+    def registered(self, url: str) -> Object:
+        """Return the DynamicScorer for the scorer at a base URL."""
+        spec = {"configURL": f"{url}/config", "configSyncMode": "None", "location": "External"}
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "DynamicScorer",
+            "metadata": {"name": self.scorer.replace("_", "-"), "namespace": HUB_NAMESPACE},
+            "spec": {**spec, "scoreDestination": "AddOnPlacementScore", **self.dynamic_scorer},
+        }
+
+
+def prometheus_source(query: str, *, window: int, step: int) -> Object:
+    """Return `spec.source` of a DynamicScorer; `window` and `step` are in seconds."""
+    params = {"query": query, "range": window, "step": step}
+    return {"type": "Prometheus", "host": PROMETHEUS_URL, "params": params}
+
+
+def replica_set(name: str) -> Object:
+    """Return the ManifestWorkReplicaSet of a workload that needs one GPU."""
+    labels = {"app": name, "resource-request-kind": "gpu", "resource-request-amount": "1"}
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": WORKLOAD_NAMESPACE},
+        "data": {"model": name},
+    }
+    return {
+        "apiVersion": "work.open-cluster-management.io/v1alpha1",
+        "kind": "ManifestWorkReplicaSet",
+        "metadata": {"name": name, "namespace": WORKLOAD_NAMESPACE, "labels": labels},
+        "spec": {
+            "placementRefs": [{"name": f"{name}-placement", "rolloutStrategy": {"type": "All"}}],
+            "manifestWorkTemplate": {"workload": {"manifests": [config_map]}},
+        },
+    }
+
+
+def moves(results: Results) -> list[tuple[str, str, str]]:
+    """Return workload, old and new cluster of each one that the newest plan moves."""
+    if len(results) == 1:
+        return []
+    before = {one.workload: one.cluster for one in results[-2].placed}
+    return [
+        (one.workload, before[one.workload], one.cluster)
+        for one in results[-1].placed
+        if before.get(one.workload, one.cluster) != one.cluster
+    ]
+
+
+def rollout_sentences(result: MomentResult) -> list[str]:
+    """Return a sentence for each step of a rollout, and on how few clusters the workloads ran."""
+    told = [
+        f"step {number}: "
+        + ", ".join(
+            [f"start {workload} on {cluster}" for workload, cluster in step.start]
+            + [f"stop {workload} on {cluster}" for workload, cluster in step.stop]
+        )
+        for number, step in enumerate(result.steps, 1)
+    ]
+    interrupted = sorted(name for name, clusters in result.fewest.items() if not clusters)
+    meanwhile = (
+        f"{listed(interrupted)} did not run" if interrupted else "every workload kept running"
+    )
+    return [*told, f"meanwhile {meanwhile}"]
