@@ -131,7 +131,7 @@ class Planner:
         )
         if isinstance(made, RequestProblem):
             return made
-        made = replace(made, score_versions=read.score_versions)
+        made = replace(made, score_versions=read.score_versions, oldest_score=read.oldest_score)
         if request.rollout == "AllAtOnce" or not made.changes:
             return made
         steps = await self._steps(made, observation, fleet, problem)

@@ -25,6 +25,7 @@ from dsf.kube.reads import find_object
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
 from optimizer.domain.settings import DEFAULTS
+from optimizer.metrics import OptimizerMetrics
 from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
 from optimizer.observe import list_all, observe, observe_namespace
 from optimizer.plan.rollout_plan import RolloutPlan
@@ -47,6 +48,7 @@ from optimizer.rollout.rollout_record import (
     label_patch,
     optimization_of,
     progress_patch,
+    progress_reason,
     revision_of,
     rollout_record,
 )
@@ -86,7 +88,9 @@ class RolloutController:
         lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
         cluster_label_key: str = DEFAULTS.cluster_label_key,
+        metrics: OptimizerMetrics | None = None,
     ) -> None:
+        self._metrics = metrics or OptimizerMetrics(CollectorRegistry())
         self._kube = kube
         self._elsewhere = WritersElsewhere(kube)
         self._cluster_label_key = cluster_label_key
@@ -224,6 +228,8 @@ class RolloutController:
                 found += await list_all(self._kube, PLACEMENT_PLAN, namespace, labels=labels)
             except KubeError as failure:
                 error = str(failure)
+        if not error:
+            self._metrics.rollouts(map(progress_reason, found))
         names = [(str(i["metadata"]["namespace"]), str(i["metadata"]["name"])) for i in found]
         return names, error
 
@@ -319,6 +325,7 @@ class RolloutController:
         patch = label_patch(replace(record, progress=progress))
         if patch:
             await self._patch(patch)
+            self._metrics.rollout_ended(progress.phase)
 
     async def _record_progress(self, record: RolloutRecord, progress: RolloutProgress) -> bool:
         """Write a progress, unless the record says the same; raises Conflict if it has changed."""

@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import datetime
+from time import monotonic
+
+from prometheus_client import CollectorRegistry
 
 from dsf.api.names import score_object_name
 from dsf.kube.kinds import DYNAMIC_SCORER, MANAGED_CLUSTER
@@ -12,6 +15,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.hypothetical_hub import HypotheticalHub
 from optimizer.landing_watch import LandingWatch
+from optimizer.metrics import OptimizerMetrics
 from optimizer.namespace_lease import LEASE_SECONDS
 from optimizer.observe import (
     list_all,
@@ -53,6 +57,7 @@ class Optimizer:
     """Plans placements for the workloads of one hub, and applies the plans.
 
     All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
+    `registry` has its metrics; by default one of its own.
     """
 
     def __init__(
@@ -62,7 +67,10 @@ class Optimizer:
         *,
         now: Callable[[], datetime],
         lease_seconds: float = LEASE_SECONDS,
+        registry: CollectorRegistry | None = None,
     ) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._metrics = OptimizerMetrics(self.registry)
         self._kube = kube
         self._settings = settings
         self._now = now
@@ -76,6 +84,7 @@ class Optimizer:
             namespaces=settings.rollout_namespaces,
             lease_seconds=lease_seconds,
             cluster_label_key=settings.cluster_label_key,
+            metrics=self._metrics,
         )
         self._planner = Planner(kube, settings, now=now)
         self._writer = PlanWriter(
@@ -173,7 +182,10 @@ class Optimizer:
         if pretended is not None:
             hub = HypotheticalHub(self._kube, pretended)
             planner = Planner(hub, self._settings, now=self._now)
-        return await self._in_turn(lambda: planner.plan(request, name_others=name_others))
+        made = await self._in_turn(lambda: planner.plan(request, name_others=name_others))
+        if isinstance(made, Plan) and pretended is None:
+            self._metrics.latest(made, self._now())
+        return made
 
     async def plan_rollback(
         self, asked: RollbackRequest, *, name_others: bool = True
@@ -201,7 +213,13 @@ class Optimizer:
         process or another one, writes to any namespace. `wanted` is called before the first write;
         if it returns False, nothing is written.
         """
-        return await self._writer.apply(plan, writer, wanted=wanted)
+        try:
+            outcome = await self._writer.apply(plan, writer, wanted=wanted)
+        except BaseException:
+            self._metrics.applying_failed()
+            raise
+        self._metrics.applied(outcome, stepwise=plan.rollout is not None)
+        return outcome
 
     async def reset(
         self,
@@ -216,7 +234,11 @@ class Optimizer:
         With `optimization`, only those that were generated for it.
         `wanted` is called before the first deletion; if it returns False, nothing is deleted.
         """
-        return await self._writer.reset(namespace, writer, optimization=optimization, wanted=wanted)
+        outcome = await self._writer.reset(
+            namespace, writer, optimization=optimization, wanted=wanted
+        )
+        self._metrics.was_reset(outcome)
+        return outcome
 
     async def _scores(
         self, names: Collection[str], namespace: str | None
@@ -234,6 +256,18 @@ class Optimizer:
         self, work: Callable[[], Awaitable[Plan | RequestProblem]]
     ) -> Plan | RequestProblem:
         """Return what the work returns; refused while `max_solves` plans are being made."""
+        began = monotonic()
+        try:
+            made = await self._unless_busy(work)
+        except BaseException:
+            self._metrics.planning_failed()
+            raise
+        self._metrics.planned(made, monotonic() - began)
+        return made
+
+    async def _unless_busy(
+        self, work: Callable[[], Awaitable[Plan | RequestProblem]]
+    ) -> Plan | RequestProblem:
         if self._solving >= self._settings.max_solves:
             return _busy(self._settings.max_solves)
         self._solving += 1

@@ -6,12 +6,13 @@ and https://kubernetes.io/docs/reference/access-authn-authz/authorization/
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dsf.kube.errors import Forbidden, KubeError
 from dsf.kube.kinds import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
 
+_NON_RESOURCE = "nonResourceAttributes"
 _NOT_AUTHORIZED = re.compile(
     r'cannot ([a-z]+) resource "([a-z0-9./-]+)" in API group "([a-z0-9.-]*)"'
     r'(?: in the namespace "([a-z0-9.-]+)"| at the cluster scope)'
@@ -45,6 +46,21 @@ class ResourceAttributes:
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
         where = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
         return f"{self.verb} {resource} {where}"
+
+
+@dataclass(frozen=True, slots=True)
+class NonResourceAttributes:
+    """The right to use a verb on a path that is no resource of the API server, such as /metrics."""
+
+    verb: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} the non-resource URL {self.path}"
+
+
+Right = ResourceAttributes | NonResourceAttributes
+"""What a SubjectAccessReview asks about."""
 
 
 def right(verb: str, kind: Kind, namespace: str = "") -> ResourceAttributes:
@@ -97,19 +113,14 @@ def authenticated_user(
     )
 
 
-def subject_access_review(user: UserInfo, attributes: ResourceAttributes) -> dict[str, Any]:
+def subject_access_review(user: UserInfo, asked: Right) -> dict[str, Any]:
     """Return the SubjectAccessReview that asks whether a user has a right."""
-    asked = {
-        "verb": attributes.verb,
-        "group": attributes.group,
-        "resource": attributes.resource,
-        "namespace": attributes.namespace,
-    }
+    field = "resourceAttributes" if isinstance(asked, ResourceAttributes) else _NON_RESOURCE
     return {
         "apiVersion": SUBJECT_ACCESS_REVIEW.api_version,
         "kind": SUBJECT_ACCESS_REVIEW.kind,
         "spec": {
-            "resourceAttributes": {key: value for key, value in asked.items() if value},
+            field: {key: value for key, value in asdict(asked).items() if value},
             "user": user.name,
             "uid": user.uid,
             "groups": list(user.groups),

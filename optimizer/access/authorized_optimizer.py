@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from prometheus_client import CollectorRegistry
+
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
@@ -19,6 +21,7 @@ from optimizer.access.rights import (
     naming_rights,
     planning_rights,
     record_rights,
+    scraping_rights,
     status_rights,
     writing_rights,
 )
@@ -102,6 +105,10 @@ class AuthorizedOptimizer:
             return refused
         described = await self._refusal(describing_rights()) is None
         return await self._optimizer.scores(namespace=namespace, name=name, described=described)
+
+    async def metrics(self) -> CollectorRegistry | RequestProblem:
+        """Return the registry with the metrics of this process."""
+        return await self._refusal(scraping_rights()) or self._optimizer.registry
 
     async def score_names(self) -> tuple[ScoreObject, ...]:
         """Return all AddOnPlacementScores without entries; none if the user may not list them."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection
 
 from dsf.kube.access_reviews import (
-    ResourceAttributes,
+    Right,
     UserInfo,
     authenticated_user,
     is_allowed,
@@ -54,7 +54,7 @@ class DelegatedAuth:
         self._kube = kube
         self._audiences = tuple(audiences)
         self._users: ReviewCache[bytes, UserInfo | None] = ReviewCache(clock)
-        self._rights: ReviewCache[tuple[UserInfo, ResourceAttributes], bool] = ReviewCache(clock)
+        self._rights: ReviewCache[tuple[UserInfo, Right], bool] = ReviewCache(clock)
 
     async def authenticate(self, token: str) -> UserInfo | None:
         """Return whose token this is, or None if it is not valid for this server."""
@@ -62,20 +62,18 @@ class DelegatedAuth:
             hashlib.sha256(token.encode()).digest(), lambda: self._review_token(token)
         )
 
-    async def missing(
-        self, user: UserInfo, rights: Collection[ResourceAttributes]
-    ) -> tuple[ResourceAttributes, ...]:
+    async def missing(self, user: UserInfo, rights: Collection[Right]) -> tuple[Right, ...]:
         """Return the rights that a user does not have."""
         allowed = await asyncio.gather(*(self._may(user, right) for right in rights))
         return tuple(right for right, has in zip(rights, allowed, strict=True) if not has)
 
-    async def _may(self, user: UserInfo, right: ResourceAttributes) -> bool:
+    async def _may(self, user: UserInfo, right: Right) -> bool:
         return await self._rights.get((user, right), lambda: self._review_access(user, right))
 
     async def _review_token(self, token: str) -> UserInfo | None:
         review = await self._kube.create(TOKEN_REVIEW, token_review(token, self._audiences))
         return authenticated_user(review, self._audiences)
 
-    async def _review_access(self, user: UserInfo, right: ResourceAttributes) -> bool:
+    async def _review_access(self, user: UserInfo, right: Right) -> bool:
         asked = subject_access_review(user, right)
         return is_allowed(await self._kube.create(SUBJECT_ACCESS_REVIEW, asked))

@@ -7,7 +7,7 @@ delete an object can replace it.
 
 from collections.abc import Iterable
 
-from dsf.kube.access_reviews import ResourceAttributes, missing_right, right
+from dsf.kube.access_reviews import NonResourceAttributes, Right, missing_right, right
 from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import (
@@ -24,7 +24,12 @@ from dsf.kube.kinds import (
 )
 from optimizer.wire.request_problem import RequestProblem, optimizer_forbidden
 
-Rights = tuple[ResourceAttributes, ...]
+Rights = tuple[Right, ...]
+
+
+def scraping_rights() -> Rights:
+    """Return the right to read the metrics: the one that Kubernetes' own servers ask for."""
+    return (NonResourceAttributes("get", "/metrics"),)
 
 
 def listing_rights(namespace: str | None) -> Rights:

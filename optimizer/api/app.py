@@ -9,6 +9,7 @@ from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
 from fastapi_offline import FastAPIOffline
+from prometheus_client.exposition import choose_encoder
 from pydantic import BaseModel, Field
 from starlette.middleware import Middleware
 
@@ -106,6 +107,7 @@ def create_app(
     add_plan_routes(app, of)
     rollout_routes(app, of)
     _health_routes(app, optimizer)
+    _metrics_route(app, of)
     _document(app)
     return app
 
@@ -286,6 +288,27 @@ def _health_routes(app: FastAPI, optimizer: Optimizer) -> None:
         except TimeoutError as error:
             raise Unreachable(f"no answer within {READY_SECONDS:g} s") from error
         return "ok"
+
+
+def _metrics_route(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
+    @app.get(
+        "/metrics",
+        tags=["health"],
+        summary="Tell what this process has done, for Prometheus",
+        response_class=PlainTextResponse,
+        responses=documented(401, 403, 408, 503),
+    )
+    async def metrics(request: Request) -> Response:
+        """Return the metrics in Prometheus' text format, or in OpenMetrics if it is accepted.
+
+        The caller needs the right to `get` the non-resource URL `/metrics`, as for Kubernetes' own
+        servers.
+        """
+        found = await of(request).metrics()
+        if isinstance(found, RequestProblem):
+            return refusal(found)
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(found), media_type=content_type)
 
 
 def _document(app: FastAPI) -> None:

@@ -222,6 +222,8 @@ def optimizer(
 async def _serve(
     kubeconfig: Path | None, context: str | None, listener: Any, rest: dict[str, Any]
 ) -> None:
+    from prometheus_client import REGISTRY
+
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from optimizer.api.serving import serve, url
@@ -231,7 +233,7 @@ async def _serve(
     certificate = certificate_of(rest)
     start_fork_server()
     async with connect(kubeconfig, context) as kube:
-        service = Optimizer(kube, settings_of(rest), now=utc_now)
+        service = Optimizer(kube, settings_of(rest), now=utc_now, registry=REGISTRY)
         app = _app(
             service,
             allowed_hosts=rest["allowed_host"],

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 
 import yaml
@@ -72,7 +73,8 @@ class Plan:
     `digest` is the SHA-256 of the facts used, the decision and the changes; `basis`: the
     facts that must not change between planning and applying. `assumptions`: what each enforced
     policy supplies and each assigned workload requests. `score_versions`: the resource version of
-    each AddOnPlacementScore that was read, by cluster and name. `rollback`: what it restores.
+    each AddOnPlacementScore that was read, by cluster and name; `oldest_score`: when the first of
+    them was written, if the hub says so. `rollback`: what it restores.
     `rollout`: its steps, if it is not written all at once. `moves`: what becomes of each workload;
     `enforcement_changes`: the clusters whose enforced policies change.
     """
@@ -91,6 +93,7 @@ class Plan:
     explanation: Explanation | None = None
     assumptions: Mapping[str, str] = field(default_factory=dict)
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    oldest_score: datetime | None = None
     rollback: RecordedRollback | None = None
     rollout: RolloutPlan | None = None
     moves: tuple[WorkloadMove, ...] = ()

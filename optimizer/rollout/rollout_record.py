@@ -98,6 +98,11 @@ def rollout_record(obj: Object) -> RolloutRecord | None:
     return RolloutRecord(obj, _plan(obj, steps), _progress(obj.get("status") or {}))
 
 
+def progress_reason(obj: Object) -> str:
+    """Return the reason of the condition Progressing that a PlacementPlan's rollout has now."""
+    return _status(_progress(obj.get("status") or {}))[1]
+
+
 def status_of(record: RolloutRecord) -> RolloutStatus:
     """Return a rollout as the wire shows it."""
     plan, progress = record.plan, record.progress
@@ -188,6 +193,15 @@ def _is_of(owner: Optimization, obj: Object) -> bool:
         and generating_optimization(metadata.get("labels") or {}) == owner.name
     )
 
+
+PROGRESS_REASONS = (
+    "RolloutPaused",
+    "ProgressDeadlineExceeded",
+    "StepWaiting",
+    "TurningBack",
+    "StepWritten",
+)
+"""The reasons of the condition Progressing while a rollout goes on."""
 
 _ENDED: Mapping[RolloutPhase, tuple[Status, str]] = {
     "Complete": ("True", "RolloutComplete"),

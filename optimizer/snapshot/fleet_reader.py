@@ -11,6 +11,7 @@ from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.scores.score_entries import status_written, validity_of
 from optimizer.snapshot.scores.score_reader import ScoreReader
 from optimizer.snapshot.scores.trust_weights import TrustRule
 from optimizer.wire.request import OptimizeRequest, Preference, ScoreRef
@@ -37,7 +38,9 @@ class FleetReader:
         self._clusters = request.cluster_names
         self._readers = _score_readers(unscored, request, settings, now)
         self._names = request.score_names
+        self._now = now
         self._versions: dict[tuple[str, str], str] = {}
+        self._written: dict[tuple[str, str], datetime] = {}
         self.seen: frozenset[str] = frozenset()
         """The names of the AddOnPlacementScores that clusters of the request have."""
 
@@ -50,6 +53,9 @@ class FleetReader:
                 metadata = obj["metadata"]
                 version = str(metadata.get("resourceVersion") or "")
                 self._versions[metadata["namespace"], name_of(obj)] = version
+                written = status_written(obj)
+                if written and not validity_of(obj, now=self._now)[1]:
+                    self._written[metadata["namespace"], name_of(obj)] = written
             for reader in self._readers.values():
                 reader.add(obj)
 
@@ -68,6 +74,7 @@ class FleetReader:
                 unlisted_issues=sum(1 for _ in found),
             ),
             score_versions=self._versions,
+            oldest_score=min(self._written.values(), default=None),
         )
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
@@ -56,6 +57,7 @@ class FleetSnapshot:
     `pools`: the GPUs by cluster. `enforced`: the policies in force. `score_index`: the scores
     that the fleet needs, those of every device that its GPUs could supply included.
     `score_versions`: the resource versions of the scores that were read, by cluster and name.
+    `oldest_score`: when the one of them was written that was written first; None if unknown.
     """
 
     fleet: Fleet
@@ -63,6 +65,7 @@ class FleetSnapshot:
     pools: GpuPools
     enforced: frozenset[PolicyEnforcement]
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    oldest_score: datetime | None = None
 
 
 def read_objects(

@@ -345,6 +345,7 @@ async def test_the_documentation_is_complete() -> None:
         "/addonplacementscores",
         "/optimize",
         "/placements/status",
+        "/metrics",
         "/plans",
         "/plans/{digest}",
         "/reset",

@@ -1,10 +1,10 @@
 """The tokens and rights that an embedded hub knows, in place of authenticators and RBAC."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from dsf.kube.access_reviews import ResourceAttributes, UserInfo
+from dsf.kube.access_reviews import ResourceAttributes, Right, UserInfo
 
 API_SERVER_AUDIENCE = "https://kubernetes.default.svc"
 """The audience of a token that names none, and of a review that asks for none."""
@@ -27,7 +27,7 @@ class AccessTable:
     """
 
     tokens: Mapping[str, IssuedToken] = field(default_factory=dict, repr=False)
-    rights: Mapping[str, Collection[ResourceAttributes]] = field(default_factory=dict)
+    rights: Mapping[str, Collection[Right]] = field(default_factory=dict)
 
     def token(self, text: str, audiences: Collection[str], now: datetime) -> IssuedToken | None:
         """Return a token that is not expired and has one of the audiences, or None."""
@@ -36,10 +36,12 @@ class AccessTable:
             return None
         return found if set(found.audiences) & set(audiences) else None
 
-    def allows(self, user: str, asked: ResourceAttributes) -> bool:
+    def allows(self, user: str, asked: Right) -> bool:
         """Return whether a user has a right, in the namespace asked for or in all of them."""
-        everywhere = ResourceAttributes(asked.verb, asked.group, asked.resource)
-        return not {asked, everywhere}.isdisjoint(self.rights.get(user, ()))
+        enough: set[Right] = {asked}
+        if isinstance(asked, ResourceAttributes):
+            enough.add(replace(asked, namespace=""))
+        return not enough.isdisjoint(self.rights.get(user, ()))
 
 
 NOBODY = AccessTable()

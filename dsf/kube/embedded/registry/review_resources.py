@@ -6,12 +6,12 @@ of others answer from a table.
 Source: https://kubernetes.io/docs/reference/kubernetes-api/ (authentication and authorization)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from dsf.kube import kinds
-from dsf.kube.access_reviews import ResourceAttributes
+from dsf.kube.access_reviews import NonResourceAttributes, ResourceAttributes, Right
 from dsf.kube.embedded.registry.access_table import API_SERVER_AUDIENCE, AccessTable
 from dsf.kube.embedded.registry.builtin_resources import built_in, list_of, map_of, object_of
 from dsf.kube.embedded.registry.resource_catalog import Resource
@@ -100,11 +100,16 @@ def _authorization(access: AccessTable, review: Object) -> Object:
         )
         kind = kinds.SUBJECT_ACCESS_REVIEW
         raise field_errors.invalid(kind.plural, kind.group, "", [problem])
+    return {"allowed": access.allows(str(spec.get("user") or ""), _asked(spec))}
+
+
+def _asked(spec: Mapping[str, Any]) -> Right:
+    if path := spec.get("nonResourceAttributes"):
+        return NonResourceAttributes(str(path.get("verb") or ""), str(path.get("path") or ""))
     attributes = spec.get("resourceAttributes") or {}
-    asked = ResourceAttributes(
+    return ResourceAttributes(
         *(str(attributes.get(key) or "") for key in ("verb", "group", "resource", "namespace"))
     )
-    return {"allowed": access.allows(str(spec.get("user") or ""), asked)}
 
 
 def _own_right(review: Object) -> Object:
