@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive test-random lint types check crds hub test-hub test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast clean
+.PHONY: help setup demo test test-exhaustive test-random lint types check crds hub test-hub charts test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -38,6 +38,11 @@ hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, 
 
 test-hub: hub ## Run the suite against a real hub
 	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_hub) $(ARGS)
+
+charts: hub ## Write the charts' READMEs from their values, and judge the charts as a reviewer does
+	@$(RUN)/python -m tests.charts.programs
+	@$(RUN)/python -m tests.charts.readme
+	@$(RUN)/python -m pytest tests/charts $(ARGS)
 
 fire: setup ## Run the hostile suites and print a table: promise, how tested, count, failures
 	@UV_PROJECT_ENVIRONMENT=.build/fire $(UV) sync --quiet --locked --group fire

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..harness.hub import Hub
 
 AGENT_NAMESPACE = "dynamic-scoring"
+WATCHER = "policy-watcher"
 CONFIG = (
     "dynamic-scoring.open-cluster-management.io/v1alpha1",
     "DynamicScoringConfig",
@@ -60,21 +61,25 @@ def agents(hub: Hub, clusters: list[ManagedCluster], framework: str) -> Iterator
         part.stop()
 
 
-def wait_deployed(hub: Hub, cluster: ManagedCluster) -> None:
-    """Wait for the agent's Deployment and identity; a kubelet would retry until they are there."""
-    secret = "dynamic-scoring-framework-hub-kubeconfig"
+def wait_deployed(
+    hub: Hub,
+    cluster: ManagedCluster,
+    addon: str = "dynamic-scoring-framework",
+    deployment: str = "dynamic-scoring-agent",
+) -> None:
+    """Wait for an add-on's Deployment and identity; a kubelet would retry until they are there."""
     until(
-        f"the agent's Deployment on {cluster.name}",
-        lambda: cluster.api.find("apps/v1", "Deployment", "dynamic-scoring-agent", AGENT_NAMESPACE),
+        f"the Deployment {deployment} on {cluster.name}",
+        lambda: cluster.api.find("apps/v1", "Deployment", deployment, AGENT_NAMESPACE),
     )
     until(
-        f"the agent's hub kubeconfig on {cluster.name}",
-        lambda: cluster.api.find("v1", "Secret", secret, AGENT_NAMESPACE),
+        f"the hub kubeconfig of {addon} on {cluster.name}",
+        lambda: cluster.api.find("v1", "Secret", f"{addon}-hub-kubeconfig", AGENT_NAMESPACE),
     )
     hub.api.wait_condition(
         "addon.open-cluster-management.io/v1alpha1",
         "ManagedClusterAddOn",
-        "dynamic-scoring-framework",
+        addon,
         "RegistrationApplied",
         cluster.name,
     )
@@ -171,18 +176,14 @@ def optimizer(hub: Hub, framework: str) -> Iterator[Part]:
 
 
 @pytest.fixture(scope="package")
-def watchers(clusters: list[ManagedCluster], policies: None) -> Iterator[dict[str, Part]]:
-    """The policy watcher of each managed cluster."""
-    chart = CHARTS / "policy-watcher"
+def watchers(hub: Hub, clusters: list[ManagedCluster], policies: None) -> Iterator[dict[str, Part]]:
+    """The policy watcher of each managed cluster, once OCM has deployed it as an add-on."""
+    values = {"pollIntervalSeconds": 1, "stableDurationSeconds": 2}
+    install_chart(hub, CHARTS / WATCHER, WATCHER, values=values)
     parts = {}
     for cluster in clusters:
-        values = {
-            "clusterName": cluster.name,
-            "pollIntervalSeconds": 1,
-            "stableDurationSeconds": 2,
-        }
-        install_chart(cluster, chart, AGENT_NAMESPACE, values=values)
-        parts[cluster.name] = run_part(cluster, AGENT_NAMESPACE, "policy-watcher")
+        wait_deployed(hub, cluster, WATCHER, WATCHER)
+        parts[cluster.name] = run_part(cluster, AGENT_NAMESPACE, WATCHER)
     yield parts
     for part in parts.values():
         part.stop()

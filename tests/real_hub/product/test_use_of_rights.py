@@ -66,12 +66,20 @@ def test_the_optimizer(hub: Hub, framework: str) -> None:
     assert [event for event in refused(events) if not elsewhere(event)] == []
 
 
-def test_the_policy_watcher(clusters: list[ManagedCluster]) -> None:
+def test_the_policy_watcher_on_its_cluster(clusters: list[ManagedCluster]) -> None:
+    role = ("rbac.authorization.k8s.io/v1", "ClusterRole", "policy-watcher")
     for cluster in clusters:
-        roles = of_name(installed(cluster, "policy-watcher", "dynamic-scoring"), "policy-watcher")
         events = [*cluster.audited(account("dynamic-scoring", "policy-watcher"))]
-        assert granted(roles) == used(events)
+        assert granted([cluster.api.get(*role)]) == used(events)
         assert refused(events) == []
+
+
+def test_the_policy_watcher_has_no_rights_on_the_hub(
+    hub: Hub, clusters: list[ManagedCluster]
+) -> None:
+    for cluster in clusters:
+        user = AGENT_ON_HUB.format(cluster.name, "policy-watcher", "policy-watcher")
+        assert list(by_us(hub, user)) == []
 
 
 def of_name(objects: list[Object], name: str) -> list[Object]:

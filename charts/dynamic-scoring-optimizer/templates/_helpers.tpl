@@ -1,0 +1,26 @@
+{{- /* The name of all objects: two releases have two. */}}
+{{- define "optimizer.name" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride }}
+{{- else if contains "dynamic-scoring-optimizer" .Release.Name }}
+{{- .Release.Name | trunc 56 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-dynamic-scoring-optimizer" .Release.Name | trunc 56 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "optimizer.account" -}}
+{{- .Values.serviceAccount.name | default (include "optimizer.name" .) }}
+{{- end }}
+
+{{- /* The public hosts, as JSON. Other Host headers than these and the Service's are refused. */}}
+{{- define "optimizer.hosts" -}}
+{{- $hosts := list }}
+{{- if .Values.ingress.enabled }}
+{{- $hosts = concat $hosts .Values.ingress.hosts }}
+{{- end }}
+{{- if .Values.httpRoute.enabled }}
+{{- $hosts = concat $hosts .Values.httpRoute.hostnames }}
+{{- end }}
+{{- concat $hosts .Values.allowedHosts | uniq | toJson }}
+{{- end }}

@@ -1,0 +1,61 @@
+{{- /* The fields of an AddOnDeploymentConfig that a value `addOn.deploymentConfig` sets. */}}
+{{- define "dsf.deploymentConfig" -}}
+{{- $config := . }}
+{{- range $field := list "nodePlacement" "resourceRequirements" "registries" "proxyConfig" "customizedVariables" }}
+{{- with get $config $field }}
+{{ dict $field . | toYaml }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Where OCM installs an add-on; takes root, placement and namespace. */}}
+{{- define "dsf.installStrategy" -}}
+{{- $addOn := .root.Values.addOn -}}
+type: {{ $addOn.installStrategy }}
+{{- if eq $addOn.installStrategy "Placements" }}
+placements:
+  - name: {{ .placement }}
+    namespace: {{ .namespace }}
+  {{- with $addOn.extraPlacements }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The Placement of all clusters and its binding; takes root, placement, namespace and bind. */}}
+{{- define "dsf.placement" -}}
+{{- if eq .root.Values.addOn.installStrategy "Placements" }}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata:
+  name: {{ .placement }}
+  namespace: {{ .namespace }}
+  {{- include "dsf.meta" (dict "root" .root) | nindent 2 }}
+spec:
+  clusterSets: [global]
+  # A cluster that is unreachable keeps the add-on.
+  tolerations:
+    - {key: cluster.open-cluster-management.io/unreachable, operator: Exists}
+    - {key: cluster.open-cluster-management.io/unavailable, operator: Exists}
+{{- if .bind }}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata:
+  name: global
+  namespace: {{ .namespace }}
+  {{- include "dsf.meta" (dict "root" .root) | nindent 2 }}
+spec:
+  clusterSet: global
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Fails if the namespace is bound already; takes root, namespace, skip and value (that sets skip). */}}
+{{- define "dsf.requireBinding" -}}
+{{- if and (eq .root.Values.addOn.installStrategy "Placements") (not .skip) }}
+{{- $hint := printf "The namespace is bound already: install with %s=true." .value }}
+{{- include "dsf.requireFree" (dict "root" .root "apiVersion" "cluster.open-cluster-management.io/v1beta2" "kind" "ManagedClusterSetBinding" "name" "global" "namespace" .namespace "hint" $hint) }}
+{{- end }}
+{{- end }}

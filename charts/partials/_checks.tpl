@@ -1,0 +1,39 @@
+{{- /*
+Checks that end an installation with one message. They ask the cluster, so `helm template` and a
+client-side dry run pass them.
+*/}}
+
+{{- /* "true" if helm is connected to a cluster. */}}
+{{- define "dsf.connected" -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" }}true{{ end }}
+{{- end }}
+
+{{- /* Fails unless the cluster serves an API; takes root, api and hint. */}}
+{{- define "dsf.requireAPI" -}}
+{{- if and (include "dsf.connected" .root) (not (.root.Capabilities.APIVersions.Has .api)) }}
+{{- fail (printf "this cluster does not serve %s: %s" .api .hint) }}
+{{- end }}
+{{- end }}
+
+{{- /* Fails if an object is another release's, or nobody's; takes root, apiVersion, kind, name, namespace, hint. */}}
+{{- define "dsf.requireFree" -}}
+{{- $release := .root.Release }}
+{{- with lookup .apiVersion .kind (.namespace | default "") .name }}
+{{- $owner := .metadata.annotations | default dict }}
+{{- $name := get $owner "meta.helm.sh/release-name" }}
+{{- $namespace := get $owner "meta.helm.sh/release-namespace" }}
+{{- if or (ne $name $release.Name) (ne $namespace $release.Namespace) }}
+{{- $whose := ternary (printf "the release %s in the namespace %s" $name $namespace) "no Helm release" (not (empty $name)) }}
+{{- fail (printf "%s %s already exists and belongs to %s. %s" $.kind $.name $whose $.hint) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Fails if monitoring is enabled for the release and the Prometheus operator is missing. */}}
+{{- define "dsf.requireMonitoring" -}}
+{{- range $field := list "serviceMonitor" "podMonitor" "rules" }}
+{{- if (get $.Values.metrics $field).enabled }}
+{{- include "dsf.requireAPI" (dict "root" $ "api" "monitoring.coreos.com/v1" "hint" (printf "metrics.%s.enabled needs the Prometheus operator." $field)) }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,150 @@
+"""What a reviewer of charts asks: documents, schemas, sound Pods, command lines that parse."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from dsf.cli.root import root as dsf
+from tests.charts import readme
+from tests.charts.programs import program
+from tests.charts.rendering import CHARTS, expanded, pod_spec, render
+from tests.charts.toggles import CHARTS as TOGGLES
+from tests.charts.toggles import Values, combinations, merged
+
+NOT_ASKED = {
+    "container-image-pull-policy": "tags are versions; a digest is for those who doubt it",
+    "container-security-context-user-group-id": "the image has 65532; OpenShift chooses its own",
+    "deployment-has-host-podantiaffinity": "topologySpreadConstraints do it",
+    "deployment-replicas": "one writer of a claim, of the plans in memory, of a cluster's scores",
+    "deployment-strategy": "as above: the new Pod starts after the old one ended",
+}
+"""Checks of kube-score that are left out, and why. So is the CPU limit, because it throttles."""
+
+everyone = pytest.mark.parametrize("chart", TOGGLES)
+
+
+@everyone
+def test_the_readme_is_what_helm_docs_makes_of_the_values(tmp_path: Path, chart: str) -> None:
+    copy = tmp_path / "charts"
+    shutil.copytree(CHARTS, copy)
+    readme.write(copy)
+    made = (copy / chart / "README.md").read_text()
+    assert (CHARTS / chart / "README.md").read_text() == made, "run `make charts`"
+
+
+@everyone
+def test_every_value_is_described_and_in_the_schema(chart: str) -> None:
+    text = (CHARTS / chart / "README.md").read_text()
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert [row[0] for row in rows if not row[-1].strip(" |")] == []
+    schema = json.loads((CHARTS / chart / "values.schema.json").read_text())
+    values = yaml.safe_load((CHARTS / chart / "values.yaml").read_text())
+    assert list(unknown(values, schema, schema["$defs"])) == []
+
+
+def unknown(values: Values, schema: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
+    """The keys of values that a schema would let pass without looking."""
+    reference = schema.get("$ref", "").removeprefix("#/$defs/")
+    schema = definitions[reference] if reference else schema
+    if "properties" not in schema:
+        return []
+    missing = [key for key in values if key not in schema["properties"]]
+    return missing + [
+        f"{key}.{name}"
+        for key, value in values.items()
+        if isinstance(value, dict) and key in schema["properties"]
+        for name in unknown(value, schema["properties"][key], definitions)
+    ]
+
+
+def test_the_same_definition_is_the_same_in_every_schema() -> None:
+    found: dict[str, Any] = {}
+    for chart in TOGGLES:
+        schema = json.loads((CHARTS / chart / "values.schema.json").read_text())
+        for name, definition in schema["$defs"].items():
+            assert found.setdefault(name, definition) == definition, (chart, name)
+
+
+@everyone
+def test_kube_score_finds_nothing(tmp_path: Path, chart: str) -> None:
+    policies = [value for name, value in TOGGLES[chart].items() if name.endswith("policy")]
+    objects = [
+        obj
+        for obj in expanded(render(chart, merged(policies)))
+        if "helm.sh/hook" not in obj["metadata"].get("annotations", {})
+    ]
+    file = tmp_path / "objects.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    ignored = [f"--ignore-test={name}" for name in NOT_ASKED]
+    command = [program("kube-score"), "score", "--kubernetes-version=v1.30", "--output-format=ci"]
+    ended = subprocess.run(
+        [*command, "--ignore-container-cpu-limit", *ignored, str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = ended.stdout.splitlines()
+    assert [line for line in found if not line.startswith(("[OK]", "[SKIPPED]"))] == []
+    assert len(found) > 3
+
+
+@everyone
+def test_each_command_line_parses(chart: str) -> None:
+    parsed = set()
+    for _, values in combinations(chart):
+        for obj in expanded(render(chart, values)):
+            pod = pod_spec(obj)
+            if obj["kind"] != "Deployment" or pod is None:
+                continue
+            name, *words = pod["containers"][0]["args"]
+            command = dsf.get_command(click.Context(dsf), name)
+            assert command is not None
+            # Files of volumes are not here; any file stands for them.
+            command.make_context(name, [re.sub(r"=/.*", f"={__file__}", word) for word in words])
+            parsed.add(obj["metadata"]["name"])
+    assert parsed
+
+
+def test_two_releases_of_the_optimizer_share_no_object_but_the_crds() -> None:
+    names = [
+        {
+            (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"])
+            for obj in render("dynamic-scoring-optimizer", {}, release=release)
+            if obj["kind"] != "CustomResourceDefinition"
+        }
+        for release in ("dynamic-scoring-optimizer", "second")
+    ]
+    assert names[0] & names[1] == set()
+
+
+@pytest.mark.parametrize(
+    ("namespace", "given", "lands"),
+    [
+        ("default", "", "open-cluster-management"),
+        ("scores", "", "scores"),
+        ("scores", "hub", "hub"),
+    ],
+)
+def test_the_core_lands_in_the_releases_namespace(namespace: str, given: str, lands: str) -> None:
+    values = {"hubSetting": {"namespace": given}}
+    objects = render("dynamic-scoring-framework", values, namespace=namespace)
+    assert {obj["metadata"].get("namespace", lands) for obj in objects} == {lands}
+
+
+def test_the_optimizers_public_hosts_are_allowed() -> None:
+    values = {
+        "ingress": {"enabled": True, "hosts": ["a.example"]},
+        "httpRoute": {"enabled": True, "parentRefs": [{"name": "g"}], "hostnames": ["b.example"]},
+        "allowedHosts": ["c.example"],
+    }
+    objects = render("dynamic-scoring-optimizer", values)
+    [deployment] = [obj for obj in objects if obj["kind"] == "Deployment"]
+    words = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert {f"--allowed-host={name}.example" for name in "abc"} <= set(words)

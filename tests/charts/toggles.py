@@ -1,0 +1,187 @@
+"""What a user can switch in each chart, and few combinations in which each pair occurs."""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+Values = dict[str, Any]
+
+DIGEST = "sha256:" + "0" * 64
+PEERS = [{"namespaceSelector": {"matchLabels": {"team": "observability"}}}]
+POD: dict[str, Values] = {
+    "digest": {"image": {"digest": DIGEST}},
+    "scheduling": {
+        "imagePullSecrets": [{"name": "pull"}],
+        "nodeSelector": {"kubernetes.io/arch": "arm64"},
+        "tolerations": [{"key": "arch", "operator": "Exists", "effect": "NoSchedule"}],
+        "affinity": {"nodeAffinity": {}},
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+            }
+        ],
+        "priorityClassName": "system-cluster-critical",
+    },
+    "environment": {"extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]},
+    "pod": {"podLabels": {"team": "a"}, "podAnnotations": {"note": "b"}},
+    "probes": {"startupProbe": {"periodSeconds": 5}, "livenessProbe": {"timeoutSeconds": 9}},
+    "policy": {"networkPolicy": {"enabled": True, "egress": [{}]}},
+}
+VOLUMES: Values = {
+    "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca", "readOnly": True}],
+}
+MONITORS: Values = {
+    "serviceMonitor": {"enabled": True, "labels": {"release": "p"}, "interval": "30s"},
+    "podMonitor": {"enabled": True, "relabelings": [{"targetLabel": "hub", "replacement": "h"}]},
+}
+ALL_MONITORING: Values = {
+    **MONITORS,
+    "rules": {"enabled": True, "labels": {"release": "p"}},
+    "dashboards": {"enabled": True, "annotations": {"folder": "dsf"}},
+}
+COMMON: Values = {"commonLabels": {"team": "a"}, "commonAnnotations": {"owner": "b"}}
+ADDON: dict[str, Values] = {
+    "manual": {"addOn": {"installStrategy": "Manual"}},
+    "extra placements": {
+        "addOn": {
+            "extraPlacements": [
+                {
+                    "name": "arm64",
+                    "namespace": "addons",
+                    "configs": [
+                        {
+                            "group": "addon.open-cluster-management.io",
+                            "resource": "addondeploymentconfigs",
+                            "name": "arm64",
+                            "namespace": "addons",
+                        }
+                    ],
+                }
+            ]
+        }
+    },
+    "deployment config": {
+        "addOn": {
+            "deploymentConfig": {
+                "nodePlacement": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "a"}]},
+                "resourceRequirements": [
+                    {"containerID": "deployments:*:*", "resources": {"limits": {"memory": "1Gi"}}}
+                ],
+                "registries": [{"source": "quay.io/a", "mirror": "registry.example/a"}],
+                "proxyConfig": {"httpsProxy": "http://proxy:3128", "noProxy": ".svc"},
+                "customizedVariables": [{"name": "SITE", "value": "x"}],
+            }
+        }
+    },
+}
+CHARTS: dict[str, dict[str, Values]] = {
+    "dynamic-scoring-framework": {
+        **{
+            f"controller {name}": {"hubSetting": {"resourceController": value}}
+            for name, value in POD.items()
+        },
+        **{f"agent {name}": {"spokeSetting": {"agent": value}} for name, value in POD.items()},
+        **ADDON,
+        "hub volumes": {"hubSetting": VOLUMES},
+        "agent volumes": {"spokeSetting": {"agent": VOLUMES}},
+        "one replica": {"hubSetting": {"resourceController": {"replicas": 1}}},
+        "own account": {
+            "hubSetting": {
+                "resourceController": {"serviceAccount": {"create": False, "name": "own"}}
+            }
+        },
+        "metrics peers": {
+            "hubSetting": {"resourceController": {"networkPolicy": {"metricsFrom": PEERS}}},
+            "spokeSetting": {"agent": {"networkPolicy": {"metricsFrom": PEERS}}},
+        },
+        "otlp": {"spokeSetting": {"agent": {"otlp": {"enabled": True, "allowedFrom": PEERS}}}},
+        "secrets": {
+            "hubSetting": {"resourceController": {"distributeSecrets": True}},
+            "spokeSetting": {"agent": {"secretNames": ["token"]}},
+        },
+        "manifests": {"hubSetting": {"resourceController": {"manifestNamespaces": ["default"]}}},
+        "monitoring": {"metrics": ALL_MONITORING},
+        "agent monitoring": {"spokeSetting": {"agent": {"metrics": MONITORS}}},
+        "no crds": {"crds": {"install": False}},
+        "bound": {"hubSetting": {"skipClusterSetBinding": True}},
+        "common": COMMON,
+    },
+    "dynamic-scoring-optimizer": {
+        **POD,
+        "volumes": VOLUMES,
+        "peers": {"networkPolicy": {"from": PEERS}},
+        "tls": {"tls": {"secretName": "tls"}},
+        "ingress": {
+            "ingress": {
+                "enabled": True,
+                "className": "nginx",
+                "hosts": ["dsf.example"],
+                "tls": [{"secretName": "dsf", "hosts": ["dsf.example"]}],
+            }
+        },
+        "route": {
+            "httpRoute": {
+                "enabled": True,
+                "parentRefs": [{"name": "gateway"}],
+                "hostnames": ["route.example"],
+            }
+        },
+        "node port": {"service": {"type": "NodePort", "annotations": {"a": "b"}}},
+        "budget": {"podDisruptionBudget": {"enabled": True}},
+        "own account": {"serviceAccount": {"create": False, "name": "own"}},
+        "writes": {"allowWrites": True, "mig": {"generatePolicies": True}},
+        "impersonation": {"auth": {"impersonate": True}},
+        "rollouts": {"rollouts": {"enabled": True}},
+        "no namespaces": {"namespaces": []},
+        "monitoring": {"metrics": ALL_MONITORING},
+        "no crds": {"crds": {"install": False}},
+        "name": {"fullnameOverride": "optimizer"},
+        "common": COMMON,
+    },
+    "policy-watcher": {
+        **POD,
+        **ADDON,
+        "volumes": VOLUMES,
+        "peers": {"networkPolicy": {"metricsFrom": PEERS}},
+        "one cluster": {"clusterName": "east"},
+        "bound": {"addOn": {"skipClusterSetBinding": True}},
+        "own account": {"serviceAccount": {"create": False, "name": "own"}},
+        "monitoring": {"metrics": ALL_MONITORING},
+        "common": COMMON,
+    },
+}
+
+
+def combinations(chart: str) -> Iterator[tuple[str, Values]]:
+    """Values in which each pair of toggles is on, off, and mixed both ways at least once.
+
+    Two toggles differ in a bit of their numbers, so one combination for each bit, its complement,
+    all and none are enough: 2 log2(n) + 2 of them.
+    """
+    toggles = list(CHARTS[chart].values())
+    numbers = range(len(toggles))
+    yield "none", {}
+    yield "all", merged(toggles)
+    for bit in range(max(numbers).bit_length()):
+        for wanted in (0, 1):
+            chosen = [toggles[number] for number in numbers if number >> bit & 1 == wanted]
+            yield f"bit {bit} is {wanted}", merged(chosen)
+
+
+def merged(toggles: list[Values]) -> Values:
+    """All toggles' values in one, as helm merges value files."""
+    values: Values = {}
+    for toggle in toggles:
+        _merge(values, toggle)
+    return values
+
+
+def _merge(values: Values, more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, dict) and isinstance(values.get(key), dict):
+            _merge(values[key], value)
+        else:
+            values[key] = deepcopy(value)

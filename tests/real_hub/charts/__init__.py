@@ -1,0 +1,1 @@
+"""The charts on a real hub: validated by its API server, installed, upgraded, refused by helm."""
