@@ -11,6 +11,10 @@ dynamic_scoring_send_seconds_total{score_name}                   time spent on t
 dynamic_scoring_stage_seconds{score_name, stage}                 the same as histograms: fetch,
                                                                  perform, send
 dynamic_scoring_last_success_timestamp_seconds{score_name}       end of the last good round
+dynamic_scoring_source_failures_total{score_name, source}        rounds that failed at one of
+                                                                 several sources
+dynamic_scoring_default_score{score_name}                        scoring.defaultScore while it is
+                                                                 published; else absent
 dynamic_scoring_adjusted_total{score_name, rule}                 results changed or dropped by a
                                                                  rule of `scores`
 dynamic_scoring_hub_writes_total{score_name}                     API writes made
@@ -79,6 +83,12 @@ class AgentMetrics:
         self._succeeded = self._gauge(
             "last_success_timestamp_seconds", "When the last good round ended.", "score_name"
         )
+        self._source_failures = self._counter(
+            "source_failures", "Rounds that failed at one of several sources.", "source"
+        )
+        self._default = self._gauge(
+            "default_score", "The default score, while it is published.", "score_name"
+        )
         self._adjusted = self._counter("adjusted", "Results changed or dropped by a rule.", "rule")
         self._broken = self._counter("broken", "Bugs of the agent that broke a round.")
         self._writes = self._counter("hub_writes", "API writes made on the hub.")
@@ -120,6 +130,17 @@ class AgentMetrics:
             self._stages.labels(score_name, stage).observe(spent)
         if status == SUCCESS:
             self._succeeded.labels(score_name).set(self._now())
+
+    def source_failed(self, score_name: str, source: str) -> None:
+        """Count a round that failed at one of several sources."""
+        self._source_failures.labels(score_name, source).inc()
+
+    def default_score(self, score_name: str, value: int | None) -> None:
+        """Replace the default score that is published; None if none is."""
+        if value is None:
+            self._default.remove_by_labels({"score_name": score_name})
+        else:
+            self._default.labels(score_name).set(value)
 
     def round_broke(self, score_name: str) -> None:
         """Count an unexpected exception in a round or in its publishing."""
@@ -195,6 +216,8 @@ class AgentMetrics:
             *self._seconds.values(),
             self._stages,
             self._succeeded,
+            self._source_failures,
+            self._default,
             self._adjusted,
             self._broken,
             self._writes,
