@@ -142,8 +142,8 @@ def _declared(summary: ScorerSummary) -> tuple[object, ...]:
     return (
         summary.forecast,
         summary.score_name,
-        summary.dimension_formats,
-        summary.single_sources[0].source_endpoint,
+        summary.score_dimension_format,
+        summary.source_endpoint,
     )
 
 

@@ -1,45 +1,6 @@
-"""The metrics of an agent; those of the latest scores are in `latest_scores`.
+"""The metrics of an agent; those of the latest scores are in `score_gauges`.
 
-dynamic_scoring_requests_total{score_name, status}               rounds by outcome: success,
-                                                                 source_failed, scoring_failed,
-                                                                 publish_failed, agent_failed
-dynamic_scoring_broken_total{score_name}                         unexpected exceptions (bugs) in a
-                                                                 round, or in its publishing
-dynamic_scoring_fetch_seconds_total{score_name}                  time spent on the source
-dynamic_scoring_perform_seconds_total{score_name}                time spent on the scoring API
-dynamic_scoring_send_seconds_total{score_name}                   time spent on the hub
-dynamic_scoring_stage_seconds{score_name, stage}                 the same as histograms: fetch,
-                                                                 perform, send
-dynamic_scoring_last_success_timestamp_seconds{score_name}       end of the last good round
-dynamic_scoring_source_failures_total{score_name, source}        rounds that failed at one of
-                                                                 several sources
-dynamic_scoring_default_score{score_name}                        scoring.defaultScore while it is
-                                                                 published; else absent
-dynamic_scoring_adjusted_total{score_name, rule}                 results changed or dropped by a
-                                                                 rule of `scores`
-dynamic_scoring_hub_writes_total{score_name}                     API writes made
-dynamic_scoring_hub_writes_saved_total{score_name}               rounds that needed no write
-dynamic_scoring_api_requests_total{score_name, scoring_api, code}      calls of a scoring API by
-                                                                 HTTP status, or reason of failure
-dynamic_scoring_api_request_seconds{score_name, scoring_api}     their latency, as a histogram
-dynamic_scoring_health_probes_total{score_name, result}          probes of a paused scorer's API:
-                                                                 healthy, unhealthy
-dynamic_scoring_paused_until_timestamp_seconds{score_name}       end of the pause after failures;
-                                                                 absent without one
-dynamic_scoring_trust{score_name}                                from 0 to 1, how far forecasts
-                                                                 beat the last value; absent while
-                                                                 unknown
-dynamic_scoring_forecast_error_ratio{score_name}                 their error divided by that of the
-                                                                 last value; absent while unknown
-dynamic_scoring_forecast_evidence_horizons{score_name}           how much evidence both have
-dynamic_scoring_forecasts_total{score_name, outcome}             forecasts of entries: judged, gap
-                                                                 (no truth); rounds: clock_set
-dynamic_scoring_truth_reads_total{score_name, status}            reads of the truth: success, or
-                                                                 reason of failure
-dynamic_scoring_answers_in_flight_bytes                          bytes of answers in memory
-dynamic_scoring_config_age_seconds                               since valid summaries were read
-dynamic_scoring_config_refused_total                             invalid summaries that were ignored
-dynamic_scoring_scorers                                          scorers configured
+Each help text is the row of a metric in docs/reference/metrics.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -71,54 +32,86 @@ class AgentMetrics:
         self.scores = LatestScores(now)
         registry.register(self.scores)
         self._requests = self._counter(
-            "requests", "Rounds by their outcome: success, or the stage that failed.", "status"
+            "requests",
+            "Rounds by outcome: success, source_failed, scoring_failed,"
+            " publish_failed, agent_failed.",
+            "status",
         )
         self._seconds = {
             stage: self._counter(f"{stage}_seconds", f"Seconds spent {doing}.")
             for stage, doing in _STAGES.items()
         }
         self._stages = self._histogram(
-            "stage_seconds", "Seconds of each stage of a round.", "stage"
+            "stage_seconds",
+            "Seconds of each stage of a round: fetch, perform (the scoring API), send (the hub).",
+            "stage",
         )
         self._succeeded = self._gauge(
-            "last_success_timestamp_seconds", "When the last good round ended.", "score_name"
+            "last_success_timestamp_seconds",
+            "When the last good round ended, in unix seconds.",
+            "score_name",
         )
-        self._source_failures = self._counter(
-            "source_failures", "Rounds that failed at one of several sources.", "source"
+        self._adjusted = self._counter(
+            "adjusted",
+            "Results that a rule changed or dropped; docs/reference/agent.md lists the rules.",
+            "rule",
         )
-        self._default = self._gauge(
-            "default_score", "The default score, while it is published.", "score_name"
+        self._broken = self._counter(
+            "broken", "Unexpected exceptions in a round or its publishing, which are bugs."
         )
-        self._adjusted = self._counter("adjusted", "Results changed or dropped by a rule.", "rule")
-        self._broken = self._counter("broken", "Bugs of the agent that broke a round.")
         self._writes = self._counter("hub_writes", "API writes made on the hub.")
         self._saved = self._counter("hub_writes_saved", "Rounds that needed no write on the hub.")
         self._calls = self._counter(
-            "api_requests", "Calls of scoring APIs by status.", "scoring_api", "code"
+            "api_requests",
+            "Calls of a scoring API by HTTP status, or reason of failure.",
+            "scoring_api",
+            "code",
         )
         self._latency = self._histogram(
             "api_request_seconds", "Latency of scoring APIs.", "scoring_api"
         )
         self._probes = self._counter(
-            "health_probes", "Probes of the APIs of paused scorers.", "result"
+            "health_probes", "Probes of the API of a paused scorer: healthy, unhealthy.", "result"
         )
         self._paused = self._gauge(
-            "paused_until_timestamp_seconds", "When the pause after failures ends.", "score_name"
+            "paused_until_timestamp_seconds",
+            "When the pause after failures ends, in unix seconds; absent without a pause.",
+            "score_name",
         )
         self._trust = self._gauge(
-            "trust", "How far forecasts beat the last value, from 0 to 1.", "score_name"
+            "trust",
+            "How far forecasts beat the last value, from 0 to 1; absent while unknown.",
+            "score_name",
         )
         self._error = self._gauge(
-            "forecast_error_ratio", "Error of forecasts by that of the last value.", "score_name"
+            "forecast_error_ratio",
+            "Error of forecasts divided by that of the last value; absent while unknown.",
+            "score_name",
         )
         self._record = self._gauge(
-            "forecast_evidence_horizons", "Evidence on which trust rests.", "score_name"
+            "forecast_evidence_horizons",
+            "Evidence on which trust rests; below 2 horizons it is unknown.",
+            "score_name",
         )
-        self._forecasts = self._counter("forecasts", "Forecasts by what became of them.", "outcome")
-        self._truths = self._counter("truth_reads", "Reads of the truth of forecasts.", "status")
-        self._held = self._gauge("answers_in_flight_bytes", "Answers that all rounds hold now.")
+        self._forecasts = self._counter(
+            "forecasts",
+            "Forecasts of entries: judged, gap (no truth); rounds: clock_set"
+            " (dropped, because the time of day was set).",
+            "outcome",
+        )
+        self._truths = self._counter(
+            "truth_reads",
+            "Reads of the truth of forecasts: success, or the reason of a failed stage.",
+            "status",
+        )
+        self._held = self._gauge(
+            "answers_in_flight_bytes",
+            "Bytes of answers that all rounds hold; a round with less than 64 KiB counts as none.",
+        )
         self._refused = Counter(
-            "dynamic_scoring_config_refused", "Configs that made no sense.", registry=registry
+            "dynamic_scoring_config_refused",
+            "Invalid summaries that were ignored.",
+            registry=registry,
         )
         self._scorers = self._gauge("scorers", "Scorers configured.")
 
@@ -130,17 +123,6 @@ class AgentMetrics:
             self._stages.labels(score_name, stage).observe(spent)
         if status == SUCCESS:
             self._succeeded.labels(score_name).set(self._now())
-
-    def source_failed(self, score_name: str, source: str) -> None:
-        """Count a round that failed at one of several sources."""
-        self._source_failures.labels(score_name, source).inc()
-
-    def default_score(self, score_name: str, value: int | None) -> None:
-        """Replace the default score that is published; None if none is."""
-        if value is None:
-            self._default.remove_by_labels({"score_name": score_name})
-        else:
-            self._default.labels(score_name).set(value)
 
     def round_broke(self, score_name: str) -> None:
         """Count an unexpected exception in a round or in its publishing."""
@@ -195,7 +177,7 @@ class AgentMetrics:
         """Record that valid summaries of that many scorers were read."""
         if self._configured_at is None:
             self._gauge(
-                "config_age_seconds", "Seconds since the scorers were last told."
+                "config_age_seconds", "Seconds since valid summaries were read."
             ).set_function(lambda: max(0.0, self._now() - (self._configured_at or 0.0)))
         self._configured_at = self._now()
         self._scorers.set(scorers)
@@ -216,8 +198,6 @@ class AgentMetrics:
             *self._seconds.values(),
             self._stages,
             self._succeeded,
-            self._source_failures,
-            self._default,
             self._adjusted,
             self._broken,
             self._writes,

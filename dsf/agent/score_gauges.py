@@ -59,7 +59,9 @@ class LatestScores(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield the metric families."""
-        score = GaugeMetricFamily("dynamic_score", "Latest score.", labels=LABELS)
+        score = GaugeMetricFamily(
+            "dynamic_score", "The latest scores, until they expire.", labels=LABELS
+        )
         expired = GaugeMetricFamily(
             "dynamic_scoring_on_failure",
             "1 while the last good scores have expired, with the policy in force.",

@@ -122,7 +122,12 @@ class HubController:
         self._limiter = WriteLimiter(self._options.writes)
         measure_writes(self._limiter, registry)
         self._secrets = self._secret_distribution(registry)
-        self._writes = Counter("dsf_hub_writes", "Writes.", ["kind", "result"], registry=registry)
+        self._writes = Counter(
+            "dsf_hub_writes",
+            "Writes by kind: ok, or the error.",
+            ["kind", "result"],
+            registry=registry,
+        )
 
     def missing(self) -> str | None:
         """Return which lists are missing; None once the controller is ready."""

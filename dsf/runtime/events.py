@@ -89,7 +89,12 @@ class EventRecorder:
         self._waiting: deque[_Body] = deque()
         self._arrived = asyncio.Event()
         self._allowances = LruCache[str, TokenBucket](MOST_OBJECTS)
-        self._results = Counter("dsf_events", "Events.", ["result"], registry=registry)
+        self._results = Counter(
+            "dsf_events",
+            "Events: written, limited, dropped, failed.",
+            ["result"],
+            registry=registry,
+        )
 
     def record(
         self, kind: Kind, obj: Mapping[str, Any], type_: Type, reason: str, message: str

@@ -1,16 +1,4 @@
-"""Metrics of controllers, leader election and writes.
-
-dsf_reconcile_total{controller, result}   result: success, error, broken
-dsf_reconcile_seconds{controller}         histogram
-dsf_queue_depth{controller}
-leader_election_master_status{name}       1 while leading, as in Kubernetes' own controllers
-dsf_write_seconds                         histogram
-dsf_write_floor_seconds                   latency with the fewest writes in flight
-dsf_writes_in_flight
-dsf_writes_in_flight_limit
-dsf_writes_refused_total{flow_schema, priority_level}   answers with 429, by the UIDs that
-                                          API priority and fairness sends
-"""
+"""Metrics of controllers, leader election and writes."""
 
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -45,7 +33,7 @@ def _register(registry: CollectorRegistry) -> ControllerMetrics:
     return ControllerMetrics(
         results=Counter(
             "dsf_reconcile",
-            "Reconciliations by their result.",
+            "Reconciliations: success, error (tried again), broken (a bug).",
             ["controller", "result"],
             registry=registry,
         ),
@@ -63,7 +51,7 @@ def _register(registry: CollectorRegistry) -> ControllerMetrics:
         ),
         leader=Gauge(
             "leader_election_master_status",
-            "Whether this process leads.",
+            "1 while this process leads; the name is that of its Lease.",
             ["name"],
             registry=registry,
         ),
@@ -75,7 +63,8 @@ def measure_writes(limiter: WriteLimiter, registry: CollectorRegistry) -> None:
     seconds = Histogram("dsf_write_seconds", "Seconds that a write took.", registry=registry)
     refused = Counter(
         "dsf_writes_refused",
-        "Writes that the API server refused with 429.",
+        "Writes that the API server refused with 429, by the UIDs that API"
+        " priority and fairness sends.",
         ["flow_schema", "priority_level"],
         registry=registry,
     )

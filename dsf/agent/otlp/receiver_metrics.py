@@ -1,9 +1,4 @@
-"""The metrics of received OTLP data points.
-
-dynamic_scoring_otlp_points_total{outcome}   points that a query selects: taken, or why refused
-dynamic_scoring_otlp_series                  series in memory
-dynamic_scoring_otlp_samples                 samples in memory
-"""
+"""The metrics of received OTLP data points."""
 
 from collections.abc import Iterable
 
@@ -24,12 +19,16 @@ class OtlpMetrics(Collector):
         """Yield the metric families."""
         points = CounterMetricFamily(
             "dynamic_scoring_otlp_points",
-            "Data points that a scorer's query selects: taken, or why they were refused.",
+            "With --otlp: points that a query selects: taken, or why they were refused.",
             labels=["outcome"],
         )
         for outcome, count in sorted(self._memory.outcomes.items()):
             points.add_metric([outcome], count)
         yield points
         series, samples = self._memory.held
-        yield GaugeMetricFamily("dynamic_scoring_otlp_series", "Series held.", value=series)
-        yield GaugeMetricFamily("dynamic_scoring_otlp_samples", "Samples held.", value=samples)
+        yield GaugeMetricFamily(
+            "dynamic_scoring_otlp_series", "With --otlp: series in memory.", value=series
+        )
+        yield GaugeMetricFamily(
+            "dynamic_scoring_otlp_samples", "With --otlp: samples in memory.", value=samples
+        )

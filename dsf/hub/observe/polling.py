@@ -68,7 +68,12 @@ class Polling:
         self._named: Mapping[ProbeTarget, Sequence[RegisteredScorer]] | None = None
         self._usual = Controller("probe", self._probe, workers=AT_ONCE, registry=registry)
         self._slow = Controller("slow-probe", self._probe, workers=AT_ONCE, registry=registry)
-        self._results = Counter("dsf_hub_probes", "Probes.", ["result"], registry=registry)
+        self._results = Counter(
+            "dsf_hub_probes",
+            "Probes of scoring APIs: ok, or the reason of a failure.",
+            ["result"],
+            registry=registry,
+        )
         scorers.on_change(self._on_change)
 
     def believed(self) -> dict[ProbeTarget, ProbeResult]:

@@ -134,8 +134,7 @@ INFERENCE = Story(
     title="Inference on different accelerators: each app where money buys the most tokens",
     opening=(
         "Three clusters have different GPUs. Trial replicas show how each app runs on each.",
-        "The sample ai_workload joins tokens, activity, power, and the costs of GPU and energy,",
-        "each from a source of its own (spec.sources of the DynamicScorer).",
+        "The sample ai_workload joins tokens, activity, power, and the costs of GPU and energy.",
         "Efficiency is tokens divided by money, for the GPU and its energy.",
         f"{MOST_TOKENS:g} million tokens for a unit of money are published as 100.",
         f"The optimizer plans at each time. A move must gain more than {MOVE_COST} point.",
@@ -150,15 +149,9 @@ INFERENCE = Story(
         "unit": "Mtokens per unit of money",
         "direction": "HigherIsBetter",
         "range": {"min": 0},
-        "sources": [
-            {
-                "name": signal,
-                **prometheus_source(
-                    query, window=(MOMENT_STEPS - 1) * STEP_SECONDS, step=STEP_SECONDS
-                ),
-            }
-            for signal, query in QUERIES.items()
-        ],
+        "source": prometheus_source(
+            ";".join(QUERIES), window=(MOMENT_STEPS - 1) * STEP_SECONDS, step=STEP_SECONDS
+        ),
         "scoring": {
             "path": "/efficiency/scoring",
             "params": {"name": SCORE, "interval": SCORING_INTERVAL},

@@ -14,7 +14,6 @@ WITHOUT_REASONS = {"views.py"}
 NO_REASONS = {
     "CronJob",
     "DaemonSet",
-    "DefaultScore",
     "GET",
     "ConfigConflict",
     "ConfigSynced",
