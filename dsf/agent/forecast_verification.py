@@ -142,8 +142,8 @@ def _declared(summary: ScorerSummary) -> tuple[object, ...]:
     return (
         summary.forecast,
         summary.score_name,
-        summary.score_dimension_format,
-        summary.source_endpoint,
+        summary.dimension_formats,
+        summary.single_sources[0].source_endpoint,
     )
 
 

@@ -59,6 +59,12 @@ class AgentMetrics:
         self._broken = self._counter(
             "broken", "Unexpected exceptions in a round or its publishing, which are bugs."
         )
+        self._source_failures = self._counter(
+            "source_failures", "Rounds that failed at one of several sources.", "source"
+        )
+        self._default = self._gauge(
+            "default_score", "The default score while it is published; else absent.", "score_name"
+        )
         self._writes = self._counter("hub_writes", "API writes made on the hub.")
         self._saved = self._counter("hub_writes_saved", "Rounds that needed no write on the hub.")
         self._calls = self._counter(
@@ -123,6 +129,17 @@ class AgentMetrics:
             self._stages.labels(score_name, stage).observe(spent)
         if status == SUCCESS:
             self._succeeded.labels(score_name).set(self._now())
+
+    def source_failed(self, score_name: str, source: str) -> None:
+        """Count a round that failed at one of several sources."""
+        self._source_failures.labels(score_name, source).inc()
+
+    def default_score(self, score_name: str, value: int | None) -> None:
+        """Replace the default score that is published; None if none is."""
+        if value is None:
+            self._default.remove_by_labels({"score_name": score_name})
+        else:
+            self._default.labels(score_name).set(value)
 
     def round_broke(self, score_name: str) -> None:
         """Count an unexpected exception in a round or in its publishing."""
@@ -198,6 +215,8 @@ class AgentMetrics:
             *self._seconds.values(),
             self._stages,
             self._succeeded,
+            self._source_failures,
+            self._default,
             self._adjusted,
             self._broken,
             self._writes,

@@ -13,6 +13,7 @@ from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.plan.round_report import RoundReport
+from dsf.agent.score.default_scores import conversion_settings, default_scores
 from dsf.agent.score.explanation import RoundEvidence
 from dsf.agent.score.forecast_ledger import Instant, IssuedForecasts
 from dsf.agent.score.forecast_truth import TruthValues, read_truth, truth_question
@@ -28,8 +29,8 @@ from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import SERIES_BYTES, FetchedSeries
 from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringResult
+from dsf.api.crd.score_rules import DefaultScore
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 
@@ -116,6 +117,11 @@ class RoundRunner:
             return Round(
                 summary, round_report.failed(fetched), fetched, seconds, self._evidence(summary)
             )
+        form = self._form(summary)
+        if isinstance(form, Failure):
+            return self._unscored(summary, form, fetched, seconds)
+        if summary.scoring_default_score and summary.has_source and not fetched.series:
+            return self._default(summary, summary.scoring_default_score, form, fetched, seconds)
         began = clock()
         deadline = self.scoring.deadline(summary)
         response: HttpAnswer | list[ScoringResult] | Failure
@@ -128,16 +134,30 @@ class RoundRunner:
         seconds["perform"] = clock() - began
         if isinstance(response, Failure):
             return self._unscored(summary, response, fetched, seconds)
-        form = self._form(summary)
-        if isinstance(form, Failure):
-            return self._unscored(summary, form, fetched, seconds)
         results = response
+        if summary.scoring_default_score and not results:
+            return self._default(summary, summary.scoring_default_score, form, fetched, seconds)
         scores, issued = await off_loop(
             lambda: _converted(summary, results, form, started), len(results) * RESULT_BYTES
         )
         reported = round_report.success(scores, fetched.warnings)
         evidence = self._evidence(summary, fetched.series, results, form)
         return Round(summary, reported, None, seconds, evidence, issued)
+
+    def _default(
+        self,
+        summary: ScorerSummary,
+        default: DefaultScore,
+        form: ConversionSettings,
+        fetched: FetchedSeries,
+        seconds: dict[str, float],
+    ) -> Round:
+        """Return a round with nothing to score: no series, or no result of the scoring API."""
+        scores = default_scores(default, form)
+        called = "perform" in seconds
+        reported = round_report.default(scores, default.value, fetched.warnings, called=called)
+        evidence = self._evidence(summary, fetched.series, (), form, called=called)
+        return Round(summary, reported, None, seconds, evidence)
 
     def _unscored(
         self,
@@ -151,17 +171,10 @@ class RoundRunner:
         return Round(summary, reported, failure, seconds, evidence)
 
     def _form(self, summary: ScorerSummary) -> ConversionSettings | Failure:
-        dimension = DimensionFormat.parse(summary.score_dimension_format)
-        if isinstance(dimension, InvalidInput):
-            return Failure("scoring", dimension.reason, dimension.message)
-        return ConversionSettings(
-            self.cluster,
-            summary.score_name,
-            dimension,
-            summary.scoring_normalize,
-            summary.scoring_range,
-            series=self.max_series,
-        )
+        form = conversion_settings(summary, self.cluster, self.max_series)
+        if isinstance(form, InvalidInput):
+            return Failure("scoring", form.reason, form.message)
+        return form
 
     def _evidence(
         self,
@@ -169,10 +182,13 @@ class RoundRunner:
         series: Sequence[EncodedSeries] = (),
         results: Sequence[ScoringResult] = (),
         form: ConversionSettings | None = None,
+        *,
+        called: bool = True,
     ) -> RoundEvidence | None:
         if not self.explaining:
             return None
-        return RoundEvidence(self.sources.endpoint(summary), series, results, form)
+        endpoints = [self.sources.endpoint(one) for one in summary.single_sources]
+        return RoundEvidence(endpoints, series, results, form, called=called)
 
 
 def _converted(

@@ -28,7 +28,8 @@ from dsf.agent.schedule.round_schedule import (
     WakeAt,
 )
 from dsf.agent.schedule.scorer_selection import read_scorers
-from dsf.agent.score.expiry import EXPIRE, validity
+from dsf.agent.score.expiry import DEFAULT, EXPIRE, PUBLISHED, validity
+from dsf.api.conditions import conditions_of, find
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.errors import KubeError
@@ -205,6 +206,7 @@ class Agent:
             trusted = self._forecasts.conditions(summary)
             told = replace(told, conditions=(*told.conditions, *trusted))
         if summary.score_destination == "None":
+            self._show_default(summary, shown=told.has_default_score)
             return PublishResult()
         self._pending[summary.name] = told, ended
         clock = asyncio.get_running_loop().time
@@ -241,12 +243,22 @@ class Agent:
             self._pending.pop(summary.name, None)
         saved = not published.writes and published.failure is None
         self._metrics.published(summary.score_name, published.writes, saved=saved)
+        now_there = conditions_of(self._publisher.observed(summary.score_name) or {})
+        reason = (find(now_there, PUBLISHED) or {}).get("reason")
+        self._show_default(summary, shown=reason == DEFAULT)
         return published
+
+    def _show_default(self, summary: ScorerSummary, *, shown: bool) -> None:
+        declared = summary.scoring_default_score
+        value = declared.value if declared and shown else None
+        self._metrics.default_score(summary.score_name, value)
 
     def _note(self, done: Round, unpublished: Failure | None) -> None:
         failures = [failure for failure in (done.failure, unpublished) if failure]
         for failure in failures:
             log.warning("round failed", extra={"scorer": done.summary.name, **_why(failure)})
+            if failure.source:
+                self._metrics.source_failed(done.summary.score_name, failure.source)
         status = f"{failures[0].stage}_failed" if failures else SUCCESS
         self._metrics.round_finished(done.summary.score_name, status, done.seconds)
 

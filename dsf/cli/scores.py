@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -12,10 +12,12 @@ import click
 import yaml
 
 from dsf.api.crd.score_meaning import PublishedMeaning, in_words
-from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at
+from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at, status_written
 from dsf.api.scoring.registered_meaning import meanings
 from dsf.api.scoring.track_record import read_trust
+from dsf.api.times import read_time
 from dsf.api.untrusted_text import escaped, listed
+from dsf.cli.durations import shown_duration
 from dsf.cli.options import cluster_options
 from dsf.cli.text_table import TextTable
 from dsf.kube.clock import utc_now
@@ -40,7 +42,11 @@ def scores(
     *,
     valid: bool,
 ) -> None:
-    """Show scores: one table per AddOnPlacementScore, managed clusters by dimension."""
+    """Show scores: one table per AddOnPlacementScore, managed clusters by dimension.
+
+    The last table says how old the scores of each cluster are, and when they expire. AGE is the
+    time since they were written, "-" where the hub does not keep it.
+    """
     objects, scorers = asyncio.run(_read(kubeconfig, context))
     objects = _only(objects, "namespace", clusters, "scores of managed cluster")
     objects = _only(objects, "name", scores_, "AddOnPlacementScore")
@@ -61,9 +67,10 @@ def scores(
         click.echo(yaml.safe_dump(found, sort_keys=False), nl=False)
     elif found:
         known = meanings(scorers)
-        tables = (
-            score_table(name, found[name], expired, meaning=known.get(name)) for name in found
-        )
+        tables = [
+            *(score_table(name, found[name], expired, meaning=known.get(name)) for name in found),
+            freshness_table(objects, now),
+        ]
         click.echo("\n\n".join(map(str, tables)))
     else:
         click.echo("No scores found.", err=True)
@@ -137,6 +144,31 @@ def score_table(
         rows.append([f"({left} more)", *("" for _ in clusters)])
     words = in_words(meaning) if meaning else ""
     return TextTable(["dimension", *clusters], rows, f"{name} ({words})" if words else name)
+
+
+def freshness_table(objects: Iterable[Object], now: datetime) -> TextTable:
+    """Return a table of when each AddOnPlacementScore was written last, and when it expires.
+
+    An agent writes scores that do not change only when half of their validity is over.
+    """
+    rows = []
+    for obj in sorted(objects, key=lambda one: (one["metadata"]["name"], _cluster(one))):
+        written = status_written(obj)
+        age = shown_duration(max((now - written).total_seconds(), 0)) if written else "-"
+        rows.append((obj["metadata"]["name"], _cluster(obj), age, _expiry(obj, now)))
+    return TextTable(("score", "cluster", "age", "expires"), rows)
+
+
+def _cluster(obj: Object) -> str:
+    return str(obj["metadata"]["namespace"])
+
+
+def _expiry(obj: Object, now: datetime) -> str:
+    until = read_time((obj.get("status") or {}).get("validUntil"))
+    if until is None:
+        return "never"
+    left = (until - now).total_seconds()
+    return f"in {shown_duration(left)}" if left > 0 else f"{shown_duration(-left)} ago"
 
 
 def _cell(value: int | None, expired: bool) -> str:

@@ -28,7 +28,7 @@ def plot(series: Sequence[EncodedSeries], results: Sequence[ScoringResult], leve
 
     Each series has a scale of its own. Results that belong to no series are rows without a line.
     """
-    drawn = [(_labels(json.loads(bytes(one.metric))), _values(one)) for one in series]
+    drawn = [(_labels(json.loads(one.labels)), _values(one)) for one in series]
     scores = _scores(results)
     rows = [_row(labels, values, scores.pop(labels, []), levels) for labels, values in drawn]
     rows += [_row(labels, [], found, levels) for labels, found in scores.items()]

@@ -1,7 +1,8 @@
 """The queries, and which of their series is which: pure.
 
 An agent concatenates the series of several queries, so each query names its series in the label
-`signal`. All queries have the same time steps, so samples are joined by their times.
+`signal`. With a source for each query, the agent names the source in the label `__source__`. All
+queries have the same time steps, so samples are joined by their times.
 
 Sources: https://docs.vllm.ai/en/stable/usage/metrics/ (vLLM's metrics) and
 https://github.com/NVIDIA/dcgm-exporter, etc/dcp-metrics-included.csv (those of dcgm-exporter; the
@@ -15,7 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..wire import Series
 
 SIGNAL = "signal"
-"""The label that says which query a series answers."""
+"""The label that says which query a series answers, where one source has them all."""
+
+SOURCE = "__source__"
+"""The label in which agents name the source of a series; here it is the name of a signal."""
 
 Samples = Mapping[float, float]
 """Numbers by unix seconds."""
@@ -54,5 +58,5 @@ EFFICIENCY_QUERIES = ";".join((PERFORMANCE_QUERIES, POWER_QUERY, COST_QUERY, PRI
 def answers(series: Sequence[Series], signal: str) -> Iterator[tuple[Mapping[str, str], Samples]]:
     """Yield the labels and samples of one query's series; negative samples are left out."""
     for each in series:
-        if each.metric.get(SIGNAL) == signal:
+        if each.metric.get(SIGNAL, each.metric.get(SOURCE)) == signal:
             yield each.metric, {time: value for time, value in each.finite() if value >= 0}

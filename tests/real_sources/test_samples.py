@@ -38,6 +38,12 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{{{GPU},{MIG[1]}}}}} 0
 DCGM_FI_DEV_POWER_USAGE{{{{{GPU},{MIG[0]},{POD}}}}} 330
 DCGM_FI_DEV_POWER_USAGE{{{{{GPU},{MIG[1]}}}}} 330
 """,
+    "/opencost": """\
+# TYPE node_gpu_hourly_cost gauge
+node_gpu_hourly_cost{{instance="gpu-node-1",node="gpu-node-1",provider_id="metal"}} 1
+# TYPE energy_price_per_kwh gauge
+energy_price_per_kwh 0.2
+""",
     "/probe": """\
 # TYPE probe_duration_seconds gauge
 probe_duration_seconds 0.05
@@ -49,6 +55,7 @@ probe_success 1
 TARGETS = {
     "/vllm": {"namespace": "inference", "pod": "app01-6bd9f7c84-x2kzm"},
     "/dcgm": {"namespace": "gpu-operator", "pod": "nvidia-dcgm-exporter-x2kzm"},
+    "/opencost": {"namespace": "opencost", "pod": "opencost-x2kzm"},
     "/probe": {"app": "app01"},
 }
 """Labels that Prometheus gives the target, as it does in Kubernetes."""
@@ -87,7 +94,7 @@ def prometheus(processes: Processes, ports: Ports) -> Iterator[str]:
 
 def rated(url: str) -> bool:
     query = "rate(vllm:generation_tokens_total[2m]) > 0 and on() count(probe_success) and on() "
-    query += "count(DCGM_FI_PROF_GR_ENGINE_ACTIVE) == 2"
+    query += "count(DCGM_FI_PROF_GR_ENGINE_ACTIVE) == 2 and on() count(energy_price_per_kwh)"
     found = httpx.get(f"{url}/api/v1/query", params={"query": query}, trust_env=False)
     return bool(found.json()["data"]["result"])
 
@@ -112,6 +119,14 @@ def test_watts_are_shared_between_the_instances_of_a_gpu(prometheus: str) -> Non
     with served(ai_workload_app()) as url:
         found = published(f"{url}/power/config", prometheus, "${app};${device}")
     assert found == {"app01;3g.48gb": 57}
+
+
+def test_tokens_for_money_are_those_of_the_share_of_the_gpu(prometheus: str) -> None:
+    """3.6 million tokens in an hour, for half of the GPU (0.5) and 300 Wh at 0.2: 6.4 for 1."""
+    with served(ai_workload_app()) as url:
+        found = published(f"{url}/efficiency/config", prometheus, "${app};${device}")
+    assert found.keys() == {"app01;3g.48gb"}
+    assert found["app01;3g.48gb"] == pytest.approx(64, rel=0.3)
 
 
 def test_the_latency_of_probes(prometheus: str) -> None:

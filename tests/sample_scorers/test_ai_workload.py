@@ -181,6 +181,13 @@ def test_idle_time_is_not_in_the_efficiency_and_an_instance_costs_its_compute_sl
     assert found == {("a", "3g.48gb"): pytest.approx(3.6 / (3 / 5 + 0.5 * 0.4 * 3.3 / 3.5))}
 
 
+def test_series_of_several_sources_are_known_by_the_name_of_their_source() -> None:
+    found = [tokens([1000], pod="a-0"), instance([1], "a-0"), watts([500]), *hourly(1, 0.4)]
+    for one in found:
+        one.metric["__source__"] = one.metric.pop("signal")
+    assert scored(efficiency, *found) == {("a", "all"): pytest.approx(3.6 / 1.2)}
+
+
 @pytest.mark.parametrize("left_out", [POWER, COST, PRICE])
 def test_without_power_cost_or_price_there_is_no_efficiency(left_out: str) -> None:
     found = [tokens([1000], pod="a-0"), instance([1], "a-0"), watts([500]), *hourly(1, 0.4)]

@@ -11,7 +11,7 @@ from dsf.agent.fetch.credentials import CallCredentials, CalledEndpoint, scoring
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.score.result_rules import MAX_SERIES
-from dsf.agent.wire.call_context import caller_headers, encoded_context
+from dsf.agent.wire.call_context import caller_headers, encoded_context, encoded_params
 from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer, health_url, status_failure
 from dsf.agent.wire.scoring_answer import (
@@ -91,7 +91,8 @@ class ScoringApi:
         access = await self.secrets.credentials(scoring_endpoint(summary))
         if isinstance(access, InvalidInput):
             return Failure("scoring", access.reason, access.message)
-        body = ScoringRequestBody(series, encoded_context(self.cluster, summary))
+        context = encoded_context(self.cluster, summary)
+        body = ScoringRequestBody(series, context, encoded_params(summary))
         headers = {
             "Content-Type": "application/json",
             **caller_headers(self.cluster, summary),

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 from dsf.agent.failure import Failure
@@ -27,10 +26,6 @@ from dsf.api.crd.scorer_source import TENANT_HEADER
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
-Read = Callable[
-    [ScorerSummary, float, AnswerReservation | None], Awaitable[FetchedSeries | Failure]
-]
-
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -40,6 +35,22 @@ class ReceivedSource(Protocol):
     def fetch(self, summary: ScorerSummary, now: float) -> FetchedSeries | Failure:
         """Return the series of a scorer as of `now` (unix seconds)."""
         ...
+
+
+@dataclass(slots=True)
+class FetchRoom:
+    """What is left for the sources of a round: time, bytes of answers, series.
+
+    `reservation` is the memory that the round may use; None if nobody counts it.
+    """
+
+    deadline: CallDeadline
+    bytes: int
+    series: int = SERIES_LIMIT
+    reservation: AnswerReservation | None = None
+
+
+Read = Callable[[ScorerSummary, float, FetchRoom], Awaitable[FetchedSeries | Failure]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +75,31 @@ class Sources:
     async def fetch(
         self, summary: ScorerSummary, now: float, reservation: AnswerReservation | None = None
     ) -> FetchedSeries | Failure:
-        """Return the series that a scorer needs, as of `now` (unix seconds)."""
+        """Return the series that a scorer needs, as of `now` (unix seconds).
+
+        Several sources are read one after the other; the limits of time, size and series apply to
+        all of them.
+        """
+        deadline = CallDeadline.within(self.limits.deadline(summary.scoring_interval))
+        room = FetchRoom(deadline, self.limits.max_bytes, reservation=reservation)
+        parts = list[FetchedSeries]()
+        for source in summary.single_sources:
+            fetched = await self._one(source, now, room)
+            if isinstance(fetched, Failure):
+                name = source.source_name
+                return fetched.of_source(name) if name else fetched
+            parts.append(fetched)
+        return concatenate(parts)
+
+    async def _one(
+        self, summary: ScorerSummary, now: float, room: FetchRoom
+    ) -> FetchedSeries | Failure:
         read = self._read_of(summary)
         if read is None:
             named = NO_SECRETS.excerpt(summary.source_type)
             message = f"source type {named} is unknown: use Prometheus, OpenTelemetry or None"
             return Failure("source", "UnsupportedSource", message)
-        return await read(summary, now, reservation)
+        return await read(summary, now, room)
 
     def endpoint(self, summary: ScorerSummary) -> str:
         """Return the URL that is asked for a scorer's series; empty if no server is asked."""
@@ -91,7 +120,7 @@ class Sources:
         return types.get(summary.source_type.strip().lower())
 
     async def _open_telemetry(
-        self, summary: ScorerSummary, now: float, _hold: AnswerReservation | None
+        self, summary: ScorerSummary, now: float, _room: FetchRoom
     ) -> FetchedSeries | Failure:
         if self.received is None:
             message = (
@@ -99,10 +128,10 @@ class Sources:
                 " spokeSetting.agent.otlp.enabled); --once and --explain never receive it"
             )
             return Failure("source", "NotReceiving", message)
-        return self.received.fetch(summary, now)
+        return _labelled(self.received.fetch(summary, now), summary.source_name)
 
     async def _prometheus(
-        self, summary: ScorerSummary, now: float, reservation: AnswerReservation | None
+        self, summary: ScorerSummary, now: float, room: FetchRoom
     ) -> FetchedSeries | Failure:
         queries = split_queries(summary.source_query)
         if not queries:
@@ -118,57 +147,55 @@ class Sources:
         tenant = summary.source_endpoint_tenant
         headers = access.headers | ({TENANT_HEADER: tenant} if tenant else {})
         requests = [(_request(call, headers, access.ca), call.asked) for call in calls]
-        deadline = CallDeadline.within(self.limits.deadline(summary.scoring_interval))
-        fetched = await self._all(requests, deadline, reservation)
+        fetched = await self._all(requests, summary.source_name, room)
         self.secrets.refused(endpoint, fetched)
         return fetched
 
     async def _all(
         self,
         requests: Sequence[tuple[OutboundRequest, AskedSamples]],
-        deadline: CallDeadline,
-        reservation: AnswerReservation | None,
+        source: str,
+        room: FetchRoom,
     ) -> FetchedSeries | Failure:
-        """Send one query after the other; the limits of time, size and series apply to all."""
-        parts, room, max_series = list[FetchedSeries](), self.limits.max_bytes, SERIES_LIMIT
+        """Send one query after the other."""
+        parts = list[FetchedSeries]()
         for request, asked in requests:
             answer = await exchange(
                 self.client,
                 request,
                 stage="source",
-                deadline=deadline,
-                max_bytes=room,
-                reservation=reservation,
+                deadline=room.deadline,
+                max_bytes=room.bytes,
+                reservation=room.reservation,
             )
             if isinstance(answer, Failure):
                 return answer
-            room -= len(answer.body)
-            parse = partial(parse_query_answer, request.url, answer, max_series, asked)
-            fetched = await self._decoded(parse, answer, max_series, deadline, reservation)
+            room.bytes -= len(answer.body)
+            fetched = await self._decoded(request.url, answer, asked, source, room)
             if isinstance(fetched, Failure):
                 return fetched
-            max_series -= len(fetched.series)
+            room.series -= len(fetched.series)
             parts.append(fetched)
         return concatenate(parts)
 
     async def _decoded(
         self,
-        parse: "partial[FetchedSeries | Failure]",
+        url: str,
         answer: HttpAnswer,
-        max_series: int,
-        deadline: CallDeadline,
-        reservation: AnswerReservation | None,
+        asked: AskedSamples,
+        source: str,
+        room: FetchRoom,
     ) -> FetchedSeries | Failure:
         return await decode_within(
-            parse,
-            memory=min(series_count(answer.body), max_series) * SERIES_BYTES,
+            lambda: _labelled(parse_query_answer(url, answer, room.series, asked), source),
+            memory=min(series_count(answer.body), room.series) * SERIES_BYTES,
             kept=lambda found: (
                 0 if isinstance(found, Failure) else len(found.series) * SERIES_BYTES
             ),
             stage="source",
-            url=parse.args[0],
-            deadline=deadline,
-            reservation=reservation,
+            url=url,
+            deadline=room.deadline,
+            reservation=room.reservation,
         )
 
     def _calls(
@@ -192,7 +219,10 @@ def _request(call: PrometheusQuery, headers: Mapping[str, str], ca: str) -> Outb
     return OutboundRequest("POST", call.url, call.encoded.encode(), {**headers, **_FORM}, ca)
 
 
-async def _nothing(
-    _summary: ScorerSummary, _now: float, _hold: AnswerReservation | None
-) -> FetchedSeries:
+def _labelled(found: FetchedSeries | Failure, source: str) -> FetchedSeries | Failure:
+    """Return series with the name of their source; unchanged if it is the only one."""
+    return found.of_source(source) if source and isinstance(found, FetchedSeries) else found
+
+
+async def _nothing(_summary: ScorerSummary, _now: float, _room: FetchRoom) -> FetchedSeries:
     return FetchedSeries()

@@ -11,12 +11,14 @@ Published, EntriesCut  scores of a good round, unchanged until `validUntil`
 Held                   policy Hold: expired scores whose validity was extended, once
 FallbackValue          policy Value: every entry has the declared value, renewed while rounds fail
 Expired                the scores have expired, until a round succeeds
+DefaultScore           there was nothing to score, or no round has ever succeeded: every entry has
+                       the default score, renewed while rounds fail
 NoFiniteScores         the last round's scores were all NaN or infinite: there are no entries
 NoScores               no round has ever succeeded
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -28,6 +30,7 @@ from dsf.kube.port import Object
 
 PUBLISHED = "Published"
 HELD, REPLACED, EXPIRED, NO_SCORES = "Held", "FallbackValue", "Expired", "NoScores"
+DEFAULT = "DefaultScore"
 NOT_FINITE = "NoFiniteScores"
 
 EXPIRE = OnFailure(policy="Expire")
@@ -94,16 +97,34 @@ class ExpiryDecision:
 
 
 def decide_expiry(
-    status: Mapping[str, Any], rule: OnFailure, *, now: datetime, valid_for: timedelta
+    status: Mapping[str, Any],
+    rule: OnFailure,
+    *,
+    now: datetime,
+    valid_for: timedelta,
+    default: Sequence[Mapping[str, Any]] = (),
 ) -> ExpiryDecision:
     """Return what becomes of the scores of a status after a failed round.
 
-    `valid_for` is the validity of scores of a good round, and of replaced ones.
+    `valid_for` is the validity of scores of a good round, and of replaced ones. `default` are the
+    entries of the default score, if one is declared.
     """
     reason = str((find(status.get("conditions") or [], PUBLISHED) or {}).get("reason", ""))
+    never = status.get("scores") is None and reason != NOT_FINITE
+    if default and (never or reason == DEFAULT):
+        condition = Condition(PUBLISHED, "True", DEFAULT, _DEFAULT.format(default[0]["value"]))
+        return _standing(status, [*default], condition, now=now, valid_for=valid_for)
+    return _after_good_scores(status, rule, reason, now=now, valid_for=valid_for)
+
+
+def _after_good_scores(
+    status: Mapping[str, Any], rule: OnFailure, reason: str, *, now: datetime, valid_for: timedelta
+) -> ExpiryDecision:
+    """Return what becomes of the last good scores; `reason` is that of the condition Published."""
+    never = status.get("scores") is None and reason != NOT_FINITE
     if status.get("scores") is None or reason == NOT_FINITE:  # nothing to hold or replace
-        never = Condition(PUBLISHED, "False", NO_SCORES, _NEVER)
-        return ExpiryDecision(condition=None if reason == NOT_FINITE else never)
+        unscored = Condition(PUBLISHED, "False", NO_SCORES, _NEVER)
+        return ExpiryDecision(condition=unscored if never else None)
     until = read_time(status.get("validUntil"))
     policy = policy_in_force(rule, _seconds_expired(until, reason, rule, now))
     if policy == "Value":
@@ -120,6 +141,7 @@ def decide_expiry(
 
 
 _NEVER = "No round has succeeded yet."
+_DEFAULT = "Until a round has results, every entry has the default score {}."
 _NOT_GOOD = {HELD, REPLACED, EXPIRED}
 
 
@@ -154,7 +176,19 @@ def _replaced(
     scores = [{"name": entry["name"], "value": rule.value} for entry in status["scores"]]
     message = f"The last good scores have expired: every entry has the value {rule.value}."
     condition = Condition(PUBLISHED, "True", REPLACED, message)
-    changes: Object = {} if scores == status["scores"] else {"scores": scores}
+    return _standing(status, scores, condition, now=now, valid_for=valid_for)
+
+
+def _standing(
+    status: Mapping[str, Any],
+    scores: Sequence[Mapping[str, Any]],
+    condition: Condition,
+    *,
+    now: datetime,
+    valid_for: timedelta,
+) -> ExpiryDecision:
+    """Return the decision that scores stand in for those of rounds, renewed while rounds fail."""
+    changes: Object = {} if scores == status.get("scores") else {"scores": scores}
     until = read_time(status.get("validUntil"))
     if changes or until is None or needs_renewal(status, now, valid_for):
         until = now + valid_for

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from dsf.agent.failure import Failure, Stage
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.result_rules import (
-    STAMPED,
     ConversionSettings,
     JudgedResult,
     RoundScores,
@@ -19,9 +18,10 @@ from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import display_url
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api import names
+from dsf.api.crd.scorer_source import SOURCE_LABEL
 from dsf.api.plural import counted
 from dsf.api.scoring.adjustments import Rule
-from dsf.api.scoring.dimension_format import PLACEHOLDERS
+from dsf.api.scoring.dimension_format import PLACEHOLDERS, STAMPED
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.untrusted_text import escaped
 from dsf.cli.text_table import TextTable
@@ -33,14 +33,16 @@ NOTHING = "-"
 class RoundEvidence:
     """The inputs of a round; empty for stages that were not reached.
 
-    `endpoint` is the URL that was asked for series. It differs from the scorer's own if
-    `--prometheus-url` replaces that.
+    `called` tells whether the scoring API is called if the source does not fail.
+    `endpoints` are the URLs that were asked for series, source by source, empty where no server
+    is asked. They differ from the scorer's own if `--prometheus-url` replaces those.
     """
 
-    endpoint: str = ""
+    endpoints: Sequence[str] = ()
     series: Sequence[EncodedSeries] = ()
     results: Sequence[ScoringResult] = ()
     form: ConversionSettings | None = None
+    called: bool = True
 
 
 def explain(
@@ -53,11 +55,13 @@ def explain(
     facts = [
         *_source(summary, evidence, failure),
         *_context(summary),
+        *_params(summary),
         ("scoring", _scoring(summary, evidence, failure)),
         *([("range", f"{summary.scoring_range} declared")] if summary.scoring_range else []),
         ("normalize", str(summary.scoring_normalize or "none: scores count as they are")),
-        ("format", summary.score_dimension_format),
+        *(("format", form) for form in summary.dimension_formats),
         ("on failure", str(summary.scoring_on_failure or "Expire")),
+        *_default(summary),
         *_forecast(summary),
         *_published(summary, evidence, scores),
     ]
@@ -72,21 +76,33 @@ def explain(
 def _source(
     summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None
 ) -> Iterator[tuple[str, str]]:
-    samples = sum(
-        1 if one.instant else len(json.loads(bytes(one.values))) for one in evidence.series
-    )
-    sent = f"{len(evidence.series)} series, {counted(samples, 'sample')} sent"
-    where = f" {display_url(evidence.endpoint)}" if evidence.endpoint else ""
-    yield "source", f"{summary.source_type}{where}: {_failed(failure, 'source') or sent}"
-    if summary.source_query:
-        window = f"last {summary.source_range} s, one sample in {summary.source_step} s"
-        when = window if summary.source_range else "instant value"
-        yield "query", f"{NO_SECRETS.line(summary.source_query)} ({when})"
+    for place, one in enumerate(summary.single_sources):
+        name = one.source_name
+        ending = f'"{SOURCE_LABEL}":"{name}"}}'.encode()
+        series = [each for each in evidence.series if not name or each.closing.endswith(ending)]
+        endpoint = evidence.endpoints[place] if evidence.endpoints else ""
+        named = f"{name}: " if name else ""
+        where = f" {display_url(endpoint)}" if endpoint else ""
+        yield "source", f"{named}{one.source_type}{where}: {_sent(series, name, failure)}"
+        if one.source_query:
+            window = f"last {one.source_range} s, one sample in {one.source_step} s"
+            when = window if one.source_range else "instant value"
+            yield "query", f"{NO_SECRETS.line(one.source_query)} ({when})"
+
+
+def _sent(series: Sequence[EncodedSeries], source: str, failure: Failure | None) -> str:
+    """Return what became of a source; `source` is empty for the only one."""
+    if failure and failure.stage == "source" and failure.source != source:
+        return "not used, as another source failed"
+    samples = sum(1 if one.instant else len(json.loads(bytes(one.values))) for one in series)
+    sent = f"{len(series)} series, {counted(samples, 'sample')} sent"
+    return _failed(failure, "source") or sent
 
 
 def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None) -> str:
     answered = _failed(failure, "scoring") or counted(len(evidence.results), "result")
-    told = "not called" if _failed(failure, "source") else answered
+    called = evidence.called and not _failed(failure, "source")
+    told = answered if called else "not called"
     return f"{display_url(summary.scoring_endpoint)}: {told}"
 
 
@@ -103,6 +119,16 @@ def _context(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
     if asked.devices:
         parts.append(counted(len(summary.context_devices), "device"))
     yield "context", ", ".join(parts) or "nothing of what is asked for"
+
+
+def _params(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
+    if summary.scoring_params:
+        yield "params", NO_SECRETS.line(json.dumps(summary.scoring_params))
+
+
+def _default(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
+    if summary.scoring_default_score:
+        yield "default", NO_SECRETS.line(str(summary.scoring_default_score))
 
 
 def _forecast(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
@@ -123,7 +149,10 @@ def _published(
     if summary.score_destination == "None":
         yield "published", "only on /metrics (scoreDestination None)"
         return
-    entries = f"{len(scores.entries)} of {counted(len(evidence.results), 'result')}, {valid}"
+    made_of = f"{len(scores.entries)} of {counted(len(evidence.results), 'result')}"
+    if summary.scoring_default_score and not evidence.results:
+        made_of = f"the default score, as there is nothing to score, {len(scores.entries)} times"
+    entries = f"{made_of}, {valid}"
     name = f"{evidence.form.cluster}/{names.score_object_name(summary.score_name)}"
     yield "published", f"AddOnPlacementScore {name}: {entries}"
 

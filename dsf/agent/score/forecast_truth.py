@@ -26,15 +26,15 @@ class TruthValues:
 
 
 def truth_question(summary: ScorerSummary) -> ScorerSummary:
-    """Return a summary whose source query is that of the truth, at one instant.
+    """Return a summary with the truth's query as that of its (first) source, at one instant.
 
     Range queries would not do: the query frontends of Thanos and Mimir may move their times to
     multiples of the step. Raises ValueError if the scorer declares no forecast.
     """
     if summary.forecast is None:
         raise ValueError(f"scorer {summary.name} declares no forecast")
-    update = {"source_query": summary.forecast.truth.query, "source_range": 0}
-    return summary.model_copy(update=update)
+    update = {"source_query": summary.forecast.truth.query, "source_range": 0, "sources": ()}
+    return summary.single_sources[0].model_copy(update=update)
 
 
 def read_truth(series: Iterable[EncodedSeries], form: ConversionSettings) -> dict[str, float]:

@@ -39,9 +39,6 @@ MAX_SERIES = 10_000
 OBJECT_BYTES = 1 << 20
 """Room for the entries; etcd accepts 1.5 MiB per object (etcd's `--max-request-bytes`)."""
 
-STAMPED = frozenset({"cluster", "scoreName"})
-"""The labels that the agent itself sets."""
-
 Labels = tuple[str, ...]
 """Label values in the order of PLACEHOLDERS."""
 
@@ -85,8 +82,9 @@ class RoundScores:
 class ConversionSettings:
     """How the results of a scorer are converted.
 
-    `declared` is the range of the scores before they are normalized. `series` limits the label
-    sets, `object_bytes` the size of the entries in the object.
+    `further` are the formats of sets of scores besides the first. `declared` is the range of the
+    scores before they are normalized. `series` limits the label sets, `object_bytes` the size of
+    the entries in the object.
     """
 
     cluster: str
@@ -96,6 +94,18 @@ class ConversionSettings:
     declared: ScoreRange | None = None
     series: int = MAX_SERIES
     object_bytes: int = OBJECT_BYTES
+    further: tuple[DimensionFormat, ...] = ()
+
+    def format_of(self, labels: Mapping[str, str]) -> DimensionFormat:
+        """Return the format that names the most labels of a result, and none that it lacks.
+
+        That is the first of several; of results that fit no format it is `dimension`.
+        """
+        if not self.further:
+            return self.dimension
+        formats = (self.dimension, *self.further)
+        fitting = [one for one in formats if one.of_results <= labels.keys()]
+        return max(fitting, key=lambda one: len(one.of_results), default=self.dimension)
 
 
 class JudgedResult(NamedTuple):
@@ -119,10 +129,9 @@ def convert(results: Iterable[ScoringResult], form: ConversionSettings) -> Round
 
 def judge(results: Iterable[ScoringResult], form: ConversionSettings) -> list[JudgedResult]:
     """Apply the rules to each result, in the order of the response."""
-    needed = [label for label in form.dimension.fields if label not in STAMPED]
     names, verdicts = set[str](), list[JudgedResult]()
     for result in results:
-        verdict = _verdict(result, form, needed, names)
+        verdict = _verdict(result, form, names)
         if verdict.value is not None:
             names.add(verdict.name)
         verdicts.append(verdict)
@@ -172,7 +181,7 @@ def forecasts_of(
 
 def entry_of(metric: Mapping[str, str], form: ConversionSettings) -> str:
     """Return the name of the entry of a result, or of another series, with these labels."""
-    return form.dimension.render(_cut(_stamped(metric, form)))
+    return form.format_of(metric).render(_cut(_stamped(metric, form)))
 
 
 def _stamped(metric: Mapping[str, str], form: ConversionSettings) -> Mapping[str, str]:
@@ -183,22 +192,21 @@ def _cut(stamped: Mapping[str, str]) -> dict[str, str]:
     return {label: stamped.get(label, "")[:LABEL_LIMIT] for label in PLACEHOLDERS}
 
 
-def _verdict(
-    result: ScoringResult, form: ConversionSettings, needed: Iterable[str], taken: set[str]
-) -> JudgedResult:
+def _verdict(result: ScoringResult, form: ConversionSettings, taken: set[str]) -> JudgedResult:
     stamped = _stamped(result.metric, form)
     labels = _cut(stamped)
     score = _scaled(result.score, form.normalize)
     if not math.isfinite(score):
         return JudgedResult(tuple(labels.values()), score, "", None, ("NotFinite",))
-    missing = tuple(label for label in needed if label not in stamped)
+    dimension = form.format_of(result.metric)
+    missing = tuple(label for label in dimension.named if label not in stamped)
     applied: dict[Rule, bool] = {
         "OutsideDeclaredRange": form.declared is not None
         and not form.declared.contains(result.score),
         "LabelCut": any(len(stamped.get(label, "")) > LABEL_LIMIT for label in PLACEHOLDERS),
         "MissingLabel": bool(missing),
     }
-    name = form.dimension.render(labels)
+    name = dimension.render(labels)
     value: int | None = None
     if name in taken:
         applied["Duplicate"] = True

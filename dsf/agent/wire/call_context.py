@@ -2,6 +2,8 @@
 
 from urllib.parse import quote
 
+import msgspec
+
 from dsf.api.scoring.request_context import (
     CLUSTER_HEADER,
     SCORE_HEADER,
@@ -38,3 +40,8 @@ def encoded_context(cluster: str, summary: ScorerSummary) -> bytes:
         devices=list(summary.context_devices) if asked.devices else None,
     )
     return context.model_dump_json(by_alias=True).encode()
+
+
+def encoded_params(summary: ScorerSummary) -> bytes:
+    """Return the JSON of the further parameters of a scorer; empty if it has none."""
+    return msgspec.json.encode(summary.scoring_params) if summary.scoring_params else b""

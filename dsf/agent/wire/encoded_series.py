@@ -3,15 +3,20 @@
 Samples are not encoded again: a scorer gets the bytes that the source sent.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import msgspec
 from msgspec import Raw
+
+from dsf.api.crd.scorer_source import SOURCE_LABEL
 
 PIECE_BYTES = 1 << 18
 """Bytes written to the socket at a time: the transport copies what it can't send at once."""
 
-_HEAD, _CONTEXT, _TAIL = b'{"data":[', b'],"context":', b"}"
+_HEAD = b'{"data":['
+_OWN_LABEL, _ESCAPE = SOURCE_LABEL.encode(), b"\\u"
+_LABELS = msgspec.json.Decoder(dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +24,51 @@ class EncodedSeries:
     """One time series in Prometheus matrix form.
 
     `metric` is the JSON object of the labels, `values` the JSON list of samples, each
-    `[unix_seconds, "number"]`; if `instant`, `values` is one sample alone.
+    `[unix_seconds, "number"]`; if `instant`, `values` is one sample alone. `closing` ends the
+    labels instead of the brace of `metric`: the series of a source share the label of its name.
     """
 
     metric: bytes | Raw
     values: bytes | Raw
     instant: bool = False
+    closing: bytes = b""
+
+    @property
+    def labels(self) -> bytes:
+        """The JSON object of all labels."""
+        return b"".join(self.label_parts())
+
+    def label_parts(self) -> Iterator[bytes | memoryview]:
+        """Yield the JSON object of all labels in pieces."""
+        metric = memoryview(self.metric)
+        yield metric[:-1] if self.closing else metric
+        yield self.closing
+
+
+def of_source(series: Iterable[EncodedSeries], name: str) -> Iterator[EncodedSeries]:
+    """Yield series with the label that names their source, instead of any such label they have."""
+    alone = msgspec.json.encode({SOURCE_LABEL: name})[1:]
+    after_others = b"," + alone
+    for one in series:
+        metric = bytes(one.metric)
+        if _OWN_LABEL in metric or _ESCAPE in metric:
+            labels = _LABELS.decode(metric)
+            labels.pop(SOURCE_LABEL, None)
+            metric = msgspec.json.encode(labels)
+            one = replace(one, metric=metric)  # noqa: PLW2901
+        yield replace(one, closing=after_others if metric[1:-1].strip() else alone)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringRequestBody:
     """The body of a scoring call, `{"data": [series, …]}`, in pieces; `len` is its bytes.
 
-    `context` is the JSON of its context, empty for none.
+    `context` and `params` are the JSON of these members, empty for none.
     """
 
     series: Sequence[EncodedSeries]
     context: bytes = b""
+    params: bytes = b""
 
     def __len__(self) -> int:
         return sum(len(part) for part in self._parts())
@@ -55,13 +88,13 @@ class ScoringRequestBody:
         yield _HEAD
         for index, series in enumerate(self.series):
             yield b',{"metric":' if index else b'{"metric":'
-            yield memoryview(series.metric)
+            yield from series.label_parts()
             yield b',"values":[' if series.instant else b',"values":'
             yield memoryview(series.values)
             yield b"]}" if series.instant else b"}"
-        if self.context:
-            yield _CONTEXT
-            yield memoryview(self.context)
-            yield _TAIL
-        else:
-            yield b"]" + _TAIL
+        yield b"]"
+        for name, member in ((b"context", self.context), (b"params", self.params)):
+            if member:
+                yield b',"' + name + b'":'
+                yield memoryview(member)
+        yield b"}"

@@ -19,7 +19,7 @@ from dsf.agent.wire.bounded_json import (
     describe,
     encoded_size,
 )
-from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.encoded_series import EncodedSeries, of_source
 from dsf.agent.wire.foreign_text import CallSecrets
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
@@ -93,6 +93,13 @@ class FetchedSeries:
 
     series: tuple[EncodedSeries, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def of_source(self, name: str) -> "FetchedSeries":
+        """Return them with the name of the source: in a label of each series, in each warning."""
+        return FetchedSeries(
+            tuple(of_source(self.series, name)),
+            tuple(f"source {name}: {warning}" for warning in self.warnings),
+        )
 
 
 def concatenate(parts: Sequence[FetchedSeries]) -> FetchedSeries:

@@ -200,12 +200,17 @@ class DynamicScorerSpec(DeclaredMeaning):
             default_factory=list,
             max_length=MOST_FORMATS,
             exclude_if=lambda formats: not formats,
-            description="Formats of further sets of scores. A result becomes an entry of each"
-            " format that names only labels which the result has, and of these of the ones that"
-            " name the most; of scoreDimensionFormat if there is none.",
+            description="Formats of further sets of scores. A result becomes an entry of the"
+            " format that names the most of its labels and none that it lacks, the first of"
+            " several; of scoreDimensionFormat if there is none.",
             json_schema_extra={"x-kubernetes-list-type": "set"},
         ),
     ]
+
+    @property
+    def dimension_formats(self) -> tuple[str, ...]:
+        """The formats of all sets of scores, that of `scoreDimensionFormat` first."""
+        return tuple(dict.fromkeys((self.score_dimension_format, *self.score_dimension_formats)))
 
 
 class ClusterCounts(WireModel):

@@ -64,6 +64,13 @@ class SourceOverride(WireModel):
             description="Only this score; by default every score with a source.",
         ),
     ]
+    source_name: Annotated[
+        str | None,
+        Field(
+            default=None,
+            description="Only the source of this name, of scorers with several; by default each.",
+        ),
+    ]
     source_host: Annotated[
         str,
         Field(

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -58,22 +58,22 @@ class ScoringParams(WireModel):
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
-        check_params(self.further)
+        if problem := params_problem(self.further):
+            raise ValueError(problem)
         return self
 
 
-def check_params(params: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a scoring API may get these parameters."""
+def params_problem(params: Mapping[str, ParamValue]) -> str:
+    """Return why a scoring API can't get these parameters; empty if it can."""
     if len(params) > MOST_PARAMS:
-        raise ValueError(f"{len(params)} further parameters: give at most {MOST_PARAMS}")
+        return f"{len(params)} further parameters: give at most {MOST_PARAMS}"
     for key, value in params.items():
         if not _KEY.fullmatch(key):
             shown = UntrustedName(key[:LONGEST_PARAM])
-            raise ValueError(
-                f"parameter {shown}: a name has at most 63 letters, digits, '_', '.' and '-'"
-            )
+            return f"parameter {shown}: a name has at most 63 letters, digits, '_', '.' and '-'"
         if problem := _problem(value):
-            raise ValueError(f"parameter {key}: {problem}")
+            return f"parameter {key}: {problem}"
+    return ""
 
 
 def is_param(value: object) -> bool:

@@ -19,6 +19,9 @@ PLACEHOLDERS = (
     "meta",
     "scoreName",
 )
+STAMPED = frozenset({"cluster", "scoreName"})
+"""The labels that the agent itself sets."""
+
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
@@ -46,6 +49,16 @@ class DimensionFormat:
                 "InvalidDimensionFormat", f"format {quoted(text)} has no placeholder; use {known}"
             )
         return cls(literals, fields)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The placeholders that a result has to fill, in their order."""
+        return tuple(field for field in self.fields if field not in STAMPED)
+
+    @property
+    def of_results(self) -> frozenset[str]:
+        """The placeholders that a result has to fill: all but those that the agent itself sets."""
+        return frozenset(self.named)
 
     def render(self, labels: Mapping[str, str]) -> str:
         """Return the entry name for labels keyed by placeholder name; a missing label is empty."""

@@ -34,3 +34,13 @@ def expired_at(obj: Mapping[str, Any], now: datetime) -> str:
     text = str((obj.get("status") or {}).get("validUntil") or "")
     until = read_time(text)
     return text if until is not None and until <= now else ""
+
+
+def status_written(obj: Mapping[str, Any]) -> datetime | None:
+    """Return when the status of an object was written last; None if `managedFields` do not say."""
+    times = (
+        read_time(str(entry.get("time") or ""))
+        for entry in obj["metadata"].get("managedFields") or ()
+        if entry.get("subresource") == "status"
+    )
+    return max(filter(None, times), default=None)

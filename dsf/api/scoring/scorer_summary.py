@@ -99,19 +99,33 @@ class ScorerSummary(WireModel):
     context_claims: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
 
     @property
+    def dimension_formats(self) -> tuple[str, ...]:
+        """The formats of all sets of scores, that of `score_dimension_format` first."""
+        return (self.score_dimension_format, *self.score_dimension_formats)
+
+    @property
+    def has_source(self) -> bool:
+        """Whether series are read before the scoring API is called."""
+        return self.source_type.strip().lower() not in {"none", ""}
+
+    @property
     def single_sources(self) -> tuple["ScorerSummary", ...]:
         """The summary for each source, as if that were the only one; itself if it has one."""
-        return tuple(self._of(one) for one in self.sources) or (self,)
+        return tuple(self._only(one) for one in self.sources) or (self,)
 
     @property
     def source_name(self) -> str:
         """The name of the only source of a summary of `single_sources`; empty if it has none."""
         return self.sources[0].name if self.sources else ""
 
-    def _of(self, source: SummarySource) -> "ScorerSummary":
-        fields = source.model_dump(exclude={"name"})
-        flat = {f"source_{key}": value for key, value in fields.items()}
-        return self.model_copy(update={**flat, "sources": (source,)})
+    def with_source(self, source: SummarySource) -> "ScorerSummary":
+        """Return the summary with this as its only source."""
+        fields = [(name, getattr(source, name)) for name in SummarySource.model_fields]
+        flat = {f"source_{name}": value for name, value in fields if name != "name"}
+        return self.model_copy(update=flat)
+
+    def _only(self, source: SummarySource) -> "ScorerSummary":
+        return self.with_source(source).model_copy(update={"sources": (source,)})
 
     @field_serializer("context")
     def _asked_of_agents(self, context: AskedContext | None) -> dict[str, Any] | None:

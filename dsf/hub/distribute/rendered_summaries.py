@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from dsf.api.crd.asked_context import AskedContext
-from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries, field_text
+from dsf.api.scoring.scorer_summary import (
+    ScorerSummary,
+    SummarySource,
+    dump_summaries,
+    field_text,
+)
 from dsf.hub.distribute.audience import ClusterShare, ClusterValues
 from dsf.hub.snapshot.source_overrides import Hosts
 
@@ -34,18 +39,19 @@ class RenderedSummaries:
 
 @dataclass(frozen=True, slots=True)
 class _RenderedPart:
-    """The text of one summary; `around` is the text before and after the URL of its source."""
+    """The text of one summary; `around` is the text before and after the URL of its source.
 
-    name: str
-    score_name: str
+    A summary with several sources is rendered anew where an override changes one of them.
+    """
+
+    summary: ScorerSummary
     whole: str
     around: tuple[str, str]
-    source: str
     context: AskedContext
 
     def given(self, share: ClusterShare) -> str:
         """Return the text for a share: its host of the source, its labels and claims."""
-        text = self._at(_host(self, share.hosts))
+        text = self._overridden(share.hosts)
         values = {
             "contextLabels": _chosen(share.labels, self.context.labels),
             "contextClaims": _chosen(share.claims, self.context.claims),
@@ -53,14 +59,29 @@ class _RenderedPart:
         added = "".join(f",\n{field_text(*item)}" for item in values.items() if item[1])
         return text.removesuffix(_END) + added + _END if added else text
 
-    def _at(self, host: str) -> str:
-        """Return the text with another host for the source; unchanged if `host` is empty."""
-        if not host:
+    def _overridden(self, hosts: Hosts) -> str:
+        """Return the text with the hosts of overrides for the sources."""
+        if self.summary.sources:
+            moved = tuple(self._moved(one, hosts) for one in self.summary.sources)
+            if moved == self.summary.sources:
+                return self.whole
+            return _body(self.summary.model_copy(update={"sources": moved}))
+        host = self._host("", hosts)
+        source = self.summary.source_endpoint
+        if not (host and source):
             return self.whole
-        parts = urlsplit(self.source)
-        query = f"?{parts.query}" if parts.query else ""
-        moved = json.dumps(f"{host}{parts.path}{query}", ensure_ascii=False)
-        return moved.join(self.around)
+        return json.dumps(_on_host(source, host), ensure_ascii=False).join(self.around)
+
+    def _moved(self, source: SummarySource, hosts: Hosts) -> SummarySource:
+        host = self._host(source.name, hosts)
+        if not (host and source.endpoint):
+            return source
+        return source.model_copy(update={"endpoint": _on_host(source.endpoint, host)})
+
+    def _host(self, source: str, hosts: Hosts) -> str:
+        """Return the first host for a source; empty if there is none."""
+        fitting = (each.host for each in hosts if each.fits(self.summary.score_name, source))
+        return next(fitting, "")
 
 
 class SummariesRenderer:
@@ -88,12 +109,12 @@ class SummariesRenderer:
         return {cluster: self._rendered[share] for cluster, share in shares.items()}
 
     def _render(self, share: ClusterShare) -> RenderedSummaries:
-        shown = [part for part in self._parts if part.score_name not in share.masked]
+        shown = [part for part in self._parts if part.summary.score_name not in share.masked]
         if not shown:
             return RenderedSummaries("[]", (), len("[]"))
         body = _BETWEEN.join(part.given(share) for part in shown)
         text = sys.intern(f"{_OPENING}{body}{_CLOSING}")
-        names = self._names.setdefault(share.masked, tuple(part.name for part in shown))
+        names = self._names.setdefault(share.masked, tuple(part.summary.name for part in shown))
         return RenderedSummaries(text, names, len(json.dumps(text, ensure_ascii=False).encode()))
 
 
@@ -112,26 +133,21 @@ def _split(text: str) -> list[str]:
 
 
 def _part(summary: ScorerSummary) -> _RenderedPart:
-    whole = dump_summaries([summary])[len(_OPENING) : -len(_CLOSING)]
+    whole = _body(summary)
     source = summary.source_endpoint
     key = '"sourceEndpoint": '
     before, _, after = whole.partition(key + json.dumps(source, ensure_ascii=False))
-    return _RenderedPart(
-        summary.name,
-        summary.score_name,
-        whole,
-        (before + key, after),
-        source,
-        summary.context or AskedContext(),
-    )
+    return _RenderedPart(summary, whole, (before + key, after), summary.context or AskedContext())
+
+
+def _body(summary: ScorerSummary) -> str:
+    return dump_summaries([summary])[len(_OPENING) : -len(_CLOSING)]
+
+
+def _on_host(endpoint: str, host: str) -> str:
+    parts = urlsplit(endpoint)
+    return f"{host}{parts.path}?{parts.query}" if parts.query else f"{host}{parts.path}"
 
 
 def _chosen(values: ClusterValues, asked: Collection[str]) -> dict[str, str]:
     return {key: value for key, value in values if key in asked}
-
-
-def _host(part: _RenderedPart, hosts: Hosts) -> str:
-    """Return the first host for a score; empty if there is none."""
-    if not part.source:
-        return ""
-    return next((host for score, host in hosts if score in (None, part.score_name)), "")

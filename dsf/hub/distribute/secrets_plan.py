@@ -75,19 +75,24 @@ def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[Sec
         pair
         for each in summaries
         for pair in (
-            (each.source_endpoint_auth_name, each.source_endpoint_auth_key),
             (each.scoring_endpoint_auth_name, each.scoring_endpoint_auth_key),
-            (each.source_endpoint_ca_name, each.source_endpoint_ca_key),
             (each.scoring_endpoint_ca_name, each.scoring_endpoint_ca_key),
+            *_references_of_sources(each),
         )
     )
     return frozenset(SecretKeyReference(name, key) for name, key in pairs if name and key)
 
 
+def _references_of_sources(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
+    for each in summary.single_sources:
+        yield each.source_endpoint_auth_name, each.source_endpoint_auth_key
+        yield each.source_endpoint_ca_name, each.source_endpoint_ca_key
+
+
 def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyReference]:
     """Return the references in the spec of a DynamicScorer."""
     found = []
-    for side in (spec.source, spec.scoring):
+    for side in (spec.source, *(spec.sources or ()), spec.scoring):
         if side and side.auth and side.auth.token_secret_ref:
             found.append(side.auth.token_secret_ref)
         if side and side.tls and side.tls.ca_secret_ref:

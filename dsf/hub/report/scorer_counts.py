@@ -22,7 +22,8 @@ from dsf.hub.snapshot.summaries_work import SummariesWork
 class ScorerCounts:
     """How many managed clusters are in which state for one scorer, and why which of them fail.
 
-    `desired` counts the clusters that should score, `scoring` those with fresh scores, `answered`
+    `desired` counts the clusters that should score, `scoring` those with fresh scores, `defaulted`
+    those of them whose scores are the default, because there is nothing to score, `answered`
     those whose agent got scores from the API in its last round, `unanswered` those whose agent got
     none. Of those with fresh scores, `trusted` counts those whose forecasts beat the last value;
     `untrusted` has the names of those whose forecasts do not; `adjusted` says what the agents'
@@ -31,6 +32,7 @@ class ScorerCounts:
 
     desired: int = 0
     scoring: int = 0
+    defaulted: int = 0
     answered: int = 0
     unanswered: int = 0
     failing: dict[str, ClusterFailure] = field(default_factory=dict)
@@ -108,6 +110,7 @@ def _count(
         counts.adjusted[cluster] = score.adjustments
     if score.failure is None and fresh:
         counts.scoring += 1
+        counts.defaulted += score.defaulted
     elif cut_off is not None and (score.failure is None or cut_off.reason == CLUSTER_UNAVAILABLE):
         counts.failing[cluster] = cut_off
     elif score.failure is not None:

@@ -76,7 +76,7 @@ def scorer_status(
         "scoreName": _score_name(assessment),
         **_meaning(assessment),
         **last_synced_config(assessment),
-        **(_cluster_fields(progress) if progress else {}),
+        **(_cluster_fields(assessment, progress) if progress else {}),
         **status_conditions(assessment.scorer.obj, [_ready(found, counts), *found], now=now),
     }
 
@@ -92,14 +92,16 @@ def last_synced_config(assessment: ScorerAssessment) -> dict[str, Any]:
     }
 
 
-def _cluster_fields(progress: ScorerProgress) -> dict[str, Any]:
-    counts = progress.counts
+def _cluster_fields(assessment: ScorerAssessment, progress: ScorerProgress) -> dict[str, Any]:
+    counts, summary = progress.counts, assessment.summary
+    declared = summary is not None and summary.scoring_default_score is not None
     return {
         "clusters": {
             "desired": counts.desired,
             "distributed": progress.rollout.in_place,
             "scoring": counts.scoring,
             "failing": len(counts.failing),
+            "defaulted": counts.defaulted if declared else None,
         },
         "failingClusters": _failing_clusters(counts) or None,
     }
@@ -176,6 +178,8 @@ def _scoring(
         message = f"waiting for the agents of {counts.waiting} of {counts.desired} managed clusters"
         return Condition("Scoring", "Unknown", "Waiting", message)
     message = f"fresh scores from {counted(counts.scoring, 'managed cluster')}"
+    if counts.defaulted:
+        message += f", {counts.defaulted} of them the default score: they have nothing to score"
     return Condition("Scoring", "True", "Scoring", message)
 
 

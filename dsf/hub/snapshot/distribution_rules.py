@@ -125,7 +125,8 @@ def _override(place: int, override: SourceOverride) -> Override | InvalidInput:
     if isinstance(selector, InvalidInput):
         return selector
     host = override.source_host.rstrip("/")
-    return Override(place, override.cluster_name, selector, override.score_name, host)
+    named = override.cluster_name, selector, override.score_name
+    return Override(place, *named, host, override.source_name)
 
 
 def _selector(written: ClusterSelector | None, where: str) -> LabelSelector | InvalidInput | None:

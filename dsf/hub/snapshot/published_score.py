@@ -15,11 +15,13 @@ from dsf.kube.port import Object
 _STAGES = ("SourceFetched", "Scored", "Published")
 NO_RESULTS = "NoResults"
 """The agent's reason for a round that succeeded without any result."""
+DEFAULT_SCORE = "DefaultScore"
+"""The agent's reason for entries that have the default score of their scorer."""
 ADJUSTED = "ScoresAdjusted"
 """The agent's reason for a round whose results its rules dropped, merged, cut or clamped."""
 _NO_RESULTS_MESSAGE = (
     "the scoring API returned no results: does the query match anything on this cluster? Where"
-    " there is nothing to score, mask the score"
+    " there is nothing to score, mask the score, or set scoring.defaultScore"
 )
 
 
@@ -28,7 +30,8 @@ class PublishedScore:
     """An AddOnPlacementScore that carries our label; times are RFC 3339 in UTC, or empty.
 
     `failure` is the first stage that failed in the agent's last round. `answered` says whether the
-    scoring API returned usable scores in that round. `trusted` is the status of the condition
+    scoring API returned usable scores in that round, `defaulted` whether the entries have the
+    default score. `trusted` is the status of the condition
     Trusted; empty if the scores are no forecasts. `adjustments` are what the agent's rules did to
     the results, None if nothing; their counts differ in every round, so that only another set of
     `rules` counts as a change.
@@ -40,6 +43,7 @@ class PublishedScore:
     created: str = ""
     valid_until: str = field(default="", compare=False)
     answered: bool = False
+    defaulted: bool = False
     failure: ClusterFailure | None = None
     trusted: str = ""
     rules: frozenset[Rule] = frozenset()
@@ -61,6 +65,7 @@ def read_score(obj: Object) -> PublishedScore:
         created=str(metadata.get("creationTimestamp") or ""),
         valid_until=str(status.get("validUntil") or ""),
         answered=bool(scored and scored.get("status") == "True"),
+        defaulted=(find(conditions, "Published") or {}).get("reason") == DEFAULT_SCORE,
         failure=next(
             filter(None, (failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
         ),

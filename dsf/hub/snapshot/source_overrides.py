@@ -5,21 +5,40 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain
+from typing import NamedTuple
 
 from dsf.hub.snapshot.managed_cluster import ManagedCluster
 from dsf.kube.selectors import LabelSelector
 
 Label = tuple[str, str | None]
 """A label's key and value; value None means any value."""
-Hosts = tuple[tuple[str | None, str], ...]
-"""Pairs of score name and host; the first that fits wins, and name None fits every score."""
+
+
+class SourceHost(NamedTuple):
+    """A host for the sources of a score; `score` None fits every score, `source` None each source.
+
+    `source` is the name of one of several sources of a scorer.
+    """
+
+    score: str | None
+    host: str
+    source: str | None = None
+
+    def fits(self, score: str, source: str) -> bool:
+        """Tell whether it is for a source; `source` is empty for the only one of a scorer."""
+        return self.score in (None, score) and self.source in (None, source)
+
+
+Hosts = tuple[SourceHost, ...]
+"""The first that fits wins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The source's host on the managed clusters named or selected; `score` None means every score.
+    """The source's host on the managed clusters named or selected.
 
-    `position` is its index in `spec.sourceOverrides`.
+    `score` None means every score, `source` None each of several sources. `position` is its index
+    in `spec.sourceOverrides`.
     """
 
     position: int
@@ -27,6 +46,7 @@ class Override:
     selector: LabelSelector | None
     score: str | None
     host: str
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +65,14 @@ class OverrideIndex:
 
     def hosts(self, cluster: ManagedCluster, scores: Container[str]) -> Hosts:
         """Return the hosts that win on a managed cluster, from overrides for one of the scores."""
-        found: dict[str | None, str] = {}
+        found: dict[tuple[str | None, str | None], str] = {}
         for override in self._matching(cluster):
+            wanted = (override.score, override.source)
             if override.score is None or override.score in scores:
-                found.setdefault(override.score, override.host)
-            if override.score is None:
+                found.setdefault(wanted, override.host)
+            if wanted == (None, None):
                 break
-        return tuple(found.items())
+        return tuple(SourceHost(score, host, source) for (score, source), host in found.items())
 
     def idle(self, clusters: Collection[ManagedCluster]) -> Iterator[Override]:
         """Yield the overrides whose selector matches no managed cluster."""

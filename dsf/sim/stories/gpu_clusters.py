@@ -109,44 +109,40 @@ DAY: Mapping[str, GpuClusters] = {
 APPS = tuple(NORTH.serving)
 
 
-def _signal(query: str, signal: str) -> str:
-    return f'label_replace({query}, "signal", "{signal}", "", "")'
-
-
 DEVICE_LABELS = "Hostname, gpu, GPU_I_ID, GPU_I_PROFILE, exported_namespace, exported_pod"
-TOKENS = _signal("sum by (namespace, pod) (irate(vllm:generation_tokens_total[2m]))", "tokens")
-RUNNING = _signal("sum by (namespace, pod) (vllm:num_requests_running)", "running")
-ACTIVITY = _signal(f"max by ({DEVICE_LABELS}) (DCGM_FI_PROF_GR_ENGINE_ACTIVE)", "activity")
-POWER = _signal("max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)", "power")
-COST = _signal(
-    'label_replace(max by (node) (node_gpu_hourly_cost), "Hostname", "$1", "node", "(.*)")', "cost"
-)
-PRICE = _signal("max(energy_price_per_kwh)", "price")
-QUERIES = (TOKENS, RUNNING, ACTIVITY, POWER, COST, PRICE)
-"""The queries of the sample ai_workload's `/efficiency/config`."""
+QUERIES = {
+    "tokens": "sum by (namespace, pod) (irate(vllm:generation_tokens_total[2m]))",
+    "running": "sum by (namespace, pod) (vllm:num_requests_running)",
+    "activity": f"max by ({DEVICE_LABELS}) (DCGM_FI_PROF_GR_ENGINE_ACTIVE)",
+    "power": "max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)",
+    "cost": 'label_replace(max by (node) (node_gpu_hourly_cost), "Hostname", "$1", "node", "(.*)")',
+    "price": "max(energy_price_per_kwh)",
+}
+"""The queries of the sample ai_workload's `/efficiency/config`, by what they measure."""
 
 
 def recording(name: str) -> Recording:
     """Return what a cluster's Prometheus answers: a trial replica of each app on a GPU each."""
     measured = [fleet[name] for fleet in DAY.values()]
-    found: dict[str, list[RecordedSeries]] = {query: [] for query in QUERIES}
+    found: dict[str, list[RecordedSeries]] = {signal: [] for signal in QUERIES}
 
-    def add(query: str, signal: str, values: Iterable[float], **labels: str) -> None:
+    def add(signal: str, values: Iterable[float], **labels: str) -> None:
         lasting = tuple(value for value in values for _ in range(MOMENT_STEPS))
-        found[query].append(RecordedSeries({"signal": signal, **labels}, lasting))
+        found[signal].append(RecordedSeries(labels, lasting))
 
-    add(COST, "cost", [one.gpu_cost for one in measured], Hostname=name)
-    add(PRICE, "price", [one.energy_price for one in measured])
+    add("cost", [one.gpu_cost for one in measured], Hostname=name)
+    add("price", [one.energy_price for one in measured])
     for number, app in enumerate(APPS):
         served = [one.serving[app] for one in measured]
         gpu = {"Hostname": name, "gpu": str(number)}
         pod = {"namespace": "trial", "pod": f"{app}-0"}
         owner = {f"exported_{label}": value for label, value in pod.items()}
-        add(TOKENS, "tokens", [one.tokens for one in served], **pod)
-        add(RUNNING, "running", [REQUESTS for _ in served], **pod)
-        add(ACTIVITY, "activity", [one.activity for one in served], **gpu, **owner)
-        add(POWER, "power", [one.watts for one in served], **gpu)
-    return Recording(STEP_SECONDS, {query: tuple(series) for query, series in found.items()})
+        add("tokens", [one.tokens for one in served], **pod)
+        add("running", [REQUESTS for _ in served], **pod)
+        add("activity", [one.activity for one in served], **gpu, **owner)
+        add("power", [one.watts for one in served], **gpu)
+    answers = {QUERIES[signal]: tuple(series) for signal, series in found.items()}
+    return Recording(STEP_SECONDS, answers)
 
 
 def bought(fleet: GpuClusters, running: Mapping[str, Iterable[str]]) -> float:

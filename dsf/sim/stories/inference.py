@@ -134,7 +134,8 @@ INFERENCE = Story(
     title="Inference on different accelerators: each app where money buys the most tokens",
     opening=(
         "Three clusters have different GPUs. Trial replicas show how each app runs on each.",
-        "The sample ai_workload joins tokens, activity, power, and the costs of GPU and energy.",
+        "The sample ai_workload joins tokens, activity, power, and the costs of GPU and energy,",
+        "each from a source of its own (spec.sources of the DynamicScorer).",
         "Efficiency is tokens divided by money, for the GPU and its energy.",
         f"{MOST_TOKENS:g} million tokens for a unit of money are published as 100.",
         f"The optimizer plans at each time. A move must gain more than {MOVE_COST} point.",
@@ -149,9 +150,15 @@ INFERENCE = Story(
         "unit": "Mtokens per unit of money",
         "direction": "HigherIsBetter",
         "range": {"min": 0},
-        "source": prometheus_source(
-            ";".join(QUERIES), window=(MOMENT_STEPS - 1) * STEP_SECONDS, step=STEP_SECONDS
-        ),
+        "sources": [
+            {
+                "name": signal,
+                **prometheus_source(
+                    query, window=(MOMENT_STEPS - 1) * STEP_SECONDS, step=STEP_SECONDS
+                ),
+            }
+            for signal, query in QUERIES.items()
+        ],
         "scoring": {
             "path": "/efficiency/scoring",
             "params": {"name": SCORE, "interval": SCORING_INTERVAL},

@@ -105,7 +105,7 @@ class Story:
 
 
 def prometheus_source(query: str, *, window: int, step: int) -> Object:
-    """Return `spec.source` of a DynamicScorer; `window` and `step` are in seconds."""
+    """Return a source of a DynamicScorer; `window` and `step` are in seconds."""
     params = {"query": query, "range": window, "step": step}
     return {"type": "Prometheus", "host": PROMETHEUS_URL, "params": params}
 

@@ -65,16 +65,6 @@ def validity_of(obj: Object, *, now: datetime) -> tuple[datetime | None, bool]:
     return until, until is None or until <= now
 
 
-def status_written(obj: Object) -> datetime | None:
-    """Return when the status of an object was written last; None if `managedFields` do not say."""
-    times = (
-        read_time(str(entry.get("time") or ""))
-        for entry in obj["metadata"].get("managedFields") or ()
-        if entry.get("subresource") == "status"
-    )
-    return max(filter(None, times), default=None)
-
-
 def score_object(obj: Object, *, now: datetime) -> ScoreObject:
     """Read an AddOnPlacementScore to be shown; `now` is aware."""
     valid_until, expired = validity_of(obj, now=now)

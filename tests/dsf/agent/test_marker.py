@@ -34,7 +34,7 @@ def _form() -> ConversionSettings:
 
 def _evidence() -> RoundEvidence:
     series = EncodedSeries(json.dumps({MARKER: MARKER}).encode(), b'[[1, "2"]]')
-    return RoundEvidence(f"http://server/{MARKER}", (series,), (LABELLED,), _form())
+    return RoundEvidence([f"http://server/{MARKER}"], (series,), (LABELLED,), _form())
 
 
 @pytest.mark.parametrize("field", TEXTS)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ import yaml
 from dsf.api.conditions import merged
 from dsf.api.names import HUB_NAMESPACE
 from dsf.api.scoring.track_record import TrackRecord, trust_condition
-from dsf.cli.scores import scores
+from dsf.cli.durations import shown_duration
+from dsf.cli.scores import freshness_table, scores
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, NAMESPACE
+from dsf.kube.port import Object
 from tests.command_line import invoked_meanwhile
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
 
@@ -95,7 +98,7 @@ async def test_a_table_says_what_its_values_mean(dsf: Dsf, hub: EmbeddedHub) -> 
     status = {"status": {"scoreName": "speed", "meaning": meaning}}
     await hub.patch(DYNAMIC_SCORER, "speed-scorer", status, HUB_NAMESPACE, subresource="status")
     code, out, _ = await dsf()
-    titles = [line for line in out.splitlines() if line.startswith(("speed", "thrift"))]
+    titles = [table.splitlines()[0] for table in out.split("\n\n")[:-1]]
     assert code == 0
     assert titles == [
         'speed ("Free\N{REPLACEMENT CHARACTER}cores", higher is better, 0..100, unit cores)',
@@ -114,7 +117,38 @@ async def test_clusters_stand_beside_each_other(dsf: Dsf) -> None:
         ["thrift"],
         ["DIMENSION", "WORKER02"],
         ["app", "-3"],
+        [],
+        ["SCORE", "CLUSTER", "AGE", "EXPIRES"],
+        ["speed", "worker01", "-", "never"],
+        ["speed", "worker02", "-", "never"],
+        ["thrift", "worker02", "-", "never"],
     ]
+
+
+def test_the_age_of_scores_is_that_of_their_status_and_not_of_their_labels() -> None:
+    """As a kube-apiserver keeps managedFields: the add-on agent, and a later edit by hand."""
+    now = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+    written = [
+        {"subresource": "status", "time": "2026-01-01T11:58:35Z", "manager": "agent"},
+        {"time": "2026-01-01T11:59:59Z", "manager": "kubectl-label"},
+    ]
+
+    def score(cluster: str, until: str) -> Object:
+        metadata = {"name": "speed", "namespace": cluster, "managedFields": written}
+        return {"metadata": metadata, "status": {"validUntil": until}}
+
+    table = freshness_table(
+        [score("b", "2026-01-01T12:05:00Z"), score("a", "2026-01-01T08:00:00Z")], now
+    )
+    assert table.rows == [("speed", "a", "85s", "4h ago"), ("speed", "b", "85s", "in 5m")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.5, "0s"), (119.9, "119s"), (120, "2m"), (10_800, "3h"), (172_799, "47h"), (172_800, "2d")],
+)
+def test_a_duration_has_one_unit(seconds: float, shown: str) -> None:
+    assert shown_duration(seconds) == shown
 
 
 async def test_one_cluster_and_one_score_as_json(dsf: Dsf) -> None:

@@ -14,6 +14,7 @@ WITHOUT_REASONS = {"views.py"}
 NO_REASONS = {
     "CronJob",
     "DaemonSet",
+    "DefaultScore",
     "GET",
     "ConfigConflict",
     "ConfigSynced",

@@ -69,10 +69,11 @@ class ReceivedMetrics:
 
         If nothing was received, that is a failure: after a restart it does not mean "no series".
         """
-        problem = self._problems.get(summary.name)
+        key = _window_name(summary)
+        problem = self._problems.get(key)
         if problem:
             return Failure("source", problem.reason, problem.message)
-        series = self._windows.fetch(summary.name, now)
+        series = self._windows.fetch(key, now)
         if not series:
             message = (
                 "no data point that the query selects was received within its range: check that the"
@@ -82,14 +83,19 @@ class ReceivedMetrics:
         return FetchedSeries(tuple(series))
 
     def _wanted(self, summaries: tuple[ScorerSummary, ...]) -> Iterator[tuple[str, SampleWindow]]:
-        for summary in summaries:
+        for summary in (one for each in summaries for one in each.single_sources):
             if summary.source_type.strip().lower() != SOURCE_TYPE:
                 continue
             window = _window(summary)
             if isinstance(window, InvalidInput):
-                self._problems[summary.name] = window
+                self._problems[_window_name(summary)] = window
             else:
-                yield summary.name, window
+                yield _window_name(summary), window
+
+
+def _window_name(summary: ScorerSummary) -> str:
+    """Return a name for the window of a scorer's source; no DynamicScorer's name has a slash."""
+    return f"{summary.name}/{summary.source_name}" if summary.source_name else summary.name
 
 
 def _window(summary: ScorerSummary) -> SampleWindow | InvalidInput:

@@ -63,21 +63,24 @@ def status_patch(
     now: datetime,
     valid_for: timedelta,
     on_failure: OnFailure = EXPIRE,
+    default: RoundScores | None = None,
     forecasts: bool = False,
 ) -> Object | None:
     """Return the merge patch of the status; None if no write is needed.
 
     A write is needed if scores or conditions change, or if half of the validity is spent. If only
     the message of a condition changes, it waits for the next write of good scores, because it may
-    contain a count that differs in every round. Scores that are not `forecasts` have no condition
-    `Trusted`. The patch fails with a conflict unless the object is still the observed one.
+    contain a count that differs in every round. `default` is what counts until a round has had a
+    result, if it is declared. Scores that are not `forecasts` have no condition `Trusted`. The
+    patch fails with a conflict unless the object is still the observed one.
     """
     status = observed.get("status") or {}
     kept = [
         one for one in status.get("conditions") or [] if forecasts or one.get("type") != TRUSTED
     ]
     if report.scores is None:
-        stands = decide_expiry(status, on_failure, now=now, valid_for=valid_for)
+        spare = items(default) if default else []
+        stands = decide_expiry(status, on_failure, now=now, valid_for=valid_for, default=spare)
         told = (*report.conditions, *filter(None, [stands.condition]))
         changes = stands.changes | _conditions(status, merged(kept, told, now=rfc3339(now)))
     else:
@@ -109,8 +112,13 @@ def _reasons(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return [(one.get("type"), one.get("status"), one.get("reason")) for one in conditions]
 
 
+def items(scores: RoundScores) -> list[Object]:
+    """Return entries as `status.scores` has them."""
+    return [{"name": entry.name, "value": entry.value} for entry in scores.entries]
+
+
 def _entries(status: Mapping[str, Any], scores: RoundScores) -> Object:
-    entries = [{"name": entry.name, "value": entry.value} for entry in scores.entries]
+    entries = items(scores)
     return {} if entries == status.get("scores") else {"scores": entries}
 
 

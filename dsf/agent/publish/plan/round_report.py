@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from dsf.agent.failure import Failure
-from dsf.agent.score.expiry import NOT_FINITE, PUBLISHED
+from dsf.agent.score.expiry import DEFAULT, NOT_FINITE, PUBLISHED
 from dsf.agent.score.result_rules import RoundScores
 from dsf.api.conditions import Condition
 
@@ -21,10 +21,29 @@ class RoundReport:
     scores: RoundScores | None
     conditions: tuple[Condition, ...]
 
+    @property
+    def has_default_score(self) -> bool:
+        """Whether the scores are the default score, because there was nothing to score."""
+        return any((one.type, one.reason) == (PUBLISHED, DEFAULT) for one in self.conditions)
+
 
 def success(scores: RoundScores, warnings: tuple[str, ...] = ()) -> RoundReport:
     """Return the report of a round with scores; the conditions say what the rules adjusted."""
     return RoundReport(scores, (_fetched(warnings), _scored(scores), _published(scores)))
+
+
+def default(
+    scores: RoundScores, value: int, warnings: tuple[str, ...] = (), *, called: bool
+) -> RoundReport:
+    """Return the report of a round with nothing to score; `called` if the scoring API was."""
+    if called:
+        scored = Condition(SCORED, "True", DEFAULT, "The scoring API returned no results.")
+    else:
+        why = "The source has no series, so the scoring API was not called."
+        scored = Condition(SCORED, "Unknown", "NothingToScore", why)
+    message = f"There is nothing to score: every entry has the default score {value}."
+    published = Condition(PUBLISHED, "True", DEFAULT, message)
+    return RoundReport(scores, (_fetched(warnings), scored, published))
 
 
 def failed(failure: Failure, warnings: tuple[str, ...] = ()) -> RoundReport:

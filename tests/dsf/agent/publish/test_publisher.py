@@ -18,7 +18,7 @@ from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.publish.plan.write_pauses import WritePauses
 from dsf.agent.publish.publisher import Publisher, PublishResult
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
-from dsf.api.crd.score_rules import OnFailure
+from dsf.api.crd.score_rules import DefaultScore, OnFailure
 from dsf.kube.client.connect import connect
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
@@ -124,6 +124,35 @@ async def test_a_failure_before_the_first_scores_is_told_too(
     assert "scores" not in found
     assert "validUntil" not in found
     assert found["conditions"]
+
+
+async def test_a_default_score_counts_from_the_first_failure_until_there_are_results(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    scorer = SCORER.model_copy(
+        update={"scoring_default_score": DefaultScore(value=-100, entries=["a", "b"])}
+    )
+    publisher = Publisher(hub, CLUSTER, clock)
+
+    async def published(told: RoundReport) -> tuple[list[int], str, str]:
+        await publish(publisher, told, scorer)
+        found = await status(hub)
+        assert clock().isoformat()[:19] < found["validUntil"]
+        reasons = {one["type"]: one["reason"] for one in found["conditions"]}
+        return values(found), reasons["Scored"], reasons["Published"]
+
+    for _ in range(20):
+        assert await published(BROKEN) == ([-100, -100], "ServerError", "DefaultScore")
+        clock.pass_(45)
+    assert await published(good(7)) == ([7], "Scored", "Published")
+    assert await published(BROKEN) == ([7], "ServerError", "Published")
+    entries = tuple(AddOnPlacementScoreItem(name, -100) for name in "ab")
+    nothing = round_report.default(RoundScores(entries), -100, called=False)
+    assert await published(nothing) == ([-100, -100], "NothingToScore", "DefaultScore")
+    clock.pass_(80)
+    for _ in range(3):
+        assert await published(BROKEN) == ([-100, -100], "ServerError", "DefaultScore")
+        clock.pass_(45)
 
 
 async def test_a_restarted_agent_goes_on_with_the_object_it_finds(

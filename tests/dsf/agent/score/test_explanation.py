@@ -36,7 +36,7 @@ def rounded(*results: ScoringResult, **changes: Any) -> str:
         declared=one.scoring_range,
         series=3,
     )
-    evidence = RoundEvidence(ENDPOINT, SERIES, results, form)
+    evidence = RoundEvidence([ENDPOINT], SERIES, results, form)
     return explain(one, evidence, convert(results, form), None)
 
 

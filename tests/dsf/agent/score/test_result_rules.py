@@ -65,6 +65,32 @@ def test_the_labels_that_results_lack_are_named() -> None:
     )
 
 
+def test_a_result_is_an_entry_of_the_format_that_names_the_most_of_its_labels() -> None:
+    further = tuple(map(dimension, ("${scoreName}", "${node}", "node ${node}", "${app}")))
+    scores = converted(
+        result(1, node="n1", pod="p"),
+        result(2, node="n1", pod="q", app="a"),
+        result(3, node="n1"),
+        result(4, node="n1", app="a"),
+        result(5, zone="z"),
+        format_="${node}-${pod}",
+        further=further,
+    )
+    assert {one.name: one.value for one in scores.entries} == {
+        "n1-p": 1,
+        "n1-q": 2,
+        "n1": 3,
+        "my_score": 5,
+    }
+    assert scores.adjusted == {"Duplicate": 1}
+
+
+def test_a_result_that_fits_no_format_is_one_of_the_first() -> None:
+    scores = converted(result(1, zone="z"), format_="${app}", further=(dimension("${node}"),))
+    assert [one.name for one in scores.entries] == [""]
+    assert scores.missing == ("app",)
+
+
 def test_a_score_out_of_range_is_clamped_and_counted() -> None:
     scores = converted(
         result(100.9, app="a"),

@@ -10,7 +10,7 @@ from tests.repository import ROOT
 
 Object = dict[str, Any]
 
-MANIFESTS = ("sample_scorers/*/manifests/dynamicscorer.yaml", "docs/examples/*.yaml")
+MANIFESTS = ("sample_scorers/*/manifests/dynamicscorer.yaml", "docs/examples/**/*.yaml")
 
 
 def ids(cases: Iterable[tuple[Any, ...]]) -> list[str]:
@@ -93,7 +93,7 @@ def existing() -> Iterator[tuple[str, Object]]:
     for pattern in MANIFESTS:
         for path in sorted(ROOT.glob(pattern)):
             for obj in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-                if obj["apiVersion"] == API_VERSION:
+                if obj.get("apiVersion") == API_VERSION:
                     yield f"{path.relative_to(ROOT)} {obj['metadata']['name']}", obj
     masks = [{"clusterName": "cluster1", "scoreName": "something_gpu_score"}]
     yield "spec.mask", config(mask=masks)

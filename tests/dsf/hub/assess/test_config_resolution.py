@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
-from dsf.api.crd.score_rules import OnFailure
+from dsf.api.crd.score_rules import DefaultScore, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import ConfigConflict, Resolved, resolve
@@ -323,3 +323,158 @@ def test_in_mode_full_the_object_never_changes_what_the_api_says(
         differing = {n for n in said if getattr(both.summary, n) != getattr(alone.summary, n)}
         # Without a conflict the object may only replace defaults.
         assert differing <= {"scoring_endpoint", "source_endpoint", "source_step"}
+
+
+GPU, POWER = "DCGM_FI_DEV_GPU_UTIL", "kepler_node_platform_watt"
+
+
+def joining(**changes: Any) -> dict[str, Any]:
+    """Return a config with two sources; `changes` are those of the second."""
+    document = api_config()
+    del document["source"]
+    power = {"name": "power", "host": "http://kepler:9102", "params": {"query": POWER, "range": 60}}
+    gpu = {"name": "gpu", "host": "http://prom:9090", "params": {"query": GPU}}
+    return {**document, "sources": [gpu, {**power, **changes}]}
+
+
+def test_each_of_several_sources_is_resolved_by_its_name() -> None:
+    token = {"auth": {"tokenSecretRef": {"name": "prom", "key": "token"}}}
+    outcome = resolved(
+        joining(),
+        sources=[
+            {"name": "power", "tenant": "a", "params": {"range": 900, "step": 15}, **token},
+            {"name": "gpu", "params": {"step": 5}},
+        ],
+    )
+    summary = outcome.summary.model_dump(by_alias=True)
+    assert summary["sourceType"] == "Several"
+    assert summary["sourceQuery"] == summary["sourceEndpoint"] == ""
+    assert list(summary["sources"]) == [
+        {
+            "name": "gpu",
+            "type": "Prometheus",
+            "endpoint": "http://prom:9090/api/v1/query_range",
+            "query": GPU,
+            "range": 3600,
+            "step": 5,
+        },
+        {
+            "name": "power",
+            "type": "Prometheus",
+            "endpoint": "http://kepler:9102/api/v1/query_range",
+            "endpointAuthName": "prom",
+            "endpointAuthKey": "token",
+            "endpointTenant": "a",
+            "query": POWER,
+            "range": 60,
+            "step": 15,
+        },
+    ]
+    assert outcome.conflicts == (ConfigConflict("sources.power.params.range", 900, 60),)
+
+
+def test_one_source_of_the_scorer_fills_in_each_of_the_configs() -> None:
+    document = joining()
+    for one in document["sources"]:
+        del one["host"]
+    found = resolved(document, source={"host": "http://thanos:9090", "tenant": "a"}).summary
+    assert {one.endpoint for one in found.sources} == {"http://thanos:9090/api/v1/query_range"}
+    assert {one.endpoint_tenant for one in found.sources} == {"a"}
+
+
+def test_sources_that_the_config_lacks_are_named_as_a_conflict() -> None:
+    sources = [{"name": "cost", "params": {"query": "up"}}, {"name": "gpu"}]
+    assert resolved(joining(), sources=sources).conflicts == (
+        ConfigConflict("sources", "cost", "gpu, power"),
+    )
+    assert resolved(api_config(), sources=sources).conflicts == (
+        ConfigConflict("sources", "cost, gpu", "source"),
+    )
+
+
+def test_mode_none_takes_the_sources_of_the_scorer() -> None:
+    sources = [
+        {"name": "gpu", "host": "http://prom:9090", "params": {"query": GPU}},
+        {"name": "otlp", "type": "opentelemetry", "params": {"query": "power"}},
+    ]
+    found = resolved(mode="None", sources=sources, scoring=OWN["scoring"]).summary
+    assert [(one.name, one.type, one.query) for one in found.sources] == [
+        ("gpu", "Prometheus", GPU),
+        ("otlp", "OpenTelemetry", "power"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "message"),
+    [
+        ({"params": {}}, "MissingQuery", "needs sources.power.params.query"),
+        ({"host": ""}, "MissingSourceHost", "needs sources.power.host"),
+        ({"host": "http://u:p@h"}, "InvalidURL", "sources.power.host holds a user name"),
+        ({"type": "OpenTelemetry"}, "", ""),
+        (
+            {"type": "OpenTelemetry", "params": {"query": "rate(x)"}},
+            "InvalidSelector",
+            "sources.power.params.query",
+        ),
+    ],
+)
+def test_the_source_that_cannot_be_used_is_named(
+    changes: dict[str, Any], reason: str, message: str
+) -> None:
+    outcome = attempt(joining(**changes))
+    assert isinstance(outcome, InvalidInput) == bool(reason)
+    if isinstance(outcome, InvalidInput):
+        assert outcome.reason == reason
+        assert message in outcome.message
+
+
+def test_the_truth_of_forecasts_is_read_from_the_first_source() -> None:
+    forecast = {"horizon": 600, "truth": {"query": "up"}}
+    document = joining(type="OpenTelemetry")
+    assert resolved({**document, "forecast": forecast}).summary.forecast
+    document["sources"].reverse()
+    outcome = attempt({**document, "forecast": forecast})
+    assert isinstance(outcome, InvalidInput)
+    assert outcome.reason == "ForecastWithoutPrometheus"
+
+
+def test_further_parameters_are_joined_and_the_configs_win() -> None:
+    document = api_config()
+    document["scoring"]["params"] |= {"model": "linear", "horizon": 3600}
+    own = {"params": {"horizon": 7200, "window": 5}}
+    outcome = resolved(document, scoring=own)
+    assert outcome.summary.scoring_params == {"model": "linear", "horizon": 3600, "window": 5}
+    assert outcome.conflicts == (ConfigConflict("scoring.params.horizon", 7200, 3600),)
+    alone = resolved(document, mode="None", scoring={"params": {"name": "s", "alpha": 0.5}})
+    assert alone.summary.scoring_params == {"alpha": 0.5}
+
+
+def test_too_many_parameters_of_both_sides_are_refused() -> None:
+    document = api_config()
+    document["scoring"]["params"] |= {f"a{number}": number for number in range(20)}
+    outcome = attempt(document, scoring={"params": {f"b{number}": True for number in range(20)}})
+    assert outcome == InvalidInput(
+        "InvalidParams", "scoring.params: 40 further parameters: give at most 32"
+    )
+
+
+def test_a_default_score_of_the_config_wins_and_has_to_name_entries() -> None:
+    document = api_config()
+    document["scoring"]["defaultScore"] = {"value": -100}
+    outcome = attempt(document, scoreDimensionFormat="${node}")
+    assert isinstance(outcome, InvalidInput)
+    assert outcome.reason == "DefaultScoreUnnamed"
+    of_cluster = {"scoreDimensionFormat": "${node}", "scoreDimensionFormats": ["${scoreName}"]}
+    found = resolved(document, **of_cluster, scoring={"defaultScore": {"value": 5}})
+    assert found.summary.scoring_default_score == DefaultScore(value=-100)
+    assert found.summary.score_dimension_formats == ("${scoreName}",)
+    assert [one.field for one in found.conflicts] == ["scoring.defaultScore"]
+    document["scoring"]["defaultScore"] = {"value": 0, "entries": ["n1"]}
+    assert resolved(document).summary.scoring_default_score
+
+
+def test_each_format_has_to_be_usable() -> None:
+    outcome = attempt(api_config(), scoreDimensionFormats=["${node}", "${app}-${zone}"])
+    assert isinstance(outcome, InvalidInput)
+    assert outcome.reason == "InvalidDimensionFormat"
+    assert "${zone}" in outcome.message

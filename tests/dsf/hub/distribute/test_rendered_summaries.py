@@ -4,9 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.crd.asked_context import AskedContext
-from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries, load_summaries
+from dsf.api.scoring.scorer_summary import (
+    SEVERAL,
+    ScorerSummary,
+    SummarySource,
+    dump_summaries,
+    load_summaries,
+)
 from dsf.hub.distribute.audience import ClusterShare
 from dsf.hub.distribute.rendered_summaries import SummariesRenderer, parts_of
+from dsf.hub.snapshot.source_overrides import SourceHost
 
 
 def summary(name: str, query: str = "", endpoint: str = "http://prom:9090/api/v1") -> ScorerSummary:
@@ -46,7 +53,7 @@ def test_the_part_of_a_scorer_is_the_same_with_and_without_others() -> None:
 
 def test_an_override_moves_the_source_of_its_score_and_keeps_the_path() -> None:
     summaries = [summary("a"), summary("b"), summary("n", endpoint="")]
-    hosts = (("a_score", "https://thanos:10902"), (None, "http://near:9090"))
+    hosts = (SourceHost("a_score", "https://thanos:10902"), SourceHost(None, "http://near:9090"))
     shares = {"c1": ClusterShare(hosts=hosts), "c2": ClusterShare()}
     rendered = SummariesRenderer().render(summaries, shares)
     read = load_summaries(rendered["c1"].text)
@@ -59,6 +66,38 @@ def test_an_override_moves_the_source_of_its_score_and_keeps_the_path() -> None:
     assert rendered["c2"].text == dump_summaries(summaries)
 
 
+def test_an_override_moves_the_source_of_its_name() -> None:
+    """A parameter of the scorer may look like the endpoint of a source."""
+    endpoints = {"gpu": "http://prom:9090/api/v1", "power": "http://kepler:9102/api/v1", "otlp": ""}
+    one = summary("a", endpoint="").model_copy(
+        update={
+            "source_type": SEVERAL,
+            "sources": tuple(
+                SummarySource(name=name, type="Prometheus", endpoint=endpoint)
+                for name, endpoint in endpoints.items()
+            ),
+            "scoring_params": {"endpoint": endpoints["gpu"]},
+        }
+    )
+    hosts = (
+        SourceHost(None, "http://near:9102", "power"),
+        SourceHost("b_score", "http://other:9090"),
+        SourceHost("a_score", "http://near:9090"),
+    )
+    shares = {"c1": ClusterShare(hosts=hosts), "c2": ClusterShare(hosts=hosts[1:2])}
+    rendered = SummariesRenderer().render([one, summary("b")], shares)
+    read = load_summaries(rendered["c1"].text)
+    assert isinstance(read, tuple)
+    assert [each.endpoint for each in read[0].sources] == [
+        "http://near:9090/api/v1",
+        "http://near:9102/api/v1",
+        "",
+    ]
+    assert read[0].scoring_params == {"endpoint": endpoints["gpu"]}
+    assert dump_summaries([one])[1:-2] in rendered["c2"].text
+    assert rendered["c1"].parts().keys() == {"a", "b"}
+
+
 @given(
     labels=st.dictionaries(st.sampled_from("xyz"), awkward),
     claims=st.dictionaries(st.sampled_from("xyz"), awkward),
@@ -69,7 +108,7 @@ def test_each_scorer_gets_the_labels_and_claims_that_it_asks_for(
     asked = AskedContext(labels=["z", "x"], claims=["y"])
     one = summary("a").model_copy(update={"context": asked})
     share = ClusterShare(
-        hosts=((None, "http://near:9090"),),
+        hosts=(SourceHost(None, "http://near:9090"),),
         labels=tuple(sorted(labels.items())),
         claims=tuple(sorted(claims.items())),
     )

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.hub.snapshot.managed_cluster import ManagedCluster
-from dsf.hub.snapshot.source_overrides import Hosts, Override, OverrideIndex, index_overrides
+from dsf.hub.snapshot.source_overrides import (
+    Hosts,
+    Override,
+    OverrideIndex,
+    SourceHost,
+    index_overrides,
+)
 from dsf.kube.selectors import LabelSelector, Requirement
 
 SCORES = frozenset({"a", "b"})
@@ -52,7 +58,7 @@ def means(override: Override, cluster: ManagedCluster) -> bool:
 
 
 def host(hosts: Hosts, score: str) -> str | None:
-    return next((each for named, each in hosts if named in (None, score)), None)
+    return next((each.host for each in hosts if each.fits(score, "")), None)
 
 
 @given(given_=several(), cluster=clusters)
@@ -69,6 +75,18 @@ def test_clusters_with_the_same_hosts_are_alike_whatever_chose_them() -> None:
     named = [Override(place, f"c{place}", None, None, "http://near") for place in range(2)]
     found = index_overrides(named)
     assert found.hosts(managed("c0"), SCORES) == found.hosts(managed("c1"), SCORES)
+
+
+def test_an_override_of_one_source_leaves_the_others_to_those_that_follow() -> None:
+    given_ = [
+        Override(0, "c1", None, None, "http://kepler", "power"),
+        Override(1, "c1", None, None, "http://near"),
+        Override(2, "c1", None, "a", "http://never"),
+    ]
+    hosts = index_overrides(given_).hosts(managed("c1"), SCORES)
+    assert hosts == (SourceHost(None, "http://kepler", "power"), SourceHost(None, "http://near"))
+    assert [one.fits("a", "power") for one in hosts] == [True, True]
+    assert [one.fits("a", "gpu") for one in hosts] == [False, True]
 
 
 class Counted(dict[str, str]):
@@ -102,6 +120,6 @@ def test_thousands_of_overrides_by_label_are_not_all_tried_for_each_cluster(
 ) -> None:
     labels = Counted({"rack": "r7", "rack-7": "", "region": "eu"})
     found = many(asked)
-    assert found.hosts(managed("c1", labels), SCORES) == ((None, "http://near"),)
+    assert found.hosts(managed("c1", labels), SCORES) == (SourceHost(None, "http://near"),)
     assert len([*found.idle([managed("c1", labels)])]) == MANY - 1
     assert labels.asked < 20

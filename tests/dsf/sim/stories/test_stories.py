@@ -81,7 +81,11 @@ def test_every_moment_is_recorded(name: str) -> None:
 
 
 def test_the_inference_story_asks_what_its_scorer_asks() -> None:
-    assert ";".join(gpu_clusters.QUERIES) == EFFICIENCY_QUERIES
+    named = (
+        f'label_replace({query}, "signal", "{name}", "", "")'
+        for name, query in gpu_clusters.QUERIES.items()
+    )
+    assert ";".join(named) == EFFICIENCY_QUERIES
 
 
 def test_scores_are_the_tokens_that_money_buys() -> None:
