@@ -1,12 +1,11 @@
-"""Runs a demo: starts all of it, until it answers; asks the optimizer; waits for the hub."""
+"""Starts a demo: clusters, simulated OCM, scorers and components, until all of them answer."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -18,7 +17,6 @@ from dsf.sim.demo.clusters import DemoCluster, DemoClusters, apply_or_fail, serv
 from dsf.sim.demo.demo_setup import DemoSetup
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import (
-    DemoError,
     DemoProcesses,
     free_port,
     running_processes,
@@ -29,15 +27,6 @@ from dsf.sim.simulation import Simulation
 
 START_SECONDS = 180.0
 """Seconds until every component must answer: far above what a busy machine needs."""
-
-POLL_SECONDS = 0.1
-"""Seconds between two looks at the hub."""
-
-STAY_SECONDS = 1.0
-"""Seconds between two looks at a demo that stays up."""
-
-STEP_SECONDS = 120.0
-"""Seconds that one step may take: far above what a busy machine needs."""
 
 STABLE_SECONDS = 1
 """The policy watcher's stable window; short, so that the demo does not keep people waiting."""
@@ -93,67 +82,6 @@ async def refuse_writes(demo: RunningDemo) -> None:
     component = await demo.processes.start(program.name, program.arguments)
     deadline = asyncio.get_running_loop().time() + START_SECONDS
     await wait_until_healthy(component, program.url, deadline=deadline)
-
-
-async def until(demo: RunningDemo, reached: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Wait until something is reached; raise DemoError after STEP_SECONDS, saying `what`."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + STEP_SECONDS
-    while not await reached():
-        demo.processes.check()
-        if loop.time() > deadline:
-            raise DemoError(f"waited {STEP_SECONDS:g} s for {what}; see the log files named above")
-        await asyncio.sleep(POLL_SECONDS)
-
-
-async def get(demo: RunningDemo, path: str) -> dict[str, Any]:
-    """Return the optimizer's answer; raise DemoError unless it is a success."""
-    return await _call(demo, "GET", path)
-
-
-async def post(demo: RunningDemo, path: str, body: Any) -> dict[str, Any]:
-    """Return the optimizer's answer; raise DemoError unless it is a success."""
-    return await _call(demo, "POST", path, json=body)
-
-
-async def _call(demo: RunningDemo, method: str, path: str, **body: Any) -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False, timeout=STEP_SECONDS) as client:
-        try:
-            response = await client.request(method, demo.optimizer_url + path, **body)
-        except httpx.HTTPError as error:
-            raise DemoError(f"{method} {path}: {type(error).__name__}: {error}") from error
-    if not response.is_success:
-        raise DemoError(f"{method} {path} answered {response.status_code}: {response.text}")
-    answer: dict[str, Any] = response.json()
-    return answer
-
-
-def what_next(demo: RunningDemo, keeping: str) -> None:
-    """Tell how to look around; `keeping` is the command that keeps it all up, empty if it stays."""
-    output, hub = demo.output, demo.clusters.hub
-    output.step("What to try next")
-    if keeping:
-        output.note(f"with {keeping} all of it stays up; then:")
-    output.note(f"the API docs: {demo.optimizer_url}/docs")
-    output.note(
-        f"the hub: kubectl --kubeconfig {hub.kubeconfig} get dynamicscorers,addonplacementscores -A"
-    )
-    for cluster in demo.clusters.managed:
-        output.note(
-            f"{cluster.name}: kubectl --kubeconfig {cluster.kubeconfig} get nodes,configmaps -A"
-        )
-
-
-async def stay(
-    demo: RunningDemo, work: Callable[[RunningDemo], Awaitable[None]] | None = None
-) -> None:
-    """Keep everything up until cancelled, and do `work` again and again."""
-    demo.output.note("everything stays up; Ctrl-C ends it")
-    while True:
-        demo.processes.check()
-        if work is not None:
-            await work(demo)
-        await asyncio.sleep(STAY_SECONDS)
 
 
 async def _start(

@@ -18,19 +18,11 @@ from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo import tables
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
+from dsf.sim.demo.demo_steps import get, post, stay, until, what_next
 from dsf.sim.demo.guide_setup import GUIDE, scenario
 from dsf.sim.demo.hardware import HARDWARE
 from dsf.sim.demo.output import DemoOutput
-from dsf.sim.demo.running_demo import (
-    RunningDemo,
-    get,
-    post,
-    refuse_writes,
-    running_demo,
-    stay,
-    until,
-    what_next,
-)
+from dsf.sim.demo.running_demo import RunningDemo, refuse_writes, running_demo
 
 PREFERENCES = {
     "performance": "example-performance-score",

@@ -1,8 +1,5 @@
 """Story 2 of the proposal: AI workloads share the GPUs of radio sites, and leave before peaks."""
 
-from collections.abc import Iterator
-from itertools import chain
-
 from dsf.cli.text_table import TextTable
 from dsf.sim.prometheus_replay import RecordedSeries, Recording
 from dsf.sim.stories.ran_load import (
@@ -106,20 +103,20 @@ def narrate(results: Results) -> Narration:
         for site, bound in bounds(now).items()
     )
     yield f"{now.time}   {shown}   {_where(now)}"
-    yield from chain.from_iterable(_move(results, *one) for one in moves(results))
-    if moves(results):
-        yield from (f"        {line}" for line in rollout_sentences(now))
+    told = [_move(now, *one) for one in moves(results)]
+    if told:
+        yield from (f"        {line}" for line in (*told, *rollout_sentences(now)))
 
 
 def _where(result: MomentResult) -> str:
     return ", ".join(f"{name} on {'+'.join(sites)}" for name, sites in result.running.items())
 
 
-def _move(results: Results, workload: str, source: str, target: str) -> Iterator[str]:
-    bound = bounds(results[-1])
-    yield (
-        f"        {workload} moves from {source} to {target}: in the next hour the RAN load may"
-        f" reach {bound[source]}% in {source}, {bound[target]}% in {target}"
+def _move(result: MomentResult, workload: str, source: str, target: str) -> str:
+    bound = bounds(result)
+    return (
+        f"{workload} moves from {source} to {target}: in the next hour the RAN load may reach"
+        f" {bound[source]}% in {source}, {bound[target]}% in {target}"
     )
 
 
@@ -152,6 +149,7 @@ AIRAN = Story(
         "The sample prediction forecasts each site's RAN load of the next hour, from three days.",
         "The score is a bound that the load exceeds one time in ten; published is 100 minus it.",
         f"Each hour the optimizer plans. A move must gain more than {MOVE_COST} points.",
+        "What it changes is rolled out step by step: start on the new site, then stop on the old.",
         "The load is generated with a seed: an office, a railway station, and homes.",
         "A line has the bound and the truth of each site's next hour in percent.",
         f"An exclamation mark: the site is expected to be busy, above {BUSY_PERCENT:g}%.",

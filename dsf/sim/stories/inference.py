@@ -52,9 +52,9 @@ def narrate(results: Results) -> Narration:
     yield _score_table(now)
     yield ""
     yield from (_why(one) for one in now.placed)
-    yield from (_move(results, *one) for one in moves(results))
-    if moves(results):
-        yield from rollout_sentences(now)
+    told = [_move(results, *one) for one in moves(results)]
+    if told:
+        yield from (*told, *rollout_sentences(now))
 
 
 def _measured(fleet: GpuClusters) -> Iterator[TextTable]:

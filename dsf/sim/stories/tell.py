@@ -22,18 +22,10 @@ from dsf.kube.reads import find_object
 from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
 from dsf.sim.demo.demo_setup import DemoSetup
+from dsf.sim.demo.demo_steps import get, post, stay, until, what_next
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoError
-from dsf.sim.demo.running_demo import (
-    RunningDemo,
-    get,
-    post,
-    refuse_writes,
-    running_demo,
-    stay,
-    until,
-    what_next,
-)
+from dsf.sim.demo.running_demo import RunningDemo, refuse_writes, running_demo
 from dsf.sim.prometheus_replay import PausedReplay
 from dsf.sim.stories.catalog import STORIES
 from dsf.sim.stories.story import (

@@ -1,4 +1,8 @@
-"""The stories: a run has the recorded results, and their page prints what they narrate."""
+"""The stories: a run has the recorded results, and their page prints what they narrate.
+
+After a change of a story, record what `dsf demo --story NAME --json` prints, and paste what the
+story prints into its page.
+"""
 
 import json
 import re
