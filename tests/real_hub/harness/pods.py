@@ -32,14 +32,15 @@ def run_deployment(
     entrypoint: Sequence[str],
     env: Mapping[str, str] | None = None,
     extra_args: Sequence[str] = (),
+    dropped_flag: str = "",
     process: str = "",
 ) -> str:
     """Run a Deployment's first container as a process, and return the process's name.
 
-    It gets the arguments, the environment and the Secrets of its Pod, and the token
-    of its service account (``KUBECONFIG``). ``entrypoint`` stands for the image's; ``env`` wins
-    over the container's, and ``extra_args`` come last. Raises ApiError (404) for a missing
-    object and ValueError for a Pod that is not supported (see ``command_of``).
+    It gets the arguments, the environment and the Secrets of its Pod, and the token of its service
+    account (``KUBECONFIG``). ``entrypoint`` stands for the image's; ``env`` wins over the
+    container's, ``extra_args`` come last, and ``dropped_flag`` is left out. Raises ApiError (404)
+    for a missing object and ValueError for a Pod that is not supported (see ``command_of``).
     """
     deployment = plane.api.get("apps/v1", "Deployment", name, namespace)
     pod = deployment["spec"]["template"]["spec"]
@@ -49,7 +50,7 @@ def run_deployment(
     process = process or f"{plane.name}-{name}"
     plane.processes.start(
         process,
-        [*command.argv, *extra_args],
+        [*(word for word in command.argv if word.partition("=")[0] != dropped_flag), *extra_args],
         env={
             "KUBECONFIG": str(plane.kubeconfig(service_account=account)),
             **command.env,

@@ -10,7 +10,7 @@ from tests.repository import ROOT
 
 Object = dict[str, Any]
 
-MANIFESTS = ("sample_scorers/*/manifests/dynamicscorer.yaml", "docs/examples/**/*.yaml")
+MANIFESTS = ("sample_scorers/*/manifests/dynamicscorer*.yaml", "docs/examples/**/*.yaml")
 
 
 def ids(cases: Iterable[tuple[Any, ...]]) -> list[str]:

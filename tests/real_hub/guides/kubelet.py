@@ -1,0 +1,84 @@
+"""Does the work of a kubelet for all Deployments of a cluster whose images stand for programs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..harness.api import ApiError
+from ..harness.health import wait_healthy
+from ..harness.pods import mark_ready, run_deployment
+
+if TYPE_CHECKING:
+    from ..harness.api import Object
+    from ..harness.control_plane import ControlPlane
+    from .cluster_network import ClusterNetwork
+
+DSF = "dynamic-scoring-framework"
+SAMPLES = {
+    "sample-scorer": "sample_scorers.sample",
+    "static-scorer": "sample_scorers.static",
+}
+# Pods have loopback addresses here, which a scorer on a real cluster must not have.
+DROPPED = "--scorer-denied-cidrs"
+FLAGS = {
+    "controller": ("--metrics-bind-address={pod}:8080",),
+    "agent": ("--metrics-bind-address={pod}:8080",),
+    "policy-watcher": ("--metrics-bind-address={pod}:8080",),
+    "optimizer": ("--bind-address={pod}",),
+}
+"""What listens on all addresses in a container listens on the Pod's own here."""
+
+
+@dataclass
+class Kubelet:
+    """Runs Deployments as processes; `sync` starts those that are new."""
+
+    plane: ControlPlane
+    network: ClusterNetwork
+    _running: set[tuple[str, str]] = field(default_factory=set)
+
+    def sync(self) -> None:
+        """Start each Deployment that can start; one that lacks a Secret is left for later."""
+        for deployment in self.plane.api.list("apps/v1", "Deployment"):
+            metadata = deployment["metadata"]
+            place = metadata["namespace"], metadata["name"]
+            if place not in self._running and self._start(deployment, *place):
+                self._running.add(place)
+
+    def _start(self, deployment: Object, namespace: str, name: str) -> bool:
+        pod = deployment["spec"]["template"]["spec"]
+        [container] = pod["containers"]
+        image = container["image"].rpartition("/")[2].partition(":")[0]
+        address = self.network.pod_address()
+        if image == DSF:
+            entrypoint = (sys.executable, "-m", "dsf")
+            flags = [flag.format(pod=address) for flag in FLAGS[container["args"][0]]]
+        else:
+            entrypoint = (sys.executable, "-m", SAMPLES[image])
+            flags = [f"--host={address}"]
+        try:
+            process = run_deployment(
+                self.plane,
+                namespace,
+                name,
+                entrypoint=entrypoint,
+                env=self.network.environment,
+                extra_args=flags,
+                dropped_flag=DROPPED,
+            )
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
+        probe = container["readinessProbe"]["httpGet"]
+        port = ports.get(str(probe["port"]), probe["port"])
+        wait_healthy(self.plane.processes, process, f"http://{address}:{port}{probe['path']}")
+        mark_ready(self.plane, namespace, name)
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        for service in self.plane.api.list("v1", "Service", namespace):
+            if service["spec"].get("selector", {}).items() <= labels.items():
+                self.network.publish(service, address, ports)
+        return True

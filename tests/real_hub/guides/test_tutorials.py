@@ -1,0 +1,153 @@
+"""The quickstart and the development guide work as they are typed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.eventually import until
+from tests.repository import ROOT
+
+from ..harness.ports import LOOPBACK
+from .conftest import WORKERS
+from .terminal import commands
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+
+    from .kubelet import Kubelet
+    from .terminal import Terminal
+
+TUTORIALS = ROOT / "docs/tutorials"
+PROGRAMS = ("kubectl", "jq", "envsubst", "curl", "bash", "make")
+MISSING = [name for name in PROGRAMS if not shutil.which(name)]
+FORWARD = "kubectl port-forward"
+SCORES = (
+    "sample-my-score",
+    "example-performance-score",
+    "example-powerconsumption-score",
+    "example-cost-score",
+    "example-carbon-score",
+)
+
+
+def has(*words: str) -> Callable[[str], bool]:
+    return lambda output: all(word in output for word in words)
+
+
+def plans(objective: int, profile: str) -> Callable[[str], bool]:
+    def planned(output: str) -> bool:
+        answer = json.loads(output)
+        policies = {cluster: f"policy-enable-mig-{profile}-{cluster}" for cluster in WORKERS}
+        found = answer["status"], answer["objective_value"], answer["policies"]
+        return found == ("Optimal", objective, policies)
+
+    return planned
+
+
+def every_score(output: str) -> bool:
+    lines = [line.split()[:2] for line in output.splitlines()]
+    return all([cluster, score] in lines for cluster in WORKERS for score in SCORES)
+
+
+READ: dict[str, Callable[[str], bool]] = {
+    "kubectl get managedclusters --context": has("worker01", "worker02"),
+    "kubectl get managedclusteraddons": has("worker01", "worker02"),
+    "kubectl get pods -n dynamic-scoring": has("dynamic-scoring-agent"),
+    "curl -sS http://$NODE_IP:30007/config": has('"name": "sample_my_score"'),
+    "kubectl get dynamicscorers,dynamicscoringconfigs": has("sample-scorer", "Active"),
+    "kubectl get configmap dynamic-scoring-config": has('"scoreName": "sample_my_score"'),
+    "kubectl get addonplacementscores sample-my-score": has("name: n1;shop;cart", "value: 12"),
+    "dsf scores": has("n1;shop;cart"),
+    "kubectl get dynamicscorers -n": lambda output: output.count("Active") == len(SCORES),
+    "kubectl get addonplacementscores -A": every_score,
+    "kubectl get clusterclaims policy-watcher-claim": has("empty"),
+    "kubectl get placements -n default": has("app01-placement", "app02-placement"),
+    "kubectl get policies -n worker01": has("NonCompliant"),
+    "dsf status": has("Landed"),
+}
+"""Commands that only read, each with what it must show. They are typed until they do."""
+ONCE: dict[str, Callable[[str], bool]] = {
+    "-d @dsf/sim/scenario/params.json": plans(115, "3g"),
+    '"example-powerconsumption-score"': plans(170, "2g"),
+    "localhost:8338/reset": has('"failed":[]'),
+}
+"""Commands that act, each with what it must answer."""
+
+
+def typed() -> Iterator[tuple[str, str]]:
+    """Yield the page and the text of each command: step 2 of the guide is the quickstart."""
+    quickstart = (TUTORIALS / "quickstart.md").read_text()
+    guide = (TUTORIALS / "development-guide.md").read_text()
+    before, start, rest = guide.partition("\n## 2. ")
+    framework, _, _ = rest.partition("\n## Without a cluster")
+    for page, text in (
+        ("development-guide.md", before),
+        ("quickstart.md", quickstart),
+        ("development-guide.md", start + framework),
+    ):
+        for command in commands(text):
+            yield page, command
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
+def test_the_tutorials_work_as_typed(terminal: Terminal, kubelets: dict[str, Kubelet]) -> None:
+    expected = {**READ, **ONCE}
+    seen = set()
+    for page, command in typed():
+        keys = [key for key in expected if key in command]
+        seen |= set(keys)
+        if command.startswith(FORWARD):
+            forward(kubelets["hub"])
+        elif keys and keys[0] in READ:
+            read_until(page, command, READ[keys[0]], terminal, kubelets)
+        else:
+            output = succeeded(page, command, terminal.run(command))
+            assert all(expected[key](output) for key in keys), (command, output)
+    assert expected.keys() == seen, "the pages no longer have these commands"
+
+
+def read_until(
+    page: str,
+    command: str,
+    right: Callable[[str], bool],
+    terminal: Terminal,
+    kubelets: dict[str, Kubelet],
+) -> None:
+    """Type a command until it shows what is right, while Deployments start that can."""
+    shown = ""
+
+    def reads() -> bool:
+        nonlocal shown
+        for kubelet in kubelets.values():
+            kubelet.sync()
+        ended = terminal.run(command)
+        shown = ended.stdout + ended.stderr
+        return ended.returncode == 0 and right(ended.stdout)
+
+    try:
+        until(command, reads, every=0.5)
+    except TimeoutError as error:
+        pytest.fail(f"{page}: {error}\n{shown}")
+
+
+def succeeded(page: str, command: str, ended: subprocess.CompletedProcess[str]) -> str:
+    assert ended.returncode == 0, f"{page}: {command}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+def forward(kubelet: Kubelet) -> None:
+    """Do what `kubectl port-forward` does, which needs a kubelet's container runtime."""
+
+    def running() -> str | None:
+        kubelet.sync()
+        try:
+            return kubelet.network.address_of("dynamic-scoring-optimizer.dynamic-scoring.svc")
+        except KeyError:
+            return None
+
+    kubelet.network.forward(LOOPBACK, 8338, until("the optimizer to run", running), 8338)
