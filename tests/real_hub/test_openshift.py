@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 FILES = ROOT / "docs/examples/openshift"
 SAMPLES = sorted((ROOT / "sample_scorers").glob("*/manifests/manifestwork.yaml"))
 ALL_CHARTS = sorted(path.parent for path in CHARTS.glob("*/Chart.yaml"))
-# The values without which a chart does not render.
-NEEDED = {"policy-watcher": ("--set=clusterName=east",)}
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 ACCOUNT = ("v1", "ServiceAccount")
 WORK = ("work.open-cluster-management.io/v1", "ManifestWork")
@@ -101,7 +99,7 @@ def assert_restricted(hub: Hub, namespace: str, documents: list[Object]) -> None
 
 @pytest.mark.parametrize("chart", ALL_CHARTS, ids=lambda chart: chart.name)
 def test_every_pod_of_a_chart_is_restricted(hub: Hub, restricted: str, chart: Path) -> None:
-    assert_restricted(hub, restricted, rendered(hub, chart, *NEEDED.get(chart.name, ())))
+    assert_restricted(hub, restricted, rendered(hub, chart))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.parts[-3])
@@ -139,6 +137,16 @@ def test_the_controller_mounts_the_certificate_that_it_is_to_trust(hub: Hub) -> 
     }
     assert volumes == {"/etc/scorer-ca": service_ca["metadata"]["name"]}
     assert any("/etc/scorer-ca/service-ca.crt" in argument for argument in container["args"])
+
+
+def test_the_optimizer_serves_the_certificate_that_its_service_asks_for(hub: Hub) -> None:
+    chart = CHARTS / "dynamic-scoring-optimizer"
+    objects = rendered(hub, chart, f"--values={FILES / 'optimizer-values.yaml'}")
+    [service] = [obj for obj in objects if obj["kind"] == "Service"]
+    [deployment] = [obj for obj in objects if obj["kind"] == "Deployment"]
+    asked = service["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"]
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    assert asked in [volume["secret"]["secretName"] for volume in volumes if "secret" in volume]
 
 
 def test_the_agent_asks_thanos_with_its_own_token(tmp_path: Path) -> None:

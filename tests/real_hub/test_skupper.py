@@ -228,7 +228,7 @@ def test_what_is_exposed_is_what_is_listened_for() -> None:
     assert ends["Connector"] == ends["Listener"]
     hosts = {obj["spec"]["host"] for obj in objects if obj["kind"] == "Listener"}
     manifests = ROOT / "sample_scorers/static/manifests"
-    scorers = parse((manifests / "dynamicscorer.yaml").read_text())
+    scorers = parse((manifests / "dynamicscorer-skupper.yaml").read_text())
     [service] = [
         obj["metadata"]["name"]
         for work in parse((manifests / "manifestwork.yaml").read_text())
