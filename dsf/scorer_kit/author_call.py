@@ -10,7 +10,7 @@ from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.scorer_kit.invented_series import TYPICAL_SERIES, form_of, invented
+from dsf.scorer_kit.invented_series import TYPICAL_SERIES, forms_of, invented
 
 CLUSTER = "cluster1"
 """Stands for the managed cluster that asks."""
@@ -41,7 +41,7 @@ async def typical_results(
     summary: ScorerSummary, credentials: AuthorCredentials, now: float
 ) -> list[ScoringResult] | Failure:
     """Return the results of a request with invented series that end at `now` (unix seconds)."""
-    series = invented(form_of(summary, int(now)), TYPICAL_SERIES)
+    series = invented(forms_of(summary, int(now)), TYPICAL_SERIES)
     async with http_client() as client:
         api = ScoringApi(CLUSTER, client, credentials, CallLimits())
         deadline = api.deadline(summary)

@@ -3,10 +3,10 @@
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.encoded_series import EncodedSeries, of_source
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 UNGROUPED = ("node", "namespace", "pod")
@@ -28,20 +28,29 @@ Value = Callable[[int, int], str]
 
 @dataclass(frozen=True, slots=True)
 class SeriesForm:
-    """The labels of invented series, and their times: the last sample is at `end`."""
+    """The labels of invented series, and their times: the last sample is at `end`.
+
+    `source` is the name of their source, of a scorer with several.
+    """
 
     labels: tuple[str, ...]
     samples: int
     step: int
     end: int
+    source: str = ""
 
 
-def form_of(summary: ScorerSummary, end: int) -> SeriesForm:
-    """Return the form of series that a scorer's query would give; `end` is in unix seconds."""
+def forms_of(summary: ScorerSummary, end: int) -> tuple[SeriesForm, ...]:
+    """Return the form of series that each source would give; `end` is in unix seconds."""
+    return tuple(_form_of(source, end) for source in summary.single_sources)
+
+
+def _form_of(summary: ScorerSummary, end: int) -> SeriesForm:
     grouped = [label for found in _BY.findall(summary.source_query) for label in _names(found)]
     step = summary.source_step or DEFAULT_STEP
     samples = min(max(summary.source_range // step, 1), MOST_SAMPLES)
-    return SeriesForm(tuple(dict.fromkeys(grouped)) or UNGROUPED, samples, step, end)
+    labels = tuple(dict.fromkeys(grouped)) or UNGROUPED
+    return SeriesForm(labels, samples, step, end, summary.source_name)
 
 
 def wave(series: int, sample: int) -> str:
@@ -50,12 +59,19 @@ def wave(series: int, sample: int) -> str:
 
 
 def invented(
-    form: SeriesForm, count: int, value: Value = wave, samples: int | None = None
+    forms: Sequence[SeriesForm], count: int, value: Value = wave, samples: int | None = None
 ) -> list[EncodedSeries]:
-    """Return `count` series of a form, each with `samples` samples if that is given."""
+    """Return `count` series of each form, each with `samples` samples if that is given."""
+    return [one for form in forms for one in _of_form(form, count, value, samples)]
+
+
+def _of_form(
+    form: SeriesForm, count: int, value: Value, samples: int | None
+) -> Iterable[EncodedSeries]:
     number = form.samples if samples is None else samples
     times = [form.end - form.step * (number - 1 - index) for index in range(number)]
-    return [_series(form.labels, index, times, value) for index in range(count)]
+    found = [_series(form.labels, index, times, value) for index in range(count)]
+    return of_source(found, form.source) if form.source else found
 
 
 def _series(

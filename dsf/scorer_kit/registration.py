@@ -9,6 +9,7 @@ import yaml
 
 from dsf.api import names
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.scorer_kit.dimension_suggestion import further_formats
 
 FALLBACK_DESCRIPTION = "What the score means"
 
@@ -25,6 +26,7 @@ def dynamic_scorer(
     name: str, config: ScorerConfig, config_url: str, dimension_format: str
 ) -> dict[str, Any]:
     """Return the DynamicScorer; source and scoring come from the config, which the hub polls."""
+    further = further_formats(config, dimension_format)
     return {
         "apiVersion": names.API_VERSION,
         "kind": "DynamicScorer",
@@ -36,6 +38,7 @@ def dynamic_scorer(
             "location": "Internal",
             "scoreDestination": "AddOnPlacementScore",
             "scoreDimensionFormat": dimension_format,
+            **({"scoreDimensionFormats": further} if further else {}),
         },
     }
 
@@ -51,6 +54,9 @@ def advice(config: ScorerConfig, config_url: str, chosen: FormatOrigin) -> Itera
         yield "scoreDimensionFormat is suggested by the labels of the scorer's results."
     elif chosen == "default":
         yield "scoreDimensionFormat is the default: write the labels that your results have."
+    if config.scoring.default_score and not config.scoring.default_score.entries:
+        yield "A format of ${cluster} and ${scoreName} only names the entry of the default score:"
+        yield "  scoring.defaultScore.entries names others."
     if any(one.type.lower() == "prometheus" for one in config.all_sources):
         yield "source.host of the config must be reachable from every managed cluster; the"
         yield "  DynamicScoringConfig replaces it for some of them by sourceOverrides."

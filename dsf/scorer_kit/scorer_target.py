@@ -14,6 +14,7 @@ from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.observe.prober import Prober
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.scorer_kit.dimension_suggestion import further_formats
 from dsf.scorer_kit.trial_context import with_invented_context
 
 UNREACHABLE = frozenset({"Unreachable", "TimedOut", "Denied"})
@@ -116,10 +117,12 @@ def _summary(
 ) -> ScorerSummary | InvalidInput:
     if not isinstance(config, ScorerConfig):
         return InvalidInput("ConfigMissing", "the config could not be used")
+    form = named.dimension_format or DEFAULT_FORMAT
     spec = DynamicScorerSpec(
         description=config.description,
         config_url=named.config_url,
-        score_dimension_format=named.dimension_format or DEFAULT_FORMAT,
+        score_dimension_format=form,
+        score_dimension_formats=further_formats(config, form),
     )
     resolved = resolve(object_name(config), spec, config)
     if isinstance(resolved, InvalidInput):

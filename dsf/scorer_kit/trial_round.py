@@ -16,14 +16,17 @@ from dsf.agent.round import Round
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.score.expiry import validity
 from dsf.agent.score_gauges import LatestScores
-from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH
-from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH, SOURCE_LABEL
+from dsf.api.scoring.scorer_summary import ScorerSummary, SummarySource
 from dsf.kube.clock import utc_now
 from dsf.runtime.endpoints import serving
 from dsf.scorer_kit.author_call import AuthorCredentials
 from dsf.scorer_kit.recordings import load
 from dsf.scorer_kit.series_file import prometheus_answer
 from dsf.sim.prometheus_replay import replaying
+
+_FILE = "http://file"
+"""Stands for the server of a file, whose URL replaces it."""
 
 _NODE = {"node": "node-1"}
 """The label that a recording of one machine lacks."""
@@ -67,11 +70,27 @@ def metrics(done: Round) -> list[str]:
 
 
 def _asking(summary: ScorerSummary, source: TrialSource) -> ScorerSummary:
-    """Return the summary with a Prometheus to ask, where a file stands for pushed metrics."""
-    if summary.source_type != "OpenTelemetry" or not source.given:
+    """Return the summary with a Prometheus to ask, where a file stands for pushed metrics.
+
+    The file answers several sources at paths of their own, because it has the series of all.
+    """
+    if not source.given:
         return summary
-    return summary.model_copy(
-        update={"source_type": "Prometheus", "source_endpoint": f"http://file{DEFAULT_SOURCE_PATH}"}
+    if summary.sources:
+        sources = tuple(_served(one, at_own_path=bool(source.data)) for one in summary.sources)
+        return summary.model_copy(update={"sources": sources})
+    if summary.source_type != "OpenTelemetry":
+        return summary
+    served = {"source_type": "Prometheus", "source_endpoint": f"{_FILE}{DEFAULT_SOURCE_PATH}"}
+    return summary.model_copy(update=served)
+
+
+def _served(source: SummarySource, *, at_own_path: bool) -> SummarySource:
+    base = f"{_FILE}/{source.name}" if at_own_path else _FILE
+    if source.type == "Prometheus" and not at_own_path:
+        return source
+    return source.model_copy(
+        update={"type": "Prometheus", "endpoint": f"{base}{DEFAULT_SOURCE_PATH}"}
     )
 
 
@@ -89,11 +108,24 @@ async def _serving(source: TrialSource) -> AsyncIterator[str]:
 
 
 def _answering(document: dict[str, Any]) -> web.Application:
-    """Return an application that has one answer to every query."""
+    """Return an application that answers every query with the series of the source that asks.
 
-    async def answer(_: web.Request) -> web.Response:
-        return web.json_response(document)
+    Those are the series without a label that names another source.
+    """
+
+    async def answer(request: web.Request) -> web.Response:
+        name = request.path.partition(DEFAULT_SOURCE_PATH.rpartition("/")[0])[0].strip("/")
+        data = document.get("data")
+        if not (name and isinstance(data, dict) and isinstance(data.get("result"), list)):
+            return web.json_response(document)
+        result = [one for one in data["result"] if _is_of(one, name)]
+        return web.json_response({**document, "data": {**data, "result": result}})
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)
     return app
+
+
+def _is_of(series: Any, source: str) -> bool:
+    metric = series.get("metric") if isinstance(series, dict) else None
+    return not isinstance(metric, dict) or metric.get(SOURCE_LABEL, source) == source

@@ -137,14 +137,16 @@ class DynamicScorerSpec(DeclaredMeaning):
 
     model_config = ConfigDict(json_schema_extra=_spec_rules)
 
-    description: Annotated[str, Field(max_length=4096, description="What the score means.")]
+    description: Annotated[
+        str, Field(max_length=4096, description="Required. What the score means.")
+    ]
     config_url: Annotated[
         str,
         Field(
             alias="configURL",
             max_length=2048,
             pattern=URL_PATTERN,
-            description="URL of the scoring API's config endpoint.",
+            description="Required. URL of the scoring API's config endpoint.",
         ),
     ]
     config_sync_mode: Annotated[

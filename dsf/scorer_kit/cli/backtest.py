@@ -154,9 +154,13 @@ async def _plan(
     best: str | None,
     **source: Any,
 ) -> "BacktestPlan":
+    from dsf.api.untrusted_text import listed
     from dsf.scorer_kit.backtest.regret import Choices
     from dsf.scorer_kit.backtest.run import BacktestPlan
 
+    if summary.sources:
+        named = listed(one.name for one in summary.sources)
+        raise click.UsageError(f"the config has several sources ({named}): a backtest needs one")
     declared = summary.forecast
     ahead = horizon or (declared.horizon if declared else None)
     if not ahead:

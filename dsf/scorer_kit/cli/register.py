@@ -74,10 +74,12 @@ async def _asked(api: "NamedApi", token: str) -> "tuple[ScorerTarget, str, Forma
     target = await reached(api)
     if api.dimension_format:
         return target, api.dimension_format, "given"
-    if isinstance(target.summary, ScorerSummary):
-        credentials = AuthorCredentials(target.summary.scoring_endpoint, token, api.ca)
-        results = await typical_results(target.summary, credentials, time.time())
-        found = results if isinstance(results, list) else []
-        if found and (suggested := suggested_format([result.metric for result in found])):
+    summary = target.summary
+    if isinstance(summary, ScorerSummary):
+        credentials = AuthorCredentials(summary.scoring_endpoint, token, api.ca)
+        results = await typical_results(summary, credentials, time.time())
+        metrics = [one.metric for one in results] if isinstance(results, list) else []
+        suggested = suggested_format(metrics, summary.score_dimension_formats)
+        if metrics and suggested:
             return target, suggested, "suggested"
     return target, DEFAULT_FORMAT, "default"

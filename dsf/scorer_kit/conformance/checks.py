@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
+from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.scorer_kit.conformance import judges
 from dsf.scorer_kit.conformance.evidence import CheckCall, CheckInput, Evidence
 from dsf.scorer_kit.conformance.judges import Findings
@@ -34,7 +34,7 @@ class ConformanceCheck:
 
 
 def _series(series: Sequence[EncodedSeries], given: CheckInput) -> CheckCall:
-    return CheckCall(ScoringRequestBody(() if given.without_source else series, given.context))
+    return CheckCall(given.body(() if given.without_source else series))
 
 
 def _typical(given: CheckInput) -> list[CheckCall]:
@@ -46,28 +46,29 @@ def _twice(given: CheckInput) -> list[CheckCall]:
 
 
 def _empty(given: CheckInput) -> list[CheckCall]:
-    return [CheckCall(ScoringRequestBody((), given.context))]
+    return [CheckCall(given.body(()))]
 
 
 def _few_samples(given: CheckInput) -> list[CheckCall]:
     return [
-        _series(invented(given.form, TYPICAL_SERIES, samples=number), given) for number in (1, 0)
+        _series(invented(given.forms, TYPICAL_SERIES, samples=number), given) for number in (1, 0)
     ]
 
 
 def _not_finite(given: CheckInput) -> list[CheckCall]:
     mixed = invented(
-        given.form, TYPICAL_SERIES, lambda one, at: _NOT_FINITE[(one + at) % len(_NOT_FINITE)]
+        given.forms, TYPICAL_SERIES, lambda one, at: _NOT_FINITE[(one + at) % len(_NOT_FINITE)]
     )
     return [
         _series(mixed, given),
-        _series(invented(given.form, TYPICAL_SERIES, lambda _, __: "NaN"), given),
+        _series(invented(given.forms, TYPICAL_SERIES, lambda _, __: "NaN"), given),
     ]
 
 
 def _large(given: CheckInput) -> list[CheckCall]:
     size = given.settings
-    return [_series(invented(given.form, size.series, samples=size.samples), given)]
+    of_each = max(1, size.series // len(given.forms))
+    return [_series(invented(given.forms, of_each, samples=size.samples), given)]
 
 
 def _other_content_type(given: CheckInput) -> list[CheckCall]:

@@ -37,16 +37,22 @@ class CheckSettings:
 
 @dataclass(frozen=True, slots=True)
 class CheckInput:
-    """What the calls of a check are made of: the series' form, and those of a typical request.
+    """What the calls of a check are made of: forms of series, and those of a typical request.
 
-    `context` is the JSON of what the config asks for besides, empty for nothing.
+    There is a form for each source. `context` and `params` are the JSON of what the config asks for
+    besides, empty for nothing.
     """
 
-    form: SeriesForm
+    forms: Sequence[SeriesForm]
     typical: Sequence[EncodedSeries]
     settings: CheckSettings
     without_source: bool
     context: bytes = b""
+    params: bytes = b""
+
+    def body(self, series: Sequence[EncodedSeries]) -> ScoringRequestBody:
+        """Return the body of a scoring call."""
+        return ScoringRequestBody(series, self.context, self.params)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dsf.agent.failure import Failure
-from dsf.agent.score.result_rules import ConversionSettings, RoundScores, convert
+from dsf.agent.score.default_scores import conversion_settings
+from dsf.agent.score.result_rules import RoundScores, convert
 from dsf.agent.wire.http_answer import UNAUTHORIZED
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
-from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.untrusted_text import UntrustedName
 from dsf.hub.snapshot.probe_result import ProbeFailure
 from dsf.scorer_kit.author_call import CLUSTER
@@ -185,7 +185,7 @@ def dimensions(evidence: Evidence) -> Findings:
     results = _results(evidence.typical)
     form = evidence.target.named.dimension_format
     if not form:
-        if suggested_format([result.metric for result in results]) is None:
+        if _suggested(evidence) is None:
             yield error(
                 "no labels that all results have tell them apart",
                 "set some of node, namespace, pod, container, app, device and meta",
@@ -208,7 +208,7 @@ def values(evidence: Evidence) -> Findings:
     """Judge whether the values of entries tell anything."""
     results = _results(evidence.typical)
     given = evidence.target.named.dimension_format
-    form = given or suggested_format([result.metric for result in results])
+    form = given or _suggested(evidence)
     if form is None:
         return
     scores = _published(evidence, results, form)
@@ -273,12 +273,14 @@ def _same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
+def _suggested(evidence: Evidence) -> str | None:
+    metrics = [result.metric for result in _results(evidence.typical)]
+    return suggested_format(metrics, evidence.summary.score_dimension_formats)
+
+
 def _published(evidence: Evidence, results: Sequence[ScoringResult], form: str) -> RoundScores:
-    dimension = DimensionFormat.parse(form)
-    if isinstance(dimension, InvalidInput):
-        raise TypeError(dimension.message)
-    summary = evidence.summary
-    settings = ConversionSettings(
-        CLUSTER, summary.score_name, dimension, summary.scoring_normalize, summary.scoring_range
-    )
+    summary = evidence.summary.model_copy(update={"score_dimension_format": form})
+    settings = conversion_settings(summary, CLUSTER)
+    if isinstance(settings, InvalidInput):
+        raise TypeError(settings.message)
     return convert(results, settings)

@@ -8,7 +8,7 @@ from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.fetch.scoring_call import BYTES_PER_SERIES, RESULTS_PER_SERIES
 from dsf.agent.score.result_rules import MAX_SERIES
-from dsf.agent.wire.call_context import caller_headers, encoded_context
+from dsf.agent.wire.call_context import caller_headers, encoded_context, encoded_params
 from dsf.agent.wire.scoring_answer import parse_scoring_answer
 from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -25,7 +25,7 @@ from dsf.scorer_kit.conformance.evidence import (
 )
 from dsf.scorer_kit.conformance.report import CheckResult, ConformanceReport
 from dsf.scorer_kit.dimension_suggestion import suggested_format
-from dsf.scorer_kit.invented_series import TYPICAL_SERIES, form_of, invented
+from dsf.scorer_kit.invented_series import TYPICAL_SERIES, forms_of, invented
 from dsf.scorer_kit.scorer_target import ScorerTarget, probe
 
 _LATE = "no answer in time: see latency"
@@ -78,7 +78,9 @@ class _CheckRun:
         results = self.calls.typical.results
         if isinstance(results, Failure) or not results:
             return ""
-        return suggested_format([result.metric for result in results]) or ""
+        summary = self._target.summary
+        further = summary.score_dimension_formats if isinstance(summary, ScorerSummary) else ()
+        return suggested_format([result.metric for result in results], further) or ""
 
     async def result_of(self, item: ConformanceCheck) -> CheckResult:
         """Make the calls of one check, and judge them."""
@@ -133,11 +135,17 @@ class _CheckRun:
         return outcomes
 
     def _input(self, summary: ScorerSummary) -> CheckInput:
-        form, typical = form_of(summary, self._now), self._settings.typical
+        forms, typical = forms_of(summary, self._now), self._settings.typical
         if typical is None:
-            typical = invented(form, TYPICAL_SERIES)
-        context = encoded_context(CLUSTER, summary)
-        return CheckInput(form, typical, self._settings, summary.source_type == "None", context)
+            typical = invented(forms, TYPICAL_SERIES)
+        return CheckInput(
+            forms,
+            typical,
+            self._settings,
+            summary.source_type == "None",
+            encoded_context(CLUSTER, summary),
+            encoded_params(summary),
+        )
 
     async def _call(self, summary: ScorerSummary, call: CheckCall) -> CallOutcome:
         tokens = {"given": self._settings.token, "none": "", "wrong": _WRONG_TOKEN}

@@ -3,58 +3,20 @@
 worker02 has no GPU: its source answers without a series.
 """
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from dsf.api import names
 from dsf.kube import kinds
 from tests.dsf.agent.servers import Server, matrix, replying, serving
-from tests.dsf.scorer_kit.scorers import Json, TestApi, served
+from tests.dsf.efficiency_scorer import SCORE, Json, config, respond, source
+from tests.dsf.scorer_kit.scorers import TestApi, served
 from tests.dsf.sim.builders import SimulatedFleet, create, make, simulated_fleet
 from tests.dsf.sim.test_scoring_from_manifests import programs, running
 from tests.eventually import eventually
-
-SCORE = "efficiency"
-
-
-def config(path: str, sources: list[Json]) -> Json:
-    params = {"name": SCORE, "interval": 1, "price": 0.025, "model": "linear"}
-    return {
-        "name": "efficiency-scorer",
-        "description": "Utilization for a unit of money",
-        "sources": sources,
-        "scoring": {
-            "path": f"{path}/scoring",
-            "params": params,
-            "defaultScore": {"value": -100},
-        },
-    }
-
-
-def results(body: Json) -> list[Json]:
-    """Return a score for each node and one for the cluster; this scorer is strict."""
-    if body.keys() != {"data", "params"} or body["params"] != {"price": 0.025, "model": "linear"}:
-        raise web.HTTPUnprocessableEntity(text="unknown fields")
-    latest: dict[str, dict[str, float]] = {}
-    for series in body["data"]:
-        metric = dict(series["metric"])
-        source, node = metric.pop("__source__"), metric.pop("node")
-        if metric:
-            raise web.HTTPUnprocessableEntity(text="unknown labels")
-        latest.setdefault(node, {})[source] = float(series["values"][-1][1])
-    price = body["params"]["price"]
-    scores = {node: one["gpu"] / (one["power"] * price) for node, one in latest.items()}
-    of_nodes = [{"metric": {"node": node}, "score": score} for node, score in scores.items()]
-    return [{"metric": {}, "score": max(scores.values())}, *of_nodes]
-
-
-async def respond(request: web.Request) -> web.StreamResponse:
-    return web.json_response({"results": results(json.loads(await request.read()))})
 
 
 class World:
@@ -87,10 +49,7 @@ async def world() -> AsyncIterator[World]:
         gpu = await stack.enter_async_context(serving(use("n1", "n2")))
         none = await stack.enter_async_context(serving(use()))
         power = await stack.enter_async_context(serving(use("n1", "n2")))
-        sources = [
-            {"name": "gpu", "host": gpu.url, "params": {"query": "gpu"}},
-            {"name": "power", "host": power.url, "params": {"query": "power"}},
-        ]
+        sources = [source("gpu", gpu.url), source("power", power.url)]
         api = TestApi(respond, lambda path: config(path, sources))
         url = await stack.enter_async_context(served({SCORE: api}))
         await register(fleet, f"{url}/{SCORE}/config", none.url)

@@ -28,6 +28,8 @@ var Config = map[string]any{
 }
 
 // Score returns the mean of the finite samples of each series; a series without any has no result.
+// If the config has several "sources", the label "__source__" of Metric is the name of the one that
+// the series is from.
 func Score(data []Series) []Result {
 	results := []Result{}
 	for _, series := range data {

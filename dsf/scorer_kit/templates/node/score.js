@@ -26,7 +26,8 @@ export const CONFIG = {
 };
 
 // Returns the mean of the finite samples of each series; a series without any has no result.
-// A series has its labels in `metric`, and `values`, its samples as [unix seconds, text].
+// A series has its labels in `metric`, and `values`, its samples as [unix seconds, text]. If the
+// config has several `sources`, the label `__source__` is the name of the one it is from.
 export function score(data) {
   return data.flatMap(({ metric, values }) => {
     const finite = values.map(([, text]) => Number(text)).filter(Number.isFinite);

@@ -32,7 +32,8 @@ CONFIG = {
 def score(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the mean of the finite samples of each series; a series without any has no result.
 
-    A series has its labels in `metric`, and `values`, its samples as [unix seconds, text].
+    A series has its labels in `metric`, and `values`, its samples as [unix seconds, text]. If the
+    config has several `sources`, the label `__source__` is the name of the one it is from.
     """
     results = []
     for series in data:

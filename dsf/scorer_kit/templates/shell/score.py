@@ -11,7 +11,8 @@ SECONDS = 25
 """Longest run of score.sh: less than the agent waits with an interval of 30 s."""
 
 CONFIG = json.loads((HERE / "config.json").read_text(encoding="utf-8"))
-CONFIG["source"]["host"] = os.environ.get("PROMETHEUS_URL", CONFIG["source"]["host"])
+if "source" in CONFIG:
+    CONFIG["source"]["host"] = os.environ.get("PROMETHEUS_URL", CONFIG["source"]["host"])
 
 
 def score(data: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ from tests.repository import ROOT
 SECTION = (ROOT / "docs/how-to/scorer-kit.md").read_text().split("\n## Check ")[1].split("\n## ")[0]
 TABLE = [line for line in SECTION.splitlines() if line.startswith("| `")]
 NOW = 1_700_000_000
-OWN = invented(SeriesForm(("node", "namespace", "pod"), 5, 60, NOW), 3)
+OWN = invented([SeriesForm(("node", "namespace", "pod"), 5, 60, NOW)], 3)
 SMALL = {"series": 20, "samples": 5}
 
 

@@ -21,7 +21,7 @@ from dsf.scorer_kit.conformance.evidence import (
     Finding,
 )
 from dsf.scorer_kit.conformance.report import CheckResult, ConformanceReport
-from dsf.scorer_kit.invented_series import form_of, invented
+from dsf.scorer_kit.invented_series import forms_of, invented
 from dsf.scorer_kit.scorer_target import NamedApi, ScorerTarget
 from tests.dsf.scorer_kit.scorers import config
 
@@ -34,8 +34,8 @@ SUMMARY = ScorerSummary(
     scoring_interval=30,
     score_dimension_format="${pod}",
 )
-FORM = form_of(SUMMARY, 1_700_000_000)
-GIVEN = CheckInput(FORM, invented(FORM, 2), CheckSettings(series=2, samples=2), False)
+FORMS = forms_of(SUMMARY, 1_700_000_000)
+GIVEN = CheckInput(FORMS, invented(FORMS, 2), CheckSettings(series=2, samples=2), False)
 
 labels = st.dictionaries(st.sampled_from(["node", "app", "pod", "meta", "x"]), st.text(max_size=5))
 scores = st.one_of(st.floats(), st.integers(), st.sampled_from(["NaN", "1e400", "-Inf"]))
