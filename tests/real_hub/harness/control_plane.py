@@ -39,6 +39,11 @@ CONTROLLERS = (
     "serviceaccount-controller",
     "serviceaccount-token-controller",
 )
+NO_ISSUER = {
+    "apiVersion": "apiserver.config.k8s.io/v1",
+    "kind": "AuthenticationConfiguration",
+    "jwt": [],
+}
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -87,6 +92,8 @@ class ControlPlane:
         self.directory = directory / name
         self.authority = Authority(self.directory / "pki")
         self.signing = self.authority.client("service-account-signer")
+        self.authentication = self.directory / "authentication.yaml"
+        """Issuers whose tokens the API server accepts; it reads the file again when it changes."""
         self.server = f"https://{LOOPBACK}:{ports.free()}"
         self.admin_kubeconfig = self.kubeconfig(user="administrator", group=ADMINISTRATORS)
         self.api = Api.from_kubeconfig(self.admin_kubeconfig)
@@ -96,6 +103,7 @@ class ControlPlane:
         serving = self.authority.server("apiserver")
         policy = self.directory / "audit-policy.yaml"
         policy.write_text(yaml.safe_dump(AUDIT_POLICY))
+        self.authentication.write_text(yaml.safe_dump(NO_ISSUER))
         self.processes.start(
             f"{self.name}-kube-apiserver",
             [
@@ -112,6 +120,7 @@ class ControlPlane:
                 f"--requestheader-client-ca-file={self.authority.front_proxy}",
                 "--requestheader-username-headers=X-Remote-User",
                 "--requestheader-group-headers=X-Remote-Group",
+                f"--authentication-config={self.authentication}",
                 "--authorization-mode=RBAC",
                 f"--service-account-issuer={self.server}",
                 f"--service-account-key-file={self.signing.key}",
