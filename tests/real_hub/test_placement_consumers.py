@@ -41,9 +41,12 @@ FENCE = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 def objects_of(topic: str) -> list[Object]:
     """The objects of a topic's example files, and the whole objects on its page."""
     files = [path.read_text() for path in sorted((ROOT / "docs/examples" / topic).glob("*.yaml"))]
-    page = (ROOT / f"docs/how-to/{topic}.md").read_text()
-    fences = [text for text in FENCE.findall(page) if text.startswith("apiVersion:")]
+    fences = [text for text in FENCE.findall(page(topic)) if text.startswith("apiVersion:")]
     return [obj for text in (*files, *fences) for obj in parse(text)]
+
+
+def page(topic: str) -> str:
+    return (ROOT / f"docs/how-to/{topic}.md").read_text()
 
 
 def file_objects(path: Path) -> dict[str, Object]:
@@ -149,6 +152,28 @@ def test_a_queue_keeps_its_cluster_until_another_is_clearly_greener(hub: Hub, sc
 
     publish_score(hub, score, score, east=79)
     until("a greener one", lambda: decided(hub, "greenest", "kueue-system") == ["west"])
+
+
+@pytest.mark.usefixtures("consumers")
+def test_a_frozen_decision_follows_no_score_until_it_is_released(hub: Hub, score: str) -> None:
+    bind(hub, "kueue-system")
+    placement = like(file_objects(KUEUE / "placement.yaml")["Placement"], "frozen")
+    key = (placement["apiVersion"], placement["kind"])
+    [freeze] = set(re.findall(r"cluster\.\S+-disable(?==true)", page("kueue")))
+    publish_score(hub, score, score, east=94, west=10)
+    hub.apply(placement)
+    until("the greenest", lambda: decided(hub, "frozen", "kueue-system") == ["east"])
+
+    annotated = {"metadata": {"annotations": {freeze: "true"}}}
+    hub.api.patch(*key, "frozen", annotated, "kueue-system")
+    publish_score(hub, score, score, east=10, west=94)
+    hub.apply(like(placement, "follows"))
+    until("OCM to have read it", lambda: decided(hub, "follows", "kueue-system") == ["west"])
+    assert decided(hub, "frozen", "kueue-system") == ["east"]
+
+    released = {"metadata": {"annotations": {freeze: None}}}
+    hub.api.patch(*key, "frozen", released, "kueue-system")
+    until("the greener one", lambda: decided(hub, "frozen", "kueue-system") == ["west"])
 
 
 @pytest.mark.usefixtures("consumers")
