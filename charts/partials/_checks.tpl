@@ -37,3 +37,10 @@ client-side dry run pass them.
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{- /* Fails if the values lack those of this version. Each template asks first, since helm may render it first. */}}
+{{- define "dsf.requireValues" -}}
+{{- if not (hasKey .Values "commonLabels") }}
+{{- fail (printf "the values are those of an earlier version of the chart, without the defaults of %s: run helm upgrade with --reset-then-reuse-values instead of --reuse-values" .Chart.Version) }}
+{{- end }}
+{{- end }}

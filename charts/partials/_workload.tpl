@@ -74,11 +74,11 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{- /* Probes of /healthz and /readyz; takes port, scheme, and values (startupProbe, ...). */}}
+{{- /* Probes of /healthz and /readyz; takes port, scheme, ready (another path), and values (startupProbe, ...). */}}
 {{- define "dsf.probes" -}}
 {{- $port := dict "port" .port "scheme" (.scheme | default "HTTP") }}
 {{- $health := dict "httpGet" (merge (dict "path" "/healthz") $port) }}
-{{- $ready := dict "httpGet" (merge (dict "path" "/readyz") $port) }}
+{{- $ready := dict "httpGet" (merge (dict "path" (.ready | default "/readyz")) $port) }}
 startupProbe: {{- merge (dict) $health .values.startupProbe | toYaml | nindent 2 }}
 livenessProbe: {{- merge (dict) $health .values.livenessProbe | toYaml | nindent 2 }}
 readinessProbe: {{- merge (dict) $ready .values.readinessProbe | toYaml | nindent 2 }}
@@ -94,7 +94,7 @@ readinessProbe: {{- merge (dict) $ready .values.readinessProbe | toYaml | ninden
   emptyDir: {medium: Memory, sizeLimit: 1Mi}
 {{- end }}
 
-{{- /* A test Pod's container that asks a URL; takes root, values (image, ...) and url. */}}
+{{- /* A Pod of `helm test` that asks a URL; takes root, name, namespace, url, values (image, ...), and python. */}}
 {{- define "dsf.testPod" -}}
 apiVersion: v1
 kind: Pod
@@ -110,7 +110,7 @@ spec:
     - name: ready
       image: {{ include "dsf.image" (dict "root" .root "image" .values.image) }}
       imagePullPolicy: {{ .values.image.pullPolicy }}
-      command: [/opt/dsf/bin/python, -c]
+      command: [{{ .python | default "/opt/dsf/bin/python" }}, -c]
       args:
         # The certificate is not checked: the question is whether it serves, not who it is.
         - |

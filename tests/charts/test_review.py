@@ -4,6 +4,11 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,8 @@ from tests.charts.toggles import Values, combinations, merged
 NOT_ASKED = {
     "container-image-pull-policy": "tags are versions; a digest is for those who doubt it",
     "container-security-context-user-group-id": "the image has 65532; OpenShift chooses its own",
+    "pod-probes-identical": "a scorer that serves is a scorer that is ready",
+    "container-image-tag": "readers build the samples' images themselves; all others have a tag",
     "deployment-has-host-podantiaffinity": "topologySpreadConstraints do it",
     "deployment-replicas": "one writer of a claim, of the plans in memory, of a cluster's scores",
     "deployment-strategy": "as above: the new Pod starts after the old one ended",
@@ -95,7 +102,7 @@ def test_kube_score_finds_nothing(tmp_path: Path, chart: str) -> None:
     assert len(found) > 3
 
 
-@everyone
+@pytest.mark.parametrize("chart", [chart for chart in TOGGLES if chart != "sample-scorers"])
 def test_each_command_line_parses(chart: str) -> None:
     parsed = set()
     for _, values in combinations(chart):
@@ -110,6 +117,40 @@ def test_each_command_line_parses(chart: str) -> None:
             command.make_context(name, [re.sub(r"=/.*", f"={__file__}", word) for word in words])
             parsed.add(obj["metadata"]["name"])
     assert parsed
+
+
+@everyone
+def test_the_test_pods_succeed_only_if_the_url_answers(chart: str) -> None:
+    pods = [obj for obj in render(chart, {}) if obj["kind"] == "Pod"]
+    with serving() as url:
+        for pod in pods:
+            [container] = pod["spec"]["containers"]
+            *_, script, asked = container["args"]
+            assert asked.endswith(("/readyz", "/healthz"))
+            for address, code in ((url, 0), ("http://127.0.0.1:1/readyz", 1)):
+                command = [sys.executable, "-c", script, address]
+                ended = subprocess.run(command, capture_output=True, check=False)
+                assert ended.returncode == code, ended.stderr
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The URL of a server on loopback that answers every GET."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("chart", ["dynamic-scoring-framework", "dynamic-scoring-optimizer"])
+def test_values_of_an_earlier_version_are_told_from_mistakes(chart: str) -> None:
+    """As with --reuse-values: helm then takes no default of the new chart."""
+    with pytest.raises(ValueError, match="run helm upgrade with --reset-then-reuse-values"):
+        render(chart, {"commonLabels": None})
 
 
 def test_two_releases_of_the_optimizer_share_no_object_but_the_crds() -> None:

@@ -152,6 +152,26 @@ CHARTS: dict[str, dict[str, Values]] = {
         "monitoring": {"metrics": ALL_MONITORING},
         "common": COMMON,
     },
+    "sample-scorers": {
+        **{name: value for name, value in POD.items() if name != "digest"},
+        "volumes": VOLUMES,
+        "peers": {"networkPolicy": {"from": PEERS}},
+        "scorers": {
+            "scorers": {
+                "static-scorer": {"enabled": True, "args": ["--port=8000"], "nodePort": 30008},
+                "llm-forecast-scorer": {
+                    "enabled": True,
+                    "image": {"digest": DIGEST},
+                    "extraEnv": [{"name": "MODEL_NAME", "value": "m"}],
+                },
+            }
+        },
+        "node port": {"service": {"type": "NodePort", "annotations": {"a": "b"}}},
+        "autoscaling": {"autoscaling": {"enabled": True}},
+        "budget": {"podDisruptionBudget": {"enabled": True}},
+        "own account": {"serviceAccount": {"create": False, "name": "own"}},
+        "common": COMMON,
+    },
 }
 
 

@@ -134,7 +134,9 @@ def test_some_clusters_get_another_configuration_of_the_agent(
         hub.apply(obj)
     labelled = {"metadata": {"labels": {"arch": "arm64"}}}
     hub.api.patch("cluster.open-cluster-management.io/v1", "ManagedCluster", "west", labelled)
-    upgrade(hub, CORE, CORE, framework, "--reuse-values", f"-f={examples}/arm64-values.yaml")
+    upgrade(
+        hub, CORE, CORE, framework, "--reset-then-reuse-values", f"-f={examples}/arm64-values.yaml"
+    )
     until("the agent of west on arm64", lambda: nodes_of_agents(clusters) == [None, ARM64])
     pod = agent(clusters[1])["spec"]["template"]["spec"]
     [container] = pod["containers"]

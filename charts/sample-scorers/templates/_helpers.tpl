@@ -1,0 +1,3 @@
+{{- define "scorers.account" -}}
+{{- .Values.serviceAccount.name | default .Release.Name }}
+{{- end }}
