@@ -41,6 +41,12 @@ def exposed_metrics() -> dict[str, tuple[ExposedMetric, ...]]:
     return {component: tuple(_registered(register)) for component, register in _COMPONENTS.items()}
 
 
+def register_all(registry: CollectorRegistry) -> None:
+    """Register the metrics of the components of the hub."""
+    for component in ("hub controller", "optimizer"):
+        _COMPONENTS[component](registry)
+
+
 def _agent(registry: CollectorRegistry) -> None:
     AgentMetrics(registry, lambda: 0.0).configured(0)
     registry.register(OtlpMetrics(ReceivedMetrics(lambda: 0.0)))

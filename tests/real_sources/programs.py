@@ -77,3 +77,5 @@ def cache(environ: Mapping[str, str]) -> Path:
 PROMETHEUS = Program("prometheus", "prometheus")
 NODE_EXPORTER = Program("prometheus-node-exporter", "prometheus-node-exporter")
 VICTORIA_METRICS = Program("victoria-metrics", "victoria-metrics")
+PROMTOOL = Program("promtool", "prometheus")
+VMALERT = Program("vmalert", "victoria-metrics")
