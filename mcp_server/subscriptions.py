@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastmcp import FastMCP
-from fastmcp.exceptions import FastMCPError
+from fastmcp.exceptions import FastMCPError, NotFoundError
 from fastmcp.server.dependencies import bind_request_context
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
@@ -73,7 +73,7 @@ class ResourceSubscriptions:
             try:
                 return await self._serve(context, params)
             finally:
-                self._streams[owner] -= 1
+                self._streams -= Counter([owner])
 
     async def _serve(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
@@ -111,7 +111,7 @@ class ResourceSubscriptions:
         """Return a digest of what the caller reads; empty if it can't be read."""
         try:
             result = await self._server.read_resource(uri)
-        except (FastMCPError, MCPError):
+        except (FastMCPError, NotFoundError):
             return b""
         digest = hashlib.sha256()
         for part in result.contents:
