@@ -12,6 +12,7 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import Resolved, resolve
 from dsf.hub.assess.context_completion import with_manifests
+from dsf.hub.assess.reach_advice import advice_for_unanswered
 from dsf.hub.snapshot.managed_cluster import is_being_deleted
 from dsf.hub.snapshot.manifests import NamespaceManifests
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
@@ -22,11 +23,6 @@ UNANSWERED = frozenset({"Unreachable", "TimedOut"})
 
 AGENTS_FAIL = "AgentsFail"
 """Reason of the condition Healthy where the hub can't judge an API and no agent gets scores."""
-
-_ADVICE = (
-    "check spec.configURL and that the hub can reach it; if only managed clusters can, set"
-    " location Internal and configSyncMode None"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +203,7 @@ def _health(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerHealth
         condition = Condition("Healthy", "True", "Healthy", "/healthz answers")
         return ScorerHealth("Active", True, condition)
     reason, message = probe.health.reason, probe.health.message
+    url = scorer.target.config_url if scorer.target else ""
     if _is_for_agents_to_judge(scorer, probe.health):
         message += (
             "; distributed nevertheless: managed clusters may reach an Internal scorer that the hub"
@@ -215,7 +212,7 @@ def _health(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerHealth
         condition = Condition("Healthy", "Unknown", reason, message)
         return ScorerHealth("Unknown", True, condition, judged_by_agents=True)
     if reason in UNANSWERED:
-        message += f"; {_ADVICE}"
+        message += f"; {advice_for_unanswered(url, reason)}"
     message += "; not distributed until it answers"
     return ScorerHealth("Inactive", False, Condition("Healthy", "False", reason, message))
 

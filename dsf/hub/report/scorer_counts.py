@@ -23,22 +23,28 @@ class ScorerCounts:
     """How many managed clusters are in which state for one scorer, and why which of them fail.
 
     `desired` counts the clusters that should score, `scoring` those with fresh scores, `defaulted`
-    those of them whose scores are the default, because there is nothing to score, `answered`
-    those whose agent got scores from the API in its last round, `unanswered` those whose agent got
-    none. Of those with fresh scores, `trusted` counts those whose forecasts beat the last value;
-    `untrusted` has the names of those whose forecasts do not; `adjusted` says what the agents'
-    rules did to their results.
+    those of them whose scores are the default, because there is nothing to score, `unanswered`
+    those whose agent got none from the API in its last round. `reached` has the names of those
+    whose agent did, `unreached` of those whose agent could not connect to it. Of those with fresh
+    scores, `trusted` counts those whose forecasts beat the last value; `untrusted` has the names
+    of those whose forecasts do not; `adjusted` says what the agents' rules did to their results.
     """
 
     desired: int = 0
     scoring: int = 0
     defaulted: int = 0
-    answered: int = 0
     unanswered: int = 0
+    reached: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
     failing: dict[str, ClusterFailure] = field(default_factory=dict)
     trusted: int = 0
     untrusted: list[str] = field(default_factory=list)
     adjusted: dict[str, Adjustments] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> int:
+        """Managed clusters whose agent got scores from the API in its last round."""
+        return len(self.reached)
 
     @property
     def waiting(self) -> int:
@@ -101,7 +107,10 @@ def _count(
 ) -> None:
     """Count a cluster; the agent's own report wins unless OCM lost contact with the cluster."""
     fresh = score.valid_until > now
-    counts.answered += fresh and score.answered
+    if fresh and score.answered:
+        counts.reached.append(cluster)
+    if score.unreached:
+        counts.unreached.append(cluster)
     counts.unanswered += score.failure is not None and not score.answered
     counts.trusted += fresh and score.trusted == "True"
     if fresh and score.trusted == "False":

@@ -13,6 +13,7 @@ from dsf.api.plural import counted
 from dsf.api.scoring.track_record import TRUSTED
 from dsf.api.untrusted_text import UntrustedName, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
+from dsf.hub.assess.reach_advice import MAKE_REACHABLE
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
 from dsf.hub.report.adjusted_condition import adjusted_condition
 from dsf.hub.report.config_status import status_conditions
@@ -21,7 +22,7 @@ from dsf.hub.report.meaning_condition import meaning_condition
 from dsf.hub.report.rollout import Rollout
 from dsf.hub.report.scorer_counts import ScorerCounts
 from dsf.hub.report.trust_condition import trust_condition
-from dsf.hub.report.wording import SHOWN_ITEMS, shortened, works_of
+from dsf.hub.report.wording import SHOWN_ITEMS, first_items, shortened, works_of
 
 _SHOWN_FAILURE_CHARACTERS = 300
 """Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""
@@ -173,7 +174,8 @@ def _scoring(
         return Condition("Scoring", "Unknown", "NotPublished", message)
     if counts.failing:
         reason = "ClustersFailing" if counts.scoring else "NoClusterScores"
-        return Condition("Scoring", "False", reason, _failing_message(counts))
+        message = _failing_message(counts) + _reach(assessment, counts)
+        return Condition("Scoring", "False", reason, message)
     if counts.waiting:
         message = f"waiting for the agents of {counts.waiting} of {counts.desired} managed clusters"
         return Condition("Scoring", "Unknown", "Waiting", message)
@@ -197,6 +199,16 @@ def _failing_message(counts: ScorerCounts) -> str:
         f"{len(counts.failing)} of {counts.desired} managed clusters fail ({by_reason});"
         f" {name}: {UntrustedName(commonest)}: {example}"
     )
+
+
+def _reach(assessment: ScorerAssessment, counts: ScorerCounts) -> str:
+    """Return who reaches the scoring API and who does not, and what to do; empty if all agree."""
+    by_hub = assessment.health.status == "Active" and not assessment.health.judged_by_agents
+    reaching = [*(["the hub"] if by_hub else []), *sorted(counts.reached)]
+    if not (reaching and counts.unreached):
+        return ""
+    unreaching = first_items(sorted(counts.unreached))
+    return f"; reachable from {first_items(reaching)}, not from {unreaching}: {MAKE_REACHABLE}"
 
 
 def _failing_clusters(counts: ScorerCounts) -> list[dict[str, str]]:

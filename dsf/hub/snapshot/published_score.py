@@ -17,6 +17,8 @@ NO_RESULTS = "NoResults"
 """The agent's reason for a round that succeeded without any result."""
 DEFAULT_SCORE = "DefaultScore"
 """The agent's reason for entries that have the default score of their scorer."""
+UNREACHED = ("False", "Unreachable")
+"""Status and reason of the agent's condition Scored where it could not connect to the API."""
 ADJUSTED = "ScoresAdjusted"
 """The agent's reason for a round whose results its rules dropped, merged, cut or clamped."""
 _NO_RESULTS_MESSAGE = (
@@ -30,11 +32,11 @@ class PublishedScore:
     """An AddOnPlacementScore that carries our label; times are RFC 3339 in UTC, or empty.
 
     `failure` is the first stage that failed in the agent's last round. `answered` says whether the
-    scoring API returned usable scores in that round, `defaulted` whether the entries have the
-    default score. `trusted` is the status of the condition
-    Trusted; empty if the scores are no forecasts. `adjustments` are what the agent's rules did to
-    the results, None if nothing; their counts differ in every round, so that only another set of
-    `rules` counts as a change.
+    scoring API returned usable scores in that round, `unreached` whether the agent could not
+    connect to it, `defaulted` whether the entries have the default score. `trusted` is the status
+    of the condition Trusted; empty if the scores are no forecasts. `adjustments` are what the
+    agent's rules did to the results, None if nothing; their counts differ in every round, so that
+    only another set of `rules` counts as a change.
     """
 
     score_label: str
@@ -43,6 +45,7 @@ class PublishedScore:
     created: str = ""
     valid_until: str = field(default="", compare=False)
     answered: bool = False
+    unreached: bool = False
     defaulted: bool = False
     failure: ClusterFailure | None = None
     trusted: str = ""
@@ -65,6 +68,7 @@ def read_score(obj: Object) -> PublishedScore:
         created=str(metadata.get("creationTimestamp") or ""),
         valid_until=str(status.get("validUntil") or ""),
         answered=bool(scored and scored.get("status") == "True"),
+        unreached=scored is not None and _outcome(scored) == UNREACHED,
         defaulted=(find(conditions, "Published") or {}).get("reason") == DEFAULT_SCORE,
         failure=next(
             filter(None, (failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
@@ -75,15 +79,19 @@ def read_score(obj: Object) -> PublishedScore:
     )
 
 
+def _outcome(condition: Mapping[str, Any]) -> tuple[Any, Any]:
+    return condition.get("status"), condition.get("reason")
+
+
 def _adjustments(scored: Mapping[str, Any] | None) -> Adjustments | None:
     """Return what the agent's rules did to the results of its last round; None if nothing."""
-    if scored is None or (scored.get("status"), scored.get("reason")) != ("True", ADJUSTED):
+    if scored is None or _outcome(scored) != ("True", ADJUSTED):
         return None
     return Adjustments.read(str(scored.get("message") or ""))
 
 
 def _empty(scored: Mapping[str, Any] | None) -> ClusterFailure | None:
     """Return the failure of a round without results: a query may match nothing."""
-    if scored is None or (scored.get("status"), scored.get("reason")) != ("True", NO_RESULTS):
+    if scored is None or _outcome(scored) != ("True", NO_RESULTS):
         return None
     return failure_of(NO_RESULTS, {**scored, "message": _NO_RESULTS_MESSAGE})

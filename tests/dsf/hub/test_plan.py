@@ -204,6 +204,17 @@ def test_an_inactive_scorer_is_taken_out_and_put_back() -> None:
     assert [dict(work)["spec"] for work in back.works] == [dict(w)["spec"] for w in up.works]
 
 
+def test_a_service_name_that_the_hub_can_not_reach_is_named_as_such() -> None:
+    obj = scorer(url="http://cpu.scorers.svc:8000/config")
+    lost = ProbeFailure("Unreachable", "no such host")
+    end = settled(fleet((obj, ProbeResult(lost, lost))))
+    assert condition(status_of(end, "cpu"), "Healthy")[2] == (
+        "no such host; cpu.scorers.svc is a Service, which only its own cluster reaches: expose it"
+        " at an address that the hub and all managed clusters reach, or run one on each managed"
+        " cluster with configSyncMode None and location Internal; not distributed until it answers"
+    )
+
+
 def test_an_internal_scorer_that_only_clusters_reach_is_not_declared_dead() -> None:
     scoring = {"params": {"name": "inner"}}
     obj = scorer("inner", mode="None", location="Internal", scoring=scoring)

@@ -665,3 +665,20 @@ def test_a_score_is_deleted_exactly_if_it_has_expired_and_nobody_is_told_to_publ
         dead = obj["status"].get("validUntil", EXPIRED) <= NOW
         stays = not dead or (metadata["namespace"], metadata["name"]) in wanted
         assert (obj in end.scores) == stays
+
+
+def reach(*scores: Object) -> str:
+    end = settled(world(scores=scores))
+    return condition(end.scorers[0], "Scoring")[2].partition("; reachable from ")[2]
+
+
+def test_an_api_that_some_clusters_can_not_reach_is_named_with_who_can() -> None:
+    cut_off = published("c2", failing=("Scored", "Unreachable"))
+    expose = "expose it at an address that the hub and all managed clusters reach, or run one on"
+    assert reach(published("c1"), cut_off).startswith(f"the hub; c1, not from c2: {expose}")
+    assert reach(cut_off).startswith(f"the hub, not from c2: {expose}")
+
+
+@pytest.mark.parametrize("stage", [("SourceFetched", "Unreachable"), ("Scored", "ServerError")])
+def test_a_source_or_an_answer_that_fails_says_nothing_of_the_reach(stage: tuple[str, str]) -> None:
+    assert reach(published("c1"), published("c2", failing=stage)) == ""
