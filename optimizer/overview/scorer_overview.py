@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.score_meaning import Direction
-from dsf.api.scoring.registered_meaning import published_meaning, published_score
+from dsf.api.scoring.registered_meaning import format_for_apps, published_meaning, published_score
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.base import Name, ResultPart, Text
@@ -69,7 +69,7 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
         description=_text(scorer, "description"),
         unit=meaning.unit or "",
         direction=meaning.direction,
-        dimension_format=str((scorer.get("spec") or {}).get("scoreDimensionFormat") or ""),
+        dimension_format=format_for_apps(scorer),
         interval_seconds=_whole(params.get("interval")),
         health=str(status.get("healthStatus") or "Unknown"),
         reason=str(ready.get("reason") or "NotReported"),

@@ -36,13 +36,8 @@ class EncodedSeries:
     @property
     def labels(self) -> bytes:
         """The JSON object of all labels."""
-        return b"".join(self.label_parts())
-
-    def label_parts(self) -> Iterator[bytes | memoryview]:
-        """Yield the JSON object of all labels in pieces."""
-        metric = memoryview(self.metric)
-        yield metric[:-1] if self.closing else metric
-        yield self.closing
+        metric = bytes(self.metric)
+        return metric[:-1] + self.closing if self.closing else metric
 
 
 def of_source(series: Iterable[EncodedSeries], name: str) -> Iterator[EncodedSeries]:
@@ -88,7 +83,12 @@ class ScoringRequestBody:
         yield _HEAD
         for index, series in enumerate(self.series):
             yield b',{"metric":' if index else b'{"metric":'
-            yield from series.label_parts()
+            metric = memoryview(series.metric)
+            if series.closing:
+                yield metric[:-1]
+                yield series.closing
+            else:
+                yield metric
             yield b',"values":[' if series.instant else b',"values":'
             yield memoryview(series.values)
             yield b"]}" if series.instant else b"}"

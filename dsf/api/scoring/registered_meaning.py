@@ -20,6 +20,14 @@ def published_score(scorer: Mapping[str, Any]) -> str:
     return score_object_name(str(status.get("scoreName") or "") or synced or _param_name(spec))
 
 
+def format_for_apps(scorer: Mapping[str, Any]) -> str:
+    """Return the dimension format of a DynamicScorer that names apps; the first if none does."""
+    spec = scorer.get("spec") or {}
+    further = spec.get("scoreDimensionFormats") or ()
+    formats = [str(spec.get("scoreDimensionFormat") or ""), *map(str, further)]
+    return next((each for each in formats if "${app}" in each), formats[0])
+
+
 def published_meaning(scorer: Mapping[str, Any]) -> PublishedMeaning:
     """Return what the scores of a DynamicScorer mean as published; empty if that is not known.
 

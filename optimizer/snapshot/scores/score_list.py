@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from dsf.api.crd.score_meaning import PublishedMeaning
-from dsf.api.scoring.registered_meaning import meanings, published_score
+from dsf.api.scoring.registered_meaning import format_for_apps, meanings, published_score
 from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.port import Object
 from optimizer.wire.result import ScoreObject
@@ -26,7 +26,7 @@ def _described(score: ScoreObject, scorer: Object | None) -> ScoreObject:
     spec = scorer.get("spec") or {}
     update = {
         "description": UntrustedText(spec.get("description") or ""),
-        "score_dimension_format": UntrustedText(spec.get("scoreDimensionFormat") or ""),
+        "score_dimension_format": UntrustedText(format_for_apps(scorer)),
     }
     return score.model_copy(update=update)
 

@@ -170,4 +170,6 @@ def keeps(stored: Any, written: Any) -> bool:
     """Tell whether all that was written is stored; defaults may have been added to it."""
     if isinstance(written, dict) and isinstance(stored, dict):
         return all(name in stored and keeps(stored[name], written[name]) for name in written)
+    if isinstance(written, list) and isinstance(stored, list):
+        return len(stored) == len(written) and all(map(keeps, stored, written))
     return bool(stored == written)

@@ -4,7 +4,12 @@ from typing import Any
 
 from dsf.api.crd.score_meaning import PublishedMeaning
 from dsf.api.names import HUB_NAMESPACE
-from dsf.api.scoring.registered_meaning import meanings, published_meaning, published_score
+from dsf.api.scoring.registered_meaning import (
+    format_for_apps,
+    meanings,
+    published_meaning,
+    published_score,
+)
 
 MEANT = {"unit": "W", "direction": "LowerIsBetter"}
 
@@ -34,6 +39,13 @@ def test_the_spec_of_an_object_that_no_controller_has_seen_counts_in_the_hubs_na
     assert published_meaning(scorer(spec=unseen)) == PublishedMeaning(direction="HigherIsBetter")
     assert meanings([scorer(namespace="team-a", spec=unseen)]) == {}
     assert meanings([scorer(spec={**unseen, "unit": "x\n"})]) == {}
+
+
+def test_the_format_that_names_apps_is_found_among_several() -> None:
+    formats = {"scoreDimensionFormat": "${node}", "scoreDimensionFormats": ["${app};${device}"]}
+    assert format_for_apps(scorer(spec=spec(**formats))) == "${app};${device}"
+    assert format_for_apps(scorer(spec=spec(scoreDimensionFormat="${node}"))) == "${node}"
+    assert format_for_apps(scorer()) == ""
 
 
 def test_a_status_that_cannot_be_read_says_nothing() -> None:

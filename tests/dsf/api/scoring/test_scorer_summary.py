@@ -3,8 +3,14 @@
 import json
 
 from dsf.api.crd.asked_context import AskedContext
+from dsf.api.crd.score_rules import DefaultScore
 from dsf.api.scoring.request_context import ScoredWorkload, SuppliedDevice
-from dsf.api.scoring.scorer_summary import dump_summaries, load_summaries
+from dsf.api.scoring.scorer_summary import (
+    SEVERAL,
+    SummarySource,
+    dump_summaries,
+    load_summaries,
+)
 from tests.dsf.agent.builders import summary
 
 ASKED = AskedContext.model_validate(
@@ -43,3 +49,66 @@ def test_workloads_and_devices_have_a_line_each() -> None:
 def test_a_summary_without_a_context_says_nothing_of_it() -> None:
     assert "context" not in dump_summaries([summary()])
     assert dump_summaries([]) == "[]"
+
+
+GPU = SummarySource(name="gpu", type="Prometheus", endpoint="http://prom:9090/q", query="gpu")
+POWER = SummarySource(
+    name="power",
+    type="OpenTelemetry",
+    endpoint_ca_name="ca",
+    endpoint_auth_service_account=True,
+    query="watt",
+    range=600,
+    step=30,
+)
+
+
+def test_a_summary_without_the_later_fields_says_nothing_of_them() -> None:
+    (document,) = json.loads(dump_summaries([summary()]))
+    assert not document.keys() & {
+        "sources",
+        "scoringParams",
+        "scoringDefaultScore",
+        "scoreDimensionFormats",
+    }
+
+
+def test_several_sources_are_read_as_they_are_written_and_an_older_agent_knows_none() -> None:
+    one = summary(
+        source_type=SEVERAL,
+        sources=(GPU, POWER),
+        scoring_params={"model": "m", "horizon": 60, "log": True, "alpha": 0.5},
+        scoring_default_score=DefaultScore(value=-100),
+        score_dimension_formats=("${scoreName}",),
+    )
+    text = dump_summaries([one])
+    assert load_summaries(text) == (one,)
+    (document,) = json.loads(text)
+    assert document["sources"][1] == {
+        "name": "power",
+        "type": "OpenTelemetry",
+        "endpoint": "",
+        "endpointAuthServiceAccount": True,
+        "endpointCAName": "ca",
+        "query": "watt",
+        "range": 600,
+        "step": 30,
+    }
+    assert document["sourceType"] not in {"Prometheus", "OpenTelemetry", "None", ""}
+
+
+def test_each_source_can_be_read_as_the_only_one() -> None:
+    gpu, power = summary(source_type=SEVERAL, sources=(GPU, POWER)).single_sources
+    assert (gpu.source_name, gpu.source_type, gpu.source_endpoint) == (
+        "gpu",
+        "Prometheus",
+        "http://prom:9090/q",
+    )
+    assert (power.source_range, power.source_step, power.source_query) == (600, 30, "watt")
+    assert (power.source_endpoint_ca_name, power.source_endpoint_auth_service_account) == (
+        "ca",
+        True,
+    )
+    assert power.single_sources == (power,)
+    assert summary().single_sources == (summary(),)
+    assert summary().source_name == ""

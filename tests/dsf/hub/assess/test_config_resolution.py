@@ -1,8 +1,10 @@
 """A DynamicScorer and its API's config resolve to one summary."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import ConfigConflict, Resolved, resolve
 from tests.dsf.hub.builders import api_config, scorer
+from tests.repository import ROOT
 
 OWN = {
     "source": {
@@ -478,3 +481,15 @@ def test_each_format_has_to_be_usable() -> None:
     assert isinstance(outcome, InvalidInput)
     assert outcome.reason == "InvalidDimensionFormat"
     assert "${zone}" in outcome.message
+
+
+EXAMPLES = sorted((ROOT / "docs/examples/dynamicscorer").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.stem))
+def test_the_scorers_of_the_examples_can_be_used(path: Path) -> None:
+    spec = DynamicScorerSpec.model_validate(yaml.safe_load(path.read_text())["spec"])
+    outcome = resolve(path.stem, spec, None)
+    assert isinstance(outcome, Resolved), outcome
+    if path.stem == "cpu-predictor":
+        assert outcome.summary.scoring_params == {"model": "linear_regression", "horizon": 3600}

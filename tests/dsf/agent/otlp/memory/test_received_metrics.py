@@ -23,7 +23,12 @@ from dsf.agent.otlp.memory.sample_windows import (
     SampleWindows,
 )
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.scorer_summary import (
+    SEVERAL,
+    ScorerSummary,
+    SummarySource,
+    dump_summaries,
+)
 from tests.dsf.agent.builders import sent, summary
 from tests.dsf.agent.otlp.builders import NOW, at, gauge, histogram, number, request, total
 
@@ -92,6 +97,24 @@ def test_what_is_selected(query: str, pods: str) -> None:
     found = memory.fetch(one, NOW)
     got = [s["metric"]["pod"] for s in sent(found)] if isinstance(found, FetchedSeries) else []
     assert "".join(got) == pods
+
+
+def test_each_of_several_sources_keeps_its_own_series() -> None:
+    both = tuple(
+        SummarySource(name=name, type="OpenTelemetry", query=query, range=600, step=60)
+        for name, query in (("gpu", "util"), ("power", "watt"))
+    )
+    one = wanting("", source_type=SEVERAL, sources=both)
+    memory = remembering(one, wanting("util"))
+    add(memory, request(gauge("util", number(1.5))))
+    gpu, power = one.single_sources
+    assert len(values(memory, gpu)) == 1
+    assert failed(memory, power).reason == "NothingReceived"
+    bad = both[0].model_copy(update={"query": "rate(x)"})
+    memory.configure(dump_summaries([one.model_copy(update={"sources": (bad, both[1])})]))
+    broken, other = one.model_copy(update={"sources": (bad, both[1])}).single_sources
+    assert failed(memory, broken).reason == "InvalidSelector"
+    assert failed(memory, other).reason == "NothingReceived"
 
 
 def test_of_the_points_of_a_step_the_last_is_kept() -> None:
