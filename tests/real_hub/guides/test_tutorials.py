@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from tests.eventually import until
 from tests.repository import ROOT
 
+from ..harness.health import wait_healthy
 from ..harness.ports import LOOPBACK
 from .conftest import WORKERS
 from .terminal import commands
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 TUTORIALS = ROOT / "docs/tutorials"
 PROGRAMS = ("kubectl", "jq", "envsubst", "curl", "bash", "make")
 MISSING = [name for name in PROGRAMS if not shutil.which(name)]
-FORWARD = "kubectl port-forward"
+NEED_AN_ENGINE = re.compile(r"^\s*(?:for .*; do )?(kind|podman|clusteradm) ", re.MULTILINE)
 SCORES = (
     "sample-my-score",
     "example-performance-score",
@@ -37,6 +40,10 @@ SCORES = (
 
 def has(*words: str) -> Callable[[str], bool]:
     return lambda output: all(word in output for word in words)
+
+
+def prints(*lines: str) -> Callable[[str], bool]:
+    return lambda output: set(lines) <= {" ".join(line.split()) for line in output.splitlines()}
 
 
 def plans(objective: int, profile: str) -> Callable[[str], bool]:
@@ -75,6 +82,8 @@ ONCE: dict[str, Callable[[str], bool]] = {
     "-d @dsf/sim/scenario/params.json": plans(115, "3g"),
     '"example-powerconsumption-score"': plans(170, "2g"),
     "localhost:8338/reset": has('"failed":[]'),
+    "dsf plan -f dsf/sim/scenario": has("objective 115"),
+    "dsf agent --once": prints("- name: app01;3g.48gb", "value: 60"),
 }
 """Commands that act, each with what it must answer."""
 
@@ -84,30 +93,40 @@ def typed() -> Iterator[tuple[str, str]]:
     quickstart = (TUTORIALS / "quickstart.md").read_text()
     guide = (TUTORIALS / "development-guide.md").read_text()
     before, start, rest = guide.partition("\n## 2. ")
-    framework, _, _ = rest.partition("\n## Without a cluster")
     for page, text in (
         ("development-guide.md", before),
         ("quickstart.md", quickstart),
-        ("development-guide.md", start + framework),
+        ("development-guide.md", start + rest),
     ):
         for command in commands(text):
             yield page, command
 
 
+@pytest.mark.parametrize("page", ["quickstart.md", "development-guide.md"])
+def test_each_page_names_the_programs_that_are_not_run(page: str) -> None:
+    text = (TUTORIALS / page).read_text()
+    _, mark, rest = text.partition("**Not run in our tests**: ")
+    assert mark
+    said, _, _ = rest.partition("\n\n")
+    needed = {name for command in commands(text) for name in NEED_AN_ENGINE.findall(command)}
+    assert {name for name in needed if f"`{name}`" not in said} == set()
+    assert needed
+
+
 @pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
 def test_the_tutorials_work_as_typed(terminal: Terminal, kubelets: dict[str, Kubelet]) -> None:
-    expected = {**READ, **ONCE}
+    expected = {**READ, **ONCE, **IN_ANOTHER_TERMINAL}
     seen = set()
     for page, command in typed():
         keys = [key for key in expected if key in command]
         seen |= set(keys)
-        if command.startswith(FORWARD):
-            forward(kubelets["hub"])
+        if keys and keys[0] in IN_ANOTHER_TERMINAL:
+            IN_ANOTHER_TERMINAL[keys[0]](kubelets["hub"])
         elif keys and keys[0] in READ:
             read_until(page, command, READ[keys[0]], terminal, kubelets)
         else:
             output = succeeded(page, command, terminal.run(command))
-            assert all(expected[key](output) for key in keys), (command, output)
+            assert all(ONCE[key](output) for key in keys), (command, output)
     assert expected.keys() == seen, "the pages no longer have these commands"
 
 
@@ -151,3 +170,17 @@ def forward(kubelet: Kubelet) -> None:
             return None
 
     kubelet.network.forward(LOOPBACK, 8338, until("the optimizer to run", running), 8338)
+
+
+def serve_static_scores(kubelet: Kubelet) -> None:
+    """Run the command of the guide, which stays until it is interrupted."""
+    processes, name = kubelet.plane.processes, "static-scorer-without-a-cluster"
+    processes.start(name, [sys.executable, "-m", "sample_scorers.static", "--port", "8000"])
+    wait_healthy(processes, name, f"http://{LOOPBACK}:8000/healthz")
+
+
+IN_ANOTHER_TERMINAL: dict[str, Callable[[Kubelet], None]] = {
+    "kubectl port-forward": forward,
+    "-m sample_scorers.static --port 8000": serve_static_scores,
+}
+"""Commands that stay until they are interrupted, each with what starts it."""
