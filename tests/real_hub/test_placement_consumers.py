@@ -55,7 +55,10 @@ def file_objects(path: Path) -> dict[str, Object]:
 
 @pytest.fixture(scope="module")
 def consumers(hub: Hub) -> Iterator[None]:
-    """The namespaces and CRDs of Kueue and Argo CD; the CRDs are deleted afterwards."""
+    """The namespaces and CRDs of Kueue and Argo CD, which are deleted afterwards.
+
+    What a Placement selects counts for the Placements of later tests.
+    """
     for namespace in NAMESPACES.values():
         hub.namespace(namespace)
     folder = hub.assets.manifests
@@ -68,6 +71,8 @@ def consumers(hub: Hub) -> Iterator[None]:
     yield
     for crd in crds:
         hub.api.delete(*DEFINITION, crd["metadata"]["name"])
+    for namespace in NAMESPACES.values():
+        hub.api.delete("v1", "Namespace", namespace)
 
 
 @pytest.fixture
