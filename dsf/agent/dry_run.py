@@ -11,6 +11,7 @@ from dsf.agent.publish.plan.placement_score import placement_score, status_patch
 from dsf.agent.round import Round
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.schedule.scorer_selection import read_scorers
+from dsf.agent.score.default_scores import declared_default
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.explanation import explain
 from dsf.agent.summaries_watch import read, summaries_of
@@ -61,7 +62,13 @@ def _document(cluster: str, done: Round, now: datetime) -> str:
     summary = done.summary
     obj: Object = placement_score(cluster, summary.score_name)
     unseen = {"metadata": {"resourceVersion": ""}}
-    patch = status_patch(unseen, done.report, now=now, valid_for=validity(summary.scoring_interval))
+    patch = status_patch(
+        unseen,
+        done.report,
+        now=now,
+        valid_for=validity(summary.scoring_interval),
+        default=declared_default(summary, cluster),
+    )
     obj["status"] = (patch or {}).get("status")
     note = "# scoreDestination None: only on /metrics\n"
     head = f"---\n{note if summary.score_destination == 'None' else ''}"

@@ -13,7 +13,7 @@ from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.plan.round_report import RoundReport
-from dsf.agent.score.default_scores import conversion_settings, default_scores
+from dsf.agent.score.default_scores import default_scores
 from dsf.agent.score.explanation import RoundEvidence
 from dsf.agent.score.forecast_ledger import Instant, IssuedForecasts
 from dsf.agent.score.forecast_truth import TruthValues, read_truth, truth_question
@@ -22,6 +22,7 @@ from dsf.agent.score.result_rules import (
     ConversionSettings,
     RoundScores,
     assemble,
+    conversion_settings,
     forecasts_of,
     judge,
 )

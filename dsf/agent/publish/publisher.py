@@ -19,12 +19,10 @@ from dsf.agent.publish.plan.placement_score import (
 from dsf.agent.publish.plan.publisher_identity import ANOTHER_AGENT, PublisherIdentity
 from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.publish.plan.write_pauses import WritePause, WritePauses
-from dsf.agent.score.default_scores import conversion_settings, default_scores
+from dsf.agent.score.default_scores import declared_default
 from dsf.agent.score.expiry import EXPIRE, decide_expiry, outlived, validity
-from dsf.agent.score.result_rules import RoundScores
 from dsf.api import names
 from dsf.api.crd.score_rules import OnFailure
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.changes import without_managed_fields
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, retry_after
@@ -133,7 +131,7 @@ class Publisher:
     def _again(self, summary: ScorerSummary) -> float | None:
         status = self._observed[names.score_object_name(summary.score_name)].get("status") or {}
         now, valid_for = self.now(), validity(summary.scoring_interval)
-        default = self._default(summary)
+        default = declared_default(summary, self.cluster)
         again = decide_expiry(
             status,
             _rule(summary),
@@ -142,13 +140,6 @@ class Publisher:
             default=items(default) if default else [],
         ).again
         return None if again is None else max(0.0, (again - now).total_seconds())
-
-    def _default(self, summary: ScorerSummary) -> RoundScores | None:
-        declared = summary.scoring_default_score
-        form = conversion_settings(summary, self.cluster)
-        if declared is None or isinstance(form, InvalidInput):
-            return None
-        return default_scores(declared, form)
 
     async def sweep(self, wanted: Callable[[], Collection[str]]) -> bool:
         """Delete the agent's own objects whose scores are not `wanted`. Raises KubeError.
@@ -206,7 +197,7 @@ class Publisher:
             now=ended if fresh and ended else self.now(),
             valid_for=validity(summary.scoring_interval),
             on_failure=_rule(summary),
-            default=self._default(summary),
+            default=declared_default(summary, self.cluster),
             forecasts=summary.forecast is not None,
         )
         if patch is None:

@@ -1,39 +1,26 @@
 """What is published on a managed cluster that has nothing to score: `scoring.defaultScore`."""
 
-from collections.abc import Iterable
-
 from dsf.agent.score.result_rules import (
-    MAX_SERIES,
     AddOnPlacementScoreItem,
     ConversionSettings,
     MetricSample,
     RoundScores,
+    conversion_settings,
 )
 from dsf.api.crd.score_rules import DefaultScore
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
+from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 
-def conversion_settings(
-    summary: ScorerSummary, cluster: str, max_series: int = MAX_SERIES
-) -> ConversionSettings | InvalidInput:
-    """Return how the results of a scorer are converted on a managed cluster."""
-    formats = list[DimensionFormat]()
-    for text in summary.dimension_formats:
-        form = DimensionFormat.parse(text)
-        if isinstance(form, InvalidInput):
-            return form
-        formats.append(form)
-    return ConversionSettings(
-        cluster,
-        summary.score_name,
-        formats[0],
-        summary.scoring_normalize,
-        summary.scoring_range,
-        series=max_series,
-        further=tuple(formats[1:]),
-    )
+def declared_default(summary: ScorerSummary, cluster: str) -> RoundScores | None:
+    """Return the entries of a scorer's default score on a cluster; None if it declares none."""
+    if summary.scoring_default_score is None:
+        return None
+    form = conversion_settings(summary, cluster)
+    if isinstance(form, InvalidInput):
+        return None
+    return default_scores(summary.scoring_default_score, form)
 
 
 def default_scores(default: DefaultScore, form: ConversionSettings) -> RoundScores:
@@ -43,11 +30,8 @@ def default_scores(default: DefaultScore, form: ConversionSettings) -> RoundScor
     """
     stamped = {"cluster": form.cluster, "scoreName": form.score_name}
     labels = {**dict.fromkeys(PLACEHOLDERS, ""), **stamped}
-    fixed = [one for one in (form.dimension, *form.further) if not one.of_results]
-    names = default.entries or [one.render(labels) for one in fixed]
+    fixed = [one for one in (form.dimension, *form.further) if not one.named]
+    names = set(default.entries or [one.render(labels) for one in fixed])
+    entries = tuple(AddOnPlacementScoreItem(name, default.value) for name in sorted(names))
     sample = MetricSample(tuple(labels.values()), float(default.value))
-    return RoundScores(_entries(names, default.value), (sample,) if fixed else ())
-
-
-def _entries(names: Iterable[str], value: int) -> tuple[AddOnPlacementScoreItem, ...]:
-    return tuple(AddOnPlacementScoreItem(name, value) for name in sorted(set(names)))
+    return RoundScores(entries, (sample,) if fixed else ())

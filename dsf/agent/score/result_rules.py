@@ -30,8 +30,10 @@ from typing import NamedTuple
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import Normalize, published_value
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.adjustments import LABEL_LIMIT, RULES, Adjustments, Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
+from dsf.api.scoring.scorer_summary import ScorerSummary
 
 MAX_SERIES = 10_000
 """Label sets that one score may have, in the metrics and in its object, unless a flag says more."""
@@ -104,8 +106,29 @@ class ConversionSettings:
         if not self.further:
             return self.dimension
         formats = (self.dimension, *self.further)
-        fitting = [one for one in formats if one.of_results <= labels.keys()]
-        return max(fitting, key=lambda one: len(one.of_results), default=self.dimension)
+        fitting = [one for one in formats if labels.keys() >= set(one.named)]
+        return max(fitting, key=lambda one: len(set(one.named)), default=self.dimension)
+
+
+def conversion_settings(
+    summary: ScorerSummary, cluster: str, max_series: int = MAX_SERIES
+) -> ConversionSettings | InvalidInput:
+    """Return how the results of a scorer are converted on a managed cluster."""
+    formats = list[DimensionFormat]()
+    for text in summary.dimension_formats:
+        form = DimensionFormat.parse(text)
+        if isinstance(form, InvalidInput):
+            return form
+        formats.append(form)
+    return ConversionSettings(
+        cluster,
+        summary.score_name,
+        formats[0],
+        summary.scoring_normalize,
+        summary.scoring_range,
+        series=max_series,
+        further=tuple(formats[1:]),
+    )
 
 
 class JudgedResult(NamedTuple):

@@ -55,11 +55,6 @@ class DimensionFormat:
         """The placeholders that a result has to fill, in their order."""
         return tuple(field for field in self.fields if field not in STAMPED)
 
-    @property
-    def of_results(self) -> frozenset[str]:
-        """The placeholders that a result has to fill: all but those that the agent itself sets."""
-        return frozenset(self.named)
-
     def render(self, labels: Mapping[str, str]) -> str:
         """Return the entry name for labels keyed by placeholder name; a missing label is empty."""
         parts = [self.literals[0]]

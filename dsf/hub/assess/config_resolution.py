@@ -268,7 +268,7 @@ def _unusable_formats(spec: DynamicScorerSpec, default: DefaultScore | None) -> 
     for form in formats:
         if isinstance(form, InvalidInput):
             return form
-    fixed = any(isinstance(form, DimensionFormat) and not form.of_results for form in formats)
+    fixed = any(isinstance(form, DimensionFormat) and not form.named for form in formats)
     if default is None or default.entries or fixed:
         return None
     return InvalidInput(

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dsf.agent.failure import Failure
-from dsf.agent.score.default_scores import conversion_settings
-from dsf.agent.score.result_rules import RoundScores, convert
+from dsf.agent.score.result_rules import RoundScores, conversion_settings, convert
 from dsf.agent.wire.http_answer import UNAUTHORIZED
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.invalid_input import InvalidInput

@@ -330,6 +330,23 @@ def test_what_the_api_no_longer_says_leaves_the_status() -> None:
     assert source["params"] == {"query": "up"}
 
 
+@pytest.mark.parametrize(
+    ("scoring", "message"),
+    [
+        ({"params": {"model": {"name": "linear"}}}, "parameter model: give text, a number"),
+        ({"params": {"model": ["linear"]}}, "parameter model: give text, a number"),
+        ({"params": {"prompt": "x" * 1025}}, "parameter prompt: its text has more than 1024"),
+        ({"defaultScore": {"value": -101}}, "scoring.defaultScore.value"),
+    ],
+)
+def test_what_no_schema_can_refuse_is_told(scoring: dict[str, Any], message: str) -> None:
+    """The schema keeps further parameters as they are; a CRD may be older than a default score."""
+    end = settled(fleet((scorer("bad", scoring=scoring), None)))
+    status, reason, told = condition(status_of(end, "bad"), "ConfigSynced")
+    assert (status, reason) == ("False", "InvalidSpec")
+    assert message in told
+
+
 def test_a_scorer_that_the_schema_would_refuse_is_told_not_probed() -> None:
     end = settled(fleet((scorer(), answer()), (scorer("bad", url="ftp://x/config"), None)))
     status, reason, message = condition(status_of(end, "bad"), "Ready")

@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.hub.assess.config_resolution import Resolved, resolve
 from dsf.hub.distribute.secrets_plan import (
     HubSecret,
     SecretKeyReference,
     plan_secrets,
+    references_in_spec,
+    references_in_summaries,
     secrets_too_large,
     withheld,
 )
@@ -31,7 +35,7 @@ from dsf.kube.kinds import (
     SECRET,
 )
 from dsf.kube.port import Kube
-from tests.dsf.hub.builders import HUB
+from tests.dsf.hub.builders import HUB, scorer
 from tests.dsf.hub.scoring_api import scoring_api
 from tests.dsf.hub.test_run import asked_again, register, two_clusters, until_ready
 from tests.eventually import eventually
@@ -69,6 +73,30 @@ def auth(name: str = "token", key: str = "key") -> dict[str, Any]:
         "source": {"type": "None"},
         "scoring": {**scoring, "auth": {"tokenSecretRef": {"name": name, "key": key}}},
     }
+
+
+def test_each_of_several_sources_refers_to_secrets_of_its_own() -> None:
+    refs = [
+        {
+            "name": name,
+            "host": "http://prometheus:9090",
+            "params": {"query": "up"},
+            part: {ref: {"name": name, "key": ref}},
+        }
+        for name, part, ref in (("gpu", "auth", "tokenSecretRef"), ("power", "tls", "caSecretRef"))
+    ]
+    spec = DynamicScorerSpec.model_validate(
+        scorer(mode="None", sources=refs, scoring=auth()["scoring"])["spec"]
+    )
+    wanted = {
+        SecretKeyReference("gpu", "tokenSecretRef"),
+        SecretKeyReference("power", "caSecretRef"),
+        SecretKeyReference("token", "key"),
+    }
+    assert references_in_spec(spec) == wanted
+    resolved = resolve("cpu", spec, None)
+    assert isinstance(resolved, Resolved), resolved
+    assert references_in_summaries([resolved.summary]) == wanted
 
 
 @asynccontextmanager
