@@ -18,7 +18,6 @@ from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import display_url
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api import names
-from dsf.api.crd.scorer_source import SOURCE_LABEL
 from dsf.api.plural import counted
 from dsf.api.scoring.adjustments import Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, STAMPED
@@ -78,8 +77,7 @@ def _source(
 ) -> Iterator[tuple[str, str]]:
     for place, one in enumerate(summary.single_sources):
         name = one.source_name
-        ending = f'"{SOURCE_LABEL}":"{name}"}}'.encode()
-        series = [each for each in evidence.series if not name or each.closing.endswith(ending)]
+        series = [each for each in evidence.series if each.source == name]
         endpoint = evidence.endpoints[place] if evidence.endpoints else ""
         named = f"{name}: " if name else ""
         where = f" {display_url(endpoint)}" if endpoint else ""

@@ -34,6 +34,13 @@ class EncodedSeries:
     closing: bytes = b""
 
     @property
+    def source(self) -> str:
+        """The name of its source; empty if that is the only one of the scorer."""
+        return (
+            _LABELS.decode(b"{" + self.closing.lstrip(b","))[SOURCE_LABEL] if self.closing else ""
+        )
+
+    @property
     def labels(self) -> bytes:
         """The JSON object of all labels."""
         metric = bytes(self.metric)

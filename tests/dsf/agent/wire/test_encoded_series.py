@@ -51,3 +51,4 @@ def test_a_label_that_is_written_in_escapes_is_replaced_too() -> None:
     hidden = EncodedSeries(b'{"\\u005f_source__":"cost","a":"b"}', SAMPLES)
     (series,) = of_source([hidden], "gpu")
     assert series.labels == b'{"a":"b","__source__":"gpu"}'
+    assert (series.source, hidden.source) == ("gpu", "")
