@@ -22,6 +22,7 @@ from tests.charts.programs import program
 from tests.charts.rendering import CHARTS, expanded, pod_spec, render
 from tests.charts.toggles import CHARTS as TOGGLES
 from tests.charts.toggles import Values, combinations, merged
+from tests.repository import ROOT
 
 NOT_ASKED = {
     "container-image-pull-policy": "tags are versions; a digest is for those who doubt it",
@@ -121,7 +122,9 @@ def test_each_command_line_parses(chart: str) -> None:
 
 @everyone
 def test_the_test_pods_succeed_only_if_the_url_answers(chart: str) -> None:
-    pods = [obj for obj in render(chart, {}) if obj["kind"] == "Pod"]
+    values = {"clusterName": "east"} if chart == "policy-watcher" else {}
+    pods = [obj for obj in render(chart, values) if obj["kind"] == "Pod"]
+    assert pods
     with serving() as url:
         for pod in pods:
             [container] = pod["spec"]["containers"]
@@ -151,6 +154,19 @@ def test_values_of_an_earlier_version_are_told_from_mistakes(chart: str) -> None
     """As with --reuse-values: helm then takes no default of the new chart."""
     with pytest.raises(ValueError, match="run helm upgrade with --reset-then-reuse-values"):
         render(chart, {"commonLabels": None})
+
+
+@pytest.mark.parametrize(
+    ("file", "chart"),
+    [
+        ("addon/arm64-values.yaml", "dynamic-scoring-framework"),
+        ("openshift/controller-values.yaml", "dynamic-scoring-framework"),
+        ("openshift/optimizer-values.yaml", "dynamic-scoring-optimizer"),
+        ("prometheus/framework-values.yaml", "dynamic-scoring-framework"),
+    ],
+)
+def test_the_example_values_are_those_of_the_chart(file: str, chart: str) -> None:
+    assert render(chart, yaml.safe_load((ROOT / "docs/examples" / file).read_text()))
 
 
 def test_two_releases_of_the_optimizer_share_no_object_but_the_crds() -> None:

@@ -67,6 +67,9 @@ def test_each_combination_of_values_is_accepted(api: Api, chart: str) -> None:
 def applied(api: Api, obj: Object) -> str:
     """Why the API server refuses an object, in a dry run that allows no unknown field."""
     metadata = obj["metadata"]
+    if obj["kind"] == "Pod":
+        # Another hook makes the account, which a dry run does not.
+        obj["spec"].pop("serviceAccountName", None)
     path = api.path(obj["apiVersion"], obj["kind"], metadata.get("namespace", ""))
     try:
         api.request("PATCH", f"{path}/{metadata['name']}", obj, content_type=APPLY, params=STRICT)
