@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from tests.charts.programs import crds
 from tests.charts.rendering import expanded, pod_spec, render
 from tests.charts.toggles import CHARTS, combinations
 from tests.eventually import until
+from tests.monitoring.rules_and_dashboards import EXAMPLES
 
 from ..harness.api import APPLY, ApiError
 
@@ -62,6 +64,23 @@ def test_each_combination_of_values_is_accepted(api: Api, chart: str) -> None:
                     refused.setdefault(problem, set()).add(name)
     assert refused == {}
     assert next(checked) > 50
+
+
+def test_the_examples_for_prometheus_are_accepted(api: Api, hub: Hub) -> None:
+    """Values of kube-prometheus-stack are not: its chart can't be had here."""
+    hub.namespace("monitoring")
+    values = yaml.safe_load((EXAMPLES / "framework-values.yaml").read_text(encoding="utf-8"))
+    objects = expanded(render("dynamic-scoring-framework", values))
+    for path in (*EXAMPLES.glob("*.yaml"), EXAMPLES.parent / "servicemonitor.yaml"):
+        documents = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+        objects += [obj for obj in documents if "kind" in obj]
+    kinds = Counter(obj["kind"] for obj in objects)
+    assert kinds["PrometheusRule"] == 4
+    assert kinds["ServiceMonitor"] == 2
+    (pod,) = [obj for obj in objects if obj["metadata"]["name"] == "curl-tester"]
+    pod["metadata"]["namespace"] = "monitoring"
+    problems = [applied(api, obj) or restricted(api, obj) for obj in objects]
+    assert list(filter(None, problems)) == []
 
 
 def applied(api: Api, obj: Object) -> str:

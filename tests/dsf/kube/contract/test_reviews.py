@@ -3,6 +3,7 @@
 import pytest
 
 from dsf.kube.access_reviews import (
+    NonResourceAttributes,
     UserInfo,
     authenticated_user,
     is_allowed,
@@ -30,10 +31,14 @@ async def test_a_forged_token_is_nobodys(kube: Kube, audiences: tuple[str, ...])
 
 
 async def test_a_stranger_has_no_rights(kube: Kube) -> None:
-    asked = subject_access_review(STRANGER, right("create", PLACEMENT, "default"))
-    review = await kube.create(SUBJECT_ACCESS_REVIEW, asked)
-    assert not is_allowed(review)
-    assert review["status"]["allowed"] is False
+    for lacking in (
+        right("create", PLACEMENT, "default"),
+        NonResourceAttributes("get", "/metrics"),
+    ):
+        asked = subject_access_review(STRANGER, lacking)
+        review = await kube.create(SUBJECT_ACCESS_REVIEW, asked)
+        assert not is_allowed(review)
+        assert review["status"]["allowed"] is False
 
 
 async def test_a_caller_does_not_answer_its_own_question(kube: Kube) -> None:
