@@ -37,6 +37,7 @@ hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, 
 	@$(RUN)/python tests/real_hub/build.py
 
 test-hub: hub ## Run the suite against a real hub
+	@$(RUN)/python -m tests.charts.programs
 	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_hub) $(ARGS)
 
 charts: hub ## Write the charts' READMEs from their values, and judge the charts as a reviewer does
