@@ -1,5 +1,6 @@
 """Every error of a hostile host becomes a value with the place and the reason."""
 
+import contextlib
 import gzip
 import socket
 import tracemalloc
@@ -67,6 +68,20 @@ async def test_a_name_that_does_not_exist(client: HttpClient) -> None:
     assert isinstance(found, Failure)
     assert found.reason == "Unreachable"
     assert "does-not-exist.invalid" in found.message
+
+
+async def test_an_address_that_drops_packets_is_unreachable(client: HttpClient) -> None:
+    with contextlib.ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/x"
+        found = await get(client, url, seconds=2)
+    assert isinstance(found, Failure)
+    assert found.reason == "Unreachable"
+    assert f"{url}: no connection in time; is the address right" in found.message
 
 
 @pytest.mark.parametrize("handler", [servers.hanging, servers.dripping])
