@@ -10,6 +10,7 @@ from typing import Any
 from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment, assess
 from dsf.hub.distribute.audience import Audience, asked_keys, audience
 from dsf.hub.distribute.orphaned_scores import delete_orphaned_scores
@@ -75,7 +76,7 @@ def plan(
         *_config_status(
             config,
             _progress(chosen, rendered, works, snapshot, len(recorded)),
-            unmatched(rules, snapshot.clusters, known),
+            unmatched(rules, snapshot.clusters, known, _source_names(assessments)),
             now=now,
         ),
         *delete_orphaned_scores(counts.orphans, snapshot.scores, now=now),
@@ -146,6 +147,12 @@ def _invalid_config(
             status = scorer_status(assessment, None, now=now)
             changes += _status(DYNAMIC_SCORER, assessment.scorer.obj, status)
     return changes
+
+
+def _source_names(assessments: Iterable[ScorerAssessment]) -> frozenset[str]:
+    """Return the names of sources of scorers with several, Inactive ones included."""
+    resolved = [each.resolution for each in assessments if isinstance(each.resolution, Resolved)]
+    return frozenset(source.name for each in resolved for source in each.summary.sources)
 
 
 def _progress(

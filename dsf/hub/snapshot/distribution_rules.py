@@ -1,7 +1,7 @@
 """The DynamicScoringConfig: which managed clusters it chooses, its masks and source overrides."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -63,9 +63,15 @@ def read_scoring_config(obj: Object) -> ScoringConfig:
 
 
 def unmatched(
-    rules: DistributionRules, clusters: Mapping[str, ManagedCluster], score_names: Iterable[str]
+    rules: DistributionRules,
+    clusters: Mapping[str, ManagedCluster],
+    score_names: Iterable[str],
+    source_names: Container[str],
 ) -> list[str]:
-    """Return a message for each mask and override that matches nothing: which one, and why."""
+    """Return a message for each mask and override that matches nothing: which one, and why.
+
+    `source_names` are those of the sources of scorers with several.
+    """
     scores = set(score_names)
     found = [_nothing(mask.cluster_name, mask.score_name, clusters, scores) for mask in rules.masks]
     idle = {override.position for override in rules.overrides.idle(clusters.values())}
@@ -73,6 +79,8 @@ def unmatched(
         why = _nothing(override.cluster, override.score, clusters, scores)
         if override.position in idle:
             why = "its clusterSelector matches no managed cluster"
+        elif not why and override.source is not None and override.source not in source_names:
+            why = f"no source is named {quoted(override.source)}"
         found.append(why and f"sourceOverrides[{override.position}]: {why}")
     return list(dict.fromkeys(filter(None, found)))
 

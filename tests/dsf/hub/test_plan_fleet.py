@@ -204,11 +204,12 @@ def test_overrides_that_match_nothing_are_named() -> None:
         {"clusterName": "c9", "sourceHost": "http://h"},
         {"clusterName": "c1", "scoreName": "typo", "sourceHost": "http://h"},
         {"clusterSelector": {"matchLabels": {"a": "b"}}, "sourceHost": "http://h"},
+        {"clusterName": "c1", "sourceName": "power", "sourceHost": "http://h"},
     ]
     end = settled(world(config=scoring_config(sourceOverrides=overrides)))
     state, reason, message = condition(end.config, "MasksMatched")
     assert (state, reason) == ("False", "NothingMatched")
-    for place, why in enumerate(('"c9"', '"typo"', "clusterSelector")):
+    for place, why in enumerate(('"c9"', '"typo"', "clusterSelector", '"power"')):
         assert f"sourceOverrides[{place}]" in message
         assert why in message
 
