@@ -119,6 +119,20 @@ async def test_a_broken_query_on_one_cluster_is_seen_on_the_hub(hub: EmbeddedHub
         assert "failingClusters" not in await status(hub)
 
 
+async def test_a_cluster_that_can_not_reach_the_api_is_named_with_who_can(hub: EmbeddedHub) -> None:
+    async with scoring_api() as api, controlled(hub, resync_seconds=600):
+        await register(hub, "cpu", api)
+        await until_ready(hub, "cpu")
+        await publish(hub, "c1")
+        await publish(hub, "c2", failing=("Scored", "Unreachable"), until="")
+        await eventually(partial(counted, hub, scoring=1, failing=1))
+        message = await until_reason(hub, "cpu", "Scoring", "ClustersFailing")
+        assert "reachable from the hub; c1, not from c2: expose it" in message
+        await publish(hub, "c2")
+        message = await until_reason(hub, "cpu", "Scoring", "Scoring")
+        assert "not from" not in message
+
+
 async def test_a_cluster_out_of_touch_is_told(hub: EmbeddedHub) -> None:
     async with scoring_api() as api, controlled(hub, resync_seconds=600):
         await register(hub, "cpu", api)
