@@ -1,0 +1,76 @@
+"""The statement of compatibility names files that exist, gives reasons, and counts its own rows."""
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+import pytest
+
+from tests.repository import ROOT
+
+PAGE = ROOT / "docs" / "reference" / "compatibility.md"
+ANSWERS = ("yes", "differs", "decided against", "open")
+DOCUMENTS = set("PRQGA")
+
+
+class Row(NamedTuple):
+    number: str
+    promise: str
+    documents: str
+    answer: str
+    where: str
+    test: str
+    read: str
+
+    @property
+    def kind(self) -> str:
+        return self.answer.partition(":")[0]
+
+
+TEXT = PAGE.read_text()
+ROWS = [
+    Row(*(cell.strip() for cell in line.strip("|").split("|")))
+    for line in TEXT.splitlines()
+    if re.match(r"\| \d+ \|", line)
+]
+"""Links are checked by `test_documents`, as on every page."""
+
+
+def paths(cell: str) -> list[str]:
+    return [] if cell == "-" else re.findall(r"`([^`]*)`", cell)
+
+
+def test_rows_are_numbered_from_one() -> None:
+    assert [row.number for row in ROWS] == [str(number + 1) for number in range(len(ROWS))]
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_the_page_counts_its_rows(kind: str) -> None:
+    assert f"| {kind} | {Counter(row.kind for row in ROWS)[kind]} |" in TEXT.splitlines()
+    assert f"| all | {len(ROWS)} |" in TEXT.splitlines()
+
+
+def test_the_page_counts_its_rows_without_a_test() -> None:
+    assert f" {sum(row.test == '-' for row in ROWS)} rows name no test: " in TEXT
+
+
+def test_every_answer_but_yes_has_a_reason() -> None:
+    for row in ROWS:
+        kind, _, reason = row.answer.partition(": ")
+        assert kind in ANSWERS, row
+        assert bool(reason) == (kind != "yes"), row
+        assert row.documents, row
+        assert set(row.documents.split()) <= DOCUMENTS, row
+
+
+def test_every_promise_that_is_kept_can_be_looked_up() -> None:
+    assert [row for row in ROWS if row.kind in ("yes", "differs") and row.read == "-"] == []
+
+
+def test_every_named_file_exists() -> None:
+    for row in ROWS:
+        for cell in (row.where, row.test):
+            assert cell == "-" or paths(cell), row
+            assert all((ROOT / path).exists() for path in paths(cell)), row
+        assert all(path.startswith("tests/") for path in paths(row.test)), row
+        assert not any(path.startswith("tests/") for path in paths(row.where)), row
