@@ -93,6 +93,7 @@ async def _started(
         await process.communicate()
 
 
+@pytest.mark.exhaustive
 async def test_nothing_but_the_protocol_is_on_standard_output(
     hub: EmbeddedHub, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ async def test_nothing_but_the_protocol_is_on_standard_output(
     assert process.returncode == 0
 
 
+@pytest.mark.exhaustive
 async def test_over_http_the_tools_are_alone_and_a_signal_ends_it(
     hub: EmbeddedHub, tmp_path: Path
 ) -> None:

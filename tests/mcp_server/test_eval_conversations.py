@@ -1,5 +1,7 @@
 """Each conversation's calls, made against embedded hubs: facts, sizes, and no guessed names."""
 
+import pytest
+
 from tests.evals.conversation import conversations
 from tests.evals.replay import problems, replay_all
 from tests.evals.told_names import guessed
@@ -13,6 +15,7 @@ def test_there_are_sixty_and_a_quarter_is_held_out() -> None:
     assert sum(item.held_out for item in ALL) >= 15
 
 
+@pytest.mark.exhaustive
 async def test_the_calls_of_every_conversation_tell_what_its_answer_needs() -> None:
     """In one test, so that the conversations of a fleet share one hub in one process."""
     replays = await replay_all(ALL)
