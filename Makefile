@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast clean
+.PHONY: help setup demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -72,6 +72,11 @@ audit: setup ## Offline: secrets in the repository, licences of the packages, an
 
 advisories: setup ## Ask OSV for published vulnerabilities of the locked packages (needs the internet)
 	@$(RUN)/python -m tests.audit.advisories $(ARGS)
+
+docs: setup ## Build the documentation site in .build/docs, offline and searchable; a broken link or diagram is an error
+	@UV_PROJECT_ENVIRONMENT=.build/docs-env $(UV) sync --quiet --locked --only-group docs
+	@.build/docs-env/bin/python -m sphinx -q -E -W --keep-going -n -d .build/docs-doctrees docs .build/docs
+	@echo "Open .build/docs/index.html"
 
 test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics servers
 	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_sources) $(ARGS)
