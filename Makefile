@@ -110,6 +110,8 @@ crds: setup ## Generate the charts' CRDs, and the contract of the scoring API in
 references: setup ## Generate pages of docs/reference that list what the code has
 	@$(RUN)/python -m tests.monitoring.metrics_reference
 	@$(RUN)/python -m tests.dsf.api.crd.field_reference
+	@$(RUN)/python -m tests.references.command_line
+	@$(RUN)/python -m tests.references.names
 
 benchmark-tuning: setup ## Measure each number and heuristic of the optimizer's search
 	@$(RUN)/python -m benchmarks.optimizer.tuning $(ARGS)
