@@ -112,6 +112,7 @@ references: setup ## Generate pages of docs/reference that list what the code ha
 	@$(RUN)/python -m tests.dsf.api.crd.field_reference
 	@$(RUN)/python -m tests.references.command_line
 	@$(RUN)/python -m tests.references.names
+	@$(RUN)/python -m tests.references.rest_api
 
 benchmark-tuning: setup ## Measure each number and heuristic of the optimizer's search
 	@$(RUN)/python -m benchmarks.optimizer.tuning $(ARGS)
