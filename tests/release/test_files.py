@@ -53,7 +53,8 @@ def test_manifests_are_objects_and_name_the_image_of_the_version(made: Path) -> 
         text = (made / "manifests" / f"{chart}.yaml").read_text()
         objects = [item for item in yaml.safe_load_all(text) if item]
         assert all(item["apiVersion"] and item["metadata"]["name"] for item in objects)
-        assert f"/dynamic-scoring-framework:{version()}" in text
+        image = "sample-scorer:" if chart == "sample-scorers" else f"framework:{version()}"
+        assert image in text
         packed = yaml.safe_load((ROOT / "charts" / chart / "Chart.yaml").read_text())["version"]
         assert (made / "charts" / f"{chart}-{packed}.tgz").is_file()
 

@@ -38,7 +38,7 @@ SERIES_LIMIT = 200_000
 REMARKS_LIMIT = 10
 """Warnings that are quoted; further ones are counted, because people read them in a Condition."""
 
-SERIES_BYTES = 192
+SERIES_BYTES = 200
 """Memory of one series until it is scored, besides the answer's own bytes."""
 
 REMARKS_BYTES = 1 << 16
