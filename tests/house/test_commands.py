@@ -13,6 +13,7 @@ from tests.house.test_documents import DOCUMENTS, ROOT, shown
 
 BLOCK = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BETWEEN = re.compile(r"\||&&|;|\$\(|\)")
+NOT_HERE = {"podman", "docker", "kind", "clusteradm", "oc", "skupper", "cosign", "gh"}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -56,6 +57,15 @@ def unknown_of_dsf(words: list[str]) -> Iterator[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
 def test_every_command_and_option_exists(document: Path) -> None:
     assert [name for words in called(document) for name in unknown(words)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
+def test_programs_that_do_not_run_here_are_marked(document: Path) -> None:
+    """A page says which of its commands nobody ran: they need containers or the internet."""
+    used = {words[0] for words in called(document) if words and words[0] in NOT_HERE}
+    _, _, rest = document.read_text().partition("**Not run in our tests**: ")
+    said = rest.partition("\n\n")[0]
+    assert {name for name in used if name not in said} == set()
 
 
 @pytest.mark.parametrize(
