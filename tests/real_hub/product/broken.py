@@ -41,7 +41,7 @@ def document(name: str, url: str, query: str = "") -> Object:
 def documents(url: str) -> dict[str, Object]:
     """The answers by path."""
     misspelt = document("misspelt_score", url, "up")
-    misspelt["sources"] = misspelt.pop("source")
+    misspelt["sourse"] = misspelt.pop("source")
     return {
         "/misspelt/config": misspelt,
         "/bad-query/config": document("bad_query_score", url, QUERY),
