@@ -37,6 +37,7 @@ ADDON = (
     "ManagedClusterAddOn",
     "dynamic-scoring-framework",
 )
+CLAIM = ("cluster.open-cluster-management.io/v1alpha1", "ClusterClaim", "policy-watcher-claim")
 SCORE = ("cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore")
 
 
@@ -183,6 +184,8 @@ def watchers(hub: Hub, clusters: list[ManagedCluster], policies: None) -> Iterat
     parts = {}
     for cluster in clusters:
         wait_deployed(hub, cluster, WATCHER, WATCHER)
+        # Watchers of other tests have left theirs, and creating one is a right to be used.
+        cluster.api.delete(*CLAIM)
         parts[cluster.name] = run_part(cluster, AGENT_NAMESPACE, WATCHER)
     yield parts
     for part in parts.values():
