@@ -29,10 +29,13 @@ _ERRORS = """## Statuses of errors
 | 401 | no token, or one that the hub does not accept |
 | 403 | the caller lacks a right on the hub, or the server is read-only |
 | 404 | no such plan, rollout or path |
+| 405 | the path has no such method |
+| 408 | the body did not arrive in time |
 | 409 | the hub is not as the caller saw it, or somebody else writes; the answer says what to do |
-| 413, 415 | the body is too large, or no JSON |
+| 413 | the body is too large |
+| 421 | the Host header names none of the allowed hosts |
 | 429 | too many requests of one caller, or too many plans at once; with `Retry-After` |
-| 502, 503, 504 | the hub refuses, does not answer, or is too slow |
+| 503 | the hub can't be reached or refused a request, or the server is busy |
 """
 
 
