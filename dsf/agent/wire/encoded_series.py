@@ -52,13 +52,19 @@ def of_source(series: Iterable[EncodedSeries], name: str) -> Iterator[EncodedSer
     alone = msgspec.json.encode({SOURCE_LABEL: name})[1:]
     after_others = b"," + alone
     for one in series:
-        metric = bytes(one.metric)
-        if _OWN_LABEL in metric or _ESCAPE in metric:
-            labels = _LABELS.decode(metric)
-            labels.pop(SOURCE_LABEL, None)
-            metric = msgspec.json.encode(labels)
-            one = replace(one, metric=metric)  # noqa: PLW2901
-        yield replace(one, closing=after_others if metric[1:-1].strip() else alone)
+        metric = _without_own_label(one.metric)
+        others = bytes(metric)[1:-1].strip()
+        yield replace(one, metric=metric, closing=after_others if others else alone)
+
+
+def _without_own_label(metric: bytes | Raw) -> bytes | Raw:
+    """Return labels without the one that names a source; the same object if it is not there."""
+    text = bytes(metric)
+    if _OWN_LABEL not in text and _ESCAPE not in text:
+        return metric
+    labels = _LABELS.decode(text)
+    labels.pop(SOURCE_LABEL, None)
+    return msgspec.json.encode(labels)
 
 
 @dataclass(frozen=True, slots=True)
