@@ -21,28 +21,13 @@ requests for plans are in [the optimizer](optimizer.md), rights and tokens in
 [access](optimizer-access.md). Errors are problem details (RFC 9457,
 `application/problem+json`), with `title`, `status`, `detail`, and `reason`.
 """
-_ERRORS = """## Statuses of errors
-
-| status | when |
-|---|---|
-| 400, 422 | the request is not valid; the answer names the field, and near names |
-| 401 | no token, or one that the hub does not accept |
-| 403 | the caller lacks a right on the hub, or the server is read-only |
-| 404 | no such plan, rollout or path |
-| 405 | the path has no such method |
-| 408 | the body did not arrive in time |
-| 409 | the hub is not as the caller saw it, or somebody else writes; the answer says what to do |
-| 413 | the body is too large |
-| 421 | the Host header names none of the allowed hosts |
-| 429 | too many requests of one caller, or too many plans at once; with `Retry-After` |
-| 503 | the hub can't be reached or refused a request, or the server is busy |
-"""
 
 
 def page() -> str:
     """Return the page."""
     app = create_app(Optimizer(EmbeddedHub(), now=lambda: "2026-01-01T00:00:00Z"))
-    return "\n".join((_HEAD, *_routes(app.openapi()), _ERRORS))
+    document = app.openapi()
+    return "\n".join((_HEAD, *_routes(document), *_errors(document)))
 
 
 def _routes(document: dict[str, Any]) -> Iterator[str]:
@@ -55,6 +40,20 @@ def _routes(document: dict[str, Any]) -> Iterator[str]:
             said = route.get("description") or route.get("summary", "")
             first = said.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
             yield f"| `{method.upper()} {path}` | {first} | {parameters} |"
+    yield ""
+
+
+def _errors(document: dict[str, Any]) -> Iterator[str]:
+    """Yield what each status of an error says, as the routes that have it document it."""
+    said = {
+        status: response["description"].rstrip(".")
+        for methods in document["paths"].values()
+        for route in methods.values()
+        for status, response in route["responses"].items()
+        if status >= "400"
+    }
+    yield "## Statuses of errors\n\n| status | meaning |\n|---|---|"
+    yield from (f"| {status} | {said[status]} |" for status in sorted(said))
     yield ""
 
 

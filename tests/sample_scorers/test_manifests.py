@@ -101,7 +101,7 @@ def test_in_each_situation_a_scorer_scores_alike(folder: Path) -> None:
 
 
 def scored(document: dict[str, Any], app: FastAPI) -> dict[str, Any]:
-    """What agents are told of a scorer, but for its address, which is that of configURL."""
+    """Return what agents are told of a scorer, without the address, which configURL gives."""
     spec = DynamicScorerSpec.model_validate(document["spec"])
     path = urlsplit(spec.config_url).path
     server = spec.config_url.removesuffix(path)
