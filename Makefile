@@ -108,11 +108,7 @@ crds: setup ## Generate the charts' CRDs, and the contract of the scoring API in
 	@$(RUN)/dsf scorer openapi --output-dir docs/scoring-api
 
 references: setup ## Generate pages of docs/reference that list what the code has
-	@$(RUN)/python -m tests.monitoring.metrics_reference
-	@$(RUN)/python -m tests.dsf.api.crd.field_reference
-	@$(RUN)/python -m tests.references.command_line
-	@$(RUN)/python -m tests.references.names
-	@$(RUN)/python -m tests.references.rest_api
+	@$(RUN)/python -m tests.references
 
 benchmark-tuning: setup ## Measure each number and heuristic of the optimizer's search
 	@$(RUN)/python -m benchmarks.optimizer.tuning $(ARGS)

@@ -53,7 +53,3 @@ def _row(metric: ExposedMetric) -> str:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
     meaning = re.sub(r"(?<![\w`])(--?[a-z-]{3,})", r"`\1`", metric.meaning.replace("|", "\\|"))
     return f"| `{metric.name}` | {metric.type} | {labels} | {meaning} |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -85,7 +85,3 @@ def _option(option: click.Option, context: click.Context) -> str:
     variable = option.envvar or f"{context.auto_envvar_prefix}_{(option.name or '').upper()}"
     cells = (f"`{names}{metavar}`{several}", meaning.strip(), f"`{variable}`")
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -119,7 +119,3 @@ def _table(title: str, what: str, rows: Mapping[str, tuple[str, str]]) -> Iterat
     for name, (where, meaning) in rows.items():
         yield f"| `{name}` | {where} | {meaning} |"
     yield ""
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -55,7 +55,3 @@ def _errors(document: dict[str, Any]) -> Iterator[str]:
     yield "## Statuses of errors\n\n| status | meaning |\n|---|---|"
     yield from (f"| {status} | {said[status]} |" for status in sorted(said))
     yield ""
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -68,7 +68,3 @@ def _allowed(field: dict[str, Any]) -> str:
         "at most {} items": field.get("maxItems"),
     }
     return ", ".join(text.format(value) for text, value in limits.items() if value is not None)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

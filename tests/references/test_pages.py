@@ -1,0 +1,37 @@
+"""The pages that are written from the code are current, and name all that they should."""
+
+import re
+from types import ModuleType
+
+import pytest
+
+from dsf.api import names
+from optimizer.placement_status.landing_report import DRIFTED, LANDED
+from optimizer.record.plan_status import APPLIED, SUPERSEDED
+from optimizer.rollout.rollout_record import PROGRESSING
+from tests.references.names import ANNOTATIONS, LABELS
+from tests.references.pages import PAGES
+from tests.repository import ROOT
+
+
+@pytest.mark.parametrize("module", PAGES, ids=lambda module: module.PAGE.name)
+def test_a_page_is_current(module: ModuleType) -> None:
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run: make references"
+
+
+def test_no_label_or_annotation_is_missing() -> None:
+    stated = {
+        value
+        for name, value in vars(names).items()
+        if name.endswith(("_LABEL", "_ANNOTATION")) and isinstance(value, str)
+    }
+    assert stated <= LABELS.keys() | ANNOTATIONS.keys()
+
+
+def test_no_condition_is_missing() -> None:
+    page = (ROOT / "docs/reference/conditions-and-events.md").read_text()
+    code = "".join(path.read_text() for path in (ROOT / "dsf/hub").rglob("*.py"))
+    written = {*re.findall(r'\bCondition\(\s*"(\w+)"', code)}
+    assert len(written) > 5
+    written |= {APPLIED, SUPERSEDED, PROGRESSING, LANDED, DRIFTED}
+    assert {name for name in written if f"`{name}`" not in page} == set()
