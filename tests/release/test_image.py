@@ -14,6 +14,7 @@ from tests.repository import ROOT
 CONTAINERFILE = (ROOT / "Containerfile").read_text().replace("\\\n", " ")
 STAGES = CONTAINERFILE.split("\nFROM ")
 [BUILD] = [stage for stage in STAGES if "AS build" in stage]
+[PAGE] = [stage for stage in STAGES if "AS page" in stage]
 
 
 def words(stage: str, instruction: str) -> list[list[str]]:
@@ -36,6 +37,7 @@ def test_it_runs_as_nobody_and_takes_its_bases_as_arguments() -> None:
     assert words(STAGES[-1], "USER") == [["65532:65532"]]
     assert [stage.split()[0] for stage in STAGES[1:]] == [
         "${UV_IMAGE}",
+        "${NODE_IMAGE}",
         "${PYTHON_IMAGE}",
         "${PYTHON_IMAGE}",
     ]
@@ -54,6 +56,7 @@ def test_its_commands_install_every_component(tmp_path: Path) -> None:
             path = source / (target if target != "./" else name)
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copy(ROOT / name, path)
+    _build_page(source / "optimizer" / "page")
     path = f"{Path(uv.find_uv_bin()).parent}:{os.environ['PATH']}"
     for command in words(BUILD, "RUN"):
         subprocess.run(
@@ -64,6 +67,16 @@ def test_its_commands_install_every_component(tmp_path: Path) -> None:
             capture_output=True,
         )
     shutil.rmtree(source)
+    assert [*environment.glob("lib/*/site-packages/optimizer/page/dist/index.html")]
     for command in ("controller", "agent", "optimizer", "mcp", "policy-watcher"):
         ran = [environment / "bin" / "dsf", command, "--help"]
         assert b"Usage" in subprocess.run(ran, check=True, capture_output=True).stdout
+
+
+def _build_page(page: Path) -> None:
+    """Run the commands of the stage `page`; `npm.sh` finds the npm that its base image has."""
+    for unsent in ("node_modules", "dist"):
+        shutil.rmtree(page / unsent, ignore_errors=True)
+    [command] = words(PAGE, "RUN")
+    ran = " ".join(command).replace("npm ", "./npm.sh ")
+    subprocess.run(["/bin/bash", "-c", ran], cwd=page, check=True, capture_output=True)
