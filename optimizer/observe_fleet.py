@@ -8,23 +8,31 @@ from dsf.kube.kinds import DYNAMIC_SCORER
 from dsf.kube.port import Lister
 from optimizer.observe import list_all, observe_namespace, retry_when_gone, score_pages
 from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.score_columns import FleetColumns
 from optimizer.overview.score_overview import ClusterScore, ClusterScores, cluster_score
-from optimizer.overview.scorer_overview import scorer_overview
+from optimizer.overview.scorer_overview import ScorerOverview, scorer_overview
 from optimizer.placement_status.comparison import placement_status
 from optimizer.snapshot.scores.score_entries import score_object
 
 
 async def observe_fleet(
-    kube: Lister, namespace: str, *, now: Callable[[], datetime], described: bool
+    kube: Lister,
+    namespace: str,
+    *,
+    now: Callable[[], datetime],
+    described: bool,
+    columns: bool = False,
 ) -> FleetFacts:
     """Return the facts of a namespace; without `described`, no DynamicScorer is read.
 
-    Raises KubeError if the hub can't be read.
+    `columns`: whether the entries of scores are kept too, by app and device. Raises KubeError if
+    the hub can't be read.
     """
-    observation, scores, scorers = await asyncio.gather(
+    found = await list_all(kube, DYNAMIC_SCORER) if described else ()
+    scorers = tuple(map(scorer_overview, found))
+    observation, (scores, kept) = await asyncio.gather(
         observe_namespace(kube, namespace, now()),
-        retry_when_gone(lambda: _cluster_scores(kube, now)),
-        list_all(kube, DYNAMIC_SCORER) if described else _none(),
+        retry_when_gone(lambda: _scores(kube, now, scorers if columns else None)),
     )
     status = await asyncio.to_thread(placement_status, observation, namespace)
     return FleetFacts(
@@ -32,18 +40,21 @@ async def observe_fleet(
         observation=observation,
         status=status,
         scores=scores,
-        scorers=tuple(map(scorer_overview, scorers)),
+        scorers=scorers,
+        columns=kept.scores,
     )
 
 
-async def _none() -> tuple[()]:
-    return ()
-
-
-async def _cluster_scores(kube: Lister, now: Callable[[], datetime]) -> ClusterScores:
+async def _scores(
+    kube: Lister, now: Callable[[], datetime], scorers: tuple[ScorerOverview, ...] | None
+) -> tuple[ClusterScores, FleetColumns]:
+    """Return the aggregates by score, and the columns unless `scorers` is None."""
     found: dict[str, list[ClusterScore]] = {}
+    columns = FleetColumns(scorers or ())
     async for page in score_pages(kube):
         for obj in page:
             score = score_object(obj, now=now())
             found.setdefault(score.name, []).append(cluster_score(score))
-    return found
+            if scorers is not None:
+                columns.add(obj)
+    return found, columns

@@ -26,6 +26,7 @@ from optimizer.observe import (
 )
 from optimizer.observe_fleet import observe_fleet
 from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.fleet_matrix import FleetMatrix, fleet_matrix
 from optimizer.overview.what_if import PretendedObjects
 from optimizer.placement_status.comparison import placement_status
 from optimizer.plan.plan import Plan
@@ -159,12 +160,22 @@ class Optimizer:
             return no_rollout(namespace, optimization)
         return changed if isinstance(changed, RequestProblem) else status_of(changed)
 
-    async def fleet(self, namespace: str, *, described: bool = True) -> FleetFacts:
+    async def fleet(
+        self, namespace: str, *, described: bool = True, columns: bool = False
+    ) -> FleetFacts:
         """Return what answers about the fleet are made of, with the objects of one namespace.
 
-        `described`: whether the DynamicScorers are read too.
+        `described`: whether the DynamicScorers are read too. `columns`: whether the entries of
+        scores are kept, not their aggregates alone.
         """
-        return await observe_fleet(self._kube, namespace, now=self._now, described=described)
+        return await observe_fleet(
+            self._kube, namespace, now=self._now, described=described, columns=columns
+        )
+
+    async def fleet_matrix(self, namespace: str, *, described: bool = True) -> FleetMatrix:
+        """Return the fleet as a matrix of clusters and scores, for the objects of a namespace."""
+        facts = await self.fleet(namespace, described=described, columns=True)
+        return await asyncio.to_thread(fleet_matrix, facts)
 
     async def plan(
         self,

@@ -17,6 +17,7 @@ from optimizer.access.rights import (
     Rights,
     changing_rights,
     describing_rights,
+    fleet_rights,
     listing_rights,
     naming_rights,
     planning_rights,
@@ -27,6 +28,7 @@ from optimizer.access.rights import (
 )
 from optimizer.domain.issue import Issue
 from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.fleet_matrix import FleetMatrix
 from optimizer.overview.what_if import PretendedObjects
 from optimizer.plan.plan import Plan
 from optimizer.plan_writer import Writer
@@ -128,11 +130,17 @@ class AuthorizedOptimizer:
 
         Scorers are in it for users who may list DynamicScorers.
         """
-        refused = await self._refusal(listing_rights(None) + status_rights(namespace))
-        if refused:
+        if refused := await self._refusal(fleet_rights(namespace)):
             return refused
         described = await self._refusal(describing_rights()) is None
         return await self._optimizer.fleet(namespace, described=described)
+
+    async def fleet_matrix(self, namespace: str) -> FleetMatrix | RequestProblem:
+        """Return the fleet as a matrix; scorers are in it as in `fleet`."""
+        if refused := await self._refusal(fleet_rights(namespace)):
+            return refused
+        described = await self._refusal(describing_rights()) is None
+        return await self._optimizer.fleet_matrix(namespace, described=described)
 
     async def rollouts(self, namespace: str) -> RolloutList | RequestProblem:
         """Return the newest rollout of each optimization of a namespace."""

@@ -64,6 +64,11 @@ def status_rights(namespace: str) -> Rights:
     return (right("list", MANAGED_CLUSTER), *(right("list", kind, namespace) for kind in kinds))
 
 
+def fleet_rights(namespace: str) -> Rights:
+    """Return the rights to see the fleet: all scores, and the objects of a namespace."""
+    return listing_rights(None) + status_rights(namespace)
+
+
 def record_rights(namespace: str) -> Rights:
     """Return the rights to see the recorded plans of a namespace: what they generated, too."""
     kinds = (PLACEMENT_PLAN, POLICY, PLACEMENT, PLACEMENT_BINDING)

@@ -21,10 +21,11 @@ from optimizer.api.body_limit import BodyLimit
 from optimizer.api.caller import caller_of
 from optimizer.api.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
 from optimizer.api.host_guard import HostGuard
-from optimizer.api.plan_routes import add_plan_routes
 from optimizer.api.problem_details import describe, documented, install, refusal
 from optimizer.api.rate_limit import RateLimit
-from optimizer.api.rollouts import rollout_routes
+from optimizer.api.routes.fleet import add_fleet_route
+from optimizer.api.routes.recorded_plans import add_plan_routes
+from optimizer.api.routes.rollouts import rollout_routes
 from optimizer.plan.plan import refused_writes, result
 from optimizer.service import Optimizer
 from optimizer.snapshot.unknown_names import unknown_filters
@@ -104,6 +105,7 @@ def create_app(
 
     _reading_routes(app, of)
     _writing_routes(app, of)
+    add_fleet_route(app, of)
     add_plan_routes(app, of)
     rollout_routes(app, of)
     _health_routes(app, optimizer)

@@ -14,6 +14,8 @@ from optimizer.wire.placement_status import PlacementDrift, WorkloadLanding
 
 Stage = Literal["scorer", "score", "cluster", "workload", "generated object"]
 
+Severity = Literal["error", "warning", "info"]
+
 MAX_NAMED = 5
 """Managed clusters that one sentence names."""
 
@@ -34,6 +36,10 @@ class FleetFinding(ResultPart):
     reason: Name
     message: Sentence
     next: Sentence
+    severity: Annotated[
+        Severity,
+        Field(description="warning: a part is missing. info: OCM is at work. Else error."),
+    ] = "error"
 
 
 def findings(facts: FleetFacts) -> tuple[FleetFinding, ...]:
@@ -61,7 +67,8 @@ def _of_scorers(facts: FleetFacts) -> Iterator[FleetFinding]:
                 name=item.name,
                 reason=item.reason,
                 message=_scorer_message(item),
-                next=_scorer_remedy(item),
+                next=scorer_remedy(item),
+                severity="warning" if item.clusters.get("scoring") else "error",
             )
 
 
@@ -76,7 +83,8 @@ def _scorer_message(item: ScorerOverview) -> str:
     return f"{said}: {item.message}" if item.message else said
 
 
-def _scorer_remedy(item: ScorerOverview) -> str:
+def scorer_remedy(item: ScorerOverview) -> str:
+    """Return the next step to make a DynamicScorer work."""
     if item.failing:
         return f"look up {item.failing[0].reason} in docs/how-to/troubleshooting-scorers.md"
     if item.health == "Inactive":
@@ -121,6 +129,7 @@ def _score_finding(name: str, reason: str, message: str, facts: FleetFacts) -> F
         reason=reason,
         message=f"score {UntrustedName(name)} {message}",
         next=remedy,
+        severity="error" if reason == "ScoreExpired" else "warning",
     )
 
 
@@ -142,6 +151,7 @@ def _of_landing(item: WorkloadLanding) -> FleetFinding:
         reason=item.reason or item.state,
         message=f"{item.workload} on {item.cluster}: {item.state}: {item.message}",
         next=_NEXT_FOR_STATE[item.state],
+        severity="error" if item.state == "Refused" else "info",
     )
 
 

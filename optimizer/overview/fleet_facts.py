@@ -8,20 +8,22 @@ from dsf.api.names import REQUEST_KIND, ROOT_POLICY_LABEL
 from dsf.kube.port import Object
 from dsf.placement.obstacles import Obstacle
 from optimizer.domain.grouping import members_by_key
+from optimizer.overview.score_columns import ScoreColumns
 from optimizer.overview.score_overview import ClusterScores
 from optimizer.overview.scorer_overview import ScorerOverview
 from optimizer.placement_status.cluster_faults import cluster_fault, taint_fault
 from optimizer.placement_status.hub_state import HubState, read_hub_state
 from optimizer.snapshot.object_readers import is_generated, labels_of, name_of
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
+from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding
 
 
 @dataclass(frozen=True)
 class FleetFacts:
     """The objects of one namespace, the managed clusters, all scores and all scorers.
 
-    `status`: what OCM has made of what was generated in the namespace.
+    `status`: what OCM has made of what was generated in the namespace. `columns`: the entries of
+    scores, if they were read.
     """
 
     namespace: str
@@ -29,6 +31,7 @@ class FleetFacts:
     status: PlacementStatus
     scores: ClusterScores = field(default_factory=dict)
     scorers: tuple[ScorerOverview, ...] = ()
+    columns: Mapping[str, ScoreColumns] = field(default_factory=dict)
 
     @cached_property
     def hub(self) -> HubState:
@@ -69,6 +72,11 @@ class FleetFacts:
     def enforced(self) -> Mapping[str, Sequence[str]]:
         """The policies that generated PlacementBindings bind to each managed cluster."""
         return members_by_key((item.cluster, item.policy) for item in self.status.policies)
+
+    @cached_property
+    def bound(self) -> Mapping[str, Sequence[BoundPolicy]]:
+        """The same policies, with what the hub says of them."""
+        return members_by_key((item.cluster, item) for item in self.status.policies)
 
     @cached_property
     def running(self) -> Mapping[str, Sequence[WorkloadLanding]]:

@@ -90,7 +90,7 @@ def cluster_overview(facts: FleetFacts, name: str) -> ClusterOverview:
         name=name,
         state=fault.reason if fault else "Ready",
         message=fault.message if fault else "",
-        hardware=_hardware(facts.hub.clusters[name]),
+        hardware=hardware_of(facts.hub.clusters[name]),
         policies=tuple(facts.enforced.get(name, ())),
         workloads=tuple(item.workload for item in facts.running.get(name, ())),
     )
@@ -119,7 +119,8 @@ def _landed(facts: FleetFacts, name: str) -> bool:
     return bool(found) and all(item.state == "Landed" for item in found)
 
 
-def _hardware(cluster: Object) -> dict[str, str]:
+def hardware_of(cluster: Object) -> dict[str, str]:
+    """Return some of status.allocatable, and the GPUs by model."""
     allocatable = (cluster.get("status") or {}).get("allocatable") or {}
     first = sorted(allocatable, key=lambda kind: (kind not in ("cpu", "memory"), kind))
     found = {kind: str(allocatable[kind]) for kind in first[:SHOWN_RESOURCES]}

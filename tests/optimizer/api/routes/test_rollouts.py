@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from dsf.kube import kinds
 from dsf.kube.port import Kube
 from optimizer.api.app import create_app
-from optimizer.api.rollouts import event_stream
+from optimizer.api.routes.rollouts import event_stream
 from optimizer.wire.result import Applied
 from optimizer.wire.rollout import RolloutStatus
 from tests.eventually import eventually
