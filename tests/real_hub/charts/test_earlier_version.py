@@ -1,8 +1,7 @@
-"""Releases of the charts 0.1.0, packages in `earlier`: upgraded, rolled back, upgraded."""
+"""Releases of the charts 0.1.0, those of tests/earlier_release: upgraded, rolled back, upgraded."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,27 +9,12 @@ import pytest
 from tests.eventually import until
 
 from ..harness.helm import CHARTS, HelmFailed, helm, install_chart
+from .releases import CORE, OPTIMIZER, WATCHER, core_values, has_agents_of, upgrade
 
 if TYPE_CHECKING:
     from ..harness.cluster import ManagedCluster
     from ..harness.control_plane import ControlPlane
     from ..harness.hub import Hub
-
-CORE, OPTIMIZER, WATCHER = (
-    "dynamic-scoring-framework",
-    "dynamic-scoring-optimizer",
-    "policy-watcher",
-)
-AGENT = ("apps/v1", "Deployment", "dynamic-scoring-agent", "dynamic-scoring")
-
-
-def upgrade(
-    plane: ControlPlane, chart: str, namespace: str, *words: str, earlier: bool = False
-) -> None:
-    package = Path(__file__).parent / "earlier" / f"{chart}-0.1.0.tgz"
-    source = package if earlier else CHARTS / chart
-    given = ("upgrade", "--install", chart, str(source), f"--namespace={namespace}", *words)
-    helm(plane, *given, "--create-namespace")
 
 
 def upgrade_keeping_values(plane: ControlPlane, chart: str, namespace: str) -> None:
@@ -41,23 +25,15 @@ def upgrade_keeping_values(plane: ControlPlane, chart: str, namespace: str) -> N
 
 
 def test_the_core_and_its_agents(hub: Hub, clusters: list[ManagedCluster], framework: str) -> None:
-    values = f"--values={hub.directory}/{CORE}-values.yaml"
+    values = core_values(hub)
     upgrade(hub, CORE, framework, values, earlier=True)
-    until("the agents of 0.1.0", lambda: startup_probes(clusters) == {False})
+    until("the agents of 0.1.0", lambda: has_agents_of(clusters, earlier=True))
     upgrade_keeping_values(hub, CORE, framework)
-    until("the agents of today", lambda: startup_probes(clusters) == {True})
+    until("the agents of today", lambda: has_agents_of(clusters, earlier=False))
     helm(hub, "rollback", CORE, f"--namespace={framework}")
-    until("the agents of 0.1.0 again", lambda: startup_probes(clusters) == {False})
+    until("the agents of 0.1.0 again", lambda: has_agents_of(clusters, earlier=True))
     upgrade(hub, CORE, framework, values)
-    until("the agents of today again", lambda: startup_probes(clusters) == {True})
-
-
-def startup_probes(clusters: list[ManagedCluster]) -> set[bool]:
-    """Whether the agents have startup probes, which 0.1.0 did not know."""
-    agents = (cluster.api.get(*AGENT) for cluster in clusters)
-    return {
-        "startupProbe" in agent["spec"]["template"]["spec"]["containers"][0] for agent in agents
-    }
+    until("the agents of today again", lambda: has_agents_of(clusters, earlier=False))
 
 
 def test_the_optimizer(hub: Hub, placement_plans: None, framework: str) -> None:

@@ -18,19 +18,23 @@ if TYPE_CHECKING:
 
     from ..harness.control_plane import ControlPlane
 
-# What stands for the image's entry point.
 DSF = (sys.executable, "-m", "dsf")
+"""What stands for the entry point of our image."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A Deployment of ours as a process; ``port`` is where it serves health, and more."""
+    """A Deployment of ours as a process; ``port`` is where it serves health, and more.
+
+    ``entrypoint`` stands for that of its image.
+    """
 
     plane: ControlPlane
     namespace: str
     deployment: str
     port: int
     arguments: tuple[str, ...]
+    entrypoint: tuple[str, ...] = DSF
 
     @property
     def process(self) -> str:
@@ -48,7 +52,7 @@ class Part:
             self.plane,
             self.namespace,
             self.deployment,
-            entrypoint=DSF,
+            entrypoint=self.entrypoint,
             extra_args=self.arguments,
             process=self.process,
         )
