@@ -24,6 +24,7 @@ from optimizer.api.host_guard import HostGuard
 from optimizer.api.problem_details import describe, documented, install, refusal
 from optimizer.api.rate_limit import RateLimit
 from optimizer.api.routes.fleet import add_fleet_route
+from optimizer.api.routes.page import add_page_route
 from optimizer.api.routes.recorded_plans import add_plan_routes
 from optimizer.api.routes.rollouts import rollout_routes
 from optimizer.plan.plan import refused_writes, result
@@ -108,6 +109,7 @@ def create_app(
     add_fleet_route(app, of)
     add_plan_routes(app, of)
     rollout_routes(app, of)
+    add_page_route(app)
     _health_routes(app, optimizer)
     _metrics_route(app, of)
     _document(app)

@@ -1,4 +1,4 @@
-"""Requires a bearer token on every path of the HTTP API and of MCP, except health and docs.
+"""Requires a bearer token on every path of the HTTP API and of MCP, except health, docs, page.
 
 Where tokens come from an OAuth issuer, clients without one learn it here (RFC 9728).
 """
@@ -17,8 +17,8 @@ from optimizer.access.delegated_auth import DelegatedAuth, bearer_token
 from optimizer.access.protected_resource import WELL_KNOWN, ProtectedResource
 from optimizer.api.problem_details import hub_error_response, refusal
 
-OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json")
-"""Kubelets have no token, and the documentation is the same in every installation."""
+OPEN_PATHS = ("/", "/healthz", "/readyz", "/docs", "/redoc", "/openapi.json")
+"""Kubelets have no token; the page and the documentation are the same in every installation."""
 OPEN_FOLDERS = ("/static-offline-docs/",)
 """The scripts of the documentation."""
 

@@ -1,14 +1,13 @@
 """The route of the fleet as a matrix."""
 
-import gzip
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.api.cached_document import CachedDocument
 from optimizer.api.caller import caller_of
 from optimizer.api.problem_details import documented, refusal
 from optimizer.overview.fleet_matrix import FleetMatrix
@@ -47,17 +46,9 @@ def add_fleet_route(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
             found = await caller.wait(of(connection).fleet_matrix(only.namespace))
         if isinstance(found, RequestProblem):
             return refusal(found)
-        return cached_json(found, connection)
+        return _document(found).response(connection, "application/json")
 
 
-def cached_json(found: FleetMatrix, request: Request) -> Response:
-    """Return the matrix as JSON, compressed if the client accepts it; 304 if it has the same."""
-    tag = f'W/"{sha256(found.model_dump_json(exclude={"observed_at"}).encode()).hexdigest()[:32]}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
-    known = {item.strip() for item in request.headers.get("if-none-match", "").split(",")}
-    if tag in known:
-        return Response(status_code=304, headers=headers)
-    body = found.model_dump_json().encode()
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        body, headers["Content-Encoding"] = gzip.compress(body, 5, mtime=0), "gzip"
-    return Response(body, media_type="application/json", headers=headers)
+def _document(found: FleetMatrix) -> CachedDocument:
+    identity = found.model_dump_json(exclude={"observed_at"})
+    return CachedDocument.of(found.model_dump_json().encode(), identity.encode())
