@@ -1,0 +1,58 @@
+import type { Fleet, Plan, PlanRecord, PlanRequest, PlanSummary, Problem } from "./wire";
+import type { Rollout, RolloutCommand } from "./wire";
+
+/** What somebody wants planned; the server completes it to a whole request. */
+export interface Wish {
+  /** Weight by score. Empty: the server chooses, or says which scores there are. */
+  objective: Record<string, number>;
+  /** Managed clusters that are gone. */
+  lose: string[];
+  /** Managed clusters that no workload may use. */
+  drain: string[];
+  /** The most that a score may sum up to, by score. */
+  budget: Record<string, number>;
+}
+
+/** A plan that was computed and not applied, with the request that computes it. */
+export interface ShownPlan {
+  plan: Plan;
+  request: PlanRequest;
+  /** Why it can't be applied; empty if it can. */
+  hypothetical: string;
+}
+
+/** Values of a score over time: Unix seconds and value, one line per series. */
+export interface ScoreHistory {
+  series: { name: string; points: [number, number | null][] }[];
+}
+
+/** The optimizer, by REST in a browser and through the host's MCP tools in a chat. */
+export interface OptimizerApi {
+  /** Returns null if the fleet has not changed since the last call. */
+  fleet(namespace: string): Promise<Fleet | null>;
+  plan(namespace: string, wish: Wish): Promise<ShownPlan>;
+  /** Plans a recorded request again and explains it. */
+  explain(request: PlanRequest, whyNot: { workload: string; cluster: string }[]): Promise<Plan>;
+  /** Applies what was shown; refused if the hub would get another decision. */
+  apply(shown: ShownPlan): Promise<Plan>;
+  plans(namespace: string): Promise<PlanSummary[]>;
+  record(namespace: string, digest: string): Promise<PlanRecord>;
+  rollback(record: PlanSummary, namespace: string, dryRun: boolean): Promise<Plan>;
+  rollouts(namespace: string): Promise<Rollout[]>;
+  command(rollout: Rollout, command: RolloutCommand): Promise<Rollout>;
+  history(score: string, cluster: string, hours: number): Promise<ScoreHistory>;
+}
+
+/** An answer that is not a result. `title` says what is wrong, `detail` where and what to do. */
+export class ApiProblem extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.detail || problem.title);
+  }
+}
+
+/** The problem behind whatever was thrown. */
+export function problemOf(thrown: unknown): Problem {
+  if (thrown instanceof ApiProblem) return thrown.problem;
+  const detail = thrown instanceof Error ? thrown.message : String(thrown);
+  return { title: "The page met something unexpected", status: 0, detail };
+}

@@ -1,0 +1,106 @@
+import { ApiProblem, type OptimizerApi, type ShownPlan, type Wish } from "./optimizer-api";
+import type * as wire from "./wire";
+
+const UNREACHABLE: wire.Problem = {
+  title: "The optimizer does not answer",
+  status: 0,
+  detail: "What you see is what it answered last. The page asks again by itself.",
+};
+
+/** The optimizer's REST API on the page's own origin. The token stays in memory only. */
+export class RestApi implements OptimizerApi {
+  token = "";
+  #tag = "";
+
+  async fleet(namespace: string) {
+    const path = `/fleet?${new URLSearchParams({ namespace })}`;
+    const answer = await this.#send(path, {
+      headers: this.#tag ? { "If-None-Match": this.#tag } : {},
+    });
+    if (answer.status === 304) return null;
+    this.#tag = answer.headers.get("ETag") ?? "";
+    return (await answer.json()) as wire.Fleet;
+  }
+
+  /** Makes the next call return the whole fleet. */
+  forget() {
+    this.#tag = "";
+  }
+
+  async plan(namespace: string, wish: Wish) {
+    const { objective, ...whatIf } = wish;
+    return this.#post<ShownPlan>("/plan", { namespace, objective, whatIf });
+  }
+
+  explain(request: wire.PlanRequest, whyNot: { workload: string; cluster: string }[]) {
+    return this.#post<wire.Plan>("/optimize?dry_run=true", { ...request, explain: true, whyNot });
+  }
+
+  apply(shown: ShownPlan) {
+    const body = { ...shown.request, dryRun: false, expectedDigest: shown.plan.digest };
+    return this.#post<wire.Plan>("/optimize", body);
+  }
+
+  async plans(namespace: string) {
+    const found = await this.#get<{ items: wire.PlanSummary[] }>("/plans", { namespace });
+    return found.items;
+  }
+
+  record(namespace: string, digest: string) {
+    return this.#get<wire.PlanRecord>(`/plans/${encodeURIComponent(digest)}`, { namespace });
+  }
+
+  rollback(record: wire.PlanSummary, namespace: string, dryRun: boolean) {
+    const { optimization, revision } = record;
+    const body = { namespace, optimization, toRevision: revision, dryRun };
+    return this.#post<wire.Plan>("/rollback", body);
+  }
+
+  async rollouts(namespace: string) {
+    return (await this.#get<{ items: wire.Rollout[] }>("/rollouts", { namespace })).items;
+  }
+
+  command(rollout: wire.Rollout, command: wire.RolloutCommand) {
+    const where = [rollout.namespace, rollout.optimization, command].map(encodeURIComponent);
+    return this.#post<wire.Rollout>(`/rollouts/${where.join("/")}`, undefined);
+  }
+
+  history(score: string, cluster: string, hours: number) {
+    return this.#get<import("./optimizer-api").ScoreHistory>("/scores/history", {
+      score,
+      cluster,
+      hours: String(hours),
+    });
+  }
+
+  async #get<T>(path: string, query: Record<string, string>): Promise<T> {
+    return (await this.#send(`${path}?${new URLSearchParams(query)}`, {})).json();
+  }
+
+  async #post<T>(path: string, body: unknown): Promise<T> {
+    const headers = { "Content-Type": "application/json" };
+    const sent = body === undefined ? {} : { headers, body: JSON.stringify(body) };
+    return (await this.#send(path, { method: "POST", ...sent })).json();
+  }
+
+  async #send(path: string, options: RequestInit): Promise<Response> {
+    const headers = new Headers(options.headers);
+    if (this.token) headers.set("Authorization", `Bearer ${this.token}`);
+    let answer: Response;
+    try {
+      answer = await fetch(path, { ...options, headers });
+    } catch {
+      throw new ApiProblem(UNREACHABLE);
+    }
+    if (answer.ok || answer.status === 304) return answer;
+    throw new ApiProblem(await problemIn(answer));
+  }
+}
+
+/** The problem details of an answer; what stands before the optimizer may send other errors. */
+async function problemIn(answer: Response): Promise<wire.Problem> {
+  const said = answer.headers.get("Content-Type")?.includes("application/problem+json");
+  if (said) return (await answer.json()) as wire.Problem;
+  const { status, statusText } = answer;
+  return { title: `HTTP ${status} ${statusText}`, status, detail: "" };
+}

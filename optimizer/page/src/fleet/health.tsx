@@ -1,0 +1,77 @@
+import type { Finding, Fleet, Scorer } from "../api/wire";
+import { sentence } from "../parts/sentences";
+
+/** What is wrong in the fleet, with the next step of each. */
+export function Findings({ findings, omitted }: { findings: Finding[]; omitted: number }) {
+  if (findings.length === 0) return <p class="notice good">Nothing is wrong.</p>;
+  return (
+    <section aria-label="Findings">
+      <h2>What is wrong, and what to do</h2>
+      <ul class="findings">
+        {findings.map((item, position) => (
+          <li key={`${position} ${item.name}`}>
+            <strong>
+              {item.stage} {item.name}: {item.reason}
+            </strong>
+            <p>{sentence(item.message)}</p>
+            <p>Next: {sentence(item.next)}</p>
+          </li>
+        ))}
+      </ul>
+      {omitted > 0 && <p>{omitted} more are left out.</p>}
+    </section>
+  );
+}
+
+/** Scorers, and where each fails. */
+export function Scorers({ fleet }: { fleet: Fleet }) {
+  if (fleet.scorers.length === 0) {
+    return (
+      <p class="notice">
+        There is no DynamicScorer, or you may not list them. The tutorial “quickstart” registers the
+        first one.
+      </p>
+    );
+  }
+  return (
+    <section aria-label="Scorers">
+      {fleet.scorers.map((item) => (
+        <ScorerCard key={item.name} scorer={item} />
+      ))}
+    </section>
+  );
+}
+
+function ScorerCard({ scorer }: { scorer: Scorer }) {
+  const counts = scorer.clusters;
+  return (
+    <article class="card">
+      <h2>
+        {scorer.display_name || scorer.name}{" "}
+        <span class={scorer.working ? "good" : "bad"}>
+          {scorer.working ? "works" : scorer.reason}
+        </span>
+      </h2>
+      <p>
+        {scorer.description} {scorer.health}, scores on {counts.scoring ?? 0} of{" "}
+        {counts.desired ?? 0} clusters.
+      </p>
+      {!scorer.working && <p>{sentence(scorer.message)}</p>}
+      {scorer.remedy && <p>Next: {sentence(scorer.remedy)}</p>}
+      {scorer.failing.length > 0 && (
+        <table>
+          <caption>Failing clusters</caption>
+          <tbody>
+            {scorer.failing.map((item) => (
+              <tr key={item.cluster}>
+                <th scope="row">{item.cluster}</th>
+                <td>{item.reason}</td>
+                <td>{sentence(item.message)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,23 @@
+import { figure } from "../parts/sentences";
+import type { FleetScore } from "../api/wire";
+
+/** How good a value is within its score: 0 is the worst of the fleet, 1 the best. */
+export function goodness(value: number, score: FleetScore): number {
+  const low = score.minimum ?? value;
+  const high = score.maximum ?? value;
+  if (high === low) return 0.5;
+  const share = (value - low) / (high - low);
+  return score.direction === "LowerIsBetter" ? 1 - share : share;
+}
+
+/** Background of a cell. The strongest tint keeps the text's contrast above 4.5 in both schemes. */
+export function tint(value: number | null, score: FleetScore): string | undefined {
+  if (value === null) return undefined;
+  const percent = Math.round(goodness(value, score) * 45);
+  return `color-mix(in srgb, var(--good) ${percent}%, var(--surface))`;
+}
+
+/** A score as people read it. */
+export function shown(value: number | null): string {
+  return value === null ? "–" : figure(value);
+}

@@ -1,0 +1,165 @@
+import { useEffect, useState } from "preact/hooks";
+import type { OptimizerApi, Wish } from "./api/optimizer-api";
+import type { Fleet } from "./api/wire";
+import { ClusterDetails } from "./fleet/cluster-details";
+import { FleetMatrix } from "./fleet/fleet-matrix";
+import { Findings, Scorers } from "./fleet/health";
+import { useFleet } from "./fleet/use-fleet";
+import { Workloads } from "./fleet/workloads";
+import { Busy, ProblemNotice } from "./parts/notice";
+import { ago } from "./parts/times";
+import { PlanHistory } from "./plans/plan-history";
+import { Rollouts } from "./plans/rollouts";
+import { firstWish, WhatIf } from "./plans/what-if";
+import { Why } from "./plans/why";
+
+const TABS = {
+  fleet: "Fleet",
+  whatif: "What if",
+  plans: "Plans",
+  rollouts: "Rollouts",
+  scorers: "Scorers",
+};
+type Tab = keyof typeof TABS;
+
+interface Props {
+  api: OptimizerApi;
+  namespace: string;
+  /** Takes a bearer token; missing where the host of the page identifies the caller. */
+  onToken?: (token: string) => void;
+}
+
+/** The whole page: the fleet, plans for it, and what was applied. */
+export function Page({ api, namespace, onToken }: Props) {
+  const { fleet, problem, refresh } = useFleet(api, namespace);
+  const [tab, setTab] = useTab();
+  const unknown = problem?.status === 401 && onToken;
+  return (
+    <>
+      <header class="top">
+        <h1>Dynamic Scoring Framework</h1>
+        <p>
+          Namespace {namespace}
+          {fleet && `, read ${ago(fleet.observed_at)}`}
+        </p>
+      </header>
+      <nav aria-label="Views">
+        {(Object.keys(TABS) as Tab[]).map((name) => (
+          <a
+            key={name}
+            href={`#${name}`}
+            aria-current={tab === name ? "page" : undefined}
+            onClick={(event) => {
+              event.preventDefault();
+              setTab(name);
+            }}
+          >
+            {TABS[name]}
+          </a>
+        ))}
+      </nav>
+      <main>
+        {problem && <ProblemNotice problem={problem} />}
+        {unknown && <TokenForm onToken={(token) => (onToken(token), refresh())} />}
+        {!fleet && !problem && <Busy what="Reading the fleet" />}
+        {fleet && <View api={api} fleet={fleet} tab={tab} onTab={setTab} onApplied={refresh} />}
+      </main>
+    </>
+  );
+}
+
+interface ViewProps {
+  api: OptimizerApi;
+  fleet: Fleet;
+  tab: Tab;
+  onTab: (tab: Tab) => void;
+  onApplied: () => void;
+}
+
+function View({ api, fleet, tab, onTab, onApplied }: ViewProps) {
+  const [opened, setOpened] = useState("");
+  const [why, setWhy] = useState<{ workload: string; cluster: string } | null>(null);
+  const [wish, setWish] = useState<Wish>(() => firstWish(fleet));
+  const ask = (workload: string, cluster: string) => {
+    setOpened("");
+    setWhy({ workload, cluster });
+  };
+  const lose = (cluster: string) => {
+    setOpened("");
+    setWish({ ...wish, lose: [...new Set([...wish.lose, cluster])] });
+    onTab("whatif");
+  };
+  return (
+    <>
+      {tab === "fleet" && (
+        <>
+          <FleetMatrix fleet={fleet} onOpen={setOpened} />
+          <Findings findings={fleet.findings} omitted={fleet.omitted.findings ?? 0} />
+          <Workloads fleet={fleet} onWhy={ask} />
+        </>
+      )}
+      {tab === "whatif" && (
+        <WhatIf api={api} fleet={fleet} wish={wish} onWish={setWish} onApplied={onApplied} />
+      )}
+      {tab === "plans" && <PlanHistory api={api} namespace={fleet.namespace} />}
+      {tab === "rollouts" && <Rollouts api={api} namespace={fleet.namespace} />}
+      {tab === "scorers" && <Scorers fleet={fleet} />}
+      {opened && (
+        <ClusterDetails
+          api={api}
+          fleet={fleet}
+          name={opened}
+          onLose={lose}
+          onWhy={ask}
+          onClose={() => setOpened("")}
+        />
+      )}
+      {why && <Why api={api} namespace={fleet.namespace} {...why} onClose={() => setWhy(null)} />}
+    </>
+  );
+}
+
+function TokenForm({ onToken }: { onToken: (token: string) => void }) {
+  const [token, setToken] = useState("");
+  return (
+    <form
+      class="card"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onToken(token.trim());
+      }}
+    >
+      <label>
+        Bearer token of the hub
+        <input
+          type="password"
+          autocomplete="off"
+          value={token}
+          onInput={(event) => setToken(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit" class="primary" disabled={!token.trim()}>
+        Use
+      </button>
+      <p>
+        Such as from <code>kubectl create token</code>. It stays in this tab's memory, and is
+        forgotten when the tab is closed or loaded again.
+      </p>
+    </form>
+  );
+}
+
+/** The view that the address names, so that it can be linked and the back button works. */
+function useTab(): [Tab, (tab: Tab) => void] {
+  const read = () => {
+    const name = location.hash.slice(1);
+    return name in TABS ? (name as Tab) : "fleet";
+  };
+  const [tab, setTab] = useState<Tab>(read);
+  useEffect(() => {
+    const follow = () => setTab(read());
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  return [tab, (name) => (location.hash = name) && setTab(name)];
+}

@@ -1,0 +1,10 @@
+/** A message of the API as a sentence of its own: they begin small, to stand behind a name. */
+export function sentence(message: string): string {
+  const end = /[.!?]$/.test(message) ? "" : ".";
+  return message && message.charAt(0).toUpperCase() + message.slice(1) + end;
+}
+
+/** A number with at most two decimals. */
+export function figure(value: number): string {
+  return String(Math.round(value * 100) / 100);
+}

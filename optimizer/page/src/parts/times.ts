@@ -1,0 +1,18 @@
+/** How long ago or until, as kubectl prints it: 45s, 3m, 2h, 5d. */
+export function duration(seconds: number): string {
+  const size = Math.abs(Math.round(seconds));
+  if (size < 120) return `${size}s`;
+  if (size < 7200) return `${Math.floor(size / 60)}m`;
+  if (size < 172800) return `${Math.floor(size / 3600)}h`;
+  return `${Math.floor(size / 86400)}d`;
+}
+
+/** Seconds since an RFC 3339 time. */
+export function secondsSince(time: string): number {
+  return (Date.now() - Date.parse(time)) / 1000;
+}
+
+/** `3m ago`, or nothing for no time. */
+export function ago(time: string | null): string {
+  return time ? `${duration(secondsSince(time))} ago` : "";
+}

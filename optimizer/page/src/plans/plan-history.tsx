@@ -1,0 +1,163 @@
+import { useState } from "preact/hooks";
+import type { OptimizerApi } from "../api/optimizer-api";
+import type { Plan, PlanRecord, PlanSummary } from "../api/wire";
+import { Dialog } from "../parts/dialog";
+import { Busy, ProblemNotice } from "../parts/notice";
+import { figure, sentence } from "../parts/sentences";
+import { ago } from "../parts/times";
+import { useCall, useLoaded } from "../parts/use-call";
+import { moves, placesOf } from "./moves";
+
+/** Newest plans whose moves are read at once; older ones are read when they are opened. */
+const OPENED = 5;
+
+/** The plans that were applied, the newest first, with what each moved. */
+export function PlanHistory({ api, namespace }: { api: OptimizerApi; namespace: string }) {
+  const [reads, setReads] = useState(0);
+  const plans = useLoaded(() => api.plans(namespace), [api, namespace, reads]);
+  if (plans.problem) return <ProblemNotice problem={plans.problem} />;
+  if (!plans.answer) return <Busy what="Reading the plans" />;
+  if (plans.answer.length === 0) {
+    return (
+      <p class="notice">No plan was applied to namespace {namespace} yet. “What if” makes one.</p>
+    );
+  }
+  const items = [...plans.answer].sort((one, other) => other.revision - one.revision);
+  return (
+    <ol class="timeline" aria-label="Plans, the newest first">
+      {items.map((item, position) => (
+        <PlanEntry
+          key={item.name}
+          api={api}
+          namespace={namespace}
+          item={item}
+          before={items.slice(position + 1).find((one) => one.optimization === item.optimization)}
+          opened={position < OPENED}
+          onChanged={() => setReads(reads + 1)}
+        />
+      ))}
+    </ol>
+  );
+}
+
+interface EntryProps {
+  api: OptimizerApi;
+  namespace: string;
+  item: PlanSummary;
+  before: PlanSummary | undefined;
+  opened: boolean;
+  onChanged: () => void;
+}
+
+function PlanEntry({ api, namespace, item, before, opened, onChanged }: EntryProps) {
+  const [open, setOpen] = useState(opened);
+  return (
+    <li class={`phase-${item.phase.toLowerCase()}`}>
+      <h3>
+        {item.optimization} {item.revision} <span class="phase">{item.phase}</span>
+      </h3>
+      <p>
+        <time dateTime={item.created ?? ""}>{ago(item.created)}</time>
+        {item.requested_by && `, asked for by ${item.requested_by}`}, objective{" "}
+        {figure(item.objective)}.{" "}
+        {item.restored_revision !== null && `It restored plan ${item.restored_revision}. `}
+        {sentence(item.message)}
+      </p>
+      <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>What it moved</summary>
+        {open && <Moved api={api} namespace={namespace} item={item} before={before} />}
+      </details>
+      <RollBack api={api} namespace={namespace} item={item} onChanged={onChanged} />
+    </li>
+  );
+}
+
+function Moved(props: {
+  api: OptimizerApi;
+  namespace: string;
+  item: PlanSummary;
+  before: PlanSummary | undefined;
+}) {
+  const { api, namespace, item, before } = props;
+  const call = useLoaded(async () => {
+    const wanted = before ? [item, before] : [item];
+    return Promise.all(wanted.map((one) => api.record(namespace, one.digest)));
+  }, [api, namespace, item.digest, before?.digest]);
+  if (call.problem) return <ProblemNotice problem={call.problem} />;
+  if (!call.answer) return <Busy what="Reading the plan" />;
+  return <MoveList records={call.answer} />;
+}
+
+function MoveList({ records: [record, before] }: { records: PlanRecord[] }) {
+  if (!record) return null;
+  const all = moves(placesOf(before?.assignments ?? []), placesOf(record.assignments));
+  return (
+    <ul class="moves">
+      {all.map((move) => (
+        <li key={move.workload} class={move.changed ? "changed" : ""}>
+          {move.workload}: {before && move.changed && `${move.before.join(", ") || "nowhere"} → `}
+          {move.after.join(", ") || "nowhere"}
+          {before && !move.changed && " (stayed)"}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function RollBack(props: {
+  api: OptimizerApi;
+  namespace: string;
+  item: PlanSummary;
+  onChanged: () => void;
+}) {
+  const { api, namespace, item, onChanged } = props;
+  const [shown, show] = useCall<Plan>();
+  const [done, apply] = useCall<Plan>();
+  const [asking, setAsking] = useState(false);
+  const ask = async () => {
+    await show(() => api.rollback(item, namespace, true));
+    setAsking(true);
+  };
+  const confirm = async () => {
+    setAsking(false);
+    await apply(() => api.rollback(item, namespace, false));
+    onChanged();
+  };
+  const problem = shown.problem ?? done.problem;
+  return (
+    <>
+      <button type="button" disabled={shown.running || done.running} onClick={ask}>
+        Restore this plan…
+      </button>
+      {problem && <ProblemNotice problem={problem} />}
+      {done.answer && (
+        <p class="notice good" role="status">
+          Restored as {done.answer.record}.
+        </p>
+      )}
+      {asking && shown.answer && !problem && (
+        <Dialog
+          title={`Restore plan ${item.optimization} ${item.revision}?`}
+          onClose={() => setAsking(false)}
+        >
+          {shown.answer.changes.length === 0 ? (
+            <p>The hub is already as this plan left it.</p>
+          ) : (
+            <>
+              <ul class="changes">
+                {shown.answer.changes.map((change) => (
+                  <li key={`${change.kind} ${change.name}`}>
+                    {change.action} {change.kind} {change.name}
+                  </li>
+                ))}
+              </ul>
+              <button type="button" class="primary" onClick={confirm}>
+                Restore
+              </button>
+            </>
+          )}
+        </Dialog>
+      )}
+    </>
+  );
+}
