@@ -4,6 +4,7 @@ import argparse
 import errno
 import math
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -124,6 +125,8 @@ def serve(name: str, app: FastAPI, options: argparse.Namespace) -> int:
     url = f"http://{shown}:{listener.getsockname()[1]}"
     sys.stdout.write(f"{name} listens on {url} (API documentation at {url}/docs)\n")
     sys.stdout.flush()
+    # Kubernetes stops a container by SIGTERM. That is no failure: it ends the program like Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         config = uvicorn.Config(app, log_level="warning", lifespan="off")
         uvicorn.Server(config).run(sockets=[listener])

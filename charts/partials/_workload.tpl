@@ -74,10 +74,10 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{- /* Probes of /healthz and /readyz; takes port, scheme, ready (another path), and values (startupProbe, ...). */}}
+{{- /* Probes of /healthz and /readyz; takes port, scheme, alive and ready (other paths), and values (startupProbe, ...). */}}
 {{- define "dsf.probes" -}}
 {{- $port := dict "port" .port "scheme" (.scheme | default "HTTP") }}
-{{- $health := dict "httpGet" (merge (dict "path" "/healthz") $port) }}
+{{- $health := dict "httpGet" (merge (dict "path" (.alive | default "/healthz")) $port) }}
 {{- $ready := dict "httpGet" (merge (dict "path" (.ready | default "/readyz")) $port) }}
 startupProbe: {{- merge (dict) $health .values.startupProbe | toYaml | nindent 2 }}
 livenessProbe: {{- merge (dict) $health .values.livenessProbe | toYaml | nindent 2 }}

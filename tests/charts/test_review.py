@@ -1,7 +1,6 @@
-"""What a reviewer of charts asks: documents, schemas, sound Pods, command lines that parse."""
+"""What a reviewer of charts asks: documents, schemas, sound Pods, example values."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -12,16 +11,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
 
-from dsf.cli.root import root as dsf
 from tests.charts import readme
 from tests.charts.programs import program
-from tests.charts.rendering import CHARTS, expanded, pod_spec, render
+from tests.charts.rendering import CHARTS, expanded, render
 from tests.charts.toggles import CHARTS as TOGGLES
-from tests.charts.toggles import Values, combinations, merged
+from tests.charts.toggles import EXAMPLES, Values, merged
 from tests.repository import ROOT
 
 NOT_ASKED = {
@@ -103,23 +100,6 @@ def test_kube_score_finds_nothing(tmp_path: Path, chart: str) -> None:
     assert len(found) > 3
 
 
-@pytest.mark.parametrize("chart", [chart for chart in TOGGLES if chart != "sample-scorers"])
-def test_each_command_line_parses(chart: str) -> None:
-    parsed = set()
-    for _, values in combinations(chart):
-        for obj in expanded(render(chart, values)):
-            pod = pod_spec(obj)
-            if obj["kind"] != "Deployment" or pod is None:
-                continue
-            name, *words = pod["containers"][0]["args"]
-            command = dsf.get_command(click.Context(dsf), name)
-            assert command is not None
-            # Files of volumes are not here; any file stands for them.
-            command.make_context(name, [re.sub(r"=/.*", f"={__file__}", word) for word in words])
-            parsed.add(obj["metadata"]["name"])
-    assert parsed
-
-
 @everyone
 def test_the_test_pods_succeed_only_if_the_url_answers(chart: str) -> None:
     values = {"clusterName": "east"} if chart == "policy-watcher" else {}
@@ -156,15 +136,7 @@ def test_values_of_an_earlier_version_are_told_from_mistakes(chart: str) -> None
         render(chart, {"commonLabels": None})
 
 
-@pytest.mark.parametrize(
-    ("file", "chart"),
-    [
-        ("addon/arm64-values.yaml", "dynamic-scoring-framework"),
-        ("openshift/controller-values.yaml", "dynamic-scoring-framework"),
-        ("openshift/optimizer-values.yaml", "dynamic-scoring-optimizer"),
-        ("prometheus/framework-values.yaml", "dynamic-scoring-framework"),
-    ],
-)
+@pytest.mark.parametrize(("file", "chart"), EXAMPLES.items())
 def test_the_example_values_are_those_of_the_chart(file: str, chart: str) -> None:
     assert render(chart, yaml.safe_load((ROOT / "docs/examples" / file).read_text()))
 

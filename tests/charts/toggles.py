@@ -162,7 +162,10 @@ CHARTS: dict[str, dict[str, Values]] = {
                 "llm-forecast-scorer": {
                     "enabled": True,
                     "image": {"digest": DIGEST},
-                    "extraEnv": [{"name": "MODEL_NAME", "value": "m"}],
+                    "extraEnv": [
+                        {"name": "MODEL_NAME", "value": "m"},
+                        {"name": "VLLM_ENDPOINT", "value": "http://127.0.0.1:9/v1"},
+                    ],
                 },
             }
         },
@@ -173,6 +176,13 @@ CHARTS: dict[str, dict[str, Values]] = {
         "common": COMMON,
     },
 }
+EXAMPLES = {
+    "addon/arm64-values.yaml": "dynamic-scoring-framework",
+    "openshift/controller-values.yaml": "dynamic-scoring-framework",
+    "openshift/optimizer-values.yaml": "dynamic-scoring-optimizer",
+    "prometheus/framework-values.yaml": "dynamic-scoring-framework",
+}
+"""The values files in docs/examples, and the chart of each."""
 
 
 def combinations(chart: str) -> Iterator[tuple[str, Values]]:

@@ -10,7 +10,9 @@ import yaml
 from tests.eventually import until
 from tests.repository import ROOT
 
-from ..harness.helm import CHARTS, HelmFailed, helm, install_chart
+from ..guides.cluster_network import ClusterNetwork
+from ..guides.kubelet import Kubelet
+from ..harness.helm import CHARTS, HelmFailed, helm, helm_test, install_chart
 
 if TYPE_CHECKING:
     from ..harness.api import Object
@@ -28,6 +30,8 @@ CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 ADDON = ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn")
 PLANS = "placementplans.dynamic-scoring.open-cluster-management.io"
 ARM64 = {"kubernetes.io/arch": "arm64"}
+NETWORK = 203
+"""Number of a network on loopback that no other test of this hub uses."""
 ALONE = ("--set=crds.install=false", "--set-json=namespaces=[]")
 """Values with which an optimizer shares nothing with another."""
 
@@ -169,8 +173,13 @@ def test_a_watcher_of_one_cluster_is_still_a_release_there(
     upgrade(east, "alone", WATCHER, "watching", "--set=clusterName=east,claimName=alone")
     role = east.api.get("rbac.authorization.k8s.io/v1", "Role", WATCHER, "east")
     assert [rule["resources"] for rule in role["rules"]] == [["policies"]]
-    assert east.api.find(*DEPLOYMENT, WATCHER, "watching")
+    kubelet = Kubelet(east, ClusterNetwork(east, NETWORK), "watching")
+    kubelet.sync()
+    helm_test(east, "alone", "watching", kubelet.run_pods)
+    assert kubelet.stop("watching", WATCHER) == 0
     helm(east, "uninstall", "alone", "--namespace=watching")
+    east.api.wait_gone(*DEPLOYMENT, WATCHER, "watching")
+    assert east.api.find("cluster.open-cluster-management.io/v1alpha1", "ClusterClaim", "alone")
 
 
 @pytest.mark.parametrize("chart", [CORE, OPTIMIZER, WATCHER])

@@ -11,6 +11,9 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.eventually import until
+
+from ..harness.ports import listens
 from . import cluster_dns, port_forward
 
 if TYPE_CHECKING:
@@ -68,8 +71,8 @@ class ClusterNetwork:
         return {name: address for address, name in map(str.split, lines)}[name]
 
     def forward(self, address: str, port: int, target: str, target_port: int) -> None:
-        """Pass connections on."""
-        self.plane.processes.start(
-            f"{self.plane.name}-forward-{address}-{port}",
-            [sys.executable, port_forward.__file__, address, str(port), target, str(target_port)],
-        )
+        """Pass connections on, from now on."""
+        processes, name = self.plane.processes, f"{self.plane.name}-forward-{address}-{port}"
+        words = [port_forward.__file__, address, str(port), target, str(target_port)]
+        processes.start(name, [sys.executable, *words])
+        until(name, lambda: listens(address, port), check=lambda: processes.check(name))

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.charts.entrypoints import DSF, entrypoint
+
 from ..harness.api import ApiError
 from ..harness.health import wait_healthy
-from ..harness.pods import mark_ready, run_deployment
+from ..harness.pods import mark_ready, run_deployment, run_to_end
 
 if TYPE_CHECKING:
     from ..harness.api import Object
     from ..harness.control_plane import ControlPlane
     from .cluster_network import ClusterNetwork
 
-DSF = "dynamic-scoring-framework"
-SAMPLES = {
-    "sample-scorer": "sample_scorers.sample",
-    "static-scorer": "sample_scorers.static",
-}
 # Pods have loopback addresses here, which a scorer on a real cluster must not have.
 DROPPED = "--scorer-denied-cidrs"
 FLAGS = {
@@ -33,40 +29,57 @@ FLAGS = {
 
 @dataclass
 class Kubelet:
-    """Runs Deployments as processes; `sync` starts those that are new."""
+    """Runs Deployments as processes; `sync` starts those that are new.
+
+    It sees one namespace, or with an empty one, all.
+    """
 
     plane: ControlPlane
     network: ClusterNetwork
+    namespace: str = ""
     _running: set[tuple[str, str]] = field(default_factory=set)
 
     def sync(self) -> None:
         """Start each Deployment that can start; one that lacks a Secret is left for later."""
-        for deployment in self.plane.api.list("apps/v1", "Deployment"):
+        for deployment in self.plane.api.list("apps/v1", "Deployment", self.namespace):
             metadata = deployment["metadata"]
             place = metadata["namespace"], metadata["name"]
             if place not in self._running and self._start(deployment, *place):
                 self._running.add(place)
 
+    def run_pods(self) -> None:
+        """Run the Pods that nothing else made, such as those of `helm test`, to their end."""
+        for pod in self.plane.api.list("v1", "Pod", self.namespace):
+            if not pod["metadata"].get("ownerReferences") and pod["status"]["phase"] == "Pending":
+                run_to_end(self.plane, pod, self.network.environment)
+
+    def stop(self, namespace: str, name: str) -> int:
+        """Stop a Deployment's process as a kubelet does, and return its exit code."""
+        self._running.remove((namespace, name))
+        return self.plane.processes.stop(self._process(namespace, name))
+
+    def _process(self, namespace: str, name: str) -> str:
+        return f"{self.plane.name}-{namespace}-{name}"
+
     def _start(self, deployment: Object, namespace: str, name: str) -> bool:
         pod = deployment["spec"]["template"]["spec"]
         [container] = pod["containers"]
-        image = container["image"].rpartition("/")[2].partition(":")[0]
+        words = entrypoint(container["image"])
         address = self.network.pod_address()
-        if image == DSF:
-            entrypoint = (sys.executable, "-m", "dsf")
+        if words == DSF:
             flags = [flag.format(pod=address) for flag in FLAGS[container["args"][0]]]
         else:
-            entrypoint = (sys.executable, "-m", SAMPLES[image])
             flags = [f"--host={address}"]
         try:
             process = run_deployment(
                 self.plane,
                 namespace,
                 name,
-                entrypoint=entrypoint,
+                entrypoint=words,
                 env=self.network.environment,
                 extra_args=flags,
                 dropped_flag=DROPPED,
+                process=self._process(namespace, name),
             )
         except ApiError as error:
             if error.status == 404:

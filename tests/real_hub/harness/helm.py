@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -11,13 +12,15 @@ import yaml
 from tests.repository import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from .api import Object
     from .control_plane import ControlPlane
 
 CHARTS = ROOT / "charts"
+SECONDS_BETWEEN_LOOKS = 0.2
+"""How long Pods of `helm test` wait for the kubelet, at most."""
 
 
 class HelmFailed(Exception):
@@ -48,6 +51,19 @@ def install_chart(
         f"--values={given}",
     )
     return namespace
+
+
+def helm_test(
+    plane: ControlPlane, release: str, namespace: str, run_pods: Callable[[], None]
+) -> None:
+    """Run `helm test`, and its Pods by `run_pods` meanwhile; raises HelmFailed."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        words = ("test", release, f"--namespace={namespace}")
+        tested = pool.submit(helm, plane, *words)
+        while not tested.done():
+            run_pods()
+            wait([tested], timeout=SECONDS_BETWEEN_LOOKS)
+        tested.result()
 
 
 def installed(plane: ControlPlane, release: str, namespace: str) -> list[Object]:

@@ -1,10 +1,16 @@
-"""Does the work of a kubelet for a Deployment: runs its container, reports its Pods as ready."""
+"""Does the work of a kubelet: runs a Deployment's container and reports its Pods, or runs a Pod."""
 
 from __future__ import annotations
 
+import base64
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import yaml
 
 from tests.eventually import until
 
@@ -14,6 +20,10 @@ if TYPE_CHECKING:
 
     from .api import Object
     from .control_plane import ControlPlane
+
+ACCOUNT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+API_SERVER = "https://kubernetes.default.svc"
+"""Where the programs of a Pod find the token of its account, and the API server."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,45 @@ def located(word: str, mounts: Mapping[str, Path]) -> str:
     inside = "|".join(re.escape(path) for path in sorted(mounts, key=len, reverse=True))
     found = re.compile(rf"(?<![\w.-])({inside})(?=$|/)")
     return found.sub(lambda match: str(mounts[match[1]]), word)
+
+
+def run_to_end(plane: ControlPlane, pod: Object, env: Mapping[str, str]) -> None:
+    """Run the Python program of a Pod's only container to its end, and report the Pod's phase.
+
+    It has the token of its service account if the Pod mounts one. The API server has its real
+    address instead of the name that it has in a cluster.
+    """
+    spec, name, namespace = (
+        pod["spec"],
+        pod["metadata"]["name"],
+        pod["metadata"]["namespace"],
+    )
+    mounts = {}
+    if spec.get("automountServiceAccountToken", True):
+        mounts[ACCOUNT_MOUNT] = mount_account(plane, namespace, spec["serviceAccountName"])
+    command = command_of(spec, (), namespace=namespace, pod_name=name, mounts=mounts)
+    program, *words = command.argv
+    if not program.endswith("python"):
+        raise ValueError(f"{name}: {program} is not Python")
+    ended = subprocess.run(
+        [sys.executable, *(plane.server if word == API_SERVER else word for word in words)],
+        env={"PATH": os.environ.get("PATH", os.defpath), **command.env, **env},
+        capture_output=True,
+        check=False,
+    )
+    plane.processes.log(f"{plane.name}-{name}").write_bytes(ended.stdout + ended.stderr)
+    phase = {"phase": "Failed" if ended.returncode else "Succeeded"}
+    plane.api.patch("v1", "Pod", name, {"status": phase}, namespace, subresource="status")
+
+
+def mount_account(plane: ControlPlane, namespace: str, name: str) -> Path:
+    """Write what a kubelet mounts for a service account, and return the folder."""
+    folder = plane.directory / "accounts" / namespace / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "token").write_text(plane.token(f"{namespace}/{name}"))
+    cluster = yaml.safe_load(plane.admin_kubeconfig.read_text())["clusters"][0]["cluster"]
+    (folder / "ca.crt").write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
+    return folder
 
 
 def mark_ready(plane: ControlPlane, namespace: str, deployment: str) -> None:

@@ -31,3 +31,9 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def listens(address: str, port: int) -> bool:
+    """Whether a server accepts connections."""
+    with closing(socket.socket()) as probe:
+        return probe.connect_ex((address, port)) == 0
