@@ -18,12 +18,13 @@ from optimizer.cli.access_options import (
     certificate_of,
     check_auth,
 )
-from optimizer.cli.commands import approval_option, history_option, model_options, settings_of
+from optimizer.cli.commands import approval_option
 from optimizer.cli.connection_options import (
     CONNECTION_OPTIONS,
     connection_limits,
     connection_options,
 )
+from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping

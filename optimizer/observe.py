@@ -33,7 +33,7 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Lister, Object
 from dsf.kube.reads import list_objects
-from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.object_readers import is_generated, is_workload, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.resource_usage import USAGE_SCORE
 from optimizer.wire.result import ScoreObject
@@ -107,6 +107,32 @@ async def observe_namespace(kube: Lister, namespace: str, now: datetime) -> Obse
         asyncio.gather(*(list_all(kube, kind, namespace) for kind in SHARED_KINDS)),
     )
     return _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
+
+
+async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observation]:
+    """Return what `observe_namespace` returns for each namespace with workloads or what we wrote.
+
+    The empty name has the managed clusters alone. Each kind is listed once, over all namespaces.
+    Raises KubeError if the hub can't be read, or only namespace by namespace.
+    """
+    managed, sets, *lists = await asyncio.gather(
+        list_all(kube, MANAGED_CLUSTER),
+        list_all(kube, MANAGED_CLUSTER_SET),
+        list_all(kube, MANAGED_CLUSTER_SET_BINDING),
+        list_all(kube, POLICY, labels=f"!{ROOT_POLICY_LABEL}"),
+        *(list_all(kube, kind) for kind in SHARED_KINDS[1:]),
+    )
+    kinds = (MANAGED_CLUSTER_SET_BINDING, *SHARED_KINDS)
+    hub = Observation(managed_clusters=managed, observed_at=now)
+    found = {"": hub}
+    for name, objects in sorted(_by_namespace(dict(zip(kinds, lists, strict=True))).items()):
+        bindings = tuple(objects.pop(MANAGED_CLUSTER_SET_BINDING, ()))
+        there = replace(hub, cluster_sets=sets, set_bindings=bindings)
+        observation = _with_objects(there, _without_manifests(objects))
+        written = (*observation.placements, *observation.bindings)
+        if any(map(is_workload, observation.workloads)) or any(map(is_generated, written)):
+            found[name] = observation
+    return found
 
 
 async def _observe_hub(kube: Lister, namespace: str, now: datetime) -> Observation:

@@ -6,7 +6,13 @@ from datetime import datetime
 
 from dsf.kube.kinds import DYNAMIC_SCORER
 from dsf.kube.port import Lister
-from optimizer.observe import list_all, observe_namespace, retry_when_gone, score_pages
+from optimizer.observe import (
+    list_all,
+    observe_namespace,
+    observe_namespaces,
+    retry_when_gone,
+    score_pages,
+)
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.score_columns import FleetColumns
 from optimizer.overview.score_overview import ClusterScore, ClusterScores, cluster_score
@@ -58,3 +64,23 @@ async def _scores(
             if scorers is not None:
                 columns.add(obj)
     return found, columns
+
+
+async def observe_fleets(kube: Lister, *, now: Callable[[], datetime]) -> tuple[FleetFacts, ...]:
+    """Return the facts of the hub without a namespace, then of each namespace with workloads.
+
+    Raises KubeError if the hub can't be read, or only namespace by namespace.
+    """
+    observations, (scores, _), scorers = await asyncio.gather(
+        observe_namespaces(kube, now()),
+        retry_when_gone(lambda: _scores(kube, now, None)),
+        list_all(kube, DYNAMIC_SCORER),
+    )
+    overviews = tuple(map(scorer_overview, scorers))
+    statuses = await asyncio.to_thread(
+        lambda: {name: placement_status(found, name) for name, found in observations.items()}
+    )
+    return tuple(
+        FleetFacts(name, observation, statuses[name], scores, overviews)
+        for name, observation in observations.items()
+    )

@@ -44,14 +44,26 @@ COMMANDS = {
         section=PROGRAMS,
     ),
     "plan": Command(
-        "optimizer.cli.commands:plan",
+        "optimizer.cli.planning:plan",
         "Solve a placement from YAML files and print it.",
         "optimizer",
         PLAN,
     ),
     "status": Command(
         "optimizer.cli.status:status",
-        "Show what OCM has made of the placements of a namespace.",
+        "Show what is healthy, stale and waiting on a hub, and what to do.",
+        "optimizer",
+        LOOK,
+    ),
+    "doctor": Command(
+        "optimizer.cli.doctor:doctor",
+        "Check a hub from here, each problem with its fix.",
+        "optimizer",
+        LOOK,
+    ),
+    "why": Command(
+        "optimizer.cli.why:why",
+        "Say why a workload is where it is, or why it is not elsewhere.",
         "optimizer",
         LOOK,
     ),

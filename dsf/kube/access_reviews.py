@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dsf.kube.errors import Forbidden, KubeError
-from dsf.kube.kinds import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
+from dsf.kube.kinds import SELF_SUBJECT_ACCESS_REVIEW, SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
 
 _NON_RESOURCE = "nonResourceAttributes"
 _NOT_AUTHORIZED = re.compile(
@@ -115,12 +115,11 @@ def authenticated_user(
 
 def subject_access_review(user: UserInfo, asked: Right) -> dict[str, Any]:
     """Return the SubjectAccessReview that asks whether a user has a right."""
-    field = "resourceAttributes" if isinstance(asked, ResourceAttributes) else _NON_RESOURCE
     return {
         "apiVersion": SUBJECT_ACCESS_REVIEW.api_version,
         "kind": SUBJECT_ACCESS_REVIEW.kind,
         "spec": {
-            field: {key: value for key, value in asdict(asked).items() if value},
+            **_attributes(asked),
             "user": user.name,
             "uid": user.uid,
             "groups": list(user.groups),
@@ -129,7 +128,21 @@ def subject_access_review(user: UserInfo, asked: Right) -> dict[str, Any]:
     }
 
 
+def self_subject_access_review(asked: Right) -> dict[str, Any]:
+    """Return the SelfSubjectAccessReview that asks whether we have a right ourselves."""
+    return {
+        "apiVersion": SELF_SUBJECT_ACCESS_REVIEW.api_version,
+        "kind": SELF_SUBJECT_ACCESS_REVIEW.kind,
+        "spec": _attributes(asked),
+    }
+
+
+def _attributes(asked: Right) -> dict[str, Any]:
+    field = "resourceAttributes" if isinstance(asked, ResourceAttributes) else _NON_RESOURCE
+    return {field: {key: value for key, value in asdict(asked).items() if value}}
+
+
 def is_allowed(review: Mapping[str, Any]) -> bool:
-    """Return whether a SubjectAccessReview allows what it asked for."""
+    """Return whether a review of a right allows what it asked for."""
     status = review.get("status") or {}
     return status.get("allowed") is True and status.get("denied") is not True

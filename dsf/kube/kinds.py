@@ -51,6 +51,13 @@ TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews"
 SELF_SUBJECT_REVIEW = Kind(
     "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
 )
+SELF_SUBJECT_ACCESS_REVIEW = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    namespaced=False,
+)
 SUBJECT_ACCESS_REVIEW = Kind(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
 )
@@ -73,6 +80,15 @@ MANAGED_CLUSTER_SET_BINDING = Kind(
 )
 PLACEMENT = Kind(_CLUSTER, "v1beta1", "Placement", "placements")
 PLACEMENT_DECISION = Kind(_CLUSTER, "v1beta1", "PlacementDecision", "placementdecisions")
+
+CLUSTER_MANAGER = Kind(
+    "operator.open-cluster-management.io",
+    "v1",
+    "ClusterManager",
+    "clustermanagers",
+    namespaced=False,
+)
+"""How OCM's operator was told to install the hub; other ways of installing OCM have none."""
 
 _ADDON = "addon.open-cluster-management.io"
 MANAGED_CLUSTER_ADD_ON = Kind(_ADDON, "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons")
@@ -97,6 +113,7 @@ KINDS = (
     CUSTOM_RESOURCE_DEFINITION,
     TOKEN_REVIEW,
     SELF_SUBJECT_REVIEW,
+    SELF_SUBJECT_ACCESS_REVIEW,
     SUBJECT_ACCESS_REVIEW,
     DYNAMIC_SCORER,
     DYNAMIC_SCORING_CONFIG,

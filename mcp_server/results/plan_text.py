@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, listed, quoted
-from mcp_server.results.plan_views import ComparisonView, ExplanationView, FollowView, PlanView
+from mcp_server.results.plan_views import ComparisonView, FollowView, PlanView
+from optimizer.overview.placement_answer import PlacementAnswer
 from optimizer.placement_status.text import status_headline, status_sentences
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import plan_sections
@@ -95,7 +96,7 @@ def move_sentence(item: WorkloadMove) -> str:
     return f"{', '.join([f'{said}{why}', *gains])}{uncovered}."
 
 
-def explanation_text(view: ExplanationView) -> str:
+def explanation_text(view: PlacementAnswer) -> str:
     """Return the answer first, then what would change it."""
     lines = [quoted(view.answer, MESSAGE_LIMIT)]
     if view.unplaced is not None:

@@ -11,12 +11,9 @@ from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.workload_moves import EnforcementChange, WorkloadMove, score_totals
-from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.base import Name, ResultPart
 from optimizer.wire.explanation import (
-    AssignmentReason,
     ParetoPoint,
-    UnplacedReason,
-    WhyNotAnswer,
 )
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.result import PlannedChange
@@ -67,17 +64,6 @@ class RollbackView(ResultPart):
         PlanView | None, Field(description="Not applied: its digest is for apply_plan.")
     ] = None
     applied: Annotated[AppliedView | None, Field(description="After the user's yes.")] = None
-
-
-class ExplanationView(ResultPart):
-    """Why a workload is where it is, or why it is not elsewhere."""
-
-    answer: Sentence
-    workload: Name
-    here: tuple[AssignmentReason, ...] = ()
-    unplaced: UnplacedReason | None = None
-    why_not: tuple[WhyNotAnswer, ...] = ()
-    digest: Annotated[Name, Field(description="The plan that is explained.")]
 
 
 class ComparedPlan(ResultPart):

@@ -1,17 +1,14 @@
 """Tools that plan: what would be best, why, and what other objectives would give."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from fastmcp.tools.base import ToolResult
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedName
 from mcp_server.results import plan_text, result_text
 from mcp_server.results.plan_views import (
     POINTS_SHOWN,
     ComparisonView,
-    ExplanationView,
     compared_plan,
     plan_view,
 )
@@ -34,6 +31,11 @@ from mcp_server.tools.arguments import (
 from mcp_server.tools.hub_calls import CallerRights, asked, granted, recorded_plans, refused
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
+from optimizer.overview.placement_answer import (
+    explained_request,
+    placement_answer,
+    request_in_force,
+)
 from optimizer.overview.planning_request import (
     PlanningQuestion,
     PlanningWish,
@@ -43,8 +45,7 @@ from optimizer.overview.planning_request import (
 )
 from optimizer.overview.what_if import PretendedObjects, WhatIf
 from optimizer.plan.plan import Plan
-from optimizer.wire.explanation import Explanation, ParetoPoint
-from optimizer.wire.explanation_request import WhyNotQuestion
+from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.request import OptimizeRequest
 
 MAX_PARETO_SCORES = 3
@@ -104,26 +105,9 @@ class PlanTools:
         where = cluster and granted(
             find_name(cluster, facts.hub.clusters, field="cluster", what="managed cluster")
         )
-        answered = where in base.cluster_names
-        questions = (WhyNotQuestion(cluster=where, workload=name),) if answered else ()
         # Not kept as shown: an explanation tells nothing of the other workloads.
-        plan = await asked(
-            self._caller().plan(
-                base.model_copy(
-                    update={"explain": True, "why_not": questions, "rollout": "AllAtOnce"}
-                )
-            )
-        )
-        found = plan.explanation or Explanation()
-        unplaced = next((item for item in found.unplaced if item.workload == name), None)
-        view = ExplanationView(
-            answer=_answer(plan, name, where, known=answered),
-            workload=name,
-            here=tuple(item for item in found.places if item.workload == name),
-            unplaced=unplaced,
-            why_not=found.why_not,
-            digest=plan.digest,
-        )
+        plan = await asked(self._caller().plan(explained_request(base, name, where)))
+        view = placement_answer(plan, name, where)
         return ToolResult(
             content=plan_text.explanation_text(view), structured_content=cleaned_texts(view)
         )
@@ -231,50 +215,9 @@ class PlanTools:
 
     async def _recorded_request(self, namespace: str, workload: str) -> OptimizeRequest | None:
         """Return the request of the plan in force that names a workload; None without one."""
-        for record in await asked(recorded_plans(self._caller(), namespace)):
-            content = record.content() if record.phase == "Applied" else None
-            if content is None or isinstance(content, InvalidInput):
-                continue
-            request = granted(validated_request({**content.request, "dryRun": True}))
-            names = [item.name for item in request.target_workloads]
-            if isinstance(find_name(workload, names, field="workload", what="workload"), str):
-                return request
-        return None
+        records = await asked(recorded_plans(self._caller(), namespace))
+        found = request_in_force(records, workload)
+        return None if found is None else granted(found)
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(self._caller().fleet(namespace))
-
-
-def _answer(plan: Plan, workload: str, cluster: str, *, known: bool) -> str:
-    """Return the answer to the question in one sentence."""
-    found = plan.explanation or Explanation()
-    here = [item for item in found.places if item.workload == workload]
-    if cluster and cluster in {item.cluster for item in here}:
-        return f"{UntrustedName(workload)} is on {UntrustedName(cluster)} in this plan"
-    if cluster and not known:
-        return f"cluster {UntrustedName(cluster)} is not in the plan's request"
-    if cluster:
-        return "; ".join(f"{item.asked}: {item.message}" for item in found.why_not)
-    for missing in found.unplaced:
-        if missing.workload == workload:
-            return f"{UntrustedName(workload)} has fewer places than it asks for: {missing.message}"
-    if not here:
-        return f"nothing was computed for {UntrustedName(workload)}"
-    return _why_here(here)
-
-
-def _why_here(here: Sequence[Any]) -> str:
-    parts = []
-    for item in here:
-        other = item.runner_up
-        best = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g})"
-        if other is None:
-            parts.append(f"{best}: it can use no other device")
-            continue
-        loss = item.margin or item.at_most
-        lost = f"; without this place the plan loses {loss.total:g}" if loss else ""
-        parts.append(
-            f"{best}: next best for it alone is {other.device} of {other.cluster}"
-            f" ({other.score:g}){lost}"
-        )
-    return "; ".join(map(str, parts))

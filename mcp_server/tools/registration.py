@@ -12,7 +12,6 @@ from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
 from mcp_server.results.output_schema import outline
 from mcp_server.results.plan_views import (
     ComparisonView,
-    ExplanationView,
     FollowView,
     PlanView,
     RollbackView,
@@ -25,6 +24,7 @@ from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import RolloutTools
 from mcp_server.tools.write_tools import WriteTools
 from optimizer.overview.fleet_overview import FleetOverview
+from optimizer.overview.placement_answer import PlacementAnswer
 from optimizer.overview.workload_description import WorkloadDescription
 from optimizer.wire.base import ResultPart
 
@@ -89,7 +89,7 @@ def _reading(
         _ToolDefinition("One workload", fleet.describe_workload, WorkloadDescription),
         _ToolDefinition("Plan or what-if", plans.plan_placement, PlanView, ("moves",)),
         _ToolDefinition(
-            "Why here, why not there", plans.explain_placement, ExplanationView, ("here",)
+            "Why here, why not there", plans.explain_placement, PlacementAnswer, ("here",)
         ),
         _ToolDefinition("Plans side by side", plans.compare_plans, ComparisonView, ("plans",)),
         _ToolDefinition("Follow a plan", rollouts.follow_rollout, FollowView),

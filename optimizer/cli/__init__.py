@@ -1,4 +1,4 @@
-"""The commands `dsf optimizer`, `dsf plan` and `dsf mig`.
+"""The commands of the optimizer: its service, plans, rollouts, and looks at a hub.
 
 Shell: reads files and flags, prints. Imports heavy modules inside commands so that --help is fast.
 """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dsf.cli.options import Namespace, cluster_options, options
-from optimizer.cli.commands import history_option, model_options, settings_of
+from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
     from dsf.kube.port import Kube

@@ -1,4 +1,4 @@
-"""`dsf status`: what was decided for a namespace, and what OCM has made of it."""
+"""`dsf status`: a hub on one screen, or what OCM has made of what was decided for a namespace."""
 
 import asyncio
 from pathlib import Path
@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from dsf.cli.options import Namespace, cluster_options
+from dsf.cli.output import document_of, output_option, show
+from dsf.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from optimizer.hub_health.hub_status import HubStatus
     from optimizer.wire.placement_status import PlacementStatus
 
 EXIT_NOT_LANDED = 1
@@ -20,36 +23,36 @@ EXIT_NOT_LANDED = 1
     "--namespace",
     "-n",
     type=Namespace(),
-    required=True,
-    help="Namespace of the workloads.",
+    help="Only what was placed in this namespace; default: the whole hub.",
 )
 @click.option(
     "--optimization",
     type=Namespace(),
-    help="Only what this optimization generated; default: what any generated.",
+    help="Only what this optimization generated in the namespace; default: what any generated.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "json", "yaml"]),
-    default="table",
-    show_default=True,
-)
+@output_option()
 def status(
     *,
     kubeconfig: Path | None,
     context: str | None,
-    namespace: str,
+    namespace: str | None,
     optimization: str | None,
     output: str,
 ) -> None:
-    """Show how far OCM is with each workload that was placed, and what drifted.
+    """Show what is installed, healthy, stale and waiting on a hub, and what to do.
 
-    Exit code 0 if every workload has landed, 1 otherwise, also if nothing is placed. Writes
-    nothing.
+    With --namespace: how far OCM is with each workload that was placed there, and what drifted.
+    Exit code 0 if nothing is to be done (with --namespace: if every workload has landed), else 1.
+    Writes nothing.
     """
-    found = asyncio.run(_read(kubeconfig, context, namespace, optimization))
-    click.echo(_text(found, output), nl=False)
+    if namespace is None:
+        if optimization is not None:
+            raise click.UsageError("--optimization needs --namespace")
+        _show_hub(kubeconfig, context, output)
+        return
+    with Progress(f"Reading namespace {namespace}"):
+        found = asyncio.run(_read(kubeconfig, context, namespace, optimization))
+    show(_text(found, output))
     if not found.landed:
         raise click.exceptions.Exit(EXIT_NOT_LANDED)
 
@@ -66,16 +69,39 @@ async def _read(
 
 
 def _text(found: "PlacementStatus", output: str) -> str:
-    match output:
-        case "json":
-            from dsf.api.untrusted_text import escaped_json
+    if output != "table":
+        return document_of(found, output)
+    from optimizer.placement_status.text import status_tables
 
-            return escaped_json(found.model_dump_json(indent=2)) + "\n"
-        case "yaml":
-            import yaml
+    return status_tables(found)
 
-            return yaml.safe_dump(found.model_dump(mode="json"), sort_keys=False)
-        case _:
-            from optimizer.placement_status.text import status_tables
 
-            return status_tables(found)
+def _show_hub(kubeconfig: Path | None, context: str | None, output: str) -> None:
+    from dsf.kube.clock import utc_now
+    from optimizer.hub_health.text import hub_status_text
+
+    with Progress("Reading the hub"):
+        found = asyncio.run(_read_hub(kubeconfig, context))
+    show(hub_status_text(found, utc_now()) if output == "table" else document_of(found, output))
+    if not found.healthy:
+        raise click.exceptions.Exit(EXIT_NOT_LANDED)
+
+
+async def _read_hub(kubeconfig: Path | None, context: str | None) -> "HubStatus":
+    from dsf.kube.client.connect import connect
+    from dsf.kube.clock import utc_now
+    from dsf.kube.errors import Forbidden
+    from optimizer.hub_health.checks import part_checks
+    from optimizer.hub_health.hub_status import hub_status
+    from optimizer.observe_fleet import observe_fleets
+    from optimizer.observe_hub import observe_installation
+
+    async with connect(kubeconfig, context) as kube:
+        installed = await observe_installation(kube, kube.server, rights=(), now=utc_now)
+        try:
+            fleets = await observe_fleets(kube, now=utc_now)
+        except Forbidden as error:
+            raise click.ClickException(
+                f"{error}; to see a namespace that you may read: dsf status --namespace NAMESPACE"
+            ) from error
+    return hub_status(installed.server, part_checks(installed), fleets)

@@ -119,7 +119,7 @@ def _scored_clusters(facts: FleetFacts) -> set[str]:
 def _score_finding(name: str, reason: str, message: str, facts: FleetFacts) -> FleetFinding:
     scorer = facts.scorer_of(name)
     remedy = (
-        f"call diagnose for scorer {scorer.name}"
+        f"see what is said of scorer {scorer.name}: kubectl describe dynamicscorer {scorer.name}"
         if scorer
         else "no DynamicScorer fills it: find out who writes it"
     )
@@ -140,7 +140,7 @@ def _of_clusters(facts: FleetFacts) -> Iterator[FleetFinding]:
             name=name,
             reason=fault.reason,
             message=fault.message,
-            next="do what the message says; plan_placement can leave the cluster out",
+            next="do what the message says, or plan without the cluster",
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dsf.api.names import REQUEST_KIND, ROOT_POLICY_LABEL
+from dsf.api.names import ROOT_POLICY_LABEL
 from dsf.kube.port import Object
 from dsf.placement.obstacles import Obstacle
 from optimizer.domain.grouping import members_by_key
@@ -13,7 +13,7 @@ from optimizer.overview.score_overview import ClusterScores
 from optimizer.overview.scorer_overview import ScorerOverview
 from optimizer.placement_status.cluster_faults import cluster_fault, taint_fault
 from optimizer.placement_status.hub_state import HubState, read_hub_state
-from optimizer.snapshot.object_readers import is_generated, labels_of, name_of
+from optimizer.snapshot.object_readers import is_generated, is_workload, labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding
 
@@ -54,9 +54,7 @@ class FleetFacts:
     def workloads(self) -> Mapping[str, Object]:
         """The ManifestWorkReplicaSets with the labels of a request, by name."""
         found = {name_of(obj): obj for obj in self.observation.workloads}
-        return {
-            name: found[name] for name in sorted(found) if REQUEST_KIND in labels_of(found[name])
-        }
+        return {name: found[name] for name in sorted(found) if is_workload(found[name])}
 
     @cached_property
     def policies(self) -> Mapping[str, Object]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import REQUEST_KIND
 from dsf.api.optimization import generating_optimization
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
@@ -48,6 +49,11 @@ def labels_of(obj: Object) -> Mapping[str, str]:
 def is_generated(obj: Object) -> bool:
     """Return whether an object has the label of generated objects."""
     return generating_optimization(labels_of(obj)) is not None
+
+
+def is_workload(obj: Object) -> bool:
+    """Return whether a ManifestWorkReplicaSet has the labels of a request."""
+    return REQUEST_KIND in labels_of(obj)
 
 
 def generated_by(objects: Iterable[Object], optimization: str | None) -> list[Object]:

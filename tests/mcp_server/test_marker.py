@@ -24,7 +24,6 @@ from mcp_server.results import fleet_text, plan_text, result_text
 from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
 from mcp_server.results.plan_views import (
     ComparisonView,
-    ExplanationView,
     FollowView,
     compared_plan,
     follow_view,
@@ -41,6 +40,7 @@ from mcp_server.results.result_views import (
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.overview.fleet_overview import FleetOverview
+from optimizer.overview.placement_answer import PlacementAnswer
 from optimizer.overview.workload_description import WorkloadDescription
 from optimizer.placement_status.text import status_tables
 from optimizer.plan.basis import Basis
@@ -87,7 +87,7 @@ def _texts() -> Mapping[str, str]:
     return {
         "plan": plan_text.plan_text(plan, view, read_only=False),
         "question": plan_text.question(plan, view),
-        "explanation": plan_text.explanation_text(filled(ExplanationView)),
+        "explanation": plan_text.explanation_text(filled(PlacementAnswer)),
         "comparison": plan_text.comparison_text(filled(ComparisonView), applicable=True),
         "follow": plan_text.follow_text(filled(FollowView)),
         "overview": fleet_text.overview_text(filled(FleetOverview)),

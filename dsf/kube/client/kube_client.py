@@ -79,6 +79,11 @@ class Client:
             groups = (("Impersonate-Group", group) for group in user.groups)
             self._headers = (("Impersonate-User", user.name), *groups)
 
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._transport.server
+
     def impersonating(self, user: UserInfo) -> "Client":
         """Return a client over the same connections that acts with the rights of a user."""
         return Client(

@@ -35,6 +35,11 @@ class Transport:
         self._connection: HttpSession | None = None
         self._retired: list[HttpSession] = []
 
+    @property
+    def server(self) -> str:
+        """The URL of the API server; empty before `open`."""
+        return self._connection.credentials.server if self._connection else ""
+
     async def open(self) -> None:
         """Load the credentials for the first time. Raises BadKubeconfig."""
         await self._current()

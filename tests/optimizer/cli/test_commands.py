@@ -16,7 +16,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from optimizer.cli.commands import optimizer, plan
+from optimizer.cli.commands import optimizer
+from optimizer.cli.planning import plan
 
 SCENARIO = Path(str(resources.files("dsf.sim") / "scenario"))
 FOLDERS = [f"-f{SCENARIO / part}" for part in ("manifests", "clusters", "scores")]

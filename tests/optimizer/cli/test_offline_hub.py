@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from optimizer.cli.commands import plan
+from optimizer.cli.planning import plan
 
 SCENARIO = Path(str(resources.files("dsf.sim") / "scenario"))
 FOLDERS = [f"-f{SCENARIO / part}" for part in ("manifests", "clusters", "scores")]

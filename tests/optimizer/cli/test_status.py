@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dsf.kube import kinds
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.status import status
 from tests.command_line import invoked_meanwhile
+from tests.optimizer.hub_health.test_checks import installed_hub
 from tests.optimizer.placement_status.guide_run import GuideRun, guide_run
 
 
@@ -45,3 +47,39 @@ async def test_all_landed_is_exit_code_0(form: str, tmp_path: Path) -> None:
     found = json.loads(out) if form == "json" else yaml.safe_load(out)
     assert (found["namespace"], found["landed"], found["drift"]) == ("default", True, [])
     assert {item["state"] for item in found["workloads"]} == {"Landed"}
+
+
+async def test_without_a_namespace_the_hub_is_told_with_what_to_do(tmp_path: Path) -> None:
+    run = await guide_run()
+    await run.place()
+    code, out, err = await dsf_status(run, tmp_path)
+    assert (code, err) == (1, "")
+    head, _, titles, *_ = out.splitlines()
+    assert head.endswith(": 2 of 2 managed clusters ready, 2 scores")
+    assert titles.split() == ["PART", "STATE", "MESSAGE"]
+    row = next(line for line in out.splitlines() if line.startswith("default "))
+    assert row.split() == ["default", "2", "2", "0", "2", "0"]
+    assert "  1. clocks: the clock of this machine and the hub" in out
+    assert ". add-on: " in out
+    assert "workload mwrs-app01 of namespace default" in out
+    code, out, _ = await dsf_status(run, tmp_path, "-o", "json")
+    found = json.loads(out)
+    assert (code, found["healthy"], found["ready_clusters"]) == (1, False, 2)
+    assert found["namespaces"][0]["waiting"] == 2
+
+
+async def test_a_healthy_hub_is_exit_code_0(tmp_path: Path) -> None:
+    hub = await installed_hub()
+    for name in ("mwrs-app01", "mwrs-app02"):
+        await hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, name, "default")
+    async with serving(hub) as url:
+        config = tmp_path / "hub.kubeconfig"
+        config.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
+        code, out, _ = await invoked_meanwhile(status, f"--kubeconfig={config}")
+    assert (code, out.splitlines()[-1]) == (0, "Nothing is to be done.")
+
+
+async def test_an_optimization_needs_a_namespace(tmp_path: Path) -> None:
+    code, _, err = await dsf_status(await guide_run(), tmp_path, "--optimization", "default")
+    assert code == 2
+    assert "--optimization needs --namespace" in err

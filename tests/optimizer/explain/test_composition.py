@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 from pydantic import ValidationError
 
-from optimizer.cli.commands import plan
+from optimizer.cli.planning import plan
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution

@@ -5,7 +5,7 @@ Rewrite it with `python -m tests.optimizer.explain.test_documented_example`.
 
 from click.testing import CliRunner
 
-from optimizer.cli.commands import plan
+from optimizer.cli.planning import plan
 from optimizer.explain import composition
 from tests.repository import ROOT
 

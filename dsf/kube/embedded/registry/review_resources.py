@@ -22,9 +22,6 @@ from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
 _AUTHORIZATION = kinds.SUBJECT_ACCESS_REVIEW.group
-SELF_SUBJECT_ACCESS_REVIEW = Kind(
-    _AUTHORIZATION, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
-)
 SELF_SUBJECT_RULES_REVIEW = Kind(
     _AUTHORIZATION, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False
 )
@@ -55,7 +52,7 @@ def review_resources(access: AccessTable, now: Callable[[], datetime]) -> list[R
         ),
         _review(kinds.SELF_SUBJECT_REVIEW, {}, lambda _: {"userInfo": CALLER}),
         _review(
-            SELF_SUBJECT_ACCESS_REVIEW,
+            kinds.SELF_SUBJECT_ACCESS_REVIEW,
             {"resourceAttributes": ANYTHING, "nonResourceAttributes": ANYTHING},
             _own_right,
         ),
@@ -120,7 +117,7 @@ def _own_right(review: Object) -> Object:
             None,
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
         )
-        kind = SELF_SUBJECT_ACCESS_REVIEW
+        kind = kinds.SELF_SUBJECT_ACCESS_REVIEW
         raise field_errors.invalid(kind.plural, kind.group, "", [problem])
     return {"allowed": True, "reason": "the embedded hub accepts every caller"}
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dsf.api.times import read_time
 from dsf.kube.access_reviews import (
     NonResourceAttributes,
     UserInfo,
@@ -13,11 +14,17 @@ from dsf.kube.access_reviews import (
     token_review,
 )
 from dsf.kube.embedded.registry.review_resources import (
-    SELF_SUBJECT_ACCESS_REVIEW,
     SELF_SUBJECT_RULES_REVIEW,
 )
 from dsf.kube.errors import ApiError, BadRequest, Invalid
-from dsf.kube.kinds import PLACEMENT, SELF_SUBJECT_REVIEW, SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
+from dsf.kube.kinds import (
+    PLACEMENT,
+    SELF_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_REVIEW,
+    SUBJECT_ACCESS_REVIEW,
+    TOKEN_REVIEW,
+    Kind,
+)
 from dsf.kube.port import Kube
 
 STRANGER = UserInfo("nobody-knows-me", groups=("strangers",))
@@ -64,7 +71,9 @@ async def test_an_administrator_may_do_everything(kube: Kube) -> None:
     answer = await kube.create(SELF_SUBJECT_RULES_REVIEW, {"spec": {"namespace": "default"}})
     rules = answer["status"]["resourceRules"]
     assert {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]} in rules
-    assert own_user_name(await kube.create(SELF_SUBJECT_REVIEW, {}))
+    own = await kube.create(SELF_SUBJECT_REVIEW, {})
+    assert own_user_name(own)
+    assert read_time(own["metadata"]["creationTimestamp"])
 
 
 async def test_an_incomplete_question_about_oneself_is_refused(kube: Kube) -> None:

@@ -1,0 +1,85 @@
+"""Asks the Prometheus that a user names for a range of a query: for pictures in a terminal."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import httpx
+
+from dsf.api.untrusted_text import UntrustedText
+
+SECONDS = 10.0
+"""Time limit of a query."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Bytes of an answer that are read; a range of 60 points has about 1,500 per series."""
+
+
+class PastValues(NamedTuple):
+    """A series: its labels, and its values from the oldest to the newest."""
+
+    labels: Mapping[str, str]
+    values: tuple[float, ...]
+
+
+class PrometheusRefused(Exception):
+    """A Prometheus gave no usable answer; the message says where and why."""
+
+
+async def reachable(url: str) -> str:
+    """Return why a Prometheus does not answer a query; empty if it does."""
+    try:
+        await _asked(url, "query", {"query": "vector(1)"})
+    except PrometheusRefused as error:
+        return str(error)
+    return ""
+
+
+async def past_values(
+    url: str, query: str, *, start: float, end: float, step: float
+) -> list[PastValues]:
+    """Return the series of a query between two Unix times; raises PrometheusRefused."""
+    params = {"query": query, "start": f"{start}", "end": f"{end}", "step": f"{step}"}
+    data = await _asked(url, "query_range", params)
+    try:
+        return [
+            PastValues(
+                {str(name): str(text) for name, text in item["metric"].items()},
+                tuple(float(value) for _, value in item["values"]),
+            )
+            for item in data["result"]
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PrometheusRefused(f"{url}: the answer is not one of a Prometheus") from error
+
+
+async def _asked(url: str, call: str, params: Mapping[str, str]) -> Any:
+    where = f"{url.rstrip('/')}/api/v1/{call}"
+    try:
+        async with (
+            httpx.AsyncClient(timeout=SECONDS) as client,
+            client.stream("GET", where, params=params) as response,
+        ):
+            body = await _read(response, where)
+    except httpx.HTTPError as error:
+        raise PrometheusRefused(f"{where}: {error or type(error).__name__}") from error
+    return _data(body, where, response.status_code)
+
+
+async def _read(response: httpx.Response, where: str) -> bytes:
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > MAX_BYTES:
+            raise PrometheusRefused(f"{where}: the answer has more than {MAX_BYTES} bytes")
+    return bytes(body)
+
+
+def _data(body: bytes, where: str, status: int) -> Any:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or answer.get("status") != "success":
+        said = UntrustedText(answer.get("error") if isinstance(answer, dict) else "no JSON")
+        raise PrometheusRefused(f"{where}: HTTP {status}: {said}")
+    return answer.get("data")

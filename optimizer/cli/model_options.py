@@ -1,0 +1,169 @@
+"""The options that shape the optimizer's model, with the same names and help everywhere."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsf.cli.options import NumberRange, options
+
+if TYPE_CHECKING:
+    from optimizer.domain.settings import OptimizerSettings
+
+_POSITIVE = NumberRange(min=0, min_open=True, max=86_400)
+_DNS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+class _MissingScore(click.ParamType[str | float]):
+    name = "forbid|NUMBER"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | float:
+        if value == "forbid":
+            return "forbid"
+        from optimizer.wire.request import MAX_MISSING_SCORE
+
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not -MAX_MISSING_SCORE <= number <= MAX_MISSING_SCORE:
+            limits = f"from {-MAX_MISSING_SCORE:.0f} to {MAX_MISSING_SCORE:.0f}"
+            self.fail(f"{value!r} is neither 'forbid' nor a number {limits}", param, ctx)
+        return number
+
+
+class _ConfigMapName(click.ParamType[tuple[str, str]]):
+    name = "NAMESPACE/NAME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        namespace, _, name = value.partition("/")
+        if not (_DNS.fullmatch(namespace) and _DNS.fullmatch(name)):
+            self.fail(f"{value!r} is not of the form namespace/name", param, ctx)
+        return namespace, name
+
+
+model_options = options(
+    click.option(
+        "--mig-config-map",
+        type=_ConfigMapName(),
+        default="gpu-operator/dsf-mig-parted-config",
+        show_default=True,
+        help="ConfigMap from which the MIG manager of managed clusters reads layouts.",
+    ),
+    click.option(
+        "--mig-labels",
+        type=click.Choice(["gpu-operator", "guide"]),
+        default="gpu-operator",
+        show_default=True,
+        help="Node labels that generated MIG policies set: those of the GPU operator, or"
+        " those of the development guide's mock.",
+    ),
+    click.option(
+        "--prefer-no-select-cost",
+        type=NumberRange(min=0, max=1e9),
+        default=10.0,
+        show_default=True,
+        help="Cost of a place on a cluster with a taint PreferNoSelect, in units of the objective;"
+        " at most the value of the place.",
+    ),
+    click.option(
+        "--default-toleration-seconds",
+        type=click.IntRange(0, 2**31),
+        default=300,
+        show_default=True,
+        help="Seconds that workloads stay on a managed cluster that is lost; 0: they are moved at"
+        " once.",
+    ),
+    click.option(
+        "--missing-score",
+        type=_MissingScore(),
+        default="forbid",
+        show_default=True,
+        help="Value of a place without a usable score; 'forbid' excludes it.",
+    ),
+    click.option(
+        "--max-places",
+        type=click.IntRange(min=1),
+        default=40_000_000,
+        show_default=True,
+        help="Largest request: workloads times devices of clusters. It determines the memory that a"
+        " request takes. Places with limits, spread and the like count several times.",
+    ),
+    click.option(
+        "--memory-limit",
+        type=click.IntRange(min=0),
+        default=8_192,
+        show_default=True,
+        help="MiB of address space of the solver's process; 0: no limit.",
+    ),
+    click.option(
+        "--gap",
+        type=NumberRange(0.0, 1.0),
+        default=0.0,
+        show_default=True,
+        help="Optimality gap at which solving stops: (bound - objective) / |objective|. 0: it"
+        " stops when the plan is proven best, or at --time-limit.",
+    ),
+    click.option(
+        "--time-limit",
+        type=_POSITIVE,
+        default=30.0,
+        show_default=True,
+        help="Seconds for the solver; afterwards the best plan found is used.",
+    ),
+    click.option(
+        "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
+    ),
+    click.option(
+        "--claim-name",
+        default="policy-watcher-claim",
+        show_default=True,
+        help="ClusterClaim that must be 'compliant' before a cluster gets workloads.",
+    ),
+    click.option(
+        "--cluster-label-key",
+        default="cluster-name",
+        show_default=True,
+        help="Label whose value is the managed cluster's name. Placements select others"
+        " by the label `name`, or by metadata.name.",
+    ),
+)
+"""The options that shape the optimizer's model; `settings_of` reads them."""
+
+history_option = click.option(
+    "--plan-history-limit",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="PlacementPlans kept for each optimization, the current one included. A rollback needs 2.",
+)
+
+
+def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
+    """Return the settings that the options of `model_options` and `history_option` name."""
+    from optimizer.domain.mig_manager_settings import GPU_OPERATOR, GUIDE
+    from optimizer.domain.settings import DEFAULTS, OptimizerSettings
+
+    namespace, name = rest["mig_config_map"]
+    labels = {"gpu-operator": GPU_OPERATOR, "guide": GUIDE}[rest["mig_labels"]]
+    return OptimizerSettings(
+        cluster_label_key=rest["cluster_label_key"],
+        claim_name=rest["claim_name"],
+        solver=rest["solver"],
+        time_limit_seconds=rest["time_limit"],
+        gap=rest["gap"],
+        memory_mib=rest["memory_limit"],
+        missing_score=rest["missing_score"],
+        max_places=rest["max_places"],
+        default_toleration_seconds=rest["default_toleration_seconds"],
+        prefer_no_select_cost=rest["prefer_no_select_cost"],
+        plan_history_limit=rest.get("plan_history_limit", DEFAULTS.plan_history_limit),
+        rollout_namespaces=tuple(rest.get("rollout_namespace", ())),
+        mig=replace(labels, config_namespace=namespace, config_map=name),
+    )

@@ -1,0 +1,412 @@
+"""Judges an installation: one check after the other, each failure with its fix."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dsf.api.conditions import conditions_of, find
+from dsf.api.names import CLUSTER_CLAIM, HUB_NAMESPACE, SCORING_CONFIG, VERSION
+from dsf.api.plural import counted
+from dsf.api.untrusted_text import UntrustedName, UntrustedText
+from dsf.kube.errors import Forbidden, KubeError, Unauthorized
+from dsf.kube.kinds import (
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT_BINDING,
+    PLACEMENT_PLAN,
+    POLICY,
+    Kind,
+)
+from dsf.kube.port import Object
+from optimizer.hub_health.hub_installation import (
+    OCM_KINDS,
+    OPTIMIZER_KINDS,
+    OWN_KINDS,
+    HubInstallation,
+)
+from optimizer.overview.findings import scorer_remedy
+from optimizer.overview.scorer_overview import ScorerOverview, scorer_overview
+from optimizer.placement_status.cluster_faults import cluster_fault
+from optimizer.snapshot.object_readers import name_of
+from optimizer.wire.base import ResultPart, Sentence
+
+MAX_CLOCK_SKEW_SECONDS = 10
+"""Less than the shortest interval of scores and than the duration of a Lease (15 s)."""
+
+MAX_NAMED = 5
+"""Objects that one sentence names."""
+
+_INSTALL_CRDS = "dsf crds | kubectl apply --server-side -f -"
+_INSTALL = "docs/how-to/install-in-production.md"
+_POLICY_PART = (
+    "install OCM's policy add-on:"
+    " `clusteradm install hub-addon --names governance-policy-framework`"
+)
+_OPTIONAL_PART = {
+    MANIFEST_WORK_REPLICA_SET: "enable its feature gate: ManifestWorkReplicaSet=true",
+    POLICY: _POLICY_PART,
+    PLACEMENT_BINDING: _POLICY_PART,
+}
+"""How the hub comes to serve the kinds that the optimizer needs."""
+_CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
+"""OCM's condition of a managed cluster.
+
+Source: open-cluster-management.io/api, cluster/v1, ManagedClusterConditionClockSynced.
+"""
+
+CheckState = Literal["ok", "warning", "failed", "skipped"]
+
+
+class HubCheck(ResultPart):
+    """What one check found, and the fix of what is wrong."""
+
+    check: str
+    state: Annotated[
+        CheckState, Field(description="warning: something works less well. skipped: not known.")
+    ]
+    message: Sentence
+    fix: Sentence = ""
+
+
+def hub_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
+    """Return all checks of an installation."""
+    return (
+        *part_checks(found),
+        _managed_clusters(found),
+        _sources(found),
+        _prometheus(found),
+        _rights(found),
+    )
+
+
+def part_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
+    """Return the checks of what is installed, without those of clusters, scorers and rights."""
+    return (
+        _access(found),
+        _clock(found),
+        _custom_resources(found),
+        _ocm(found),
+        _ocm_version(found),
+        _add_on(found),
+        _hub_controller(found),
+        _policy_watcher(found),
+    )
+
+
+def refused_access(error: KubeError) -> HubCheck:
+    """Return the check of access to a hub that does not answer, or not to this user."""
+    if isinstance(error, Unauthorized):
+        fix = "log in again: the hub does not accept the credentials of the kubeconfig"
+    elif isinstance(error, Forbidden):
+        fix = "ask for the right to list managedclusters"
+    else:
+        fix = "name the hub's kubeconfig with --kubeconfig or $KUBECONFIG; kubectl must reach it"
+    return _failed("access", str(error), fix)
+
+
+def missing_fields(
+    shipped: Mapping[str, Any], installed: Mapping[str, Any], path: str = ""
+) -> Iterator[str]:
+    """Yield the fields of a structural schema that an installed one lacks, such as `spec.sources`.
+
+    What is below a missing field is not named.
+    """
+    there = installed.get("properties") or {}
+    for name, schema in (shipped.get("properties") or {}).items():
+        where = f"{path}.{name}".removeprefix(".")
+        if name in there:
+            yield from missing_fields(schema, there[name], where)
+        elif not installed.get("x-kubernetes-preserve-unknown-fields"):
+            yield where
+    for part in ("items", "additionalProperties"):
+        below, own = shipped.get(part), installed.get(part)
+        if isinstance(below, Mapping) and isinstance(own, Mapping):
+            yield from missing_fields(below, own, f"{path}[]")
+
+
+def is_healthy(checks: Iterable[HubCheck]) -> bool:
+    """Return whether no check failed."""
+    return all(item.state != "failed" for item in checks)
+
+
+def _ok(check: str, message: str) -> HubCheck:
+    return HubCheck(check=check, state="ok", message=message)
+
+
+def _failed(check: str, message: str, fix: str) -> HubCheck:
+    return HubCheck(check=check, state="failed", message=message, fix=fix)
+
+
+def _warning(check: str, message: str, fix: str) -> HubCheck:
+    return HubCheck(check=check, state="warning", message=message, fix=fix)
+
+
+def _skipped(check: str, message: str, fix: str = "") -> HubCheck:
+    return HubCheck(check=check, state="skipped", message=message, fix=fix)
+
+
+def _access(found: HubInstallation) -> HubCheck:
+    who = f"; you are {UntrustedName(found.user)}" if found.user else ""
+    return _ok("access", f"{found.server} answers{who}")
+
+
+def _clock(found: HubInstallation) -> HubCheck:
+    reading = found.clock
+    behind = [
+        name_of(item)
+        for item in found.clusters
+        if (find(conditions_of(item), _CLOCK_SYNCED) or {}).get("status") == "False"
+    ]
+    if behind:
+        return _failed(
+            "clocks",
+            f"the clock of {_few(behind)} differs from the hub's by more than OCM allows",
+            "set the clocks there by NTP: scores of such a cluster expire too early or too late",
+        )
+    if reading is None or reading.hub is None:
+        return _skipped("clocks", "the hub does not tell its time")
+    skew = max(
+        (reading.hub - reading.after).total_seconds(),
+        (reading.before - reading.hub).total_seconds() - 1,
+        0.0,
+    )
+    if skew > MAX_CLOCK_SKEW_SECONDS:
+        return _failed(
+            "clocks",
+            f"the clock of this machine and the hub's differ by {skew:.0f} s",
+            "set the clock of this machine, and of the hub, by NTP: ages are shown wrong",
+        )
+    return _ok("clocks", "the hub, this machine and the managed clusters agree")
+
+
+def _custom_resources(found: HubInstallation) -> HubCheck:
+    what = "custom resources"
+    absent = _missing(found, OWN_KINDS)
+    if absent == [PLACEMENT_PLAN]:
+        return _warning(
+            what,
+            "the hub does not serve placementplans, so plans are not recorded",
+            "dsf crds placementplans | kubectl apply --server-side -f -",
+        )
+    if absent:
+        return _failed(what, f"the hub does not serve {_plurals(absent)}", _INSTALL_CRDS)
+    older = {
+        name: tuple(missing_fields(_schema(shipped), _schema(found.definitions[name])))
+        for name, shipped in found.shipped.items()
+        if name in found.definitions
+    }
+    lacking = [f"{name.partition('.')[0]}: {field}" for name in older for field in older[name]]
+    if lacking:
+        return _failed(
+            what,
+            f"CRDs on the hub are older than this dsf and lack {_first(lacking)}",
+            f"{_INSTALL_CRDS} (helm does not update CRDs)",
+        )
+    if not found.definitions:
+        return _ok(what, f"{_plurals(OWN_KINDS)} are served; their CRDs may not be read")
+    return _ok(what, f"{_plurals(OWN_KINDS)} are served, with all fields of this dsf")
+
+
+def _ocm(found: HubInstallation) -> HubCheck:
+    absent = _missing(found, OCM_KINDS)
+    if absent:
+        return _failed(
+            "OCM",
+            f"the hub does not serve {_plurals(absent)}",
+            "install OCM on the hub (`clusteradm init --wait`), or name the hub with --kubeconfig:"
+            " this may be a managed cluster",
+        )
+    optional = _missing(found, OPTIMIZER_KINDS)
+    if optional:
+        wanted = dict.fromkeys(_OPTIONAL_PART[kind] for kind in optional)
+        return _warning(
+            "OCM",
+            f"the hub does not serve {_plurals(optional)}, which the optimizer needs",
+            "; ".join(wanted),
+        )
+    return _ok("OCM", "clusters, scores, Placements, workloads and policies are served")
+
+
+def _ocm_version(found: HubInstallation) -> HubCheck:
+    specs = [item.get("spec") or {} for item in found.cluster_managers]
+    images = [str(spec.get("registrationImagePullSpec") or "") for spec in specs]
+    tags = [image.rpartition(":")[2] for image in images if ":" in image.rpartition("/")[2]]
+    if not tags or "@" in images[0]:
+        return _skipped("OCM version", "no ClusterManager tells it; OCM v1.2 is tested")
+    return _ok("OCM version", f"{UntrustedName(tags[0])}; v1.2 is tested")
+
+
+def _managed_clusters(found: HubInstallation) -> HubCheck:
+    if found.served.get(MANAGED_CLUSTER) == "forbidden":
+        return _skipped("managed clusters", "you may not list managedclusters")
+    if not found.clusters:
+        return _warning(
+            "managed clusters", "the hub has none", "join one: `clusteradm join`, then accept it"
+        )
+    faults = {
+        name_of(item): fault
+        for item in found.clusters
+        if (fault := cluster_fault(name_of(item), item))
+    }
+    if faults:
+        first = next(iter(faults.values()))
+        return _warning(
+            "managed clusters",
+            f"{len(faults)} of {counted(len(found.clusters), 'cluster')} can't be used:"
+            f" {first.reason}: {first.message}",
+            "look at the klusterlet of each; `dsf status` lists them",
+        )
+    return _ok("managed clusters", f"{counted(len(found.clusters), 'cluster')} are available")
+
+
+def _add_on(found: HubInstallation) -> HubCheck:
+    enabled = {str(item["metadata"].get("namespace")): item for item in found.add_ons}
+    if not enabled:
+        return _failed(
+            "add-on",
+            "no managed cluster has the add-on dynamic-scoring-framework, so no agent scores",
+            f"install the chart dynamic-scoring-framework: {_INSTALL}",
+        )
+    down = [name for name, item in enabled.items() if not _available(item)]
+    if down:
+        return _failed(
+            "add-on",
+            f"the add-on is not available on {_few(down)}",
+            f"kubectl -n {UntrustedName(down[0])} describe managedclusteraddon"
+            " dynamic-scoring-framework",
+        )
+    without = sorted({name_of(item) for item in found.clusters} - enabled.keys())
+    if without:
+        return _warning(
+            "add-on",
+            f"the add-on is available on {counted(len(enabled), 'cluster')}, and not enabled on"
+            f" {_few(without)}",
+            "label these clusters so that the add-on's Placement selects them, if wanted",
+        )
+    return _ok("add-on", f"available on {counted(len(enabled), 'cluster')}")
+
+
+def _available(add_on: Object) -> bool:
+    return (find(conditions_of(add_on), "Available") or {}).get("status") == "True"
+
+
+def _hub_controller(found: HubInstallation) -> HubCheck:
+    what, scorers = "hub controller", [scorer_overview(item) for item in found.scorers]
+    if _missing(found, OWN_KINDS[:2]):
+        return _skipped(what, "the hub does not serve its custom resources")
+    if found.config is None:
+        return _warning(
+            what,
+            f"there is no DynamicScoringConfig {SCORING_CONFIG} in {HUB_NAMESPACE}, or you may not"
+            " read it, so no scorer is sent to any cluster",
+            "kubectl apply -f docs/examples/dynamicscoringconfig.yaml",
+        )
+    unseen = [item.name for item in scorers if item.reason == "NotReported"]
+    if unseen or not conditions_of(found.config):
+        return _failed(
+            what,
+            "it has not reported on " + _few(unseen or [SCORING_CONFIG]),
+            f"start it: kubectl -n {HUB_NAMESPACE} get deployments; its log says what fails",
+        )
+    return _ok(what, f"it reports on {counted(len(scorers), 'scorer')}")
+
+
+def _sources(found: HubInstallation) -> HubCheck:
+    scorers = [scorer_overview(item) for item in found.scorers]
+    if found.source_failures:
+        first = found.source_failures[0]
+        return _failed(
+            "scorers",
+            f"{counted(len(found.source_failures), 'score')} can't be computed because a source"
+            f" (Prometheus) does not answer as expected; first {UntrustedName(first.score)} of"
+            f" {UntrustedName(first.cluster)}: {UntrustedName(first.reason)}:"
+            f" {UntrustedText(first.message)}",
+            f"look up {UntrustedName(first.reason)} in docs/how-to/troubleshooting-scorers.md",
+        )
+    broken = [item for item in scorers if not item.ready]
+    if broken:
+        return _failed("scorers", _said(broken), scorer_remedy(broken[0]))
+    if not scorers:
+        return _skipped("scorers", "there are none", "register one: `dsf scorer register`")
+    return _ok("scorers", f"{counted(len(scorers), 'scorer')} score wherever they should")
+
+
+def _said(broken: list[ScorerOverview]) -> str:
+    first = broken[0]
+    detail = first.failing[0].message if first.failing else first.message
+    return (
+        f"{_few([item.name for item in broken])} do not score everywhere; {first.name}:"
+        f" {first.reason}: {detail}"
+    )
+
+
+def _prometheus(found: HubInstallation) -> HubCheck:
+    if found.prometheus is None:
+        return _skipped(
+            "Prometheus",
+            f"agents read it from their clusters, and did so for"
+            f" {counted(found.sources_read, 'score')}; --prometheus-url asks one from here",
+        )
+    if found.prometheus:
+        return _failed(
+            "Prometheus",
+            found.prometheus,
+            "check the URL and that this machine reaches it; `kubectl port-forward` opens a way",
+        )
+    return _ok("Prometheus", "it answers a query from here")
+
+
+def _policy_watcher(found: HubInstallation) -> HubCheck:
+    claiming = [item for item in found.clusters if _claims(item)]
+    if found.clusters and not claiming:
+        return _skipped(
+            "policy watcher",
+            f"no cluster claims {CLUSTER_CLAIM}: it is needed only where policies divide GPUs",
+            "install the chart policy-watcher",
+        )
+    return _ok("policy watcher", f"claims on {counted(len(claiming), 'cluster')}")
+
+
+def _claims(cluster: Object) -> bool:
+    claims = (cluster.get("status") or {}).get("clusterClaims") or ()
+    return any(item.get("name") == CLUSTER_CLAIM for item in claims)
+
+
+def _rights(found: HubInstallation) -> HubCheck:
+    lacking = [str(item) for item, held in found.rights.items() if not held]
+    if not found.rights:
+        return _skipped("rights", "the hub does not review rights")
+    if lacking:
+        return _warning(
+            "rights",
+            f"you may not {_first(lacking)}",
+            "ask for these rights if you are to plan and apply: docs/reference/optimizer-access.md",
+        )
+    return _ok("rights", "you may plan and apply here")
+
+
+def _missing(found: HubInstallation, kinds: Iterable[Kind]) -> list[Kind]:
+    return [kind for kind in kinds if found.served.get(kind) == "missing"]
+
+
+def _plurals(kinds: Iterable[Kind]) -> str:
+    return ", ".join(kind.plural for kind in kinds)
+
+
+def _schema(definition: Object) -> Mapping[str, Any]:
+    versions = definition["spec"].get("versions") or ()
+    for version in versions:
+        if version.get("name") == VERSION:
+            return (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    return {}
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return the first names, which others chose, and how many more there are."""
+    return _first([str(UntrustedName(name)) for name in names])
+
+
+def _first(words: Sequence[str]) -> str:
+    left = len(words) - MAX_NAMED
+    return ", ".join(words[:MAX_NAMED]) + (f" and {left} more" if left > 0 else "")

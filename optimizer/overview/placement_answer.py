@@ -1,0 +1,109 @@
+"""Why a workload is where a plan puts it, or why it is not elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import UntrustedName
+from optimizer.overview.name_search import find_name
+from optimizer.overview.planning_request import validated_request
+from optimizer.plan.plan import Plan
+from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.explanation import (
+    AssignmentReason,
+    Explanation,
+    UnplacedReason,
+    WhyNotAnswer,
+)
+from optimizer.wire.explanation_request import WhyNotQuestion
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
+
+
+class PlacementAnswer(ResultPart):
+    """Why a workload is where it is, or why it is not elsewhere."""
+
+    answer: Sentence
+    workload: Name
+    here: tuple[AssignmentReason, ...] = ()
+    unplaced: UnplacedReason | None = None
+    why_not: tuple[WhyNotAnswer, ...] = ()
+    digest: Annotated[Name, Field(description="The plan that is explained.")]
+
+
+def request_in_force(
+    records: Iterable[RecordedPlan], workload: str
+) -> OptimizeRequest | RequestProblem | None:
+    """Return the request of the plan in force that names a workload; None without one."""
+    for record in records:
+        content = record.content() if record.phase == "Applied" else None
+        if content is None or isinstance(content, InvalidInput):
+            continue
+        request = validated_request({**content.request, "dryRun": True})
+        if isinstance(request, RequestProblem):
+            return request
+        names = [item.name for item in request.target_workloads]
+        if isinstance(find_name(workload, names, field="workload", what="workload"), str):
+            return request
+    return None
+
+
+def explained_request(base: OptimizeRequest, workload: str, cluster: str) -> OptimizeRequest:
+    """Return a request whose plan answers the question, without steps of a rollout.
+
+    `cluster`: the one on which the workload might be; empty for the question why it is here.
+    """
+    asked = cluster in base.cluster_names
+    questions = (WhyNotQuestion(cluster=cluster, workload=workload),) if asked else ()
+    changes = {"explain": True, "why_not": questions, "rollout": "AllAtOnce"}
+    return base.model_copy(update=changes)
+
+
+def placement_answer(plan: Plan, workload: str, cluster: str) -> PlacementAnswer:
+    """Return what the plan of an explained request says of a workload."""
+    found = plan.explanation or Explanation()
+    return PlacementAnswer(
+        answer=_answer(plan, found, workload, cluster),
+        workload=workload,
+        here=tuple(item for item in found.places if item.workload == workload),
+        unplaced=next((item for item in found.unplaced if item.workload == workload), None),
+        why_not=found.why_not,
+        digest=plan.digest,
+    )
+
+
+def _answer(plan: Plan, found: Explanation, workload: str, cluster: str) -> str:
+    """Return the answer to the question in one sentence."""
+    here = [item for item in found.places if item.workload == workload]
+    if cluster and cluster in {item.cluster for item in here}:
+        return f"{UntrustedName(workload)} is on {UntrustedName(cluster)} in this plan"
+    if cluster and cluster not in plan.request.cluster_names:
+        return f"cluster {UntrustedName(cluster)} is not in the plan's request"
+    if cluster:
+        return "; ".join(f"{item.asked}: {item.message}" for item in found.why_not)
+    for missing in found.unplaced:
+        if missing.workload == workload:
+            return f"{UntrustedName(workload)} has fewer places than it asks for: {missing.message}"
+    if not here:
+        return f"nothing was computed for {UntrustedName(workload)}"
+    return _why_here(here)
+
+
+def _why_here(here: Sequence[AssignmentReason]) -> str:
+    parts = []
+    for item in here:
+        other = item.runner_up
+        best = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g})"
+        if other is None:
+            parts.append(f"{best}: it can use no other device")
+            continue
+        loss = item.margin or item.at_most
+        lost = f"; without this place the plan loses {loss.total:g}" if loss else ""
+        parts.append(
+            f"{best}: next best for it alone is {other.device} of {other.cluster}"
+            f" ({other.score:g}){lost}"
+        )
+    return "; ".join(map(str, parts))
