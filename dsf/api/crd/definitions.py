@@ -103,9 +103,9 @@ def _definition(
         "type": "object",
         "description": description,
         "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
+            "apiVersion": {"type": "string", "description": f"{names.GROUP}/{names.VERSION}"},
+            "kind": {"type": "string", "description": kind},
+            "metadata": {"type": "object", "description": "Kubernetes' own metadata."},
             "spec": structural(spec),
             "status": structural(status),
         },

@@ -235,10 +235,19 @@ class ClusterCounts(WireModel):
 class FailingCluster(WireModel):
     """A managed cluster on which a scorer fails."""
 
-    name: str
-    reason: str
-    message: str
-    since: Annotated[str | None, Field(default=None, json_schema_extra={"format": "date-time"})]
+    name: Annotated[str, Field(description="Name of the managed cluster.")]
+    reason: Annotated[
+        str, Field(description="Why, in one word for programs, such as QueryRejected.")
+    ]
+    message: Annotated[str, Field(description="Why, in words for people, and what to do.")]
+    since: Annotated[
+        str | None,
+        Field(
+            default=None,
+            description="Since when it fails.",
+            json_schema_extra={"format": "date-time"},
+        ),
+    ]
 
 
 class DynamicScorerStatus(WireModel):

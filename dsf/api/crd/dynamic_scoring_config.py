@@ -28,16 +28,34 @@ class Mask(WireModel):
 class SelectorRequirement(WireModel):
     """One condition on labels (`meta/v1` LabelSelectorRequirement)."""
 
-    key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: list[str] | None = None
+    key: Annotated[str, Field(description="Name of the label.")]
+    operator: Annotated[
+        Literal["In", "NotIn", "Exists", "DoesNotExist"],
+        Field(
+            description="In: the label has one of the values. NotIn: it has none of them, or the"
+            " label is missing. Exists, DoesNotExist: whether the label is there."
+        ),
+    ]
+    values: Annotated[
+        list[str] | None,
+        Field(default=None, description="The values of In and NotIn; none with the others."),
+    ]
 
 
 class ClusterSelector(WireModel):
     """A selector of labels (`meta/v1` LabelSelector); without any condition it matches all."""
 
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[SelectorRequirement] | None = None
+    match_labels: Annotated[
+        dict[str, str] | None,
+        Field(
+            default=None,
+            description="Labels with their values, such as region: eu; all of them have to match.",
+        ),
+    ]
+    match_expressions: Annotated[
+        list[SelectorRequirement] | None,
+        Field(default=None, description="Conditions on labels; all of them have to match."),
+    ]
 
 
 class SourceOverride(WireModel):

@@ -19,9 +19,11 @@ LISTED_SCORE_VERSIONS = 100
 class RecordedScoreVersion(WireModel):
     """The version of an AddOnPlacementScore that the plan rested on."""
 
-    cluster: str
-    name: str
-    resource_version: str
+    cluster: Annotated[str, Field(description="The managed cluster whose score it is.")]
+    name: Annotated[str, Field(description="Name of the AddOnPlacementScore.")]
+    resource_version: Annotated[
+        str, Field(description="Its metadata.resourceVersion when it was read.")
+    ]
 
 
 class RecordedScores(WireModel):
@@ -44,16 +46,16 @@ class RecordedScores(WireModel):
 class RecordedChanges(WireModel):
     """Numbers of the objects that the plan writes; their names are in the content."""
 
-    create: int = 0
-    patch: int = 0
-    delete: int = 0
+    create: Annotated[int, Field(description="Objects that it creates.")] = 0
+    patch: Annotated[int, Field(description="Objects that it changes.")] = 0
+    delete: Annotated[int, Field(description="Objects that it deletes.")] = 0
 
 
 class RecordedRollback(WireModel):
     """Which revision was current, and which one was restored."""
 
-    from_revision: int
-    to_revision: int
+    from_revision: Annotated[int, Field(description="The revision that was current.")]
+    to_revision: Annotated[int, Field(description="The revision that was restored.")]
 
 
 class PlacementPlanSpec(WireModel):
@@ -124,33 +126,66 @@ class PlacementPlanSpec(WireModel):
 class RecordedWait(WireModel):
     """What a step of a rollout waits for."""
 
-    reason: str
-    message: str
-    since: Annotated[str | None, Field(default=None, json_schema_extra={"format": "date-time"})]
+    reason: Annotated[
+        str, Field(description="Why, in one word for programs, such as MinReadySeconds.")
+    ]
+    message: Annotated[str, Field(description="What is waited for, in words for people.")]
+    since: Annotated[
+        str | None,
+        Field(
+            default=None,
+            description="Since when it is waited for.",
+            json_schema_extra={"format": "date-time"},
+        ),
+    ]
 
 
 class RecordedProgress(WireModel):
     """How far a Stepwise rollout is. Change it with `dsf rollout`, not by hand."""
 
-    phase: RolloutPhase = "Progressing"
+    phase: Annotated[
+        RolloutPhase,
+        Field(
+            description="Progressing: steps are left. Complete: the plan is reached. TurnedBack:"
+            " the state before the plan is reached again. Cancelled: no further step is made."
+        ),
+    ] = "Progressing"
     source: Annotated[int, Field(ge=0, description="State that the step in progress leaves.")] = 0
     target: Annotated[
         int,
         Field(ge=0, description="State that is being made; equal to source: no step in progress."),
     ] = 0
     steps: Annotated[int, Field(ge=0, description="Number of steps.")] = 0
-    turning_back: bool = False
-    paused: bool = False
+    turning_back: Annotated[
+        bool, Field(description="Steps are undone, towards the state before the plan.")
+    ] = False
+    paused: Annotated[bool, Field(description="No step begins until it is resumed.")] = False
     overdue: Annotated[bool, Field(description="The progress deadline has passed.")] = False
     ready_since: Annotated[
-        str | None, Field(default=None, json_schema_extra={"format": "date-time"})
+        str | None,
+        Field(
+            default=None,
+            description="Since when all that the step needs is there; minReadySeconds count from"
+            " here.",
+            json_schema_extra={"format": "date-time"},
+        ),
     ]
     last_progress: Annotated[
-        str | None, Field(default=None, json_schema_extra={"format": "date-time"})
+        str | None,
+        Field(
+            default=None,
+            description="When a step was last completed or the rollout resumed; the progress"
+            " deadline counts from here.",
+            json_schema_extra={"format": "date-time"},
+        ),
     ]
     waiting_for: Annotated[
         list[RecordedWait],
-        Field(default_factory=list, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+        Field(
+            default_factory=list,
+            description="What the step in progress waits for; empty if for nothing.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
     ]
 
 
