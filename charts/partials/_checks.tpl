@@ -32,7 +32,7 @@ client-side dry run pass them.
 {{- /* Fails if monitoring is enabled for the release and the Prometheus operator is missing. */}}
 {{- define "dsf.requireMonitoring" -}}
 {{- range $field := list "serviceMonitor" "podMonitor" "rules" }}
-{{- if (get $.Values.metrics $field).enabled }}
+{{- if dig $field "enabled" false $.Values.metrics }}
 {{- include "dsf.requireAPI" (dict "root" $ "api" "monitoring.coreos.com/v1" "hint" (printf "metrics.%s.enabled needs the Prometheus operator." $field)) }}
 {{- end }}
 {{- end }}

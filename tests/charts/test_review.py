@@ -78,6 +78,15 @@ def test_the_same_definition_is_the_same_in_every_schema() -> None:
 
 
 @everyone
+def test_helm_lint_finds_nothing(tmp_path: Path, chart: str) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump(merged(list(TOGGLES[chart].values()))))
+    command = [program("helm"), "lint", "--strict", str(CHARTS / chart), f"--values={values}"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, "[WARNING]" in ended.stdout) == (0, False), ended.stdout
+
+
+@everyone
 def test_kube_score_finds_nothing(tmp_path: Path, chart: str) -> None:
     policies = [value for name, value in TOGGLES[chart].items() if name.endswith("policy")]
     objects = [

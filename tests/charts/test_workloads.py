@@ -18,10 +18,25 @@ SELECTORS = {
 """How each kind says which Pods it means. A ServiceMonitor names Services instead."""
 ACCOUNTS = {"dynamic-scoring-agent": "dynamic-scoring-agent-sa"}
 """The ServiceAccount of Deployments whose values can't name another: the contract fixes it."""
-WITHOUT_DIGEST = {"sample-scorer", "static-scorer"}
+WITHOUT_DIGEST = {"sample-scorer", "static-scorer", "simple-prediction-scorer"}
 """Each sample scorer has an image of its own, and the toggles name that of another by digest."""
 
-ALL = {chart: merged(list(toggles.values())) for chart, toggles in TOGGLES.items()}
+POLICIES = {"NetworkPolicy", "PodDisruptionBudget"}
+MONITORS = {"ServiceMonitor", "PodMonitor"}
+ROUTES = {"Ingress", "HTTPRoute"}
+KINDS = {
+    "dynamic-scoring-framework": {*POLICIES, *MONITORS, "PrometheusRule", "ConfigMap"},
+    "dynamic-scoring-optimizer": {*POLICIES, *MONITORS, *ROUTES, "PrometheusRule", "ConfigMap"},
+    "policy-watcher": {"NetworkPolicy", *MONITORS},
+    "sample-scorers": {*POLICIES, *MONITORS, *ROUTES, "HorizontalPodAutoscaler"},
+}
+"""What each chart can add to its Deployments. The ConfigMaps are dashboards."""
+
+ALL = {
+    # One replica would have no PodDisruptionBudget.
+    chart: merged([values for name, values in toggles.items() if name != "one replica"])
+    for chart, toggles in TOGGLES.items()
+}
 ON_THE_HUB = {**ALL["policy-watcher"], "clusterName": ""}
 CASES = pytest.mark.parametrize(
     ("chart", "values"),
@@ -57,6 +72,13 @@ def test_every_pod_has_what_its_values_say(chart: str, values: Values) -> None:
         assert container["image"].endswith(DIGEST) != by_tag
         empty = [volume["emptyDir"] for volume in pod["volumes"] if "emptyDir" in volume]
         assert all("sizeLimit" in directory for directory in empty)
+
+
+@CASES
+def test_each_kind_that_a_chart_offers_is_there(chart: str, values: Values) -> None:
+    objects = expanded(render(chart, values))
+    optional = set().union(*KINDS.values())
+    assert {obj["kind"] for obj in objects} & optional == KINDS[chart]
 
 
 @CASES

@@ -77,6 +77,10 @@ ADDON: dict[str, Values] = {
         }
     },
 }
+SCORER_HOSTS: Values = {
+    name: {"hosts": [f"{name}.example"]}
+    for name in ("sample-scorer", "static-scorer", "llm-forecast-scorer")
+}
 CHARTS: dict[str, dict[str, Values]] = {
     "dynamic-scoring-framework": {
         **{
@@ -149,7 +153,7 @@ CHARTS: dict[str, dict[str, Values]] = {
         "one cluster": {"clusterName": "east"},
         "bound": {"addOn": {"skipClusterSetBinding": True}},
         "own account": {"serviceAccount": {"create": False, "name": "own"}},
-        "monitoring": {"metrics": ALL_MONITORING},
+        "monitoring": {"metrics": MONITORS},
         "common": COMMON,
     },
     "sample-scorers": {
@@ -170,6 +174,18 @@ CHARTS: dict[str, dict[str, Values]] = {
             }
         },
         "node port": {"service": {"type": "NodePort", "annotations": {"a": "b"}}},
+        "ingress": {
+            "ingress": {"enabled": True, "className": "nginx", "tls": [{"secretName": "dsf"}]},
+            "scorers": SCORER_HOSTS,
+        },
+        "route": {
+            "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}]},
+            "scorers": SCORER_HOSTS,
+        },
+        "monitoring": {
+            "metrics": MONITORS,
+            "scorers": {"simple-prediction-scorer": {"enabled": True, "hosts": ["c.example"]}},
+        },
         "autoscaling": {"autoscaling": {"enabled": True}},
         "budget": {"podDisruptionBudget": {"enabled": True}},
         "own account": {"serviceAccount": {"create": False, "name": "own"}},

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
 import pytest
 import uv
@@ -69,6 +70,13 @@ def test_each_file_has_its_checksum(made: Path) -> None:
         if path.is_file() and path.name != "SHA256SUMS"
     }
     assert listed == found
+
+
+def test_the_wheel_has_the_built_page_without_its_sources(made: Path) -> None:
+    [wheel] = made.glob("*.whl")
+    with ZipFile(wheel) as archive:
+        page = [name for name in archive.namelist() if name.startswith("optimizer/page/")]
+    assert sorted(page) == ["optimizer/page/__init__.py", "optimizer/page/dist/index.html"]
 
 
 def test_the_installed_wheel_runs_the_demo_from_an_empty_folder(made: Path, tmp_path: Path) -> None:

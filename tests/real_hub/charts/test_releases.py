@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from ..harness.cluster import ManagedCluster
     from ..harness.hub import Hub
 
-CORE, OPTIMIZER, WATCHER = (
+CORE, OPTIMIZER, WATCHER, SCORERS = (
     "dynamic-scoring-framework",
     "dynamic-scoring-optimizer",
     "policy-watcher",
+    "sample-scorers",
 )
 DEPLOYMENT = ("apps/v1", "Deployment")
 CLUSTER_ROLE = ("rbac.authorization.k8s.io/v1", "ClusterRole")
@@ -182,6 +183,12 @@ def test_a_watcher_of_one_cluster_is_still_a_release_there(
     assert east.api.find("cluster.open-cluster-management.io/v1alpha1", "ClusterClaim", "alone")
 
 
+def test_a_cluster_without_the_prometheus_operator_is_named(east: ManagedCluster) -> None:
+    words = "--set=clusterName=east,metrics.podMonitor.enabled=true"
+    with pytest.raises(HelmFailed, match=r"metrics\.podMonitor\.enabled needs the Prometheus"):
+        upgrade(east, "alone", WATCHER, "watching", words)
+
+
 @pytest.mark.parametrize("chart", [CORE, OPTIMIZER, WATCHER])
 def test_a_cluster_without_ocm_hub_is_named(east: ManagedCluster, chart: str) -> None:
     with pytest.raises(HelmFailed) as refused:
@@ -207,6 +214,12 @@ def test_a_cluster_without_ocm_hub_is_named(east: ManagedCluster, chart: str) ->
             OPTIMIZER,
             "crds.install=false,httpRoute.enabled=true",
             "httpRoute.parentRefs: name the Gateway",
+        ),
+        (
+            "routed",
+            SCORERS,
+            "ingress.enabled=true",
+            "scorers.sample-scorer.hosts: name at least one host",
         ),
     ],
 )
@@ -249,6 +262,10 @@ def test_an_upgrade_from_0_1_0_names_its_step(hub: Hub, namespace: str, framewor
         (OPTIMIZER, "solver.tmpSizeLimit=much", "/solver/tmpSizeLimit'"),
         (WATCHER, "pollIntervalSeconds=0", "/pollIntervalSeconds'"),
         (WATCHER, "metrics.podMonitor.interval=soon", "/metrics/podMonitor/interval'"),
+        (WATCHER, "metrics.rules.enabled=true", "/metrics'"),
+        (SCORERS, "scorers.sample-scorer.nodePort=-1", "/scorers/sample-scorer/nodePort'"),
+        (SCORERS, "scorers.own.hosts[0]=http://a", "/scorers/own/hosts/0'"),
+        (SCORERS, "scorers.own.image.digest=abc", "/scorers/own/image/digest'"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_path(
