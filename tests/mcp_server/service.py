@@ -101,12 +101,18 @@ async def serving(
 ) -> AsyncIterator[Service]:
     """Serve the scenario; `through` may put something between the optimizer and the hub."""
     hub = await scenario_hub()
-    app = create_service_app(
-        Optimizer(through(hub), now=utc_now),
-        read_only=read_only,
-        allowed_hosts=allowed_hosts,
-        when_client_cannot_ask=when_client_cannot_ask,
-    )
+    options = {"allowed_hosts": allowed_hosts, "when_client_cannot_ask": when_client_cannot_ask}
+    optimizer = Optimizer(through(hub), now=utc_now)
+    async with serving_hub(hub, optimizer, read_only=read_only, **options) as service:
+        yield service
+
+
+@asynccontextmanager
+async def serving_hub(
+    hub: EmbeddedHub, optimizer: Optimizer, **options: Any
+) -> AsyncIterator[Service]:
+    """Serve an optimizer of a hub; `options` as create_service_app takes them."""
+    app = create_service_app(optimizer, **options)
     with listen("127.0.0.1", 0) as listener:
         task = asyncio.create_task(serve(app, listener))
         try:

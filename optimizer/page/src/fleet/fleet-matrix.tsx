@@ -222,10 +222,10 @@ function Line({ fleet, row, position, columns, view, selected, onOpen }: LinePro
       </span>
       <State cluster={cluster} />
       <span role="gridcell" title={policies(cluster)}>
-        {policies(cluster) || "–"}
+        {policies(cluster) || "none"}
       </span>
       <span role="gridcell" title={workloads(cluster)}>
-        {workloads(cluster) || "–"}
+        {workloads(cluster) || "none"}
       </span>
       {columns.map((column) => {
         const value = column.values[row] ?? null;

@@ -1,0 +1,132 @@
+"""The fleet on the page: matrix, details, keyboard, names with markup, thousands of clusters."""
+
+from typing import Any
+
+from playwright.async_api import Page, expect
+
+from dsf.kube import kinds
+from dsf.kube.clock import utc_now
+from dsf.kube.embedded import EmbeddedHub
+from optimizer.service import Optimizer
+from tests.browser.conftest import Open
+from tests.mcp_server.service import POWER, Service, put, serving_hub
+from tests.optimizer.build import obj
+
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+def cells(page: Page, cluster: str) -> Any:
+    return page.get_by_role("row", name=cluster).get_by_role("gridcell")
+
+
+async def test_clusters_are_rows_and_devices_columns(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    await expect(page.get_by_role("columnheader", name="app01 3g.48gb")).to_be_visible()
+    await expect(cells(page, "worker01")).to_contain_text(["Ready", "none", "none", "10", "60"])
+
+
+async def test_a_better_score_is_darker_and_direction_is_respected(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    worst, best = (cells(page, "worker01").nth(index) for index in (3, 5))
+    await expect(worst).to_have_text("10")
+    await expect(best).to_have_text("80")
+    assert await strength(worst) == 0 < await strength(best)
+
+
+async def strength(cell: Any) -> int:
+    """Percents of the tint in a cell's background."""
+    style = str(await cell.get_attribute("style"))
+    return int(style.partition("--good) ")[2].partition("%")[0])
+
+
+async def test_another_score_and_one_app_can_be_chosen(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    await page.get_by_role("combobox", name="Score").select_option(POWER)
+    await page.get_by_role("combobox", name="App").select_option("app02")
+    await expect(page.get_by_role("columnheader", name="app01")).to_have_count(0)
+    await expect(cells(page, "worker02")).to_contain_text(
+        ["Ready", "none", "none", "90", "55", "10"]
+    )
+
+
+async def test_clusters_are_found_by_a_part_of_their_name(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    await page.get_by_role("searchbox", name="Find").fill("er02")
+    await expect(page.get_by_text("1 of 2 clusters")).to_be_visible()
+    grid = page.get_by_role("grid")
+    await expect(grid.get_by_role("rowheader")).to_have_text(["worker02"])
+
+
+async def test_the_keyboard_alone_opens_and_closes_a_cluster(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    grid = page.get_by_role("grid")
+    await grid.focus()
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="worker02")
+    await expect(dialog).to_contain_text("OCM may select it")
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await expect(grid).to_be_focused()
+
+
+async def test_a_cluster_that_ocm_can_not_select_says_why(
+    service: Service, open_page: Open
+) -> None:
+    taint = {"key": "gpu.example/broken", "value": "", "effect": "NoSelect"}
+    await service.hub.patch(kinds.MANAGED_CLUSTER, "worker01", {"spec": {"taints": [taint]}})
+    page = await open_page(service.url)
+    await page.get_by_role("rowheader", name="worker01").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("gpu.example/broken")
+
+
+async def test_names_and_messages_of_others_are_text(service: Service, open_page: Open) -> None:
+    score = {"scores": [{"name": f"{MARKUP};all", "value": 1}]}
+    made = obj(kinds.ADD_ON_PLACEMENT_SCORE, "strange", namespace="worker01")
+    await put(service.hub, {**made, "status": score})
+    page = await open_page(service.url)
+    await page.get_by_role("combobox", name="Score").select_option("strange")
+    await expect(page.get_by_role("columnheader", name=MARKUP)).to_be_visible()
+    assert await page.locator("img").count() == 0
+
+
+async def test_a_fleet_without_scores_says_so(open_page: Open) -> None:
+    hub = EmbeddedHub()
+    for name in ("lonely",):
+        await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, name))
+    await hub.create(kinds.MANAGED_CLUSTER, obj(kinds.MANAGED_CLUSTER, "lonely"))
+    async with serving_hub(hub, Optimizer(hub, now=utc_now)) as service:
+        page = await open_page(service.url)
+        await expect(page.get_by_text("No scores yet.")).to_be_visible()
+        await expect(page.get_by_role("rowheader", name="lonely")).to_be_visible()
+        await page.get_by_role("link", name="Scorers").click()
+        await expect(page.get_by_text("There is no DynamicScorer")).to_be_visible()
+
+
+async def test_of_thousands_of_clusters_only_the_visible_ones_are_drawn(open_page: Open) -> None:
+    clusters, hub = 5_000, EmbeddedHub()
+    for number in range(clusters):
+        name = f"cluster-{number:04}"
+        await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, name))
+        await hub.create(kinds.MANAGED_CLUSTER, obj(kinds.MANAGED_CLUSTER, name))
+        score = obj(kinds.ADD_ON_PLACEMENT_SCORE, "power", namespace=name)
+        await hub.create(kinds.ADD_ON_PLACEMENT_SCORE, score)
+        entries = {"status": {"scores": [{"name": "app;gpu", "value": number % 100}]}}
+        await hub.patch(kinds.ADD_ON_PLACEMENT_SCORE, "power", entries, name, subresource="status")
+    async with serving_hub(hub, Optimizer(hub, now=utc_now)) as service:
+        page = await open_page(service.url)
+        await expect(page.get_by_text(f"{clusters} of {clusters} clusters")).to_be_visible()
+        assert await page.get_by_role("rowheader").count() < 100
+        await page.get_by_role("grid").focus()
+        await page.keyboard.press("End")
+        await expect(page.get_by_role("rowheader", name=f"cluster-{clusters - 1}")).to_be_visible()
+        assert await page.get_by_role("rowheader").count() < 100
+        await page.get_by_role("button", name="app gpu").click()
+        await page.keyboard.press("Home")
+        await expect(cells(page, "cluster-0099").last).to_have_text("99")
