@@ -53,7 +53,8 @@ class AgentMetrics:
         )
         self._adjusted = self._counter(
             "adjusted",
-            "Results that a rule changed or dropped; docs/reference/agent.md lists the rules.",
+            "Results that a rule changed or dropped;"
+            " docs/reference/results-to-entries.md lists the rules.",
             "rule",
         )
         self._broken = self._counter(

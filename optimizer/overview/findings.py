@@ -86,10 +86,10 @@ def _scorer_message(item: ScorerOverview) -> str:
 def scorer_remedy(item: ScorerOverview) -> str:
     """Return the next step to make a DynamicScorer work."""
     if item.failing:
-        return f"look up {item.failing[0].reason} in docs/how-to/troubleshooting-scorers.md"
+        return f"look up {item.failing[0].reason} in docs/how-to/troubleshooting-clusters.md"
     if item.health == "Inactive":
         return "make the scoring API answer at its /healthz; `dsf scorer check URL` says what fails"
-    return f"look up {item.reason} in docs/how-to/troubleshooting-scorers.md"
+    return f"look up {item.reason} in docs/how-to/troubleshooting-distribution.md"
 
 
 def _of_scores(facts: FleetFacts) -> Iterator[FleetFinding]:

@@ -1,4 +1,4 @@
-"""The agent's document names what the agent shows."""
+"""The documentation names the rules, policies and reasons of the agent."""
 
 import re
 
@@ -8,7 +8,12 @@ from dsf.agent.score.expiry import EXPIRED, HELD, NO_SCORES, REPLACED
 from dsf.api.scoring.adjustments import RULES
 from tests.repository import ROOT
 
-TEXT = (ROOT / "docs/reference/agent.md").read_text(encoding="utf-8")
+PAGES = (
+    "reference/results-to-entries.md",
+    "reference/conditions-and-events.md",
+    "how-to/troubleshooting-clusters.md",
+)
+TEXT = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in PAGES)
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "dsf" / "agent").rglob("*.py")]
 REASON = re.compile(
     r"""(?:Failure\(\s*(?:"source"|"scoring"|stage),|InvalidInput\(|_failure\(|return)
