@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 import dsf.sim
-from dsf.api.crd.definitions import crds
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.errors import AlreadyExists
@@ -44,7 +43,7 @@ def wish(score: str = PERFORMANCE, **changes: Any) -> dict[str, Any]:
 
 
 async def scenario_hub(access: AccessTable | None = None) -> EmbeddedHub:
-    hub = EmbeddedHub(crds=crds(), access=access or AccessTable())
+    hub = EmbeddedHub(access=access or AccessTable())
     for name in NAMESPACES:
         await put(hub, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for obj in _scenario():

@@ -9,7 +9,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import CLUSTER_CLAIM, NAMESPACE, POLICY
 from dsf.kube.port import Kube, ObjectList
@@ -26,7 +25,7 @@ CLAIM = "policy-watcher-claim"
 
 @pytest.fixture
 async def cluster() -> EmbeddedHub:
-    kube = EmbeddedHub(crds=ocm_crds())
+    kube = EmbeddedHub()
     await kube.create(NAMESPACE, {"metadata": {"name": "worker01"}})
     return kube
 

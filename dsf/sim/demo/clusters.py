@@ -7,7 +7,6 @@ from pathlib import Path
 
 import yaml
 
-from dsf.api.crd.definitions import crds
 from dsf.api.names import AGENT_NAMESPACE, HUB_NAMESPACE
 from dsf.api.times import rfc3339
 from dsf.kube.apply import apply
@@ -15,7 +14,6 @@ from dsf.kube.changes import Change, Create
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.kinds import (
     MANAGED_CLUSTER_SET_BINDING,
     NAMESPACE,
@@ -70,7 +68,7 @@ async def apply_or_fail(kube: EmbeddedHub, changes: Iterable[Change]) -> None:
 
 
 async def _cluster(name: str, work_dir: Path, stack: AsyncExitStack) -> DemoCluster:
-    kube = EmbeddedHub(crds=[*crds(), *ocm_crds()])
+    kube = EmbeddedHub()
     url = await stack.enter_async_context(serving(kube))
     path = work_dir / f"{name}.kubeconfig"
     path.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")

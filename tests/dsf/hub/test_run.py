@@ -13,12 +13,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import find, is_true
-from dsf.api.crd.definitions import crds
 from dsf.hub.observe.prober import ProbeLimits, Prober
 from dsf.hub.run import HubController, HubOptions
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import NotFound, ServerError, Unreachable
 from dsf.kube.kinds import (
     DYNAMIC_SCORER,
@@ -47,7 +45,7 @@ async def hub() -> EmbeddedHub:
 
 async def two_clusters() -> EmbeddedHub:
     """A hub with two accepted managed clusters and an empty DynamicScoringConfig."""
-    kube = EmbeddedHub(crds=[*crds(), *ocm_crds()])
+    kube = EmbeddedHub()
     await add_namespace(kube, HUB)
     for name in ("c1", "c2"):
         await add_namespace(kube, name)

@@ -16,11 +16,9 @@ from typing import Any, TypeVar
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dsf.api.crd.definitions import crds
 from dsf.hub.run import HubController, HubOptions
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import Conflict, Gone, KubeError, ServerError, TooManyRequests, Unreachable
 from dsf.kube.kinds import (
     DYNAMIC_SCORER,
@@ -54,7 +52,7 @@ pytestmark = pytest.mark.virtual_time
 
 async def new_hub() -> EmbeddedHub:
     """A hub with two clusters, an empty config, a scorer with a token, and one without."""
-    hub = EmbeddedHub(crds=[*crds(), *ocm_crds()])
+    hub = EmbeddedHub()
     await add_namespace(hub, HUB)
     for name in ("c1", "c2"):
         await add_namespace(hub, name)

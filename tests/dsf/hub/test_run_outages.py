@@ -13,12 +13,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.agent.schedule.round_schedule import SPREAD_SECONDS
-from dsf.api.crd.definitions import crds
 from dsf.api.crd.dynamic_scorer import DEFAULT_INTERVAL_SECONDS
 from dsf.hub.observe.prober import Prober
 from dsf.hub.run import HubController, HubOptions
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from tests.dsf.hub.builders import HUB, api_config, scorer, scoring_config
 from tests.dsf.hub.test_run import add_cluster, add_namespace, distributed, fresh
@@ -50,7 +48,7 @@ class Network(httpx.AsyncBaseTransport):
 @asynccontextmanager
 async def outage_bench(network: Network, draw: float) -> AsyncIterator[EmbeddedHub]:
     """Run a controller with defaults; yield once its one scorer is distributed."""
-    hub = EmbeddedHub(crds=[*crds(), *ocm_crds()])
+    hub = EmbeddedHub()
     for name in (HUB, "c1"):
         await add_namespace(hub, name)
     await add_cluster(hub, "c1")
