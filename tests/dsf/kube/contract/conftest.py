@@ -55,8 +55,14 @@ def embedded() -> EmbeddedHub:
     return EmbeddedHub()
 
 
+@pytest.fixture(scope="session")
+def installed() -> set[str]:
+    """The adapters that have the contract's definitions."""
+    return set()
+
+
 @pytest.fixture(params=["embedded", "http", *(["apiserver"] if REAL else [])])
-async def kube(request: pytest.FixtureRequest) -> AsyncIterator[Kube]:
+async def kube(request: pytest.FixtureRequest, installed: set[str]) -> AsyncIterator[Kube]:
     """A hub with the product's kinds and the contract's own."""
     async with AsyncExitStack() as stack:
         adapter: Kube
@@ -66,7 +72,9 @@ async def kube(request: pytest.FixtureRequest) -> AsyncIterator[Kube]:
             real = request.param == "apiserver"
             file = Path(str(REAL)) if real else request.getfixturevalue("served")
             adapter = await stack.enter_async_context(connect(file))
-        await install(adapter)
+        if request.param not in installed:
+            await install(adapter)
+            installed.add(request.param)
         yield adapter
 
 

@@ -275,7 +275,10 @@ async def test_the_default_namespace_stays(kube: Kube) -> None:
         await kube.delete(NAMESPACE, "default")
 
 
-async def test_a_definition_goes_with_its_objects(kube: Kube, namespace: str) -> None:
+async def test_a_definition_goes_with_its_objects(
+    kube: Kube, namespace: str, installed: set[str]
+) -> None:
+    installed.clear()  # the next test creates the definition again
     name = f"gadget-{namespace}"
     await kube.create(GADGET, gadget(name))
     await kube.delete(CUSTOM_RESOURCE_DEFINITION, GADGET.resource)
