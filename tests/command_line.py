@@ -11,9 +11,12 @@ from click.testing import CliRunner
 
 
 def invoked(
-    command: click.Command, *arguments: str, env: Mapping[str, str] | None = None
+    command: click.Command, *arguments: str, env: Mapping[str, str | None] | None = None
 ) -> tuple[int, str, str]:
-    """Run a command and return its exit code, its standard output and its standard error."""
+    """Run a command and return its exit code, its standard output and its standard error.
+
+    A variable of `env` that is None is not set.
+    """
     result = CliRunner().invoke(command, arguments, env=env, prog_name="dsf")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

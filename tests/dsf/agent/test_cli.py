@@ -209,13 +209,18 @@ async def test_without_a_cluster_one_line_says_how_to_name_one(tmp_path: Path) -
     assert "Traceback" not in err
 
 
-async def test_a_used_port_is_named(tmp_path: Path) -> None:
+def test_a_used_port_is_named(tmp_path: Path) -> None:
     with socket.socket() as used:
         used.bind(("127.0.0.1", 0))
         used.listen()
         bind = f"127.0.0.1:{used.getsockname()[1]}"
-        code, _, err = await ended(
-            f"--metrics-bind-address={bind}", hub_of(tmp_path), file_of(tmp_path), home=tmp_path
+        code, _, err = invoked(
+            agent,
+            NAME,
+            f"--metrics-bind-address={bind}",
+            hub_of(tmp_path),
+            file_of(tmp_path),
+            env={"HOME": str(tmp_path), "KUBECONFIG": None},
         )
     assert code == 1
     assert err.splitlines()[-1].startswith(f"Error: cannot listen on {bind}")
