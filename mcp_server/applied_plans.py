@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 from mcp_server.results.result_views import AppliedView
-from mcp_server.shown_plans import Owner
+from optimizer.access.shown_plans import Owner
 
 MOST_APPLIED = 64
 """Results kept in all, the latest: a repeat comes soon after the call."""

@@ -11,9 +11,9 @@ from dsf.api.scoring.openapi import openapi
 from dsf.api.untrusted_text import UntrustedName
 from mcp_server.results.plan_views import plan_view
 from mcp_server.results.result_views import cleaned_texts
-from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools.fleet_tools import OVERVIEW_ITEMS
 from mcp_server.tools.hub_calls import CallerRights, asked
+from optimizer.access.shown_plans import ShownPlans
 from optimizer.overview.fleet_overview import fleet_overview
 from optimizer.wire.base import ResultPart
 from optimizer.wire.request import Namespace

@@ -64,8 +64,8 @@ def create_mcp(
     def fill(provider: LocalProvider) -> None:
         from mcp_server.prompts import add_prompts  # noqa: PLC0415
         from mcp_server.resources import add_resources  # noqa: PLC0415
-        from mcp_server.shown_plans import ShownPlans  # noqa: PLC0415
         from mcp_server.tools.registration import add_tools  # noqa: PLC0415
+        from optimizer.access.shown_plans import ShownPlans  # noqa: PLC0415
 
         shown = ShownPlans(clock=clock)
         add_tools(

@@ -28,7 +28,7 @@ from mcp_types import (
 from mcp_server.tools.hub_calls import CallerRights
 
 if TYPE_CHECKING:
-    from mcp_server.shown_plans import Owner
+    from optimizer.access.shown_plans import Owner
 
 CHECK_SECONDS = 10.0
 """Seconds between two readings: scores change every half minute or so."""

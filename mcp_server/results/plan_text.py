@@ -10,8 +10,8 @@ from optimizer.placement_status.text import status_headline, status_sentences
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import plan_sections
 from optimizer.plan.text.explanation_sections import explanation_sentences
-from optimizer.plan.workload_moves import WorkloadMove, WorkloadPlace
 from optimizer.rollout.text import rollout_headline
+from optimizer.wire.result import WorkloadMove, WorkloadPlace
 
 STABLE_SECONDS = 120
 """The policy watcher's default of --stable-duration-sec: what a policy must stay compliant."""

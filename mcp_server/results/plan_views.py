@@ -10,13 +10,13 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
-from optimizer.plan.workload_moves import EnforcementChange, WorkloadMove, score_totals
+from optimizer.plan.workload_moves import score_totals
 from optimizer.wire.base import Name, ResultPart
 from optimizer.wire.explanation import (
     ParetoPoint,
 )
 from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.result import PlannedChange
+from optimizer.wire.result import EnforcementChange, PlannedChange, WorkloadMove
 from optimizer.wire.rollout import RolloutStatus, StepActions
 
 MOVES_SHOWN = 30

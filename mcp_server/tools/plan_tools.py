@@ -13,7 +13,6 @@ from mcp_server.results.plan_views import (
     plan_view,
 )
 from mcp_server.results.result_views import cleaned_texts
-from mcp_server.shown_plans import APPROVAL_SECONDS, ShownPlans
 from mcp_server.tools.arguments import (
     Clusters,
     Digest,
@@ -29,6 +28,7 @@ from mcp_server.tools.arguments import (
     Workloads,
 )
 from mcp_server.tools.hub_calls import CallerRights, asked, granted, recorded_plans, refused
+from optimizer.access.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
 from optimizer.overview.placement_answer import (

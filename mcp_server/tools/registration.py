@@ -17,12 +17,12 @@ from mcp_server.results.plan_views import (
     RollbackView,
 )
 from mcp_server.results.result_views import AppliedView, ResetView
-from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools.fleet_tools import FleetTools
 from mcp_server.tools.hub_calls import CallerRights
 from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import RolloutTools
 from mcp_server.tools.write_tools import WriteTools
+from optimizer.access.shown_plans import ShownPlans
 from optimizer.overview.fleet_overview import FleetOverview
 from optimizer.overview.placement_answer import PlacementAnswer
 from optimizer.overview.workload_description import WorkloadDescription

@@ -12,7 +12,6 @@ from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.results import plan_text, result_text
 from mcp_server.results.plan_views import RollbackView, follow_view, plan_view
 from mcp_server.results.result_views import AppliedView, applied_view, reset_view
-from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools.arguments import AppliedDigest, Namespace, Optimization
 from mcp_server.tools.hub_calls import (
     CallerRights,
@@ -23,6 +22,7 @@ from mcp_server.tools.hub_calls import (
     refused,
 )
 from mcp_server.tools.plan_tools import PlanTools
+from optimizer.access.shown_plans import ShownPlans
 from optimizer.api.caller import caller_of
 from optimizer.plan.plan import Plan
 from optimizer.wire.request import OptimizationName, RollbackRequest

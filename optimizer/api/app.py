@@ -16,29 +16,29 @@ from starlette.middleware import Middleware
 from dsf import __version__
 from dsf.kube.errors import Unreachable
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
+from optimizer.access.shown_plans import ShownPlans
 from optimizer.api.authentication import Authentication, user_of
 from optimizer.api.body_limit import BodyLimit
 from optimizer.api.caller import caller_of
-from optimizer.api.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
+from optimizer.api.examples import RESET_EXAMPLES
 from optimizer.api.host_guard import HostGuard
 from optimizer.api.problem_details import describe, documented, install, refusal
 from optimizer.api.rate_limit import RateLimit
 from optimizer.api.routes.fleet import add_fleet_route
 from optimizer.api.routes.page import add_page_route
+from optimizer.api.routes.planning import add_planning_routes
 from optimizer.api.routes.recorded_plans import add_plan_routes
 from optimizer.api.routes.rollouts import rollout_routes
-from optimizer.plan.plan import refused_writes, result
 from optimizer.service import Optimizer
 from optimizer.snapshot.unknown_names import unknown_filters
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import (
     Namespace,
     OptimizationName,
-    OptimizeRequest,
     ResetRequest,
 )
 from optimizer.wire.request_problem import RequestProblem
-from optimizer.wire.result import OptimizeResult, ResetResult, ScoreList
+from optimizer.wire.result import ResetResult, ScoreList
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Largest request body: enough for the largest request that the model accepts."""
@@ -71,14 +71,6 @@ class StatusFilter(BaseModel, extra="forbid"):
     ] = None
 
 
-class OptimizeMode(BaseModel, extra="forbid"):
-    """Parameters of POST /optimize; a misspelt dry_run must not write."""
-
-    dry_run: Annotated[
-        bool, Field(description="Only plan, write nothing; the same as dryRun in the body.")
-    ] = False
-
-
 def create_app(
     optimizer: Optimizer,
     *,
@@ -107,7 +99,9 @@ def create_app(
     _reading_routes(app, of)
     _writing_routes(app, of)
     add_fleet_route(app, of)
-    add_plan_routes(app, of)
+    shown = ShownPlans()
+    add_planning_routes(app, of, shown)
+    add_plan_routes(app, of, shown)
     rollout_routes(app, of)
     add_page_route(app)
     _health_routes(app, optimizer)
@@ -207,40 +201,6 @@ def _reading_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
 
 
 def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
-    @app.post(
-        "/optimize",
-        tags=["optimize"],
-        summary="Find the best placement and apply it",
-        operation_id="optimize",
-        response_model=OptimizeResult,
-        responses=documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 503),
-    )
-    async def optimize(
-        request: Annotated[OptimizeRequest, Body(openapi_examples=OPTIMIZE_EXAMPLES)],
-        mode: Annotated[OptimizeMode, Query()],
-        connection: Request,
-    ) -> OptimizeResult | Response:
-        """Choose at most one policy per cluster and a place for each workload.
-
-        Generated objects of the optimization that the plan does not need are deleted; those of
-        other optimizations stay. A plan without any placed workload changes nothing. If the hub
-        refuses a write, the response names it: it is 403 if a right is missing, else 503. The other
-        writes stay; the same request repeats only those that are missing. If the caller disconnects
-        before the first write, planning stops and nothing is written.
-        """
-        optimizer, dry_run = of(connection), mode.dry_run or request.dry_run
-        async with caller_of(connection.receive) as caller:
-            plan = await caller.wait(optimizer.plan(request, to_apply=not dry_run))
-            if isinstance(plan, RequestProblem):
-                return refusal(plan)
-            if dry_run:
-                return result(plan, None)
-            applied = await optimizer.apply(plan, wanted=caller.is_connected)
-        if isinstance(applied, RequestProblem):
-            return refusal(applied)
-        failed = refused_writes(applied.failed, as_caller=optimizer.writes_as_caller)
-        return refusal(failed) if failed else result(plan, applied)
-
     @app.post(
         "/reset",
         tags=["optimize"],

@@ -49,6 +49,29 @@ OPTIMIZE_EXAMPLES = {
         value=_with_gpus(_request("example-performance-score")),
     ),
 }
+PLAN_EXAMPLES = {
+    "weights": Example(
+        summary="Two scores, the first counts twice",
+        value={"objective": {"performance": 2, "power": 1}},
+    ),
+    "lost": Example(
+        summary="What if a cluster is lost, and power has a budget?",
+        value={
+            "objective": {"performance": 1},
+            "whatIf": {"lose": ["worker02"], "budget": {"power": 100}},
+        },
+    ),
+    "why": Example(
+        summary="Why, and why not there?",
+        value={
+            "objective": {"performance": 1},
+            "request": {
+                "explain": True,
+                "whyNot": [{"workload": "mwrs-app01", "cluster": "worker02"}],
+            },
+        },
+    ),
+}
 RESET_EXAMPLES = {"default": Example(summary="One namespace", value={"namespace": "default"})}
 ROLLBACK_EXAMPLES = {
     "before": Example(

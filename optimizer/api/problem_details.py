@@ -18,6 +18,7 @@ from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.errors import KubeError, Unreachable
 from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone
+from optimizer.overview.plan_request import PlanRequest
 from optimizer.wire.field_problems import field_problems
 from optimizer.wire.request import REQUEST_FIELDS, ResetRequest, RollbackRequest
 from optimizer.wire.request_problem import (
@@ -36,6 +37,7 @@ RETRY_AFTER_SECONDS = 5
 _TYPE = "urn:dynamic-scoring-framework:problem:"
 _FIELDS = {
     "/optimize": REQUEST_FIELDS,
+    "/plan": known_fields(PlanRequest),
     "/reset": known_fields(ResetRequest),
     "/rollback": known_fields(RollbackRequest),
 }

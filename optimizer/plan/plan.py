@@ -29,12 +29,7 @@ from optimizer.plan.manifests import manifests
 from optimizer.plan.removals import removal_issues, removals
 from optimizer.plan.rollout_plan import RolloutPlan
 from optimizer.plan.unplaced_reasons import unplaced
-from optimizer.plan.workload_moves import (
-    EnforcementChange,
-    WorkloadMove,
-    enforcement_changes,
-    workload_moves,
-)
+from optimizer.plan.workload_moves import enforcement_changes, workload_moves
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
@@ -52,11 +47,13 @@ from optimizer.wire.request_problem import (
 )
 from optimizer.wire.result import (
     Applied,
+    EnforcementChange,
     FailedChange,
     OptimizeResult,
     PriorityValue,
     Removal,
     Unplaced,
+    WorkloadMove,
 )
 
 _OTHERS_STAY = "the writes that the hub accepted stay"
@@ -219,6 +216,8 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         unplaced=made.unplaced,
         gaps=(*made.issues, *applied.issues) if applied else made.issues,
         removals=made.removals,
+        moves=made.moves,
+        enforcement_changes=made.enforcement_changes,
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,
         record=applied.record if applied else "",

@@ -1,56 +1,19 @@
 """A plan told by workload: where each one runs now, where it will run, and what it gains."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Literal
-
-from pydantic import Field
 
 from optimizer.domain.fleet import Cluster, Fleet, Workload
 from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.wire.base import Name, ResultPart
-from optimizer.wire.result import Removal, Unplaced
+from optimizer.wire.result import (
+    EnforcementChange,
+    MoveAction,
+    Removal,
+    Unplaced,
+    WorkloadMove,
+    WorkloadPlace,
+)
 from optimizer.wire.rollout import StepActions
-
-MoveAction = Literal["starts", "moves", "stays", "shrinks", "stops", "waits"]
-
-
-class WorkloadPlace(ResultPart):
-    """A device of a cluster on which a workload runs, and its raw scores there by score name."""
-
-    cluster: Name
-    device: Name
-    scores: dict[Name, float]
-
-
-class WorkloadMove(ResultPart):
-    """What a plan does to one workload."""
-
-    workload: Name
-    action: Annotated[
-        MoveAction,
-        Field(description="shrinks: it loses places. waits: it runs nowhere, now and in the plan."),
-    ]
-    before: tuple[WorkloadPlace, ...]
-    after: tuple[WorkloadPlace, ...]
-    gain: Annotated[dict[Name, float], Field(description="Sum after minus sum before, by score.")]
-    uncovered: Annotated[
-        bool,
-        Field(
-            description="It has fewer replicas meanwhile. All at once: it runs now, and a cluster"
-            " where it will run changes its policies, which must then be compliant for the stable"
-            " window. Stepwise: as the steps say."
-        ),
-    ] = False
-    why: Annotated[Name, Field(description="Why it has fewer places than it asks for.")] = ""
-
-
-class EnforcementChange(ResultPart):
-    """A cluster whose enforced policies change; GPUs that they divide are divided anew."""
-
-    cluster: Name
-    before: tuple[Name, ...]
-    after: tuple[Name, ...]
 
 
 def enforcement_changes(

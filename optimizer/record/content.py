@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from dsf.api.invalid_input import InvalidInput
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.wire.base import GeneratedObject, ResultPart
-from optimizer.wire.result import PlannedChange
+from optimizer.wire.result import PlannedChange, Unplaced
 
 MAX_CONTENT_CHARACTERS = 1_000_000
 """Etcd refuses requests above 1.5 MiB; the other fields of a record and its status need a part."""
@@ -28,6 +28,7 @@ class RecordContent(ResultPart):
     """The part of a record that is packed.
 
     `assumptions`: what each enforced policy supplied and each assigned workload requested.
+    `unplaced`: empty also in records of versions that did not keep it.
     """
 
     request: Mapping[str, Any]
@@ -36,6 +37,7 @@ class RecordContent(ResultPart):
     objects: tuple[GeneratedObject, ...]
     changes: tuple[PlannedChange, ...]
     assumptions: Mapping[str, str]
+    unplaced: tuple[Unplaced, ...] = ()
 
     @property
     def decision(self) -> Decision:

@@ -26,6 +26,7 @@ def plan_record(record: RecordedPlan) -> PlanRecord:
         request=dict(content.request) if content else {},
         policies=tuple(map(policy_value, content.policies)) if content else (),
         assignments=tuple(map(assignment_value, content.assignments)) if content else (),
+        unplaced=content.unplaced if content else (),
         objects=content.objects if content else (),
         changes=content.changes if content else (),
         scores=scores.count if scores else 0,

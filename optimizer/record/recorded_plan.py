@@ -79,6 +79,7 @@ def record_of(plan: Plan, revision: int, requested_by: str = "") -> Object:
         objects=plan.manifests,
         changes=tuple(map(describe, plan.changes)),
         assumptions=plan.assumptions,
+        unplaced=plan.unplaced,
     )
     spec = PlacementPlanSpec(
         optimization=plan.optimization,

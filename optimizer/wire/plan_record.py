@@ -9,7 +9,7 @@ from dsf.api.crd.placement_plan import PlanPhase
 from optimizer.domain.issue import Issue
 from optimizer.wire.base import Document, Name, ResultPart, Text
 from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy
-from optimizer.wire.result import OptimizeResult, PlannedChange
+from optimizer.wire.result import OptimizeResult, PlannedChange, Unplaced
 
 
 class PlanSummary(ResultPart):
@@ -51,6 +51,9 @@ class PlanRecord(PlanSummary):
     request: Annotated[Document, Field(description="The body of POST /optimize, without dryRun.")]
     policies: tuple[EnforcedPolicy, ...]
     assignments: tuple[AssignmentRef, ...]
+    unplaced: Annotated[
+        tuple[Unplaced, ...], Field(description="Workloads with fewer places than they asked for.")
+    ] = ()
     objects: Annotated[
         tuple[Document, ...], Field(description="The generated objects, as planned.")
     ]

@@ -38,14 +38,13 @@ class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
     Reasons: Unauthorized (401), Forbidden (403), OptimizerForbidden (403), ReadOnly (403),
-    UnknownNamespace (404), TooManyRequests (429),
-    UnknownName (422), LowerIsBetter (422), TooManyPlaces (422), TooManyScores (422),
-    NotGenerated (409),
-    StalePlan (409), AnotherWriter (409), RollbackRefused (409), NoEarlierPlan (409),
-    UnusableRecord (409), PlanNotRecorded (409), UnknownPlan (404), RolloutInProgress (409),
-    RolloutEnded (409), AlreadyTurningBack (409), StepwiseNeedsRecord (409), NoRollout (404),
-    StepwiseNeedsOwnRights (422), TooManyMoves (422), RolloutTooLarge (422), Busy (429),
-    CallerGone (499), HubRefused (503).
+    UnknownNamespace (404), TooManyRequests (429), UnknownName (422), LowerIsBetter (422),
+    TooManyPlaces (422), TooManyScores (422), NotGenerated (409), StalePlan (409), PlanChanged
+    (409), AnotherWriter (409), RollbackRefused (409), NoEarlierPlan (409), UnusableRecord (409),
+    PlanNotRecorded (409), UnknownPlan (404), RolloutInProgress (409), RolloutEnded (409),
+    AlreadyTurningBack (409), StepwiseNeedsRecord (409), NoRollout (404), StepwiseNeedsOwnRights
+    (422), TooManyMoves (422), RolloutTooLarge (422), Busy (429), CallerGone (499), HubRefused
+    (503).
     """
 
     status: int

@@ -14,6 +14,8 @@ from optimizer.wire.rollout import StepActions
 
 Action = Literal["create", "patch", "delete"]
 
+MoveAction = Literal["starts", "moves", "stays", "shrinks", "stops", "waits"]
+
 
 class ScoreEntry(ResultPart):
     """One entry of an AddOnPlacementScore."""
@@ -65,6 +67,44 @@ class Removal(ResultPart):
     workload: Name
     clusters: tuple[Name, ...]
     message: Sentence
+
+
+class WorkloadPlace(ResultPart):
+    """A device of a cluster on which a workload runs, and its raw scores there by score name."""
+
+    cluster: Name
+    device: Name
+    scores: dict[Name, float]
+
+
+class WorkloadMove(ResultPart):
+    """What a plan does to one workload."""
+
+    workload: Name
+    action: Annotated[
+        MoveAction,
+        Field(description="shrinks: it loses places. waits: it runs nowhere, now and in the plan."),
+    ]
+    before: tuple[WorkloadPlace, ...]
+    after: tuple[WorkloadPlace, ...]
+    gain: Annotated[dict[Name, float], Field(description="Sum after minus sum before, by score.")]
+    uncovered: Annotated[
+        bool,
+        Field(
+            description="It has fewer replicas meanwhile. All at once: it runs now, and a cluster"
+            " where it will run changes its policies, which must then be compliant for the stable"
+            " window. Stepwise: as the steps say."
+        ),
+    ] = False
+    why: Annotated[Name, Field(description="Why it has fewer places than it asks for.")] = ""
+
+
+class EnforcementChange(ResultPart):
+    """A cluster whose enforced policies change; GPUs that they divide are divided anew."""
+
+    cluster: Name
+    before: tuple[Name, ...]
+    after: tuple[Name, ...]
 
 
 class ObjectRef(ResultPart):
@@ -156,6 +196,12 @@ class OptimizeResult(ResultPart):
     unplaced: tuple[Unplaced, ...]
     removals: Annotated[
         tuple[Removal, ...], Field(description="Placed workloads that the plan removes.")
+    ] = ()
+    moves: Annotated[
+        tuple[WorkloadMove, ...], Field(description="Each workload, before and after.")
+    ] = ()
+    enforcement_changes: Annotated[
+        tuple[EnforcementChange, ...], Field(description="Clusters whose policies change.")
     ] = ()
     gaps: tuple[Issue, ...]
     changes: tuple[PlannedChange, ...]

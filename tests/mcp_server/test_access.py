@@ -16,9 +16,9 @@ from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
 from mcp_server.app import create_mcp_app, create_service_app
 from mcp_server.server import create_mcp
-from mcp_server.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.access.authorized_optimizer import Access
 from optimizer.access.delegated_auth import DelegatedAuth
+from optimizer.access.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.api.serving import listen, serve, url
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer

@@ -46,12 +46,18 @@ from optimizer.placement_status.text import status_tables
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.tables import render
-from optimizer.plan.workload_moves import EnforcementChange, WorkloadMove
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem
-from optimizer.wire.result import Applied, ResetResult, ScoreObject, Unplaced
+from optimizer.wire.result import (
+    Applied,
+    EnforcementChange,
+    ResetResult,
+    ScoreObject,
+    Unplaced,
+    WorkloadMove,
+)
 from optimizer.wire.rollout import RolloutStatus
 from tests.house.marker import MARKER, WORDS, filled, forged_lines, raw, unquoted
 from tests.mcp_server.service import POWER, Service, request, serving, wish

@@ -23,10 +23,17 @@ from optimizer.domain.solution import Decision, Solution
 from optimizer.domain.status import Status
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
-from optimizer.plan.workload_moves import MoveAction, WorkloadMove, WorkloadPlace
 from optimizer.wire.explanation import Placed
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.result import FailedChange, ObjectRef, ResetResult, Unplaced
+from optimizer.wire.result import (
+    FailedChange,
+    MoveAction,
+    ObjectRef,
+    ResetResult,
+    Unplaced,
+    WorkloadMove,
+    WorkloadPlace,
+)
 from policy_watcher.cli import policy_watcher as watch
 from tests.mcp_server.service import request
 

@@ -7,11 +7,13 @@ from fastapi import Body, FastAPI, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.access.shown_plans import ShownPlans
 from optimizer.api.caller import caller_of
 from optimizer.api.examples import ROLLBACK_EXAMPLES
 from optimizer.api.problem_details import documented, refusal
+from optimizer.api.routes.plan_application import PlanApplication
 from optimizer.domain.issue import Issue
-from optimizer.plan.plan import refused_writes
+from optimizer.plan.plan import Plan
 from optimizer.record.plan_views import plan_record, plan_summary, rollback_result, unknown_digest
 from optimizer.wire.plan_record import PlanList, PlanRecord, RollbackResult
 from optimizer.wire.request import Namespace, OptimizationName, RollbackRequest
@@ -33,8 +35,26 @@ class PlanNamespace(BaseModel, extra="forbid"):
     namespace: Namespace
 
 
-def add_plan_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
-    """Add the routes; `of` returns the optimizer of a request's caller."""
+class RollbackMode(BaseModel, extra="forbid"):
+    """Parameters of POST /rollback; a misspelt one is refused, not ignored."""
+
+    expected_digest: Annotated[
+        str,
+        Field(
+            max_length=64,
+            pattern="^[0-9a-f]*$",
+            description="Digest of a dry run: restore by exactly that plan, or not at all.",
+        ),
+    ] = ""
+
+
+def add_plan_routes(
+    app: FastAPI, of: Callable[[Request], AuthorizedOptimizer], shown: ShownPlans
+) -> None:
+    """Add the routes; `of` returns the optimizer of a request's caller.
+
+    `shown` keeps the plans of dry runs, so that a caller restores by exactly what was shown.
+    """
 
     @app.get(
         "/plans",
@@ -102,6 +122,7 @@ def add_plan_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
     )
     async def rollback(
         request: Annotated[RollbackRequest, Body(openapi_examples=ROLLBACK_EXAMPLES)],
+        mode: Annotated[RollbackMode, Query()],
         connection: Request,
     ) -> RollbackResult | Response:
         """Plan what a recorded plan decided, and apply it; with dryRun only show it.
@@ -110,15 +131,19 @@ def add_plan_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
         capacity that it needs is gone, the response is 409 and names the differences, and nothing
         is written. The restored plan is recorded as a new revision.
         """
-        optimizer = of(connection)
-        async with caller_of(connection.receive) as caller:
-            made = await caller.wait(optimizer.plan_rollback(request, to_apply=not request.dry_run))
-            if isinstance(made, RequestProblem):
-                return refusal(made)
-            if request.dry_run:
-                return rollback_result(made, None)
-            applied = await optimizer.apply(made, wanted=caller.is_connected)
-        if isinstance(applied, RequestProblem):
-            return refusal(applied)
-        failed = refused_writes(applied.failed, as_caller=optimizer.writes_as_caller)
-        return refusal(failed) if failed else rollback_result(made, applied)
+        optimizer, dry_run = of(connection), request.dry_run
+        asked = PlanApplication(optimizer, shown, connection, dry_run, mode.expected_digest)
+        done = await asked.run(
+            lambda: optimizer.plan_rollback(request, to_apply=not dry_run),
+            lambda plan: _restores(plan, request),
+        )
+        return refusal(done) if isinstance(done, RequestProblem) else rollback_result(*done)
+
+
+def _restores(plan: Plan, asked: RollbackRequest) -> bool:
+    """Return whether a plan restores what is asked for; without a revision, whichever it does."""
+    if plan.rollback is None or asked.digest:
+        return False
+    revision = plan.rollback.to_revision
+    restored = (plan.request.namespace, plan.optimization, revision)
+    return restored == (asked.namespace, asked.optimization, asked.to_revision or revision)

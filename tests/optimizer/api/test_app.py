@@ -347,6 +347,7 @@ async def test_the_documentation_is_complete() -> None:
         "/optimize",
         "/placements/status",
         "/metrics",
+        "/plan",
         "/plans",
         "/plans/{digest}",
         "/reset",

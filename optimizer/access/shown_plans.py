@@ -1,10 +1,11 @@
-"""The plans that were shown to each user, and that apply_plan accepts from that user alone."""
+"""The plans that were shown to each user, and that may be applied for that user alone."""
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
 from optimizer.plan.plan import Plan
+from optimizer.wire.request_problem import CONFLICT, RequestProblem
 
 Owner = tuple[str, str]
 """Name and uid of a user; both are empty where nobody is authenticated."""
@@ -79,3 +80,17 @@ class ShownPlans:
 
     def _drop_oldest(self, owner: Owner) -> None:
         self.forget(owner, next(iter(self._plans[owner])))
+
+
+def not_as_shown(made: Plan, expected: str) -> RequestProblem | None:
+    """Return why a plan that was made again can't be applied; None if it is the expected one."""
+    if expected in ("", made.digest):
+        return None
+    return RequestProblem(
+        status=CONFLICT,
+        reason="PlanChanged",
+        title="The plan is not the one that was shown",
+        detail="the plan with the expected digest was shown by another process, too long ago, or is"
+        " applied already; made again, it has another digest, because scores or objects on the hub"
+        " have changed: look at a new dry run, and confirm that",
+    )

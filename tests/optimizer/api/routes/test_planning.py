@@ -1,0 +1,176 @@
+"""POST /plan, and that what is applied is what a dry run showed."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from dsf.kube import kinds
+from dsf.kube.embedded import AccessTable, EmbeddedHub
+from optimizer.access.rights import fleet_rights, writing_rights
+from tests.optimizer.access.callers import READER, TOKENS, WRITER
+from tests.optimizer.api.routes.test_recorded_plans import client
+from tests.optimizer.api.test_app import problem
+from tests.optimizer.build import body
+from tests.optimizer.hubs import bound, hub_of
+
+BEST = {"3g.48gb-worker01", "3g.48gb-worker02"}
+
+
+async def planned(http: httpx.AsyncClient, **question: Any) -> dict[str, Any]:
+    answer = await http.post("/plan", json={"objective": {"performance": 1}, **question})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def apply(http: httpx.AsyncClient, shown: dict[str, Any], **options: Any) -> httpx.Response:
+    params = {"expected_digest": shown["digest"]}
+    return await http.post("/optimize", json=shown["request"], params=params, **options)
+
+
+async def rescore(hub: EmbeddedHub, value: int) -> None:
+    """Give one entry of worker01 another value, which is part of a plan's digest."""
+    score = await hub.get(kinds.ADD_ON_PLACEMENT_SCORE, "performance", "worker01")
+    entries = [
+        {**item, "value": value} if item["name"] == "app01;2g.24gb" else item
+        for item in score["status"]["scores"]
+    ]
+    patch = {"status": {"scores": entries}}
+    await hub.patch(
+        kinds.ADD_ON_PLACEMENT_SCORE, "performance", patch, "worker01", subresource="status"
+    )
+
+
+async def test_few_words_make_a_plan_that_is_applied_as_it_was_shown() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        shown = await planned(http)
+        untouched = await bound(hub)
+        await rescore(hub, 11)
+        done = (await apply(http, shown)).json()
+        again = await apply(http, shown)
+    assert (shown["applied"], shown["objective_value"], untouched) == (False, 115, set())
+    assert [(item["workload"], item["action"]) for item in shown["moves"]] == [
+        ("mwrs-app01", "starts"),
+        ("mwrs-app02", "starts"),
+    ]
+    assert {item["cluster"] for item in shown["enforcement_changes"]} == {"worker01", "worker02"}
+    assert (done["applied"], done["digest"]) == (True, shown["digest"])
+    assert await bound(hub) == BEST
+    problem(again, 409, "PlanChanged")
+
+
+async def test_another_process_applies_the_plan_only_if_it_makes_the_same() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        shown = await planned(http)
+        other = await planned(http, workloads=["app01"])
+    async with client(hub) as http:
+        crossed = await apply(http, {**other, "digest": shown["digest"]})
+        await rescore(hub, 11)
+        changed = await apply(http, shown)
+        await rescore(hub, 10)
+        before = await bound(hub)
+        done = await apply(http, shown)
+    problem(crossed, 409, "PlanChanged")
+    problem(changed, 409, "PlanChanged")
+    assert (before, done.status_code) == (set(), 200)
+    assert await bound(hub) == BEST
+
+
+async def test_a_plan_that_the_hub_no_longer_allows_is_refused() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        shown = await planned(http)
+        await hub.delete(kinds.POLICY, "3g.48gb-worker01", "default")
+        refused = await apply(http, shown)
+        crossed = await http.post(
+            "/optimize", json=body("power"), params={"expected_digest": shown["digest"]}
+        )
+    assert refused.status_code in {409, 422}
+    assert crossed.status_code in {409, 422}
+    assert await bound(hub) == set()
+
+
+async def test_what_if_shows_a_plan_and_only_a_possible_one_has_a_request() -> None:
+    async with client(await hub_of()) as http:
+        lost = await planned(http, whatIf={"lose": ["worker02"]})
+        copy = {"name": "worker03", "like": "worker01"}
+        pretended = await planned(http, whatIf={"add": [copy]})
+        explained = await planned(http, request={"explain": True}, whatIf={"lose": ["worker02"]})
+        await apply(http, explained)
+        where = {"namespace": "default"}
+        recorded = (await http.get(f"/plans/{explained['digest']}", params=where)).json()
+    assert {item["cluster"] for item in lost["placements"]} == {"worker01"}
+    assert [item["name"] for item in lost["request"]["clusters"]] == ["worker01"]
+    assert pretended["request"] is None
+    (missing,) = explained["explanation"]["unplaced"]
+    assert missing["remedy"]
+    assert [item["workload"] for item in recorded["unplaced"]] == [missing["workload"]]
+
+
+@pytest.mark.parametrize(
+    ("question", "status", "reason", "field"),
+    [
+        ({"objective": {"perfromance": 1}}, 422, "UnknownName", "objective"),
+        ({"objective": {}}, 422, "NoObjective", "objective"),
+        ({"objective": {"performance": -1}}, 422, "InvalidField", "objective.performance"),
+        ({"objectiv": {}}, 422, "InvalidField", "objective"),
+        (
+            {"objective": {"performance": 1}, "request": {"explian": True}},
+            422,
+            "InvalidRequest",
+            "explian",
+        ),
+        ({"objective": {"performance": 1}, "whatIf": {"lose": ["<b>"]}}, 422, "InvalidField", ""),
+    ],
+)
+async def test_a_question_that_is_not_clear_is_a_problem(
+    question: dict[str, Any], status: int, reason: str, field: str
+) -> None:
+    async with client(await hub_of()) as http:
+        found = problem(await http.post("/plan", json=question), status, reason)
+    assert field in found["errors"][0]["field"]
+
+
+async def test_a_dry_run_of_a_rollback_is_applied_as_it_was_shown() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        await http.post("/optimize", json=body())
+        await http.post("/optimize", json=body("power"))
+        shown = (await http.post("/rollback", json={"namespace": "default", "dryRun": True})).json()
+        expected = {"expected_digest": shown["digest"]}
+        wrong = await http.post(
+            "/rollback", json={"namespace": "default"}, params={"expected_digest": "ab"}
+        )
+        await rescore(hub, 11)
+        done = await http.post("/rollback", json={"namespace": "default"}, params=expected)
+    assert {item["action"] for item in shown["moves"]} <= {"moves", "stays", "starts"}
+    problem(wrong, 409, "PlanChanged")
+    assert (done.status_code, done.json()["digest"]) == (200, shown["digest"])
+    assert await bound(hub) == BEST
+
+
+async def test_a_plan_is_applied_for_those_alone_who_were_shown_it_and_may_write() -> None:
+    rights = {
+        READER.name: [*fleet_rights("default")],
+        WRITER.name: [*fleet_rights("default"), *writing_rights("default")],
+    }
+    hub = await hub_of(access=AccessTable(TOKENS, rights))
+    reader, writer = ({"Authorization": f"Bearer token-of-{name}"} for name in ("reader", "writer"))
+    async with client(hub, checked=True) as http:
+        question = {"objective": {"performance": 1}}
+        nobody = await http.post("/plan", json=question)
+        stranger = {"Authorization": "Bearer token-of-stranger"}
+        unread = await http.post("/plan", json=question, headers=stranger)
+        shown = (await http.post("/plan", json=question, headers=reader)).json()
+        refused = await apply(http, shown, headers=reader)
+        before = await bound(hub)
+        await rescore(hub, 11)
+        other = await apply(http, shown, headers=writer)
+    problem(nobody, 401, "Unauthorized")
+    problem(unread, 403, "Forbidden")
+    problem(refused, 403, "Forbidden")
+    assert before == set()
+    problem(other, 409, "PlanChanged")
