@@ -105,7 +105,7 @@ def _definition(
         "properties": {
             "apiVersion": {"type": "string", "description": f"{names.GROUP}/{names.VERSION}"},
             "kind": {"type": "string", "description": kind},
-            "metadata": {"type": "object", "description": "Kubernetes' own metadata."},
+            "metadata": {"type": "object"},  # the API server refuses a description here
             "spec": structural(spec),
             "status": structural(status),
         },
