@@ -45,7 +45,19 @@ COMMANDS = {
     ),
     "plan": Command(
         "optimizer.cli.planning:plan",
-        "Solve a placement from YAML files and print it.",
+        "Solve a placement for a hub, or from YAML files, and print it.",
+        "optimizer",
+        PLAN,
+    ),
+    "diff": Command(
+        "optimizer.cli.planning:diff",
+        "Show what applying a plan would change in the objects of a hub.",
+        "optimizer",
+        PLAN,
+    ),
+    "optimize": Command(
+        "optimizer.cli.planning:optimize",
+        "Plan, show the plan, ask, and apply it.",
         "optimizer",
         PLAN,
     ),

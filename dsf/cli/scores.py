@@ -1,7 +1,6 @@
 """`dsf scores`: the published scores as tables of managed clusters by dimension."""
 
 import asyncio
-import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from dsf.api.crd.score_meaning import PublishedMeaning, in_words
 from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at, status_written
@@ -19,6 +17,8 @@ from dsf.api.times import read_time
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.durations import shown_duration
 from dsf.cli.options import cluster_options
+from dsf.cli.output import document, output_option, show
+from dsf.cli.progress import Progress
 from dsf.cli.text_table import TextTable
 from dsf.kube.clock import utc_now
 from dsf.kube.port import Object
@@ -32,7 +32,7 @@ ScoreKey = tuple[str, str]
 @click.option("--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster.")
 @click.option("--score", "-s", "scores_", multiple=True, help="Only this AddOnPlacementScore.")
 @click.option("--valid", is_flag=True, help="Omit expired scores.")
-@click.option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table")
+@output_option()
 def scores(
     kubeconfig: Path | None,
     context: str | None,
@@ -47,7 +47,8 @@ def scores(
     The last table says how old the scores of each cluster are, and when they expire. AGE is the
     time since they were written, "-" where the hub does not keep it.
     """
-    objects, scorers = asyncio.run(_read(kubeconfig, context))
+    with Progress("Reading scores"):
+        objects, scorers = asyncio.run(_read(kubeconfig, context))
     objects = _only(objects, "namespace", clusters, "scores of managed cluster")
     objects = _only(objects, "name", scores_, "AddOnPlacementScore")
     now = utc_now()
@@ -61,17 +62,15 @@ def scores(
     for obj in objects:
         if read_trust(obj) == 0:
             click.echo(escaped(_untrusted(obj["metadata"])), err=True)
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
-    elif output == "yaml":
-        click.echo(yaml.safe_dump(found, sort_keys=False), nl=False)
+    if output != "table":
+        show(document(found, output))
     elif found:
         known = meanings(scorers)
         tables = [
             *(score_table(name, found[name], expired, meaning=known.get(name)) for name in found),
             freshness_table(objects, now),
         ]
-        click.echo("\n\n".join(map(str, tables)))
+        show("\n\n".join(map(str, tables)) + "\n")
     else:
         click.echo("No scores found.", err=True)
 

@@ -1,7 +1,7 @@
 """An embedded hub with the objects of files, validated by the same schemas as a real hub."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,20 +52,20 @@ _NAMED_FIELDS = 5
 
 @dataclass(frozen=True, slots=True)
 class OfflineHub:
-    """A hub with the objects of files, the request, and the ignored documents in words."""
+    """A hub with the objects of files, the request if there is one, and what was ignored."""
 
     hub: EmbeddedHub
-    request: OptimizeRequest
+    request: OptimizeRequest | None
     ignored: tuple[str, ...]
 
 
-async def read_offline_hub(paths: Iterable[Path], request: Path | None) -> OfflineHub:
+async def read_offline_hub(paths: Iterable[Path], named: OptimizeRequest | None) -> OfflineHub:
     """Read files and folders into a hub. Raises YamlFileError if one of them can't be used.
 
-    If no file is named for the request, it is the only document among them that is a request.
+    Unless a request is `named`, it is the only document among them that is one.
     """
     found = [document for path in paths for document in documents(path)]
-    asked = _request(found, request)
+    asked = named or _request([document for document in found if is_request(document)])
     hub = EmbeddedHub()
     ignored: list[str] = []
     for document in found:
@@ -78,17 +78,19 @@ async def read_offline_hub(paths: Iterable[Path], request: Path | None) -> Offli
     return OfflineHub(hub, asked, tuple(ignored))
 
 
-def _request(found: Iterable[YamlDocument], named: Path | None) -> OptimizeRequest:
-    candidates = [document for document in found if is_request(document)]
-    if named is not None:
-        candidates = list(documents(named))
+def read_request(path: Path) -> OptimizeRequest:
+    """Return the request of a file. Raises YamlFileError."""
+    found = _request(list(documents(path)))
+    if found is None:
+        raise YamlFileError(f"{path}: no request; it must be the body of POST /optimize")
+    return found
+
+
+def _request(candidates: Sequence[YamlDocument]) -> OptimizeRequest | None:
+    if not candidates:
+        return None
     if len(candidates) == 1:
         return request_of(candidates[0])
-    if not candidates:
-        raise YamlFileError(
-            "no request found: add the body of POST /optimize as a YAML or JSON file,"
-            " or name it with --request"
-        )
     places = ", ".join(str(document.path) for document in candidates)
     raise YamlFileError(f"several requests found ({places}); choose one with --request")
 

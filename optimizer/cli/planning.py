@@ -1,43 +1,56 @@
-"""`dsf plan`."""
+"""`dsf plan`, `dsf diff` and `dsf optimize`: make a plan, compare it with the hub, apply it."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from optimizer.cli.model_options import model_options, settings_of
+from dsf.cli.output import coloured_diff, document, document_of, output_option, show
+from dsf.cli.progress import Progress
+from optimizer.cli.hub_request import (
+    AskedPlan,
+    asked_hub,
+    asked_plan,
+    files_option,
+    own_name,
+    request_for,
+    request_options,
+    usable,
+)
+from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
+    from dsf.kube.port import Kube
     from optimizer.plan.plan import Plan
+    from optimizer.plan.text.object_diffs import ObjectDiff
+    from optimizer.service import Optimizer
+    from optimizer.wire.result import Applied
+    from optimizer.wire.rollout import RolloutStrategy
 
 EXIT_NOTHING_PLACED = 1
+EXIT_NOT_APPLIED = 1
+EXIT_DIFFERENT, EXIT_NO_DIFF = 1, 2
+"""Exit codes of `dsf diff`, those of kubectl diff: there is a difference; it failed."""
 
 
 @click.command()
-@click.option(
-    "--filename",
-    "-f",
-    "paths",
-    multiple=True,
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="File or folder with Kubernetes objects and the request, as YAML or JSON; repeatable."
-    " Pipes and devices are refused, because they may have no end.",
-)
-@click.option(
-    "--request",
-    "request_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File with the body of POST /optimize; default: the one request among the files.",
-)
+@files_option
+@request_options
 @model_options
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "json", "yaml", "manifests"]),
-    default="table",
-    show_default=True,
+@output_option(
+    "table",
+    "json",
+    "yaml",
+    "manifests",
     help="manifests: only the generated objects, for kubectl apply -f -.",
+)
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Draw what runs where before and after into this SVG file, for a browser.",
 )
 @click.option(
     "--explain",
@@ -45,60 +58,205 @@ EXIT_NOTHING_PLACED = 1
     help="Explain the plan too, for at most another --time-limit; whyNot and pareto of the request"
     " are always answered.",
 )
-def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **rest: Any) -> None:
-    """Solve a placement offline from files, print the plan, write nothing.
+def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> None:
+    """Solve a placement for a hub, or offline from files; print the plan, write nothing there.
 
-    The files hold ManagedClusters, Policies, ManifestWorkReplicaSets and AddOnPlacementScores.
+    Files hold ManagedClusters, Policies, ManifestWorkReplicaSets and AddOnPlacementScores.
     """
-    import asyncio
-
-    from dsf.kube.embedded.yaml_documents import YamlFileError
-
-    try:
-        made = asyncio.run(_plan(paths, request_file, rest))
-    except YamlFileError as error:
-        raise click.ClickException(str(error)) from error
-    except ModuleNotFoundError as error:
-        raise click.ClickException(
-            f"`dsf plan` needs the module {error.name!r}; install it with"
-            " pip install 'dynamic-scoring-framework[embedded]'"
-        ) from error
-    click.echo(_text(made, output), nl=False)
+    made = asyncio.run(_plan(asked_plan(rest), rest, explain=explain))
+    if picture is not None:
+        _draw(made, picture)
+    show(_text(made, output))
     if not made.placements:
         raise click.exceptions.Exit(EXIT_NOTHING_PLACED)
 
 
-async def _plan(paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]) -> "Plan":
-    from dsf.api.untrusted_text import escaped_lines
+@click.command()
+@files_option
+@request_options
+@model_options
+@output_option("diff", "json", "yaml", default="diff")
+def diff(*, output: str, **rest: Any) -> None:
+    """Show what applying a plan would change in the objects of a hub; write nothing.
+
+    Without --objective or --request it plans again, with today's scores, what the plan in force was
+    asked for. Exit code 0 if nothing would change, 1 if something would, 2 if it failed.
+    """
+    from dsf.kube.errors import KubeError
+
+    try:
+        found = asyncio.run(_diffs(asked_plan(rest), rest))
+    except (KubeError, click.ClickException) as error:
+        raise _NoDiff(error.message if hasattr(error, "message") else str(error)) from error
+    if output == "diff":
+        show(coloured_diff("".join(item.text() for item in found)))
+    else:
+        show(document([item.document() for item in found], output))
+    if found:
+        raise click.exceptions.Exit(EXIT_DIFFERENT)
+
+
+@click.command()
+@request_options
+@click.option(
+    "--rollout",
+    "strategy",
+    type=click.Choice(["AllAtOnce", "Stepwise"]),
+    help="How the changes are made; default: as the request says. Stepwise needs a running `dsf"
+    " optimizer`.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Apply without asking.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
+@history_option
+@model_options
+@output_option()
+def optimize(
+    *,
+    strategy: "RolloutStrategy | None",
+    yes: bool,
+    dry_run: bool,
+    output: str,
+    **rest: Any,
+) -> None:
+    """Plan, show the plan, ask, and apply it: exactly what POST /optimize writes.
+
+    Start it with the options of the optimizer, because they shape the generated objects. Exit code
+    0 if the hub has the plan then, 1 if not.
+    """
+    asked = asked_plan(rest)
+
+    def show_plan(made: "Plan") -> None:
+        from optimizer.plan.text.tables import render
+
+        if output == "table":
+            show(render(made) + "\n")
+        elif not yes:
+            click.echo(render(made), err=True)
+
+    made, applied = asyncio.run(
+        _optimize(asked, rest, strategy, ask=not yes, dry_run=dry_run, show_plan=show_plan)
+    )
+    if output != "table":
+        from optimizer.plan.plan import result
+
+        show(document_of(result(made, applied), output))
+    elif made.changes and applied is not None:
+        show(_applied_text(made, applied))
+    elif not made.changes and made.placements:
+        click.echo("Nothing is to be written: the hub has this plan.")
+    elif dry_run:
+        click.echo("Dry run: nothing was written.")
+    else:
+        click.echo("Nothing was written.")
+    _exit(made, applied, dry_run=dry_run)
+
+
+def _exit(made: "Plan", applied: "Applied | None", *, dry_run: bool) -> None:
+    if not made.placements:
+        raise click.exceptions.Exit(EXIT_NOTHING_PLACED)
+    if applied is None:
+        if made.changes and not dry_run:
+            raise click.exceptions.Exit(EXIT_NOT_APPLIED)
+        return
+    from optimizer.plan.plan import refused_writes
+
+    if failed := refused_writes(applied.failed):
+        raise click.ClickException(f"{failed.title}: {failed.detail}")
+
+
+class _NoDiff(click.ClickException):
+    exit_code = EXIT_NO_DIFF
+
+
+class _PlannedHub(NamedTuple):
+    kube: "Kube"
+    optimizer: "Optimizer"
+    plan: "Plan"
+
+
+@asynccontextmanager
+async def _planned(
+    asked: AskedPlan, rest: dict[str, Any], **changes: Any
+) -> AsyncIterator[_PlannedHub]:
+    """Yield a hub and the plan that is asked for; `changes`: fields of the request."""
     from dsf.kube.clock import utc_now
-    from optimizer.cli.offline_hub import read_offline_hub
     from optimizer.service import Optimizer
-    from optimizer.wire.request_problem import RequestProblem
 
-    read = await read_offline_hub(paths, request_file)
-    for text in read.ignored:
-        click.echo(f"Ignored: {escaped_lines(text)}", err=True)
-    request = read.request.model_copy(update={"explain": read.request.explain or rest["explain"]})
-    made = await Optimizer(read.hub, settings_of(rest), now=utc_now).plan(request)
-    if isinstance(made, RequestProblem):
-        raise click.ClickException(f"{made.title}: {made.detail}")
-    return made
+    async with asked_hub(asked) as (kube, named):
+        optimizer = Optimizer(kube, settings_of(rest), now=utc_now)
+        with Progress("Planning"):
+            request = named or await request_for(optimizer, asked)
+            stated = {name: value for name, value in changes.items() if value is not None}
+            made = usable(await optimizer.plan(request.model_copy(update=stated)))
+        yield _PlannedHub(kube, optimizer, made)
 
 
-def _text(plan: "Plan", output: str) -> str:
-    from dsf.api.untrusted_text import escaped_json
+async def _plan(asked: AskedPlan, rest: dict[str, Any], *, explain: bool) -> "Plan":
+    async with _planned(asked, rest, explain=explain or None) as found:
+        return found.plan
+
+
+async def _diffs(asked: AskedPlan, rest: dict[str, Any]) -> "tuple[ObjectDiff, ...]":
+    from optimizer.observe import list_all
+    from optimizer.plan.text.object_diffs import object_diffs
+
+    async with _planned(asked, rest) as found:
+        places = {(item.kind, item.namespace) for item in found.plan.changes}
+        current = {place: await list_all(found.kube, *place) for place in places}
+    return object_diffs(found.plan.changes, current)
+
+
+async def _optimize(
+    asked: AskedPlan,
+    rest: dict[str, Any],
+    strategy: "RolloutStrategy | None",
+    *,
+    ask: bool,
+    dry_run: bool,
+    show_plan: Callable[["Plan"], None],
+) -> "tuple[Plan, Applied | None]":
+    from optimizer.plan_writer import Writer
+
+    async with _planned(asked, rest, rollout=strategy, dry_run=dry_run) as found:
+        made = found.plan
+        show_plan(made)
+        if not made.changes or dry_run:
+            return made, None
+        if ask and not click.confirm(f"Apply this plan, {len(made.changes)} changes?", err=True):
+            return made, None
+        with Progress("Applying"):
+            writer = Writer(user=await own_name(found.kube))
+            return made, usable(await found.optimizer.apply(made, writer))
+
+
+def _applied_text(made: "Plan", applied: "Applied") -> str:
+    said = f"The plan {made.digest[:12]} was applied: {len(applied.applied)} changes"
+    if applied.record:
+        said += f", recorded as PlacementPlan {applied.record}"
+    follow = "`dsf rollout status`" if made.rollout else "`dsf status --namespace`"
+    lines = [f"{said}; {follow} shows how far it is.", *(item.message for item in applied.issues)]
+    return "\n".join(lines) + "\n"
+
+
+def _draw(made: "Plan", path: Path) -> None:
+    from optimizer.plan.text.picture import svg
+
+    try:
+        path.write_text(svg(made), encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
+    click.echo(f"Drew {path}: open it in a browser.", err=True)
+
+
+def _text(made: "Plan", output: str) -> str:
     from optimizer.plan.plan import result
 
     match output:
-        case "json":
-            return escaped_json(result(plan, None).model_dump_json(indent=2)) + "\n"
-        case "yaml":
-            import yaml
-
-            return yaml.safe_dump(result(plan, None).model_dump(mode="json"), sort_keys=False)
+        case "json" | "yaml":
+            return document_of(result(made, None), output)
         case "manifests":
-            return plan.output_yaml
+            return made.output_yaml
         case _:
             from optimizer.plan.text.tables import render
 
-            return render(plan)
+            return render(made)

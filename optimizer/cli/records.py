@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import Namespace, cluster_options, options
+from dsf.cli.options import Namespace
+from dsf.cli.output import document_of, output_option, show
+from optimizer.cli.hub_request import namespace_option, own_name, usable
 from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
@@ -18,13 +20,6 @@ if TYPE_CHECKING:
     from optimizer.wire.result import Applied
     from optimizer.wire.rollout import RolloutStrategy
 
-namespace_option = options(
-    cluster_options("the hub"),
-    click.option(
-        "--namespace", "-n", type=Namespace(), required=True, help="Namespace of the workloads."
-    ),
-)
-
 
 @click.command()
 @namespace_option
@@ -33,14 +28,7 @@ namespace_option = options(
     type=Namespace(),
     help="Only the plans of this optimization; default: those of all.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "json", "yaml"]),
-    default="table",
-    show_default=True,
-    help="json and yaml show request, decision, objects and changes too.",
-)
+@output_option(help="json and yaml show request, decision, objects and changes too.")
 def plans(
     *,
     kubeconfig: Path | None,
@@ -52,7 +40,7 @@ def plans(
     """List the recorded plans of a namespace, the newest first. Writes nothing."""
     found = asyncio.run(_read(kubeconfig, context, namespace))
     kept = [item for item in found if optimization in (None, item.spec.optimization)]
-    click.echo(_text(namespace, kept, output), nl=False)
+    show(_text(namespace, kept, output))
 
 
 @click.command()
@@ -131,32 +119,15 @@ async def _rollback(
     from dsf.kube.client.connect import connect
     from optimizer.plan.text.tables import render
     from optimizer.plan_writer import Writer
-    from optimizer.wire.request_problem import RequestProblem
 
     async with connect(kubeconfig, context) as kube:
         optimizer = _optimizer(kube, rest)
-        made = await optimizer.plan_rollback(asked)
-        if isinstance(made, RequestProblem):
-            raise click.ClickException(f"{made.title}: {made.detail}")
+        made = usable(await optimizer.plan_rollback(asked))
         click.echo(render(made))
         applied = None
         if not asked.dry_run:
-            applied = await optimizer.apply(made, Writer(user=await _own_name(kube)))
-    if isinstance(applied, RequestProblem):
-        raise click.ClickException(f"{applied.title}: {applied.detail}")
+            applied = usable(await optimizer.apply(made, Writer(user=await own_name(kube))))
     click.echo(_said(made, applied))
-
-
-async def _own_name(kube: "Kube") -> str:
-    """Return the user of the kubeconfig; empty before Kubernetes 1.28, which does not tell it."""
-    from dsf.kube.access_reviews import own_user_name
-    from dsf.kube.errors import ApiError
-    from dsf.kube.kinds import SELF_SUBJECT_REVIEW
-
-    try:
-        return own_user_name(await kube.create(SELF_SUBJECT_REVIEW, {}))
-    except ApiError:
-        return ""
 
 
 def _optimizer(kube: "Kube", rest: dict[str, Any]) -> "Optimizer":
@@ -192,13 +163,4 @@ def _text(namespace: str, found: "list[RecordedPlan]", output: str) -> str:
 
     if output == "table":
         return plans_table(namespace, map(plan_summary, found))
-    whole = [plan_record(item).model_dump(mode="json") for item in found]
-    if output == "yaml":
-        import yaml
-
-        return yaml.safe_dump(whole, sort_keys=False)
-    import json
-
-    from dsf.api.untrusted_text import escaped_json
-
-    return escaped_json(json.dumps(whole, indent=2)) + "\n"
+    return document_of([plan_record(item) for item in found], output)

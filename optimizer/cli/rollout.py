@@ -6,26 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import Namespace, cluster_options, options
+from dsf.cli.options import options
+from dsf.cli.output import document_of, output_option, show
+from optimizer.cli.hub_request import namespace_option, usable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from optimizer.service import Optimizer
-    from optimizer.wire.request_problem import RequestProblem
     from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 
 EXIT_NOT_COMPLETE = 1
 
 _which = options(
-    cluster_options("the hub"),
-    click.option(
-        "--namespace",
-        "-n",
-        type=Namespace(),
-        required=True,
-        help="Namespace of the workloads.",
-    ),
+    namespace_option,
     click.option(
         "--optimization", default="default", show_default=True, help="Name of the optimization."
     ),
@@ -43,13 +37,7 @@ def rollout() -> None:
 @rollout.command()
 @_which
 @click.option("--watch", "-w", is_flag=True, help="Follow the rollout until it has ended.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-)
+@output_option()
 def status(*, watch: bool, output: str, **which: Any) -> None:
     """Show which step is made and what it waits for.
 
@@ -92,15 +80,15 @@ def _change(which: dict[str, Any], command: "RolloutCommand") -> None:
     from optimizer.rollout.text import rollout_headline
 
     async def changed(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
-        return _found(await optimizer.change_rollout(namespace, name, command))
+        return usable(await optimizer.change_rollout(namespace, name, command))
 
     click.echo(rollout_headline(asyncio.run(_with_optimizer(which, changed))))
 
 
 async def _status(which: dict[str, Any], output: str) -> "RolloutStatus":
     async def shown(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
-        found = _found(await optimizer.rollout(namespace, name))
-        click.echo(_text(found, output), nl=False)
+        found = usable(await optimizer.rollout(namespace, name))
+        show(_text(found, output))
         return found
 
     return await _with_optimizer(which, shown)
@@ -110,7 +98,7 @@ async def _follow(which: dict[str, Any], output: str) -> "RolloutStatus":
     from optimizer.rollout.text import rollout_headline
 
     async def followed(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
-        found = _found(await optimizer.rollout(namespace, name))
+        found = usable(await optimizer.rollout(namespace, name))
         async for found in optimizer.rollout_changes(namespace, name):
             line = rollout_headline(found) if output == "table" else _text(found, output).rstrip()
             click.echo(line)
@@ -133,19 +121,9 @@ async def _with_optimizer(
         return await work(service, which["namespace"], which["optimization"])
 
 
-def _found(found: "RolloutStatus | RequestProblem") -> "RolloutStatus":
-    from optimizer.wire.request_problem import RequestProblem
-
-    if isinstance(found, RequestProblem):
-        raise click.ClickException(f"{found.title}: {found.detail}")
-    return found
-
-
 def _text(found: "RolloutStatus", output: str) -> str:
-    if output == "json":
-        from dsf.api.untrusted_text import escaped_json
-
-        return escaped_json(found.model_dump_json(indent=2)) + "\n"
+    if output != "table":
+        return document_of(found, output)
     from optimizer.rollout.text import rollout_tables
 
     return rollout_tables(found)

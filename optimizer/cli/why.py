@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dsf.cli.options import SHOWN
 from dsf.cli.output import document_of, output_option, show
 from dsf.cli.progress import Progress
-from optimizer.cli.hub_request import namespace_option, usable
+from optimizer.cli.hub_request import AskedPlan, namespace_option, request_for, usable
 from optimizer.cli.model_options import model_options, settings_of
 
 if TYPE_CHECKING:
     from optimizer.overview.placement_answer import PlacementAnswer
-    from optimizer.service import Optimizer
-    from optimizer.wire.request import OptimizeRequest
 
 
 @click.command()
@@ -45,64 +44,32 @@ def why(
 
     Parts of names are enough. It solves the plan again with changes, and writes nothing.
     """
-    with Progress(f"Explaining {workload[:80]}"):
-        found = asyncio.run(
-            _explained(kubeconfig, context, (namespace, workload, cluster, objective), rest)
-        )
+    asked = AskedPlan(kubeconfig, context, namespace, objective)
+    with Progress(f"Explaining {workload[:SHOWN]}"):
+        found = asyncio.run(_answer(asked, workload, cluster, rest))
     show("\n".join(_lines(found)) + "\n" if output == "text" else document_of(found, output))
 
 
-async def _explained(
-    kubeconfig: Path | None,
-    context: str | None,
-    question: tuple[str, str, str, str],
-    rest: dict[str, Any],
+async def _answer(
+    asked: AskedPlan, workload: str, cluster: str, rest: dict[str, Any]
 ) -> "PlacementAnswer":
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
-    from optimizer.service import Optimizer
-
-    async with connect(kubeconfig, context) as kube:
-        return await _answer(Optimizer(kube, settings_of(rest), now=utc_now), *question)
-
-
-async def _answer(
-    optimizer: "Optimizer", namespace: str, workload: str, cluster: str, objective: str
-) -> "PlacementAnswer":
     from optimizer.overview.name_search import find_name
     from optimizer.overview.placement_answer import explained_request, placement_answer
+    from optimizer.service import Optimizer
 
-    facts = await optimizer.fleet(namespace)
-    base = await _request(optimizer, facts, workload, objective)
-    names = [item.name for item in base.target_workloads]
-    name = usable(find_name(workload, names, field="workload", what="workload"))
-    where = cluster and usable(
-        find_name(cluster, facts.hub.clusters, field="cluster", what="managed cluster")
-    )
-    plan = usable(await optimizer.plan(explained_request(base, name, where)))
+    async with connect(asked.kubeconfig, asked.context) as kube:
+        optimizer = Optimizer(kube, settings_of(rest), now=utc_now)
+        base = await request_for(optimizer, asked, workload)
+        names = [item.name for item in base.target_workloads]
+        name = usable(find_name(workload, names, field="workload", what="workload"))
+        clusters = (await optimizer.fleet(asked.namespace)).hub.clusters if cluster else ()
+        where = cluster and usable(
+            find_name(cluster, clusters, field="cluster", what="managed cluster")
+        )
+        plan = usable(await optimizer.plan(explained_request(base, name, where)))
     return placement_answer(plan, name, where)
-
-
-async def _request(
-    optimizer: "Optimizer", facts: Any, workload: str, objective: str
-) -> "OptimizeRequest":
-    """Return the request for the objective, else that of the plan in force."""
-    from optimizer.domain.issue import Issue
-    from optimizer.overview.placement_answer import request_in_force
-    from optimizer.overview.planning_request import (
-        PlanningWish,
-        complete_question,
-        read_objective,
-    )
-
-    if not objective:
-        records = await optimizer.plans(facts.namespace)
-        known = () if isinstance(records, Issue) else records
-        found = request_in_force(known, workload)
-        if found is not None:
-            return usable(found)
-    wish = PlanningWish(usable(read_objective(objective)))
-    return usable(complete_question(facts, wish)).request
 
 
 def _lines(found: "PlacementAnswer") -> Iterator[str]:

@@ -35,9 +35,9 @@ class PlacementAnswer(ResultPart):
 
 
 def request_in_force(
-    records: Iterable[RecordedPlan], workload: str
+    records: Iterable[RecordedPlan], workload: str = ""
 ) -> OptimizeRequest | RequestProblem | None:
-    """Return the request of the plan in force that names a workload; None without one."""
+    """Return the request of the plan in force, if named one with a workload; None without one."""
     for record in records:
         content = record.content() if record.phase == "Applied" else None
         if content is None or isinstance(content, InvalidInput):
@@ -46,7 +46,8 @@ def request_in_force(
         if isinstance(request, RequestProblem):
             return request
         names = [item.name for item in request.target_workloads]
-        if isinstance(find_name(workload, names, field="workload", what="workload"), str):
+        found = find_name(workload, names, field="workload", what="workload")
+        if not workload or isinstance(found, str):
             return request
     return None
 

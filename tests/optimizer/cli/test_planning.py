@@ -1,0 +1,125 @@
+"""`dsf plan`, `dsf diff` and `dsf optimize` against a hub over HTTP."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from dsf.kube import kinds
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded.http.server import kubeconfig, serving
+from optimizer.cli.planning import diff, optimize, plan
+from tests.command_line import invoked, invoked_meanwhile
+from tests.optimizer.cli.test_offline_hub import FOLDERS
+from tests.optimizer.hubs import bound, hub_of, names
+
+PERFORMANCE = ("--objective", "performance")
+
+
+async def dsf(
+    command: click.Command, hub: EmbeddedHub, folder: Path, *arguments: str
+) -> tuple[int, str, str]:
+    async with serving(hub) as url:
+        config = folder / "hub.kubeconfig"
+        config.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
+        return await invoked_meanwhile(command, f"--kubeconfig={config}", *arguments)
+
+
+async def test_a_plan_of_a_hub_is_applied_once_and_then_planned_again(tmp_path: Path) -> None:
+    hub = await hub_of()
+    picture = tmp_path / "plan.svg"
+    code, out, err = await dsf(plan, hub, tmp_path, *PERFORMANCE, f"--picture={picture}")
+    assert code == 0
+    assert out.startswith("Optimal: objective 115")
+    assert err == f"Drew {picture}: open it in a browser.\n"
+    assert picture.read_text().startswith("<svg ")
+    assert await names(hub, kinds.PLACEMENT) == []
+
+    code, out, err = await dsf(diff, hub, tmp_path, *PERFORMANCE)
+    assert (code, err) == (1, "")
+    assert out.count("--- /dev/null\n+++ plan/placements.cluster") == 4
+    assert await names(hub, kinds.PLACEMENT) == []
+
+    code, out, err = await dsf(optimize, hub, tmp_path, *PERFORMANCE, "--yes")
+    assert (code, err) == (0, "")
+    assert "6 changes, recorded as PlacementPlan default-1; `dsf status --namespace`" in out
+    assert await bound(hub) == {"3g.48gb-worker01", "3g.48gb-worker02"}
+    record = await hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
+    assert record["spec"]["requestedBy"] == "system:anonymous"
+
+    assert await dsf(diff, hub, tmp_path) == (0, "", "")
+    code, out, _ = await dsf(optimize, hub, tmp_path, "--yes")
+    assert (code, out.splitlines()[-1]) == (0, "Nothing is to be written: the hub has this plan.")
+
+
+async def test_nothing_is_applied_without_a_yes(tmp_path: Path) -> None:
+    hub = await hub_of()
+    code, out, err = await dsf(optimize, hub, tmp_path, *PERFORMANCE, "-o", "json")
+    assert code == 1
+    assert "Apply this plan, 6 changes? [y/N]" in err
+    assert await names(hub, kinds.PLACEMENT) == []
+    code, out, err = await dsf(optimize, hub, tmp_path, *PERFORMANCE, "--dry-run", "-o", "json")
+    assert (code, json.loads(out)["objective_value"]) == (0, 115)
+    assert await names(hub, kinds.PLACEMENT) == []
+
+
+async def test_a_diff_says_what_changes_in_an_object(tmp_path: Path) -> None:
+    hub = await hub_of()
+    await dsf(optimize, hub, tmp_path, *PERFORMANCE, "--yes")
+    placement = (await names(hub, kinds.PLACEMENT))[0]
+    await hub.patch(kinds.PLACEMENT, placement, {"spec": {"numberOfClusters": 2}}, "default")
+    code, out, _ = await dsf(diff, hub, tmp_path)
+    assert code == 1
+    assert out.startswith(
+        f"--- hub/placements.cluster.open-cluster-management.io/default/{placement}"
+    )
+    assert "-  numberOfClusters: 2\n+  numberOfClusters: 1\n" in out
+    code, out, _ = await dsf(diff, hub, tmp_path, "-o", "yaml")
+    (found,) = yaml.safe_load(out)
+    assert (found["before"]["spec"]["numberOfClusters"], found["action"]) == (2, "patch")
+
+
+@pytest.mark.parametrize("command", [plan, diff, optimize])
+async def test_bad_questions_are_told(command: click.Command, tmp_path: Path) -> None:
+    failed = 2 if command is diff else 1
+    hub = await hub_of()
+    code, out, err = await dsf(command, hub, tmp_path, "--objective", "nope")
+    assert (code, out) == (failed, "")
+    assert "no score is named nope; near names: power" in err
+    code, _, err = await dsf(command, hub, tmp_path)
+    assert code == failed
+    assert "name the score to maximise; there is performance, power" in err
+    body = tmp_path / "request.yaml"
+    body.write_text("targetWorkloads: 3\n")
+    code, _, err = await dsf(command, hub, tmp_path, f"--request={body}")
+    assert code == failed
+    assert "request.yaml: " in err
+    both = ("--objective=power", f"--request={body}")
+    code, _, err = await dsf(command, hub, tmp_path, *both)
+    assert code == 2
+    assert "--request says all" in err
+
+
+def test_a_hub_that_is_gone_is_one_line() -> None:
+    result = CliRunner().invoke(diff, ["--kubeconfig=/dev/null", "--objective=power"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_files_need_no_request_where_an_objective_is_said() -> None:
+    code, out, _ = invoked(plan, *FOLDERS, "--objective", "performance")
+    assert code == 0
+    assert out.startswith("Optimal: objective 115")
+    code, _, err = invoked(plan, *FOLDERS)
+    assert code == 1
+    assert "no request found" in err
+
+
+def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    picture = tmp_path / "missing" / "plan.svg"
+    code, _, err = invoked(plan, *FOLDERS, "--objective=power", f"--picture={picture}")
+    assert code == 1
+    assert f"cannot write {picture}: No such file or directory" in err
