@@ -1,6 +1,7 @@
 """An issue: a part of the input that the optimizer could not use, with the reason.
 
-docs/reference/optimizer.md lists every reason. The JSON field that holds issues is called `gaps`.
+docs/reference/optimizer-issues.md lists every reason. The JSON field that holds issues is called
+`gaps`.
 """
 
 from dataclasses import dataclass

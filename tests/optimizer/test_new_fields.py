@@ -267,7 +267,7 @@ def test_every_rule_is_listed_and_defined_a_second_time() -> None:
 
 
 def test_every_reason_of_a_predicate_is_said_and_documented() -> None:
-    documented = (ROOT / "docs/reference/optimizer.md").read_text(encoding="utf-8")
+    documented = (ROOT / "docs/reference/optimizer-issues.md").read_text(encoding="utf-8")
     assert set(PREDICATES) - set(SAYS) == set(), "SAYS in plan/unplaced_reasons.py lacks these"
     unknown = {reason for reason in PREDICATES if f"`{reason}`" not in documented}
-    assert unknown == set(), "docs/reference/optimizer.md lacks these reasons"
+    assert unknown == set(), "docs/reference/optimizer-issues.md lacks these reasons"

@@ -45,7 +45,7 @@ LABELS: Mapping[str, tuple[str, str]] = {
     ),
     names.OPTIMIZATION_LABEL: (
         "generated objects, PlacementPlan",
-        "the [optimization](optimizer.md#named-optimizations) that they belong to",
+        "their [optimization](../explanation/what-a-plan-is.md#named-optimizations)",
     ),
     names.ROLLOUT_LABEL: ("PlacementPlan", "`in-progress` while its steps are made"),
     names.ROOT_POLICY_LABEL: (

@@ -17,7 +17,7 @@ _HEAD = """# The optimizer's REST API
 
 A reference for callers, written from the API's OpenAPI document by `make references`. A running
 optimizer serves that document at `/openapi.json`, and a page to try it at `/docs`. Fields of
-requests for plans are in [the optimizer](optimizer.md), rights and tokens in
+requests for plans are in [constraints and preferences](optimizer.md), rights and tokens in
 [access](optimizer-access.md). Errors are problem details (RFC 9457,
 `application/problem+json`), with `title`, `status`, `detail`, and `reason`.
 """
