@@ -83,6 +83,7 @@ class Service:
     """A running service: its hub, and where it answers."""
 
     hub: EmbeddedHub
+    optimizer: Optimizer
     url: str
 
     @property
@@ -115,7 +116,7 @@ async def serving_hub(
     with listen("127.0.0.1", 0) as listener:
         task = asyncio.create_task(serve(app, listener))
         try:
-            yield Service(hub, url(listener))
+            yield Service(hub, optimizer, url(listener))
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

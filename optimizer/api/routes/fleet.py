@@ -1,6 +1,5 @@
 """The route of the fleet as a matrix."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Annotated
 
@@ -47,11 +46,9 @@ def add_fleet_route(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
             found = await caller.wait(of(connection).fleet_matrix(only.namespace))
         if isinstance(found, RequestProblem):
             return refusal(found)
-        document = await asyncio.to_thread(matrix_document, found)
-        return document.response(connection, "application/json")
+        return _document(found).response(connection, "application/json")
 
 
-def matrix_document(found: FleetMatrix) -> CachedDocument:
-    """Return the document of a matrix; one that was observed at another time may be equal."""
+def _document(found: FleetMatrix) -> CachedDocument:
     identity = found.model_dump_json(exclude={"observed_at"})
     return CachedDocument.of(found.model_dump_json().encode(), identity.encode())

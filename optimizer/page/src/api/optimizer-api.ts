@@ -13,12 +13,9 @@ export interface Wish {
   budget: Record<string, number>;
 }
 
-/** A plan that was computed and not applied, with the request that computes it. */
-export interface ShownPlan {
-  plan: Plan;
-  request: PlanRequest;
-  /** Why it can't be applied; empty if it can. */
-  hypothetical: string;
+/** A plan that was computed and not applied; without a request it can't be, because it pretends facts. */
+export interface ShownPlan extends Plan {
+  request: PlanRequest | null;
 }
 
 /** Values of a score over time: Unix seconds and value, one line per series. */
@@ -33,11 +30,12 @@ export interface OptimizerApi {
   plan(namespace: string, wish: Wish): Promise<ShownPlan>;
   /** Plans a recorded request again and explains it. */
   explain(request: PlanRequest, whyNot: { workload: string; cluster: string }[]): Promise<Plan>;
-  /** Applies what was shown; refused if the hub would get another decision. */
+  /** Applies exactly what was shown, or is refused. */
   apply(shown: ShownPlan): Promise<Plan>;
   plans(namespace: string): Promise<PlanSummary[]>;
   record(namespace: string, digest: string): Promise<PlanRecord>;
-  rollback(record: PlanSummary, namespace: string, dryRun: boolean): Promise<Plan>;
+  /** Shows what restoring a plan would do; with the digest of what was shown, does it. */
+  rollback(record: PlanSummary, namespace: string, shownDigest?: string): Promise<Plan>;
   rollouts(namespace: string): Promise<Rollout[]>;
   command(rollout: Rollout, command: RolloutCommand): Promise<Rollout>;
   history(score: string, cluster: string, hours: number): Promise<ScoreHistory>;

@@ -37,8 +37,7 @@ export class RestApi implements OptimizerApi {
   }
 
   apply(shown: ShownPlan) {
-    const body = { ...shown.request, dryRun: false, expectedDigest: shown.plan.digest };
-    return this.#post<wire.Plan>("/optimize", body);
+    return this.#post<wire.Plan>(`/optimize?expected_digest=${shown.digest}`, shown.request);
   }
 
   async plans(namespace: string) {
@@ -50,10 +49,11 @@ export class RestApi implements OptimizerApi {
     return this.#get<wire.PlanRecord>(`/plans/${encodeURIComponent(digest)}`, { namespace });
   }
 
-  rollback(record: wire.PlanSummary, namespace: string, dryRun: boolean) {
+  rollback(record: wire.PlanSummary, namespace: string, shownDigest?: string) {
     const { optimization, revision } = record;
-    const body = { namespace, optimization, toRevision: revision, dryRun };
-    return this.#post<wire.Plan>("/rollback", body);
+    const body = { namespace, optimization, toRevision: revision, dryRun: !shownDigest };
+    const query = shownDigest ? `?expected_digest=${shownDigest}` : "";
+    return this.#post<wire.Plan>(`/rollback${query}`, body);
   }
 
   async rollouts(namespace: string) {

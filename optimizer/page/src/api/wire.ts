@@ -96,6 +96,12 @@ export interface Loss {
   total: number;
 }
 
+/** The least that must change so that a workload has a place. */
+export interface Remedy {
+  changes: { message: string; size: number }[];
+  losing: string[];
+}
+
 export interface Explanation {
   places: (Assignment & {
     policy: string;
@@ -109,7 +115,7 @@ export interface Explanation {
     workload: string;
     message: string;
     limits: { rule: string; message: string }[];
-    remedy: { changes: { message: string; size: number }[]; losing: string[] } | null;
+    remedy: Remedy | null;
   }[];
   why_not: { asked: string; possible: boolean | null; message: string; lost: Loss | null }[];
 }
@@ -121,7 +127,18 @@ export interface Change {
   action: "create" | "patch" | "delete";
 }
 
-/** The answer of POST /optimize. */
+/** What a plan does to a workload. */
+export interface Move {
+  workload: string;
+  action: "starts" | "moves" | "stays" | "shrinks" | "stops" | "waits";
+  before: { cluster: string; device: string }[];
+  after: { cluster: string; device: string }[];
+  gain: Record<string, number>;
+  uncovered: boolean;
+  why: string;
+}
+
+/** The answer of POST /optimize and of POST /plan. */
 export interface Plan {
   status: string;
   objective_value: number;
@@ -129,10 +146,9 @@ export interface Plan {
   bound: number | null;
   gap: number | null;
   seconds: number;
-  policies: Record<string, string>;
-  placements: (Assignment & { policy: string; score: number })[];
+  moves: Move[];
+  enforcement_changes: { cluster: string; before: string[]; after: string[] }[];
   unplaced: { workload: string; reason: string; message: string }[];
-  removals: { workload: string; clusters: string[]; message: string }[];
   gaps: { message: string }[];
   changes: Change[];
   applied: boolean;

@@ -14,7 +14,7 @@ export function Workloads(props: {
     );
   }
   return (
-    <table class="wide">
+    <table>
       <caption>Workloads of namespace {fleet.namespace}</caption>
       <thead>
         <tr>

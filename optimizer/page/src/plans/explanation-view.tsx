@@ -1,31 +1,49 @@
-import type { Explanation, Plan } from "../api/wire";
+import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
+import type { Explanation, Plan, Remedy } from "../api/wire";
+import { Busy, ProblemNotice } from "../parts/notice";
 import { figure, sentence } from "../parts/sentences";
+import { useCall } from "../parts/use-call";
 
-/** Workloads that a plan leaves out: the reason, and the cheapest remedy where it was computed. */
-export function UnplacedWorkloads({ plan }: { plan: Plan }) {
-  if (plan.unplaced.length === 0) return null;
-  const explained = new Map(plan.explanation?.unplaced.map((item) => [item.workload, item]));
+/** Workloads that a plan leaves out: the reason, and on a click the cheapest remedy. */
+export function UnplacedWorkloads({ api, plan }: { api: OptimizerApi; plan: ShownPlan }) {
+  const [call, start] = useCall<Plan>();
+  const { request, unplaced } = plan;
+  if (unplaced.length === 0) return null;
+  const remedies = new Map(
+    call.answer?.explanation?.unplaced.map((item) => [item.workload, item.remedy]),
+  );
   return (
     <section aria-label="Unplaced workloads">
-      <h3>Not placed</h3>
+      <h2>Not placed</h2>
       <ul>
-        {plan.unplaced.map((item) => {
-          const remedy = explained.get(item.workload)?.remedy;
-          return (
-            <li key={item.workload}>
-              <strong>{item.workload}</strong>: {item.message}
-              {remedy && (
-                <p>
-                  Cheapest remedy: {remedy.changes.map((change) => change.message).join("; ")}
-                  {remedy.losing.length > 0 && `. It costs: ${remedy.losing.join("; ")}`}
-                </p>
-              )}
-            </li>
-          );
-        })}
+        {unplaced.map((item) => (
+          <li key={item.workload}>
+            <strong>{item.workload}</strong>: {sentence(item.message)}
+            {remedies.has(item.workload) && <p>{cheapest(remedies.get(item.workload))}</p>}
+          </li>
+        ))}
       </ul>
+      {request && !call.answer && (
+        <button
+          type="button"
+          disabled={call.running}
+          onClick={() => start(() => api.explain(request, []))}
+        >
+          What would place them?
+        </button>
+      )}
+      {call.running && <Busy what="Looking for the cheapest remedy" />}
+      {call.problem && <ProblemNotice problem={call.problem} />}
     </section>
   );
+}
+
+function cheapest(remedy: Remedy | null | undefined): string {
+  if (!remedy) return "No remedy was found in time.";
+  const what = remedy.changes.map((change) => change.message).join("; ");
+  const cost =
+    remedy.losing.length > 0 ? ` It costs the place of ${remedy.losing.join(", ")}.` : "";
+  return `Cheapest remedy: ${sentence(what)}${cost}`;
 }
 
 /** Why a workload is where it is, or why it is not on the cluster that was asked about. */
@@ -65,9 +83,7 @@ export function WorkloadExplanation(props: { explanation: Explanation; workload:
               <li key={limit.rule}>{sentence(limit.message)}</li>
             ))}
           </ul>
-          {item.remedy && (
-            <p>Cheapest remedy: {item.remedy.changes.map((one) => one.message).join("; ")}</p>
-          )}
+          <p>{cheapest(item.remedy)}</p>
         </div>
       ))}
       {places.length + unplaced.length === 0 && (

@@ -1,57 +1,43 @@
-import type { Assignment, FleetCluster, FleetWorkload } from "../api/wire";
+import type { Assignment, Move, PlanRecord } from "../api/wire";
 
-/** A workload's clusters and devices before and after a plan. */
-export interface Move {
+/** A workload's places before and after, as texts such as `worker01 3g.48gb`. */
+export interface ShownMove {
   workload: string;
   before: string[];
   after: string[];
   changed: boolean;
 }
 
-/** A workload's places by its name, such as `worker01 3g.48gb`. */
-export type Places = Map<string, string[]>;
+/** The moves of a plan as texts, those that change something first. */
+export function shownMoves(moves: Move[]): ShownMove[] {
+  const all = moves.map((move) => ({
+    workload: move.workload,
+    before: move.before.map(place),
+    after: move.after.map(place),
+    changed: move.action !== "stays" && move.action !== "waits",
+  }));
+  return [...all.filter((move) => move.changed), ...all.filter((move) => !move.changed)];
+}
 
-/** Places as a plan or its record decided them. */
-export function placesOf(assignments: Assignment[]): Places {
-  const found: Places = new Map();
+/** What an applied plan moved, compared with the one before it. */
+export function movesBetween(before: PlanRecord | undefined, after: PlanRecord): ShownMove[] {
+  const [from, to] = [placesOf(before?.assignments ?? []), placesOf(after.assignments)];
+  const names = [...new Set([...from.keys(), ...to.keys()])].sort();
+  return names.map((workload) => {
+    const [earlier, later] = [from.get(workload) ?? [], to.get(workload) ?? []];
+    const changed = String(earlier) !== String(later);
+    return { workload, before: earlier, after: later, changed };
+  });
+}
+
+function placesOf(assignments: Assignment[]): Map<string, string[]> {
+  const found = new Map<string, string[]>();
   for (const item of assignments) {
-    const place = [item.cluster, item.device].filter(Boolean).join(" ");
-    found.set(item.workload, [...(found.get(item.workload) ?? []), place]);
+    found.set(item.workload, [...(found.get(item.workload) ?? []), place(item)].sort());
   }
   return found;
 }
 
-/** Each workload before and after, those that move first. */
-export function moves(before: Places, after: Places): Move[] {
-  const names = [...new Set([...before.keys(), ...after.keys()])].sort();
-  const all = names.map((workload) => {
-    const [from, to] = [before, after].map((places) => [...(places.get(workload) ?? [])].sort());
-    return {
-      workload,
-      before: from ?? [],
-      after: to ?? [],
-      changed: String(clustersOf(from)) !== String(clustersOf(to)),
-    };
-  });
-  return [...all.filter((move) => move.changed), ...all.filter((move) => !move.changed)];
-}
-
-/** Where the fleet's workloads are now; the hub does not tell their devices. */
-export function placesNow(workloads: FleetWorkload[]): Places {
-  return new Map(workloads.map((item) => [item.name, Object.keys(item.places)]));
-}
-
-/** Clusters whose enforced policies a plan changes: before and after by cluster. */
-export function policyChanges(clusters: FleetCluster[], after: Record<string, string>) {
-  return clusters
-    .map((item) => ({
-      cluster: item.name,
-      before: item.enforced.map((one) => one.policy).join(", "),
-      after: after[item.name] ?? "",
-    }))
-    .filter((item) => item.before !== item.after);
-}
-
-function clustersOf(places: string[] | undefined): string[] {
-  return (places ?? []).map((place) => place.split(" ")[0] ?? "");
+function place(item: { cluster: string; device: string }): string {
+  return [item.cluster, item.device].filter(Boolean).join(" ");
 }

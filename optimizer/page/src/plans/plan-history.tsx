@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Plan, PlanRecord, PlanSummary } from "../api/wire";
-import { Dialog } from "../parts/dialog";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { figure, sentence } from "../parts/sentences";
 import { ago } from "../parts/times";
 import { useCall, useLoaded } from "../parts/use-call";
-import { moves, placesOf } from "./moves";
+import { ConfirmChanges } from "./confirm-changes";
+import { movesBetween } from "./moves";
 
 /** Newest plans whose moves are read at once; older ones are read when they are opened. */
 const OPENED = 5;
@@ -53,9 +53,9 @@ function PlanEntry({ api, namespace, item, before, opened, onChanged }: EntryPro
   const [open, setOpen] = useState(opened);
   return (
     <li class={`phase-${item.phase.toLowerCase()}`}>
-      <h3>
+      <h2>
         {item.optimization} {item.revision} <span class="phase">{item.phase}</span>
-      </h3>
+      </h2>
       <p>
         <time dateTime={item.created ?? ""}>{ago(item.created)}</time>
         {item.requested_by && `, asked for by ${item.requested_by}`}, objective{" "}
@@ -90,10 +90,9 @@ function Moved(props: {
 
 function MoveList({ records: [record, before] }: { records: PlanRecord[] }) {
   if (!record) return null;
-  const all = moves(placesOf(before?.assignments ?? []), placesOf(record.assignments));
   return (
     <ul class="moves">
-      {all.map((move) => (
+      {movesBetween(before, record).map((move) => (
         <li key={move.workload} class={move.changed ? "changed" : ""}>
           {move.workload}: {before && move.changed && `${move.before.join(", ") || "nowhere"} → `}
           {move.after.join(", ") || "nowhere"}
@@ -115,12 +114,12 @@ function RollBack(props: {
   const [done, apply] = useCall<Plan>();
   const [asking, setAsking] = useState(false);
   const ask = async () => {
-    await show(() => api.rollback(item, namespace, true));
+    await show(() => api.rollback(item, namespace));
     setAsking(true);
   };
   const confirm = async () => {
     setAsking(false);
-    await apply(() => api.rollback(item, namespace, false));
+    await apply(() => api.rollback(item, namespace, shown.answer?.digest));
     onChanged();
   };
   const problem = shown.problem ?? done.problem;
@@ -135,28 +134,16 @@ function RollBack(props: {
           Restored as {done.answer.record}.
         </p>
       )}
-      {asking && shown.answer && !problem && (
-        <Dialog
+      {asking && shown.answer && !problem && shown.answer.changes.length === 0 && (
+        <p class="notice">The hub is already as this plan left it.</p>
+      )}
+      {asking && shown.answer && !problem && shown.answer.changes.length > 0 && (
+        <ConfirmChanges
           title={`Restore plan ${item.optimization} ${item.revision}?`}
+          changes={shown.answer.changes}
+          onConfirm={confirm}
           onClose={() => setAsking(false)}
-        >
-          {shown.answer.changes.length === 0 ? (
-            <p>The hub is already as this plan left it.</p>
-          ) : (
-            <>
-              <ul class="changes">
-                {shown.answer.changes.map((change) => (
-                  <li key={`${change.kind} ${change.name}`}>
-                    {change.action} {change.kind} {change.name}
-                  </li>
-                ))}
-              </ul>
-              <button type="button" class="primary" onClick={confirm}>
-                Restore
-              </button>
-            </>
-          )}
-        </Dialog>
+        />
       )}
     </>
   );

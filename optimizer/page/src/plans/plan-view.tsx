@@ -1,25 +1,23 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
-import type { Fleet, Plan } from "../api/wire";
-import { Dialog } from "../parts/dialog";
+import type { Plan } from "../api/wire";
 import { figure } from "../parts/sentences";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { useCall } from "../parts/use-call";
-import { moves, placesNow, placesOf, policyChanges } from "./moves";
+import { ConfirmChanges } from "./confirm-changes";
+import { shownMoves } from "./moves";
 import { UnplacedWorkloads } from "./explanation-view";
 
 interface Props {
   api: OptimizerApi;
-  fleet: Fleet;
   shown: ShownPlan;
   onApplied: () => void;
 }
 
 /** A plan beside what runs now, and the button that applies it. */
-export function PlanView({ api, fleet, shown, onApplied }: Props) {
+export function PlanView({ api, shown, onApplied }: Props) {
   const [asking, setAsking] = useState(false);
   const [call, start] = useCall<Plan>();
-  const { plan } = shown;
   const apply = async () => {
     setAsking(false);
     await start(() => api.apply(shown));
@@ -27,9 +25,9 @@ export function PlanView({ api, fleet, shown, onApplied }: Props) {
   };
   return (
     <section aria-label="Plan">
-      <PlanFigures plan={plan} />
-      <BeforeAndAfter fleet={fleet} plan={plan} />
-      <UnplacedWorkloads plan={plan} />
+      <PlanFigures plan={shown} />
+      <BeforeAndAfter plan={shown} />
+      <UnplacedWorkloads api={api} plan={shown} />
       {call.running && <Busy what="Applying the plan" />}
       {call.problem && <ProblemNotice problem={call.problem} />}
       {call.answer?.applied && (
@@ -40,30 +38,22 @@ export function PlanView({ api, fleet, shown, onApplied }: Props) {
       )}
       {!call.answer && <ApplyButton shown={shown} onAsk={() => setAsking(true)} />}
       {asking && (
-        <Dialog title="Apply this plan?" onClose={() => setAsking(false)}>
-          <p>
-            {plan.changes.length} objects of namespace {fleet.namespace} are written:
-          </p>
-          <ul class="changes">
-            {plan.changes.map((item) => (
-              <li key={`${item.kind} ${item.name}`}>
-                {item.action} {item.kind} {item.name}
-              </li>
-            ))}
-          </ul>
-          <p>The optimizer writes under your own rights. “Plans” can roll it back.</p>
-          <button type="button" class="primary" onClick={apply}>
-            Apply
-          </button>
-        </Dialog>
+        <ConfirmChanges
+          title="Apply this plan?"
+          changes={shown.changes}
+          onConfirm={apply}
+          onClose={() => setAsking(false)}
+        />
       )}
     </section>
   );
 }
 
 function ApplyButton({ shown, onAsk }: { shown: ShownPlan; onAsk: () => void }) {
-  if (shown.hypothetical) return <p class="notice">{shown.hypothetical}</p>;
-  if (shown.plan.changes.length === 0) return <p class="notice">The hub is already like this.</p>;
+  if (!shown.request) {
+    return <p class="notice">This plan pretends facts, so it can’t be applied.</p>;
+  }
+  if (shown.changes.length === 0) return <p class="notice">The hub is already like this.</p>;
   return (
     <button type="button" class="primary" onClick={onAsk}>
       Apply…
@@ -72,7 +62,7 @@ function ApplyButton({ shown, onAsk }: { shown: ShownPlan; onAsk: () => void }) 
 }
 
 function PlanFigures({ plan }: { plan: Plan }) {
-  const gap = plan.gap === null ? "" : `, at most ${(100 * plan.gap).toFixed(2)} % below the best`;
+  const gap = plan.gap === null ? "" : `, at most ${figure(100 * plan.gap)} % below the best`;
   return (
     <p role="status">
       {plan.status}: objective {figure(plan.objective_value)}
@@ -81,12 +71,11 @@ function PlanFigures({ plan }: { plan: Plan }) {
   );
 }
 
-function BeforeAndAfter({ fleet, plan }: { fleet: Fleet; plan: Plan }) {
-  const policies = policyChanges(fleet.clusters, plan.policies);
-  const all = moves(placesNow(fleet.workloads), placesOf(plan.placements));
+/** Workloads and policies before and after a plan. */
+export function BeforeAndAfter({ plan }: { plan: Plan }) {
   return (
     <>
-      <table class="wide">
+      <table>
         <caption>Workloads before and after</caption>
         <thead>
           <tr>
@@ -96,21 +85,17 @@ function BeforeAndAfter({ fleet, plan }: { fleet: Fleet; plan: Plan }) {
           </tr>
         </thead>
         <tbody>
-          {all.map((move) => (
+          {shownMoves(plan.moves).map((move) => (
             <tr key={move.workload} class={move.changed ? "changed" : ""}>
               <th scope="row">{move.workload}</th>
               <td>{move.before.join(", ") || "nowhere"}</td>
-              <td>
-                {move.changed && <span aria-hidden="true">→ </span>}
-                {move.after.join(", ") || "nowhere"}
-                {!move.changed && <span class="unseen"> (stays)</span>}
-              </td>
+              <td>{move.changed ? move.after.join(", ") || "nowhere" : "stays"}</td>
             </tr>
           ))}
         </tbody>
       </table>
-      {policies.length > 0 && (
-        <table class="wide">
+      {plan.enforcement_changes.length > 0 && (
+        <table>
           <caption>Policies that change</caption>
           <thead>
             <tr>
@@ -120,11 +105,11 @@ function BeforeAndAfter({ fleet, plan }: { fleet: Fleet; plan: Plan }) {
             </tr>
           </thead>
           <tbody>
-            {policies.map((item) => (
+            {plan.enforcement_changes.map((item) => (
               <tr key={item.cluster}>
                 <th scope="row">{item.cluster}</th>
-                <td>{item.before || "none"}</td>
-                <td>{item.after || "none"}</td>
+                <td>{item.before.join(", ") || "none"}</td>
+                <td>{item.after.join(", ") || "none"}</td>
               </tr>
             ))}
           </tbody>

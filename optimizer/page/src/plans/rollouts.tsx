@@ -52,10 +52,10 @@ function RolloutCard({ api, rollout }: { api: OptimizerApi; rollout: Rollout }) 
   };
   return (
     <article class="card">
-      <h3>
+      <h2>
         {rollout.optimization}{" "}
         <span class="phase">{rollout.paused ? "Paused" : rollout.phase}</span>
-      </h3>
+      </h2>
       <label>
         Step {rollout.step} of {rollout.steps.length}
         <progress max={rollout.steps.length} value={rollout.step} />

@@ -68,7 +68,7 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
       {call.running && <Busy what="Solving" />}
       {call.problem && <ProblemNotice problem={call.problem} />}
       {call.answer && !call.running && (
-        <PlanView key={planned} api={api} fleet={fleet} shown={call.answer} onApplied={onApplied} />
+        <PlanView key={planned} api={api} shown={call.answer} onApplied={onApplied} />
       )}
     </section>
   );

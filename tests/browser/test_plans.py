@@ -1,0 +1,135 @@
+"""Plans on the page: what if, why, apply after a second click, history, restore, rollouts."""
+
+from typing import Any
+
+from playwright.async_api import Page, expect
+
+from dsf.kube import kinds
+from optimizer.plan.plan import Plan
+from optimizer.wire.request import OptimizeRequest
+from tests.browser.conftest import Open
+from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated, request
+
+
+async def apply(service: Service, score: str = PERFORMANCE, **changes: Any) -> None:
+    plan = await service.optimizer.plan(OptimizeRequest(**request(score), **changes))
+    assert isinstance(plan, Plan)
+    await service.optimizer.apply(plan)
+
+
+async def planned(page: Page, weights: dict[str, str]) -> None:
+    """Ask for a plan with these weights."""
+    await page.get_by_role("link", name="What if").click()
+    for score in (PERFORMANCE, POWER):
+        await page.get_by_label(f"Weight of {score}").fill(weights.get(score, "0"))
+    await page.get_by_role("button", name="Plan", exact=True).click()
+    await expect(page.get_by_text("Workloads before and after")).to_be_visible()
+
+
+async def test_a_plan_is_shown_and_nothing_is_written(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    await planned(page, {POWER: "1"})
+    await expect(page.get_by_text("Optimal: objective 170")).to_be_visible()
+    row = page.get_by_role("row", name="mwrs-app01")
+    await expect(row).to_contain_text("nowhere")
+    await expect(row).to_contain_text("2g.24gb")
+    assert await generated(service.hub) == []
+
+
+async def test_only_the_second_click_applies(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    await planned(page, {PERFORMANCE: "1"})
+    await page.get_by_role("button", name="Apply…").click()
+    dialog = page.get_by_role("dialog", name="Apply this plan?")
+    await expect(dialog).to_contain_text("create Placement default/app01-placement")
+    await page.keyboard.press("Escape")
+    assert await generated(service.hub) == []
+    await page.get_by_role("button", name="Apply…").click()
+    await dialog.get_by_role("button", name="Apply").click()
+    await expect(page.get_by_text("Applied as default-1")).to_be_visible()
+    assert "app01-placement" in await generated(service.hub)
+
+
+async def test_a_plan_that_the_hub_outran_is_refused(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    await planned(page, {PERFORMANCE: "1"})
+    taint = {"key": "gpu.example/broken", "value": "", "effect": "NoSelect"}
+    await service.hub.patch(kinds.MANAGED_CLUSTER, "worker01", {"spec": {"taints": [taint]}})
+    await page.get_by_role("button", name="Apply…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Plan again")
+    assert await generated(service.hub) == []
+
+
+async def test_a_lost_cluster_is_planned_from_its_details(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    await page.get_by_role("rowheader", name="worker02").click()
+    await page.get_by_role("button", name="What if this cluster is lost?").click()
+    await expect(page.get_by_role("button", name="worker02: remove")).to_be_visible()
+    await planned(page, {PERFORMANCE: "1"})
+    table = page.get_by_role("table", name="Workloads before and after")
+    await expect(table).to_contain_text("worker01")
+    await expect(table).not_to_contain_text("worker02")
+
+
+async def test_what_has_no_place_says_why_and_what_would_help(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    await page.get_by_role("link", name="What if").click()
+    await page.get_by_label(f"Budget of {PERFORMANCE}").fill("60")
+    await planned(page, {PERFORMANCE: "1"})
+    unplaced = page.get_by_role("region", name="Unplaced workloads")
+    await expect(unplaced).to_contain_text("mwrs-app0")
+    await unplaced.get_by_role("button", name="What would place them?").click()
+    await expect(unplaced).to_contain_text("Cheapest remedy")
+
+
+async def test_a_workload_says_why_it_is_there_and_why_not_elsewhere(
+    service: Service, open_page: Open
+) -> None:
+    await apply(service)
+    page = await open_page(service.url)
+    row = page.get_by_role("table").get_by_role("row", name="mwrs-app01")
+    await row.get_by_role("button", name="Why here?").click()
+    dialog = page.get_by_role("dialog", name="Why is mwrs-app01 there?")
+    await expect(dialog).to_contain_text("policy-enable-mig-3g-worker0")
+    await expect(dialog).to_contain_text("another plan is as good")
+    await page.keyboard.press("Escape")
+    other = "worker02" if "worker01" in await row.inner_text() else "worker01"
+    await page.get_by_role("rowheader", name=other).click()
+    await page.get_by_text("Why not here?").click()
+    await page.get_by_role("dialog").get_by_role("button", name="mwrs-app01").click()
+    named = page.get_by_role("dialog", name=f"Why is mwrs-app01 not on {other}?")
+    await expect(named).to_contain_text("mwrs-app01")
+    await expect(named).to_contain_text(other)
+
+
+async def test_applied_plans_tell_what_they_moved_and_can_be_restored(
+    service: Service, open_page: Open
+) -> None:
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER)
+    page = await open_page(f"{service.url}/#plans")
+    newest = page.get_by_role("listitem").filter(has_text="default 2")
+    await expect(newest).to_contain_text("3g.48gb →")
+    oldest = page.get_by_role("listitem").filter(has_text="default 1").last
+    await oldest.get_by_role("button", name="Restore this plan…").click()
+    dialog = page.get_by_role("dialog", name="Restore plan default 1?")
+    await dialog.get_by_role("button", name="Apply").click()
+    await expect(page.get_by_text("It restored plan 1.")).to_be_visible()
+
+
+async def test_a_rollout_shows_its_steps_and_is_paused_after_a_second_click(
+    service: Service, open_page: Open
+) -> None:
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER, rollout="Stepwise")
+    page = await open_page(f"{service.url}/#rollouts")
+    await expect(page.get_by_text("Step 2 of 8", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="pause…").click()
+    dialog = page.get_by_role("dialog", name="pause the rollout of default?")
+    await dialog.get_by_role("button", name="pause").click()
+    await expect(page.get_by_text("Paused")).to_be_visible()
