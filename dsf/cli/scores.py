@@ -1,11 +1,20 @@
-"""`dsf scores`: the published scores as tables of managed clusters by dimension."""
+"""`dsf scores`: the published scores as tables of managed clusters by dimension, or as bars."""
 
 import asyncio
-from collections.abc import Container, Iterable, Mapping, Sequence
+import sys
+from collections.abc import (
+    AsyncGenerator,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,16 +24,53 @@ from dsf.api.scoring.registered_meaning import meanings
 from dsf.api.scoring.track_record import read_trust
 from dsf.api.times import read_time
 from dsf.api.untrusted_text import escaped, listed
-from dsf.cli.durations import shown_duration
-from dsf.cli.options import cluster_options
+from dsf.cli.durations import Duration, shown_duration
+from dsf.cli.options import cluster_options, server_url
 from dsf.cli.output import document, output_option, show
 from dsf.cli.progress import Progress
+from dsf.cli.terminal_drawing import levels_for
 from dsf.cli.text_table import TextTable
 from dsf.kube.clock import utc_now
-from dsf.kube.port import Object
+from dsf.kube.errors import Forbidden, Gone, KubeError, NotFound
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER
+from dsf.kube.port import Kube, Object
+from dsf.kube.reads import list_objects
+
+if TYPE_CHECKING:
+    from dsf.cli.prometheus import PastValues
 
 ScoreKey = tuple[str, str]
 """The names of an AddOnPlacementScore and of its managed cluster."""
+
+
+WATCH_SECONDS = 30
+"""Ages are shown anew after so long, even if no score changed."""
+PAUSE_SECONDS = 1.0
+"""Between two looks: agents of a large fleet write all the time."""
+RETRY_SECONDS = 5.0
+"""Until a hub that went away is asked again."""
+HISTORY_POINTS = 120
+"""Values of each score that are asked of a Prometheus."""
+
+
+class _ScoreView(NamedTuple):
+    """Which scores are shown, and how. `plot`: as bars. `since`: seconds of history."""
+
+    clusters: tuple[str, ...]
+    scores: tuple[str, ...]
+    valid: bool
+    output: str
+    plot: bool
+    prometheus_url: str
+    since: float
+
+
+class _FoundScores(NamedTuple):
+    """AddOnPlacementScores and DynamicScorers, and past values by a Prometheus."""
+
+    objects: Sequence[Object]
+    scorers: Sequence[Object]
+    past: "Sequence[PastValues]"
 
 
 @click.command()
@@ -32,6 +78,17 @@ ScoreKey = tuple[str, str]
 @click.option("--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster.")
 @click.option("--score", "-s", "scores_", multiple=True, help="Only this AddOnPlacementScore.")
 @click.option("--valid", is_flag=True, help="Omit expired scores.")
+@click.option("--plot", is_flag=True, help="Draw bars by managed cluster.")
+@click.option(
+    "--prometheus-url",
+    default="",
+    callback=server_url,
+    help="Draw the history of scores too, as this Prometheus has it.",
+)
+@click.option(
+    "--since", type=Duration(), default="24h", show_default=True, help="How long that history is."
+)
+@click.option("--watch", "-w", is_flag=True, help="Show them again whenever one changes.")
 @output_option()
 def scores(
     kubeconfig: Path | None,
@@ -39,56 +96,142 @@ def scores(
     clusters: tuple[str, ...],
     scores_: tuple[str, ...],
     output: str,
+    prometheus_url: str,
+    since: float,
     *,
     valid: bool,
+    plot: bool,
+    watch: bool,
 ) -> None:
     """Show scores: one table per AddOnPlacementScore, managed clusters by dimension.
 
     The last table says how old the scores of each cluster are, and when they expire. AGE is the
     time since they were written, "-" where the hub does not keep it.
     """
+    view = _ScoreView(clusters, scores_, valid, output, plot, prometheus_url, since)
+    if watch:
+        asyncio.run(_watch(kubeconfig, context, view))
+        return
     with Progress("Reading scores"):
-        objects, scorers = asyncio.run(_read(kubeconfig, context))
-    objects = _only(objects, "namespace", clusters, "scores of managed cluster")
-    objects = _only(objects, "name", scores_, "AddOnPlacementScore")
+        found = asyncio.run(_look(kubeconfig, context, view))
+    _show(found, view)
+
+
+async def score_changes(kube: Kube, *, pause: float = PAUSE_SECONDS) -> AsyncGenerator[None]:
+    """Yield at once, after each change of an AddOnPlacementScore, and at least every 30 s."""
+    while True:
+        version = (await kube.list(ADD_ON_PLACEMENT_SCORE, limit=1)).resource_version
+        yield
+        changes = kube.watch(
+            ADD_ON_PLACEMENT_SCORE, resource_version=version, timeout_seconds=WATCH_SECONDS
+        )
+        async with aclosing(changes):
+            with suppress(Gone):
+                async for event in changes:
+                    if event.type != "BOOKMARK":
+                        break
+        await asyncio.sleep(pause)
+
+
+async def _watch(kubeconfig: Path | None, context: str | None, view: _ScoreView) -> None:
+    from dsf.kube.client.connect import connect
+
+    seen = False
+    async with connect(kubeconfig, context) as kube:
+        while True:
+            try:
+                async for _ in score_changes(kube):
+                    found = await _read(kube, view)
+                    if sys.stdout.isatty():
+                        click.clear()
+                    _show(found, view)
+                    seen = True
+            except KubeError as error:
+                if not (seen and error.retryable):
+                    raise
+                click.echo(f"{escaped(str(error))}; trying again", err=True)
+                await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _look(kubeconfig: Path | None, context: str | None, view: _ScoreView) -> _FoundScores:
+    from dsf.kube.client.connect import connect
+
+    async with connect(kubeconfig, context) as kube:
+        return await _read(kube, view)
+
+
+async def _read(kube: Kube, view: _ScoreView) -> _FoundScores:
+    """Return the AddOnPlacementScores, and the DynamicScorers if the user may list them."""
+    objects = await list_objects(kube, ADD_ON_PLACEMENT_SCORE)
+    past = await _past_values(view) if view.prometheus_url else ()
+    try:
+        return _FoundScores(objects, await list_objects(kube, DYNAMIC_SCORER), past)
+    except (Forbidden, NotFound):
+        return _FoundScores(objects, (), past)
+
+
+async def _past_values(view: _ScoreView) -> "Sequence[PastValues]":
+    from dsf.cli.prometheus import PrometheusRefused, past_values
+    from dsf.cli.score_plot import HISTORY_QUERY
+
+    end = utc_now().timestamp()
+    try:
+        return await past_values(
+            view.prometheus_url,
+            HISTORY_QUERY,
+            start=end - view.since,
+            end=end,
+            step=max(view.since / HISTORY_POINTS, 1.0),
+        )
+    except PrometheusRefused as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _show(seen: _FoundScores, view: _ScoreView) -> None:
+    objects = _only(seen.objects, "namespace", view.clusters, "scores of managed cluster")
+    objects = _only(objects, "name", view.scores, "AddOnPlacementScore")
     now = utc_now()
-    if valid:
+    if view.valid:
         objects = [obj for obj in objects if not expired_at(obj, now)]
     found = by_score(objects)
     expired = _expired(objects, now)
+    _warn(objects, expired)
+    if view.output != "table":
+        show(document(found, view.output))
+    elif found:
+        tables = [*_tables(found, expired, seen, view), freshness_table(objects, now)]
+        show("\n\n".join(map(str, tables)) + "\n")
+    else:
+        click.echo("No scores found.", err=True)
+
+
+def _tables(
+    found: Mapping[str, ByDimension],
+    expired: Container[ScoreKey],
+    seen: _FoundScores,
+    view: _ScoreView,
+) -> Iterator[TextTable]:
+    from dsf.cli.score_plot import bars, history
+
+    known, levels = meanings(seen.scorers), levels_for(sys.stdout)
+    for name, entries in found.items():
+        meaning = known.get(name)
+        if view.plot:
+            yield bars(name, entries, expired, levels, meaning=meaning)
+        else:
+            yield score_table(name, entries, expired, meaning=meaning)
+    if view.prometheus_url:
+        yield history(seen.past, found, levels)
+
+
+def _warn(objects: Iterable[Object], expired: Mapping[ScoreKey, str]) -> None:
+    """Say on standard error which scores expired, and which forecasts nobody should trust."""
     for (name, cluster), time in expired.items():
         expiry = f"{name} of {cluster} expired at {time}"
         click.echo(f"{escaped(expiry)}: a Placement counts it as 0", err=True)
     for obj in objects:
         if read_trust(obj) == 0:
             click.echo(escaped(_untrusted(obj["metadata"])), err=True)
-    if output != "table":
-        show(document(found, output))
-    elif found:
-        known = meanings(scorers)
-        tables = [
-            *(score_table(name, found[name], expired, meaning=known.get(name)) for name in found),
-            freshness_table(objects, now),
-        ]
-        show("\n\n".join(map(str, tables)) + "\n")
-    else:
-        click.echo("No scores found.", err=True)
-
-
-async def _read(
-    kubeconfig: Path | None, context: str | None
-) -> tuple[Sequence[Object], Sequence[Object]]:
-    """Return the AddOnPlacementScores, and the DynamicScorers if the user may list them."""
-    from dsf.kube.client.connect import connect
-    from dsf.kube.errors import Forbidden, NotFound
-    from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER
-
-    async with connect(kubeconfig, context) as kube:
-        found = (await kube.list(ADD_ON_PLACEMENT_SCORE)).items
-        try:
-            return found, (await kube.list(DYNAMIC_SCORER)).items
-        except (Forbidden, NotFound):
-            return found, ()
 
 
 def _only(

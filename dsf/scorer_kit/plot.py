@@ -3,22 +3,15 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
+from dsf.cli.terminal_drawing import line
 from dsf.cli.text_table import TextTable
-
-WIDTH = 40
-"""Characters of the drawing of one series."""
 
 MOST_ROWS = 20
 """Rows drawn; the others are counted."""
-
-LEVELS = "▁▂▃▄▅▆▇█"
-ASCII_LEVELS = "_.-:=+*#"
-"""Heights from the lowest to the highest, for terminals with and without Unicode."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -36,28 +29,6 @@ def plot(series: Sequence[EncodedSeries], results: Sequence[ScoringResult], leve
         rows = [*rows[:MOST_ROWS], [f"({len(rows) - MOST_ROWS} more)"]]
     columns = ["labels", "series, oldest first", "lowest", "highest", "latest", "score"]
     return str(TextTable(columns, [[*row, *[""] * (len(columns) - len(row))] for row in rows]))
-
-
-def line(values: Sequence[float], levels: str, width: int = WIDTH) -> str:
-    """Return values as at most `width` levels between their lowest and highest finite one.
-
-    Each character is the mean of its share of the values; a share without a finite one is a space.
-    """
-    count = min(width, len(values))
-    edges = [len(values) * index // count for index in range(count + 1)] if count else []
-    means = [_mean(values[start:end]) for start, end in pairwise(edges)]
-    finite = [mean for mean in means if mean is not None]
-    low, span = min(finite, default=0.0), max(finite, default=0.0) - min(finite, default=0.0)
-    return "".join(" " if mean is None else _level(mean - low, span, levels) for mean in means)
-
-
-def _level(above: float, span: float, levels: str) -> str:
-    return levels[min(int(above / span * len(levels)), len(levels) - 1)] if span else levels[0]
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    finite = [value for value in values if math.isfinite(value)]
-    return math.fsum(finite) / len(finite) if finite else None
 
 
 def _row(

@@ -257,7 +257,7 @@ def _managed_clusters(found: HubInstallation) -> HubCheck:
             f" {first.reason}: {first.message}",
             "look at the klusterlet of each; `dsf status` lists them",
         )
-    return _ok("managed clusters", f"{counted(len(found.clusters), 'cluster')} are available")
+    return _ok("managed clusters", f"{counted(len(found.clusters), 'cluster')}, all available")
 
 
 def _add_on(found: HubInstallation) -> HubCheck:
@@ -329,7 +329,7 @@ def _sources(found: HubInstallation) -> HubCheck:
         return _failed("scorers", _said(broken), scorer_remedy(broken[0]))
     if not scorers:
         return _skipped("scorers", "there are none", "register one: `dsf scorer register`")
-    return _ok("scorers", f"{counted(len(scorers), 'scorer')} score wherever they should")
+    return _ok("scorers", f"each of {counted(len(scorers), 'scorer')} scores wherever it should")
 
 
 def _said(broken: list[ScorerOverview]) -> str:

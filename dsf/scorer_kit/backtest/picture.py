@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
+from dsf.cli.terminal_drawing import line
 from dsf.cli.text_table import TextTable
 from dsf.scorer_kit.backtest.outcome import Judged
-from dsf.scorer_kit.plot import line
 
 MOST_SERIES = 6
 """Series that are drawn, those with the largest mean truth."""

@@ -227,9 +227,8 @@ def _write(path: Path, done: "BacktestReport") -> None:
 
 
 def _plot(done: "BacktestReport") -> None:
+    from dsf.cli.terminal_drawing import levels_for
     from dsf.scorer_kit.backtest.picture import terminal_plot
-    from dsf.scorer_kit.plot import ASCII_LEVELS, LEVELS
 
-    unicode = "utf" in (sys.stdout.encoding or "").lower()
     click.echo()
-    click.echo(terminal_plot(done.outcomes, LEVELS if unicode else ASCII_LEVELS))
+    click.echo(terminal_plot(done.outcomes, levels_for(sys.stdout)))

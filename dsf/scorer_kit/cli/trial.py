@@ -142,7 +142,8 @@ async def _round(
 def _print(done: "Round", *, plotted: bool) -> None:
     from dsf.agent.dry_run import explained
     from dsf.api.untrusted_text import escaped
-    from dsf.scorer_kit.plot import ASCII_LEVELS, LEVELS, plot
+    from dsf.cli.terminal_drawing import levels_for
+    from dsf.scorer_kit.plot import plot
     from dsf.scorer_kit.trial_round import metrics
 
     click.echo(explained([done]), nl=False)
@@ -154,11 +155,8 @@ def _print(done: "Round", *, plotted: bool) -> None:
     if len(lines) > MOST_METRICS:
         click.echo(f"  ({len(lines) - MOST_METRICS} more)")
     if plotted and done.evidence:
-        unicode = "utf" in (sys.stdout.encoding or "").lower()
         click.echo()
-        click.echo(
-            plot(done.evidence.series, done.evidence.results, LEVELS if unicode else ASCII_LEVELS)
-        )
+        click.echo(plot(done.evidence.series, done.evidence.results, levels_for(sys.stdout)))
 
 
 def _print_object(done: "Round", cluster: str) -> None:

@@ -9,7 +9,8 @@ from msgspec import Raw
 
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.scoring_answer import ScoringResult
-from dsf.scorer_kit.plot import ASCII_LEVELS, LEVELS, MOST_ROWS, line, plot
+from dsf.cli.terminal_drawing import ASCII_LEVELS, LEVELS, line
+from dsf.scorer_kit.plot import MOST_ROWS, plot
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""Scores as bars, their history by a Prometheus, and looks again whenever one changes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from aiohttp import web
+
+from dsf.cli.prometheus import PastValues, PrometheusRefused, past_values
+from dsf.cli.score_plot import MOST_BARS, bars, history
+from dsf.cli.scores import score_changes, scores
+from dsf.cli.terminal_drawing import ASCII_LEVELS, LEVELS, bar
+from dsf.kube.embedded.http.server import kubeconfig, serving
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+from tests.command_line import invoked_meanwhile
+from tests.dsf.cli.test_scores import hub_of_scores
+from tests.house.marker import MARKER, raw
+
+DAY = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+
+
+def test_a_bar_is_as_long_as_its_share_of_the_scale() -> None:
+    assert bar(50, 0, 100, ASCII_LEVELS, 10) == "#####"
+    assert bar(0, -100, 100, ASCII_LEVELS, 10) == "#####"
+    assert bar(-100, -100, 100, ASCII_LEVELS, 10) == "#"
+    assert bar(1000, 0, 100, LEVELS, 10) == "█" * 10
+
+
+def test_bars_have_one_scale_and_expired_scores_none() -> None:
+    entries = {"app": {"east": 100, "west": 50}, "web": {"east": 25}}
+    table = bars("speed", entries, {("speed", "west")}, ASCII_LEVELS)
+    assert table.columns == ("dimension", "cluster", "value", "0 to 100")
+    assert [(*row[:3], len(row[3])) for row in table.rows] == [
+        ("app", "east", "100", 40),
+        ("app", "west", "50 (expired)", 0),
+        ("web", "east", "25", 10),
+    ]
+    assert bars("speed", {"app": {"east": -1}}, (), LEVELS).columns[3] == "-100 to 100"
+
+
+def test_a_large_fleet_is_counted_and_names_are_escaped() -> None:
+    many = {MARKER: {f"c{number}": 1 for number in range(1000)}}
+    table = bars("speed", many, (), LEVELS)
+    assert table.rows[-1][0] == f"({1000 - MOST_BARS} more)"
+    assert not raw(str(table))
+
+
+def test_history_names_a_score_as_its_object() -> None:
+    labels = {"ds_score_name": "My_Speed", "ds_cluster": "east"}
+    found = [
+        PastValues(labels, (1.0, float("nan"), 8.0)),
+        PastValues({**labels, "ds_score_name": "other"}, (1.0,)),
+        PastValues({}, ()),
+    ]
+    table = history(found, ["my-speed"], ASCII_LEVELS)
+    assert table.rows == [("my-speed", "east", "_ #", "1", "8", "8")]
+
+
+async def test_each_change_of_a_score_is_a_new_look() -> None:
+    hub = await hub_of_scores()
+    looks = score_changes(hub, pause=0)
+    await anext(looks)
+    waiting = asyncio.ensure_future(anext(looks))
+    await asyncio.sleep(0)
+    status = {"status": {"scores": [{"name": "app", "value": 1}]}}
+    await hub.patch(ADD_ON_PLACEMENT_SCORE, "speed", status, "worker01", subresource="status")
+    await asyncio.wait_for(waiting, 10)
+    await looks.aclose()
+
+
+@asynccontextmanager
+async def prometheus(answer: web.Response) -> AsyncIterator[str]:
+    async def answered(_: web.Request) -> web.Response:
+        return answer
+
+    app = web.Application()
+    app.router.add_get("/{rest:.*}", answered)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def answer_of(cluster: str) -> web.Response:
+    metric = {"ds_score_name": "speed", "ds_cluster": cluster}
+    series = {"metric": metric, "values": [[DAY, "1"], [DAY + 60, "3"]]}
+    return web.json_response({"status": "success", "data": {"result": [series]}})
+
+
+async def test_bars_and_history_are_printed(tmp_path: Path) -> None:
+    async with serving(await hub_of_scores()) as url, prometheus(answer_of("worker01")) as past:
+        config = tmp_path / "hub.kubeconfig"
+        config.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
+        code, out, err = await invoked_meanwhile(
+            scores, f"--kubeconfig={config}", "--plot", f"--prometheus-url={past}"
+        )
+    assert (code, err) == (0, "")
+    tables = [table.splitlines() for table in out.split("\n\n")]
+    assert tables[0][1].split() == ["DIMENSION", "CLUSTER", "VALUE", "0", "TO", "100"]
+    assert tables[0][2].split()[:3] == ["app", "worker01", "60"]
+    assert tables[2][0] == "History"
+    assert tables[2][2].split()[-3:] == ["1", "3", "3"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda: web.Response(status=503, text="<html>"), 'HTTP 503: "no JSON"'),
+        (
+            lambda: web.json_response({"status": "error", "error": MARKER}, status=400),
+            "HTTP 400: ",
+        ),
+        (lambda: web.json_response({"status": "success", "data": {}}), "not one of a Prometheus"),
+    ],
+)
+async def test_a_prometheus_that_gives_no_series_is_told(answer: object, said: str) -> None:
+    async with prometheus(answer()) as url:  # type: ignore[operator]
+        with pytest.raises(PrometheusRefused) as refused:
+            await past_values(url, "q", start=0, end=60, step=60)
+    assert said in str(refused.value)
+    assert not raw(str(refused.value))
