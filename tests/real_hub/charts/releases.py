@@ -23,14 +23,11 @@ AGENT = ("apps/v1", "Deployment", "dynamic-scoring-agent", "dynamic-scoring")
 
 def upgrade(
     plane: ControlPlane, chart: str, namespace: str, *words: str, earlier: bool = False
-) -> str:
-    """Install or upgrade a chart as the release of its name, and return helm's output.
-
-    Raises HelmFailed.
-    """
+) -> None:
+    """Install or upgrade a chart as the release of its name. Raises HelmFailed."""
     source = earlier_charts.package(chart) if earlier else CHARTS / chart
     given = ("upgrade", "--install", chart, str(source), f"--namespace={namespace}", *words)
-    return helm(plane, *given, "--create-namespace")
+    helm(plane, *given, "--create-namespace")
 
 
 def core_values(hub: ControlPlane) -> str:
