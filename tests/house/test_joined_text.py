@@ -7,6 +7,7 @@ is joined is listed here with the reason why no text of others is bare in it.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -167,6 +168,7 @@ def _unchecked(tree: ast.AST, function: str = "") -> Iterator[tuple[str, int]]:
         yield from _unchecked(node, where)
 
 
+@cache
 def _found() -> dict[str, int]:
     return {
         f"{path.relative_to(ROOT)}:{function}": line

@@ -507,7 +507,7 @@ EVERY = pytest.param(1, marks=pytest.mark.exhaustive)
     "after a kill at any write the next controller ends where the first would",
     "a controller killed before and after each write",
 )
-@pytest.mark.parametrize("stride", [17, EVERY])
+@pytest.mark.parametrize("stride", [29, EVERY])
 async def test_killed_at_any_write_the_next_process_ends_where_the_first_would(
     wanted: dict[str, Any], stride: int, record_property: Callable[[str, object], None]
 ) -> None:

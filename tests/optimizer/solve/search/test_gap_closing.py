@@ -1,5 +1,7 @@
 """Columns with a small loss, and the bound of the master over them."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ EFFORT = SolveContext("highs", 0.0, 0, lambda: 60.0)
 ALL = 100_000
 
 
+@cache
 def blocks_of(seed: int) -> tuple[BlockProblem, float] | None:
     """Return the blocks of a random problem's first priority, and what its optimum is worth."""
     given = random_problem(seed)
