@@ -11,7 +11,10 @@ from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.errors import Forbidden, KubeError, Unauthorized
 from dsf.kube.kinds import (
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
     MANAGED_CLUSTER,
+    MANAGED_CLUSTER_ADD_ON,
     MANIFEST_WORK_REPLICA_SET,
     PLACEMENT_BINDING,
     PLACEMENT_PLAN,
@@ -238,8 +241,8 @@ def _ocm_version(found: HubInstallation) -> HubCheck:
 
 
 def _managed_clusters(found: HubInstallation) -> HubCheck:
-    if found.served.get(MANAGED_CLUSTER) == "forbidden":
-        return _skipped("managed clusters", "you may not list managedclusters")
+    if unread := _unread(found, "managed clusters", MANAGED_CLUSTER):
+        return unread
     if not found.clusters:
         return _warning(
             "managed clusters", "the hub has none", "join one: `clusteradm join`, then accept it"
@@ -261,6 +264,8 @@ def _managed_clusters(found: HubInstallation) -> HubCheck:
 
 
 def _add_on(found: HubInstallation) -> HubCheck:
+    if unread := _unread(found, "add-on", MANAGED_CLUSTER_ADD_ON):
+        return unread
     enabled = {str(item["metadata"].get("namespace")): item for item in found.add_ons}
     if not enabled:
         return _failed(
@@ -295,11 +300,13 @@ def _hub_controller(found: HubInstallation) -> HubCheck:
     what, scorers = "hub controller", [scorer_overview(item) for item in found.scorers]
     if _missing(found, OWN_KINDS[:2]):
         return _skipped(what, "the hub does not serve its custom resources")
+    if unread := _unread(found, what, DYNAMIC_SCORING_CONFIG):
+        return unread
     if found.config is None:
         return _warning(
             what,
-            f"there is no DynamicScoringConfig {SCORING_CONFIG} in {HUB_NAMESPACE}, or you may not"
-            " read it, so no scorer is sent to any cluster",
+            f"there is no DynamicScoringConfig {SCORING_CONFIG} in {HUB_NAMESPACE}, so no scorer is"
+            " sent to any cluster",
             "kubectl apply -f docs/examples/dynamicscoringconfig.yaml",
         )
     unseen = [item.name for item in scorers if item.reason == "NotReported"]
@@ -313,6 +320,8 @@ def _hub_controller(found: HubInstallation) -> HubCheck:
 
 
 def _sources(found: HubInstallation) -> HubCheck:
+    if unread := _unread(found, "scorers", DYNAMIC_SCORER):
+        return unread
     scorers = [scorer_overview(item) for item in found.scorers]
     if found.source_failures:
         first = found.source_failures[0]
@@ -358,6 +367,8 @@ def _prometheus(found: HubInstallation) -> HubCheck:
 
 
 def _policy_watcher(found: HubInstallation) -> HubCheck:
+    if unread := _unread(found, "policy watcher", MANAGED_CLUSTER):
+        return unread
     claiming = [item for item in found.clusters if _claims(item)]
     if found.clusters and not claiming:
         return _skipped(
@@ -384,6 +395,13 @@ def _rights(found: HubInstallation) -> HubCheck:
             "ask for these rights if you are to plan and apply: docs/reference/optimizer-access.md",
         )
     return _ok("rights", "you may plan and apply here")
+
+
+def _unread(found: HubInstallation, check: str, kind: Kind) -> HubCheck | None:
+    """Return the check as skipped if the user may not list a kind; None if it can be judged."""
+    if found.served.get(kind) != "forbidden":
+        return None
+    return _skipped(check, f"you may not list {kind.plural}")
 
 
 def _missing(found: HubInstallation, kinds: Iterable[Kind]) -> list[Kind]:

@@ -1,7 +1,6 @@
 """`dsf scorer backtest`."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import click
 
 from dsf.cli.durations import Duration
 from dsf.cli.options import FILE, server_url
+from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import (
     api_options,
     named,
@@ -78,7 +78,7 @@ MOST_REQUESTS = 5_000
 @click.option(
     "--svg", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture."
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+@output_option("text", "json", "yaml", default="text")
 def backtest(
     url: str,
     scoring_url: str,
@@ -105,10 +105,7 @@ def backtest(
     done = asyncio.run(made())
     if picture:
         _write(picture, done)
-    if output == "json":
-        click.echo(json.dumps(done.document(), indent=2))
-    else:
-        click.echo(done.text(), nl=False)
+    show(done.text() if output == "text" else document(done.document(), output))
     if plotted and output == "text":
         _plot(done)
 

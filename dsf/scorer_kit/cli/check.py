@@ -1,7 +1,6 @@
 """`dsf scorer check`."""
 
 import asyncio
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import click
 
 from dsf.cli.durations import Duration
 from dsf.cli.options import FILE
+from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import api_options, named, reached, token_option
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ MOST_SAMPLES = 120
     help="No call starts after this time.",
 )
 @click.option("--skip", multiple=True, metavar="CHECK", help="Leave out a check; repeatable.")
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+@output_option("text", "json", "yaml", default="text")
 def check(
     url: str,
     scoring_url: str,
@@ -75,9 +75,7 @@ def check(
         return await run_checks(await reached(api), settings, time.time())
 
     report = asyncio.run(checked())
-    click.echo(
-        json.dumps(report.document(), indent=2) if output == "json" else report.text().rstrip()
-    )
+    show(report.text().rstrip() + "\n" if output == "text" else document(report.document(), output))
     if not report.passed:
         raise click.exceptions.Exit(1)
 

@@ -123,6 +123,20 @@ async def test_an_older_crd_is_named_with_the_fields_that_it_lacks() -> None:
     assert "helm does not update CRDs" in resources.fix
 
 
+async def test_what_the_user_may_not_list_is_skipped_and_not_called_missing() -> None:
+    found = await look(await installed_hub())
+    nothing = replace(found, clusters=(), add_ons=(), scorers=(), config=None)
+    checks = hub_checks(replace(nothing, served=dict.fromkeys(found.served, "forbidden")))
+    assert is_healthy(checks)
+    assert [item.message for item in checks if "you may not list" in item.message] == [
+        "you may not list managedclusteraddons",
+        "you may not list dynamicscoringconfigs",
+        "you may not list managedclusters",
+        "you may not list managedclusters",
+        "you may not list dynamicscorers",
+    ]
+
+
 Change = Callable[[HubInstallation], HubInstallation]
 NOW = datetime.fromisoformat("2026-01-01T12:00:00+00:00")
 
