@@ -18,7 +18,7 @@ from optimizer.overview.score_columns import FleetColumns
 from optimizer.overview.score_overview import ClusterScore, ClusterScores, cluster_score
 from optimizer.overview.scorer_overview import ScorerOverview, scorer_overview
 from optimizer.placement_status.comparison import placement_status
-from optimizer.snapshot.scores.score_entries import score_object
+from optimizer.snapshot.object_readers import name_of
 
 
 async def observe_fleet(
@@ -59,8 +59,7 @@ async def _scores(
     columns = FleetColumns(scorers or ())
     async for page in score_pages(kube):
         for obj in page:
-            score = score_object(obj, now=now())
-            found.setdefault(score.name, []).append(cluster_score(score))
+            found.setdefault(name_of(obj), []).append(cluster_score(obj, now=now()))
             if scorers is not None:
                 columns.add(obj)
     return found, columns

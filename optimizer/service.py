@@ -13,6 +13,8 @@ from dsf.kube.kinds import DYNAMIC_SCORER, MANAGED_CLUSTER
 from dsf.kube.port import Kube
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
+from optimizer.history.prometheus_history import PrometheusHistory
+from optimizer.history.score_history import HistoryQuestion, ScoreHistory
 from optimizer.hypothetical_hub import HypotheticalHub
 from optimizer.landing_watch import LandingWatch
 from optimizer.metrics import OptimizerMetrics
@@ -87,6 +89,7 @@ class Optimizer:
             cluster_label_key=settings.cluster_label_key,
             metrics=self._metrics,
         )
+        self._history = PrometheusHistory(settings.prometheus_url)
         self._planner = Planner(kube, settings, now=now)
         self._writer = PlanWriter(
             kube, settings, self._records, self.rollouts, now=now, lease_seconds=lease_seconds
@@ -176,6 +179,13 @@ class Optimizer:
         """Return the fleet as a matrix of clusters and scores, for the objects of a namespace."""
         facts = await self.fleet(namespace, described=described, columns=True)
         return await asyncio.to_thread(fleet_matrix, facts)
+
+    async def score_history(
+        self, score: str, cluster: str, hours: int
+    ) -> ScoreHistory | RequestProblem:
+        """Return how a score of a managed cluster changed over the last hours."""
+        now = self._now().timestamp()
+        return await self._history.read(HistoryQuestion(score, cluster, hours, now))
 
     async def plan(
         self,

@@ -27,6 +27,7 @@ from optimizer.access.rights import (
     writing_rights,
 )
 from optimizer.domain.issue import Issue
+from optimizer.history.score_history import ScoreHistory
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_matrix import FleetMatrix
 from optimizer.overview.what_if import PretendedObjects
@@ -141,6 +142,13 @@ class AuthorizedOptimizer:
             return refused
         described = await self._refusal(describing_rights()) is None
         return await self._optimizer.fleet_matrix(namespace, described=described)
+
+    async def score_history(
+        self, score: str, cluster: str, hours: int
+    ) -> ScoreHistory | RequestProblem:
+        """Return how a score changed, if the caller may list the scores of its cluster."""
+        refused = await self._refusal(listing_rights(cluster))
+        return refused or await self._optimizer.score_history(score, cluster, hours)
 
     async def rollouts(self, namespace: str) -> RolloutList | RequestProblem:
         """Return the newest rollout of each optimization of a namespace."""

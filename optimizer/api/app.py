@@ -29,6 +29,7 @@ from optimizer.api.routes.page import add_page_route
 from optimizer.api.routes.planning import add_planning_routes
 from optimizer.api.routes.recorded_plans import add_plan_routes
 from optimizer.api.routes.rollouts import rollout_routes
+from optimizer.api.routes.score_history import add_score_history_route
 from optimizer.service import Optimizer
 from optimizer.snapshot.unknown_names import unknown_filters
 from optimizer.wire.placement_status import PlacementStatus
@@ -99,6 +100,7 @@ def create_app(
     _reading_routes(app, of)
     _writing_routes(app, of)
     add_fleet_route(app, of)
+    add_score_history_route(app, of)
     shown = ShownPlans()
     add_planning_routes(app, of, shown)
     add_plan_routes(app, of, shown)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import cluster_options, http_options, log_options
+from dsf.cli.options import cluster_options, http_options, log_options, server_url
 from optimizer.cli.access_options import access_of, access_options, certificate_of, check_auth
 from optimizer.cli.connection_options import connection_limits, connection_options
 from optimizer.cli.model_options import history_option, model_options, settings_of
@@ -47,6 +47,13 @@ approval_option = click.option(
     " and those of rollouts, and by MCP tools, which exist only then.",
 )
 @approval_option
+@click.option(
+    "--prometheus-url",
+    default="",
+    callback=server_url,
+    help="Prometheus that scrapes the agents, like http://prometheus.monitoring:9090: its history"
+    " of scores is shown at /scores/history and on the page. Default: no history.",
+)
 @click.option(
     "--rollout-namespace",
     multiple=True,

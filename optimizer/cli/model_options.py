@@ -164,6 +164,7 @@ def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
         default_toleration_seconds=rest["default_toleration_seconds"],
         prefer_no_select_cost=rest["prefer_no_select_cost"],
         plan_history_limit=rest.get("plan_history_limit", DEFAULTS.plan_history_limit),
+        prometheus_url=rest.get("prometheus_url", DEFAULTS.prometheus_url),
         rollout_namespaces=tuple(rest.get("rollout_namespace", ())),
         mig=replace(labels, config_namespace=namespace, config_map=name),
     )

@@ -21,7 +21,8 @@ class OptimizerSettings:
     on a cluster that is lost stays there; 0 for not at all, and kube-apiserver's default is the
     same. `prefer_no_select_cost`: see Fleet.avoidance_cost. `plan_history_limit`: PlacementPlans
     kept for each optimization, the current one included. `rollout_namespaces`: namespaces whose
-    Stepwise rollouts are executed; none: all.
+    Stepwise rollouts are executed; none: all. `prometheus_url`: where the history of scores is
+    read; empty: nowhere.
     """
 
     cluster_label_key: str = "cluster-name"
@@ -39,6 +40,7 @@ class OptimizerSettings:
     prefer_no_select_cost: float = 10.0
     plan_history_limit: int = 10
     rollout_namespaces: tuple[str, ...] = ()
+    prometheus_url: str = ""
     mig: MigLabels = GPU_OPERATOR
 
 

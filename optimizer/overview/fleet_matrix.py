@@ -3,7 +3,7 @@
 Values of scores are lists in the order of the clusters, so that a fleet of thousands stays small.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -122,9 +122,15 @@ class MatrixScore(ResultPart):
         Field(description="Positions of the clusters whose score had expired at observed_at."),
     ]
     columns: Annotated[
-        tuple[MatrixColumn, ...], Field(description="By app, device and entry; the fullest if cut.")
+        tuple[MatrixColumn, ...],
+        Field(
+            description="By app, device and entry. Where they would be too many, those of a device"
+            " are one, without an app: the mean."
+        ),
     ]
-    omitted_columns: int = 0
+    omitted_columns: Annotated[
+        int, Field(description="Columns that are not listed, or are part of a mean.")
+    ] = 0
 
 
 class MatrixWorkload(WorkloadOverview):
@@ -242,23 +248,10 @@ def _scorer(item: ScorerOverview) -> MatrixScorer:
 
 
 def _scores(facts: FleetFacts, clusters: Sequence[str]) -> Iterator[MatrixScore]:
-    kept = _fullest(facts.columns, MAX_CELLS // max(1, len(clusters)))
+    share = MAX_CELLS // max(1, len(clusters) * len(facts.scores))
     for name, rows in sorted(facts.scores.items()):
-        found = facts.columns.get(name) or ScoreColumns(None)
-        yield _score(facts.scorer_of(name), name, rows, found, kept.get(name, ()), clusters)
-
-
-def _fullest(scores: Mapping[str, ScoreColumns], most: int) -> dict[str, list[ScoreColumn]]:
-    """Return the columns to show of each score: those with values on the most clusters."""
-    every = [
-        (-len(values), name, column)
-        for name, found in scores.items()
-        for column, values in found.columns.items()
-    ]
-    kept: dict[str, list[ScoreColumn]] = {}
-    for _, name, column in sorted(every)[:most]:
-        kept.setdefault(name, []).append(column)
-    return kept
+        found = facts.columns.get(name) or ScoreColumns()
+        yield _score(facts.scorer_of(name), name, rows, found, clusters, share)
 
 
 def _score(
@@ -266,13 +259,13 @@ def _score(
     name: str,
     rows: Iterable[ClusterScore],
     found: ScoreColumns,
-    kept: Iterable[ScoreColumn],
     clusters: Sequence[str],
+    share: int,
 ) -> MatrixScore:
     by_cluster = {item.cluster: item for item in rows}
     seen = [by_cluster.get(cluster) for cluster in clusters]
     values = [item for item in by_cluster.values() if item.entries]
-    columns = tuple(_column(column, found.columns[column], clusters) for column in sorted(kept))
+    kept = found.at_most(share)
     return MatrixScore(
         name=name,
         **(_stated(scorer) if scorer else {}),
@@ -282,8 +275,8 @@ def _score(
         written=tuple(_seconds(found.written.get(cluster)) for cluster in clusters),
         valid_until=tuple(_seconds(item.valid_until if item else None) for item in seen),
         expired=tuple(at for at, item in enumerate(seen) if item and item.expired),
-        columns=columns,
-        omitted_columns=len(found.columns) - len(columns),
+        columns=tuple(_column(column, means, clusters) for column, means in kept.items()),
+        omitted_columns=max(0, len(found.columns) - len(kept)),
     )
 
 
@@ -293,10 +286,7 @@ def _stated(scorer: ScorerOverview) -> dict[str, str | None]:
 
 
 def _column(column: ScoreColumn, means: ClusterMeans, clusters: Iterable[str]) -> MatrixColumn:
-    found = (means.get(cluster) for cluster in clusters)
-    return MatrixColumn(
-        **column._asdict(), values=tuple(mean.value if mean else None for mean in found)
-    )
+    return MatrixColumn(**column._asdict(), values=tuple(map(means.mean, clusters)))
 
 
 def _seconds(time: datetime | None) -> int | None:

@@ -13,6 +13,9 @@ from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.scores.score_entries import entries_of
 from optimizer.wire.request import DEFAULT_FORMAT
 
+MAX_KNOWN = 100_000
+"""Entry names whose columns are kept: more than apps times devices, less than pods of a fleet."""
+
 _DEFAULT = DimensionFormat.parse(DEFAULT_FORMAT)
 
 
@@ -24,27 +27,37 @@ class ScoreColumn(NamedTuple):
     entry: str = ""
 
 
-class Mean(NamedTuple):
-    """The mean of a number of values, as their sum and number."""
+@dataclass(slots=True)
+class ClusterMeans:
+    """A value by managed cluster: the mean of the entries that belong to one column.
 
-    total: int
-    number: int
+    `numbers`: how many entries a cluster has, where it has several.
+    """
 
-    @property
-    def value(self) -> float:
-        """The mean, with at most two decimals."""
-        return round(self.total / self.number, 2)
+    totals: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
+    def add(self, cluster: str, total: int, number: int = 1) -> None:
+        """Add the sum of a number of entries of one cluster."""
+        if cluster in self.totals:
+            self.numbers[cluster] = self.numbers.get(cluster, 1) + number
+            self.totals[cluster] += total
+            return
+        self.totals[cluster] = total
+        if number > 1:
+            self.numbers[cluster] = number
 
-ClusterMeans = dict[str, Mean]
-"""A value by managed cluster: the mean of the entries that belong to one column."""
+    def mean(self, cluster: str) -> float | None:
+        """Return the mean of a cluster with at most two decimals; None without entries."""
+        total = self.totals.get(cluster)
+        return None if total is None else round(total / self.numbers.get(cluster, 1), 2)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreColumns:
     """The columns of one score. `written`: when each cluster's score was written last."""
 
-    dimension: DimensionFormat | None
+    dimension: DimensionFormat | None = None
     columns: dict[ScoreColumn, ClusterMeans] = field(default_factory=dict)
     written: dict[str, datetime] = field(default_factory=dict)
 
@@ -55,6 +68,24 @@ class ScoreColumns:
             return ScoreColumn(entry=entry)
         return ScoreColumn(labels.get("app", ""), labels.get("device", ""))
 
+    def at_most(self, most: int) -> dict[ScoreColumn, ClusterMeans]:
+        """Return at most so many columns, in order.
+
+        If there are more, those of one device count as one, with the mean of its apps. If there
+        are still more, those with values on the most clusters are left.
+        """
+        found = self.columns if len(self.columns) <= most else self._by_device()
+        fullest = sorted(found, key=lambda column: (-len(found[column].totals), column))[:most]
+        return {column: found[column] for column in sorted(fullest)}
+
+    def _by_device(self) -> dict[ScoreColumn, ClusterMeans]:
+        found: dict[ScoreColumn, ClusterMeans] = {}
+        for column, means in self.columns.items():
+            folded = found.setdefault(column._replace(app=""), ClusterMeans())
+            for cluster, total in means.totals.items():
+                folded.add(cluster, total, means.numbers.get(cluster, 1))
+        return found
+
 
 class FleetColumns:
     """The columns of all scores, filled from AddOnPlacementScores one after the other."""
@@ -64,6 +95,7 @@ class FleetColumns:
             item.score: DimensionFormat.parse(item.dimension_format) for item in scorers
         }
         self._scores: dict[str, ScoreColumns] = {}
+        self._known: dict[tuple[str, str], ClusterMeans] = {}
 
     @property
     def scores(self) -> Mapping[str, ScoreColumns]:
@@ -82,6 +114,15 @@ class FleetColumns:
         if written:
             found.written[cluster] = written
         for entry, value in entries_of(obj):
-            column = found.columns.setdefault(found.column_of(entry, cluster), {})
-            total, number = column.get(cluster, (0, 0))
-            column[cluster] = Mean(total + value, number + 1)
+            self._means(found, score, entry, cluster).add(cluster, value)
+
+    def _means(self, found: ScoreColumns, score: str, entry: str, cluster: str) -> ClusterMeans:
+        """Return the column of an entry; clusters mostly have the same entries, so it is kept."""
+        means = self._known.get((score, entry))
+        if means is None:
+            column = found.column_of(entry, cluster)
+            means = found.columns.setdefault(column, ClusterMeans())
+            named = found.dimension is not None and "cluster" in found.dimension.fields
+            if not named and len(self._known) < MAX_KNOWN:
+                self._known[score, entry] = means
+        return means

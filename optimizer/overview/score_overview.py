@@ -7,10 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from dsf.api.crd.score_meaning import Direction
+from dsf.kube.port import Object
 from optimizer.domain.grouping import members_by_key
 from optimizer.overview.scorer_overview import ScorerOverview
+from optimizer.snapshot.scores.score_entries import entries_of, validity_of
 from optimizer.wire.base import Name, ResultPart, Text
-from optimizer.wire.result import ScoreObject
 
 
 class ClusterScore(ResultPart):
@@ -51,17 +52,18 @@ class ScoreOverview(ResultPart):
     ]
 
 
-def cluster_score(score: ScoreObject) -> ClusterScore:
+def cluster_score(score: Object, *, now: datetime) -> ClusterScore:
     """Return the aggregate of one AddOnPlacementScore; without entries its mean is 0."""
-    values = [entry.value for entry in score.scores] or [0]
+    found = [value for _, value in entries_of(score)]
+    values, (valid_until, expired) = found or [0], validity_of(score, now=now)
     return ClusterScore(
-        cluster=score.cluster,
+        cluster=str(score["metadata"].get("namespace") or ""),
         mean=round(sum(values) / len(values), 2),
         minimum=min(values),
         maximum=max(values),
-        entries=len(score.scores),
-        valid_until=score.valid_until,
-        expired=score.expired,
+        entries=len(found),
+        valid_until=valid_until,
+        expired=expired,
     )
 
 

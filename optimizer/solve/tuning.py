@@ -1,9 +1,9 @@
 """Every number that tunes the search, with its unit and its reason; imports nothing.
 
 Each docstring begins with the unit. `python -m benchmarks.optimizer.tuning` measures each number
-against its half and its double; docs/explanation/optimizer-tuning.md has the figures, and says
-how much of them is chance. Apart from the shares of time, no number depends on the machine or on
-the time left.
+against its half and its double. docs/reference/tuning-figures.md has the figures, and
+docs/explanation/optimizer-tuning.md says how much of them is chance. Apart from the shares of time,
+no number depends on the machine or on the time left.
 """
 
 # Tolerances

@@ -1,6 +1,7 @@
 """The objects that helm renders from a chart, and those inside its AddOnTemplate."""
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -16,10 +17,19 @@ Object = dict[str, Any]
 
 
 def render(
-    chart: str, values: Values, *, release: str = "", namespace: str = "dsf"
+    chart: str,
+    values: Values,
+    *,
+    release: str = "",
+    namespace: str = "dsf",
+    source: Path | None = None,
 ) -> list[Object]:
-    """The objects of a release that is not installed; raises ValueError with helm's message."""
-    words = ["template", release or chart, str(CHARTS / chart), "--kube-version=1.30"]
+    """The objects of a release that is not installed; raises ValueError with helm's message.
+
+    `source` is the chart's folder or package, by default that of today.
+    """
+    source = source or CHARTS / chart
+    words = ["template", release or chart, str(source), "--kube-version=1.30"]
     ended = subprocess.run(
         [program("helm"), *words, f"--namespace={namespace}", "--values=-"],
         input=yaml.safe_dump(values),

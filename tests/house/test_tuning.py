@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.optimizer.tuning import HEURISTICS, OF_LARGE, TRIED, Number, numbers, tried
 
 ROOT = Path(__file__).parents[2]
-FIGURES = (ROOT / "docs/explanation/optimizer-tuning.md").read_text()
+FIGURES = (ROOT / "docs/reference/tuning-figures.md").read_text()
 
 
 @cache

@@ -1,5 +1,6 @@
 """The route of the fleet as a matrix."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated
 
@@ -46,9 +47,11 @@ def add_fleet_route(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
             found = await caller.wait(of(connection).fleet_matrix(only.namespace))
         if isinstance(found, RequestProblem):
             return refusal(found)
-        return _document(found).response(connection, "application/json")
+        document = await asyncio.to_thread(matrix_document, found)
+        return document.response(connection, "application/json")
 
 
-def _document(found: FleetMatrix) -> CachedDocument:
+def matrix_document(found: FleetMatrix) -> CachedDocument:
+    """Return the document of a matrix; one that was observed at another time may be equal."""
     identity = found.model_dump_json(exclude={"observed_at"})
     return CachedDocument.of(found.model_dump_json().encode(), identity.encode())

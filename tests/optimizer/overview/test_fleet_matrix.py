@@ -74,12 +74,17 @@ async def test_an_applied_plan_is_in_the_rows_of_its_clusters() -> None:
 async def test_too_many_items_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = await facts_of_the_guide()
     monkeypatch.setattr(module, "MAX_CLUSTERS", 1)
-    monkeypatch.setattr(module, "MAX_CELLS", 2)
+    monkeypatch.setattr(module, "MAX_CELLS", 6)
     found = fleet_matrix(facts)
     assert [item.name for item in found.clusters] == ["worker01"]
     assert found.omitted == {"clusters": 1}
-    assert sum(len(item.columns) for item in found.scores) == 2
-    assert sum(item.omitted_columns for item in found.scores) == 10
+    performance = found.scores[0]
+    assert [(item.app, item.device, item.values) for item in performance.columns] == [
+        ("", "2g.24gb", (12.5,)),
+        ("", "3g.48gb", (57.5,)),
+        ("", "all", (80,)),
+    ]
+    assert [item.omitted_columns for item in found.scores] == [3, 3]
     assert {len(item.mean) for item in found.scores} == {1}
 
 
@@ -106,7 +111,7 @@ def test_entries_belong_to_the_column_of_their_app_and_device(
     found = FleetColumns([scorer(dimension_format)])
     found.add(score("c1", entries))
     made = found.scores["power"].columns
-    assert {column: values["c1"].value for column, values in made.items()} == columns
+    assert {column: values.mean("c1") for column, values in made.items()} == columns
 
 
 def test_a_score_without_a_scorer_has_the_default_format_and_its_time() -> None:

@@ -23,11 +23,14 @@ AGENT = ("apps/v1", "Deployment", "dynamic-scoring-agent", "dynamic-scoring")
 
 def upgrade(
     plane: ControlPlane, chart: str, namespace: str, *words: str, earlier: bool = False
-) -> None:
-    """Install or upgrade a chart as the release of its name. Raises HelmFailed."""
+) -> str:
+    """Install or upgrade a chart as the release of its name, and return helm's output.
+
+    Raises HelmFailed.
+    """
     source = earlier_charts.package(chart) if earlier else CHARTS / chart
     given = ("upgrade", "--install", chart, str(source), f"--namespace={namespace}", *words)
-    helm(plane, *given, "--create-namespace")
+    return helm(plane, *given, "--create-namespace")
 
 
 def core_values(hub: ControlPlane) -> str:

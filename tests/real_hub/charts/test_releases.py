@@ -231,6 +231,11 @@ def test_what_collides_is_named(
     assert message in str(refused.value)
 
 
+def test_installing_twice_is_refused(hub: Hub, framework: str) -> None:
+    with pytest.raises(HelmFailed, match="cannot re-use a name that is still in use"):
+        helm(hub, "install", CORE, str(CHARTS / CORE), f"--namespace={framework}")
+
+
 def test_a_namespace_that_is_bound_already_is_named(hub: Hub, bound_namespace: str) -> None:
     with pytest.raises(HelmFailed, match=r"install with addOn\.skipClusterSetBinding=true"):
         upgrade(hub, "bound", WATCHER, bound_namespace)

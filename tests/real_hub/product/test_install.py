@@ -80,17 +80,6 @@ def test_ocm_approves_the_agents_certificate(hub: Hub, clusters: list[ManagedClu
         assert any(condition_of(each, "Approved").get("status") == "True" for each in requests)
 
 
-def test_the_agent_sees_nothing_of_the_hub_but_scores(agent_of_east: Api) -> None:
-    assert agent_of_east.list(*SCORE, "east") is not None
-    for kind, namespace in (
-        (("v1", "Secret"), "east"),
-        (("work.open-cluster-management.io/v1", "ManifestWork"), "east"),
-        (("v1", "ConfigMap"), "open-cluster-management"),
-    ):
-        with pytest.raises(ApiError, match="403 Forbidden"):
-            agent_of_east.list(*kind, namespace)
-
-
 def test_the_agent_writes_no_other_clusters_scores(hub: Hub, agent_of_east: Api) -> None:
     """OCM binds one role to the agents of all clusters; the admission policy separates them."""
     path = agent_of_east.path(*SCORE, "west")

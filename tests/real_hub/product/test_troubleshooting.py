@@ -1,4 +1,4 @@
-"""docs/how-to/troubleshooting-*.md show the exact output of kubectl for five broken scorers.
+"""Three pages of docs/how-to show the exact output of kubectl for five broken scorers.
 
 `DSF_UPDATE_DOCS=1 make test-hub TESTS=tests/real_hub/product/test_troubleshooting.py` rewrites the
 blocks of the pages.
@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 
 API = "dynamic-scoring.open-cluster-management.io/v1alpha1"
 KIND = "DynamicScorer"
-PAGES = sorted((ROOT / "docs/how-to").glob("troubleshooting-*.md"))
+PAGES = [
+    ROOT / "docs/how-to" / name
+    for name in (
+        "troubleshooting-scorers.md",
+        "troubleshooting-distribution.md",
+        "troubleshooting-clusters.md",
+    )
+]
 UPDATE = "DSF_UPDATE_DOCS"
 KUBECTL = shutil.which("kubectl")
 # By scorer: the condition and the reason in which it ends, and why both clusters fail, if they do.

@@ -37,6 +37,13 @@ def test_an_agent_ignores_what_a_newer_hub_adds_to_a_context() -> None:
     assert read[0].context.cluster
 
 
+def test_an_agent_ignores_fields_of_a_newer_hub() -> None:
+    known = summary(sources=(SummarySource(name="cost", type="Prometheus"),))
+    (document,) = json.loads(dump_summaries([known]))
+    document["scoringRetries"] = document["sources"][0]["region"] = {"newer": [1]}
+    assert load_summaries(json.dumps([document])) == (known,)
+
+
 def test_workloads_and_devices_have_a_line_each() -> None:
     workload = ScoredWorkload(namespace="a", name="mwrs", app='é"\n', requests={"gpu": "2"})
     device = SuppliedDevice(namespace="a", policy="p", kind="gpu", device="all", amount="1")
