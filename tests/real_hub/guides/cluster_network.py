@@ -6,6 +6,7 @@ is known in its own cluster only.
 
 from __future__ import annotations
 
+import errno
 import sys
 from itertools import count
 from pathlib import Path
@@ -71,7 +72,9 @@ class ClusterNetwork:
         return {name: address for address, name in map(str.split, lines)}[name]
 
     def forward(self, address: str, port: int, target: str, target_port: int) -> None:
-        """Pass connections on, from now on."""
+        """Pass connections on, from now on; raises OSError if another program has the address."""
+        if listens(address, port):
+            raise OSError(errno.EADDRINUSE, f"another program listens on {address}:{port}")
         processes, name = self.plane.processes, f"{self.plane.name}-forward-{address}-{port}"
         words = [port_forward.__file__, address, str(port), target, str(target_port)]
         processes.start(name, [sys.executable, *words])
