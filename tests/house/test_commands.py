@@ -17,15 +17,20 @@ NOT_HERE = {"podman", "docker", "kind", "clusteradm", "oc", "skupper", "cosign",
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
-def called(document: Path) -> Iterator[list[str]]:
+def called(block: str) -> Iterator[list[str]]:
+    """Yield the words of each simple command of a block."""
+    for line in block.replace("\\\n", " ").splitlines():
+        for command in BETWEEN.split(line):
+            try:
+                yield shlex.split(command, comments=True)
+            except ValueError:  # a text in quotes that was cut, such as a program of jq
+                continue
+
+
+def called_in(document: Path) -> Iterator[list[str]]:
     """Yield the words of each simple command of a document."""
     for block in BLOCK.findall(document.read_text()):
-        for line in block.replace("\\\n", " ").splitlines():
-            for command in BETWEEN.split(line):
-                try:
-                    yield shlex.split(command, comments=True)
-                except ValueError:  # a text in quotes that was cut, such as a program of jq
-                    continue
+        yield from called(block)
 
 
 def unknown(words: list[str]) -> Iterator[str]:
@@ -56,13 +61,13 @@ def unknown_of_dsf(words: list[str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
 def test_every_command_and_option_exists(document: Path) -> None:
-    assert [name for words in called(document) for name in unknown(words)] == []
+    assert [name for words in called_in(document) for name in unknown(words)] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
 def test_programs_that_do_not_run_here_are_marked(document: Path) -> None:
     """A page says which of its commands nobody ran: they need containers or the internet."""
-    used = {words[0] for words in called(document) if words and words[0] in NOT_HERE}
+    used = {words[0] for words in called_in(document) if words and words[0] in NOT_HERE}
     _, _, rest = document.read_text().partition("**Not run in our tests**: ")
     said = rest.partition("\n\n")[0]
     assert {name for name in used if name not in said} == set()

@@ -25,6 +25,8 @@ from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo.guide_setup import scenario
 from dsf.sim.demo.processes import free_port
 from tests.eventually import eventually
+from tests.pages.blocks import BASH, blocks
+from tests.repository import ROOT
 
 # The whole loop takes a quarter of a minute of CPU time.
 pytestmark = pytest.mark.exhaustive
@@ -106,6 +108,15 @@ def test_the_rollback_is_on_record_after_both_plans(kept: KeptDemo) -> None:
         (item["revision"], item["phase"], item["objective"]) for item in answer.json()["items"]
     ]
     assert found == [(3, "Applied", 115), (2, "RolledBack", 170), (1, "Superseded", 115)]
+
+
+def test_a_kept_demo_answers_the_request_of_the_first_page(kept: KeptDemo) -> None:
+    (block,) = (one for one in blocks(ROOT / "README.md") if "curl" in one.commands)
+    command = block.commands.replace("http://127.0.0.1:8338", kept.optimizer)
+    typed = [BASH, "-c", command.replace("curl", "curl --silent --fail-with-body")]
+    ended = subprocess.run(typed, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert json.loads(ended.stdout)["objective_value"] == 115
 
 
 async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> None:
