@@ -22,6 +22,7 @@ from optimizer.record.content import RecordContent
 from optimizer.record.recorded_plan import RecordedPlan, read_records, record_digest
 from optimizer.service import Optimizer
 from optimizer.wire.result import Applied, ResetResult
+from tests.earlier_release import charts
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.build import NOW, guide, request
@@ -281,3 +282,14 @@ async def test_a_reset_that_can_not_be_recorded_is_made_nevertheless() -> None:
     result = await optimizer(Faulty(hub, fail)).reset("default")
     assert isinstance(result, ResetResult)
     assert len(result.deleted) == 6
+
+
+def test_a_record_of_a_newer_release_counts_as_edited_once_a_crd_has_dropped_its_fields() -> None:
+    [plan] = [obj for obj in charts.objects() if obj["kind"] == "PlacementPlan"]
+    spec = {**plan["spec"], "reviewedBy": {"of": "a newer release"}}
+    spec["recordDigest"] = record_digest(spec)
+    dropped = {name: value for name, value in spec.items() if name != "reviewedBy"}
+    (whole,) = read_records([{**plan, "spec": spec}])
+    (cut,) = read_records([{**plan, "spec": dropped}])
+    assert (whole.intact, cut.intact) == (True, False)
+    assert whole.spec == cut.spec
