@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources test-browser fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast docs clean
+.PHONY: help setup page demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources test-browser screenshots fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -91,6 +91,10 @@ test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics
 test-browser: setup ## Open the page in a headless Chromium, from PATH or installed from Debian by root
 	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser
 	@.build/browser/bin/python -m pytest -n 2 --dist loadfile $(or $(TESTS),tests/browser) $(ARGS)
+
+screenshots: setup ## Draw the pictures of the page in docs/images from demo data
+	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser
+	@.build/browser/bin/python -m tests.browser.screenshots
 
 # DL3008 wants versions of Debian packages; Debian drops old ones, so such a build soon fails.
 lint: setup ## Check style, structure, import directions, scripts, image files and workflows

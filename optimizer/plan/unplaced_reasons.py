@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dsf.api.plural import counted
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.issue import OTHERS_REASONS
@@ -104,7 +105,7 @@ class _Reasons:
             return "ScoresBelowZero", message
         proven = self.solution.status == "Optimal"
         found = "the optimal placement" if proven else "the best placement found"
-        fits = f"{len(usable)} places would fit it alone, but {found}"
+        fits = f"{counted(len(usable), 'place')} would fit it alone, but {found}"
         use = "uses those devices for others or enforces policies that supply none for it"
         constraints = self._coupling_constraints(item)
         if not constraints:
