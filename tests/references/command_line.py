@@ -25,9 +25,27 @@ _VARIABLES = {
         "all commands that ask a hub",
         "kubeconfig files, separated by `:`; without it `~/.kube/config`, then the Pod's account",
     ),
+    "`KUBERNETES_SERVICE_HOST`, `KUBERNETES_SERVICE_PORT`": (
+        "all commands that ask a hub, and `dsf agent`",
+        "Kubernetes sets them in a Pod: the API server of the Pod's cluster",
+    ),
+    "`HOME`": ("all commands that ask a hub", "where `~/.kube/config` is"),
+    "`DSF_MCP_TOKEN`": (
+        "the client that `dsf mcp install --url` configures",
+        "the token that the client sends to a running server",
+    ),
+    "`SCORING_TOKEN`, `HOST`, `PORT`": (
+        "scorers made by `dsf scorer new`",
+        "the token that callers must send, by default none; where it listens, `127.0.0.1:8000`",
+    ),
+    "`NO_COLOR`": ("`dsf`", "with any value, no colours"),
+    "`FASTMCP_*`": (
+        "`dsf mcp`",
+        "settings of FastMCP; its own logs, banner, check for updates and `.env` are off",
+    ),
     "`DSF_TRACEBACK`": ("`dsf`", "with any value, an unexpected error shows its stack trace"),
     "`TOKEN_FILE`, `PROMETHEUS_URL`": (
-        "sample scorers",
+        "sample scorers; the second by those of `dsf scorer new` too",
         "the defaults of `--token-file` and `--prometheus-url`",
     ),
     "`VLLM_ENDPOINT`, `MODEL_NAME`, `MODEL_TOKEN_FILE`": (

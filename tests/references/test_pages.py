@@ -35,3 +35,14 @@ def test_no_condition_is_missing() -> None:
     assert len(written) > 5
     written |= {APPLIED, SUPERSEDED, PROGRESSING, LANDED, DRIFTED}
     assert {name for name in written if f"`{name}`" not in page} == set()
+
+
+def test_no_environment_variable_is_missing() -> None:
+    """Every variable that the code reads by its name is on the page of the command line."""
+    page = (ROOT / "docs/reference/command-line.md").read_text()
+    packages = ("dsf", "optimizer", "mcp_server", "policy_watcher", "sample_scorers")
+    code = [path.read_text() for name in packages for path in (ROOT / name).rglob("*.py")]
+    read = r'environ(?:\.get\(|\[)\s*"(\w+)"|"(\w+)" in os\.environ|envvar="(\w+)"'
+    found = {name for text in code for groups in re.findall(read, text) for name in groups if name}
+    assert {"KUBECONFIG", "SCORING_TOKEN", "POLL_INTERVAL_SEC"} <= found
+    assert {name for name in found if f"`{name}`" not in page} == set()
