@@ -47,5 +47,6 @@ def test_a_user_without_rights_and_a_wrong_token_are_told_what_to_do(
     ):
         code, out, err = invoked(root, "doctor", f"--kubeconfig={path}", "--output=json")
         found = {item["check"]: item for item in json.loads(out)}
-        assert (code, err) == (int(state == "failed"), "")
+        failed = any(item["state"] == "failed" for item in found.values())
+        assert (code, err) == (int(failed), "")
         assert (found[check]["state"], fix in found[check]["fix"]) == (state, True), out
