@@ -71,6 +71,13 @@ def assert_kept(hub: Hub, objects: list[Object]) -> None:
         assert created["spec"] == obj["spec"]
 
 
+def delete_objects(hub: Hub, objects: list[Object]) -> None:
+    """Later tests look at the objects of all namespaces."""
+    for obj in objects:
+        metadata = obj["metadata"]
+        hub.api.delete(obj["apiVersion"], obj["kind"], metadata["name"], metadata["namespace"])
+
+
 def test_the_core_its_agents_and_its_objects(
     hub: Hub, clusters: list[ManagedCluster], framework: str, namespace: str
 ) -> None:
@@ -86,6 +93,7 @@ def test_the_core_its_agents_and_its_objects(
     until("the agents of 0.1.0 again", lambda: has_agents_of(clusters, earlier=True))
     upgrade(hub, CORE, framework, values)
     until("the agents of today again", lambda: has_agents_of(clusters, earlier=False))
+    delete_objects(hub, objects)
 
 
 @pytest.fixture
@@ -138,6 +146,7 @@ def test_the_optimizer_and_its_plans(
     helm(hub, "uninstall", OPTIMIZER, f"--namespace={framework}")
     hub.api.wait_gone(*DEPLOYMENT, OPTIMIZER, framework)
     assert_kept(hub, plans)
+    delete_objects(hub, plans)
     install_chart(hub, CHARTS / OPTIMIZER, framework, values={"namespaces": []})
 
 
