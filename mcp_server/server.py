@@ -19,6 +19,7 @@ from mcp_types import (
 
 from dsf import __version__
 from mcp_server.argument_errors import ArgumentErrors
+from mcp_server.chat_view import ChatViewNegotiation, add_chat_view
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.late_provider import LateProvider
 
@@ -76,6 +77,7 @@ def create_mcp(
             when_client_cannot_ask=when_client_cannot_ask,
         )
         add_resources(provider, caller, shown)
+        add_chat_view(provider)
         add_prompts(provider, read_only=read_only)
 
     mcp: FastMCP = FastMCP(
@@ -83,7 +85,7 @@ def create_mcp(
         version=__version__,
         instructions=_INSTRUCTIONS.format(writes=_CANNOT_WRITE if read_only else _CAN_WRITE),
         mask_error_details=True,
-        middleware=[ArgumentErrors()],
+        middleware=[ArgumentErrors(), ChatViewNegotiation()],
         providers=[LateProvider(fill)],
     )
     _complete(mcp, caller, clock)

@@ -7,6 +7,7 @@ from fastmcp.server.providers import LocalProvider
 from mcp_types import ToolAnnotations
 
 from mcp_server.applied_plans import AppliedPlans
+from mcp_server.chat_view import FOR_VIEW_ONLY, OPENS_VIEW
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
 from mcp_server.results.output_schema import outline
@@ -21,6 +22,7 @@ from mcp_server.tools.fleet_tools import FleetTools
 from mcp_server.tools.hub_calls import CallerRights
 from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import RolloutTools
+from mcp_server.tools.view_tools import ViewAnswer, ViewTools
 from mcp_server.tools.write_tools import WriteTools
 from optimizer.access.shown_plans import ShownPlans
 from optimizer.overview.fleet_overview import FleetOverview
@@ -41,12 +43,16 @@ _WRITES_AGAIN = _WRITES.model_copy(update={"idempotent_hint": False})
 
 
 class _ToolDefinition(NamedTuple):
-    """A tool: its title, the method that it calls, its result and the lists in it to describe."""
+    """A tool: its title, the method that it calls, its result and the lists in it to describe.
+
+    `meta`: what a host that can show a view is told.
+    """
 
     title: str
     method: Callable[..., Any]
     result: type[ResultPart]
     inner: tuple[str, ...] = ()
+    meta: dict[str, Any] | None = None
 
 
 def add_tools(
@@ -61,6 +67,9 @@ def add_tools(
     plans = PlanTools(caller, shown, read_only=read_only)
     for item in _reading(FleetTools(caller), plans, RolloutTools(caller)):
         _add(provider, item, _READS)
+    view = ViewTools(caller, shown, plans, read_only=read_only)
+    page_data = _ToolDefinition("Data of the page", view.page_data, ViewAnswer, (), FOR_VIEW_ONLY)
+    _add(provider, page_data, _READS)
     if not read_only:
         write = WriteTools(caller, shown, AppliedPlans(), plans, when_client_cannot_ask)
         for item in _writing(write):
@@ -83,11 +92,13 @@ def _reading(
     rollouts: RolloutTools | type[RolloutTools],
 ) -> tuple[_ToolDefinition, ...]:
     return (
-        _ToolDefinition("Fleet overview", fleet.fleet_overview, FleetOverview, ("clusters",)),
+        _ToolDefinition(
+            "Fleet overview", fleet.fleet_overview, FleetOverview, ("clusters",), OPENS_VIEW
+        ),
         _ToolDefinition("Scores by cluster", fleet.list_scores, ScoresView),
         _ToolDefinition("One scorer", fleet.describe_scorer, ScorerView),
         _ToolDefinition("One workload", fleet.describe_workload, WorkloadDescription),
-        _ToolDefinition("Plan or what-if", plans.plan_placement, PlanView, ("moves",)),
+        _ToolDefinition("Plan or what-if", plans.plan_placement, PlanView, ("moves",), OPENS_VIEW),
         _ToolDefinition(
             "Why here, why not there", plans.explain_placement, PlacementAnswer, ("here",)
         ),
@@ -112,4 +123,5 @@ def _add(provider: LocalProvider, item: _ToolDefinition, annotations: ToolAnnota
         title=item.title,
         annotations=annotations,
         output_schema=outline(item.result, item.inner),
+        meta=item.meta,
     )

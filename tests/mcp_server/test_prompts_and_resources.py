@@ -52,6 +52,7 @@ async def test_resources_are_what_tools_show(service: Service, era: str) -> None
         assert {str(item.uri) for item in await client.list_resources()} == {
             "fleet://default",
             "docs://scoring-api",
+            "ui://dynamic-scoring-framework/page.html",
         }
         plan = (await client.call_tool("plan_placement", wish())).structured_content
 

@@ -1,20 +1,23 @@
 import { render } from "preact";
 import { RestApi } from "./api/rest-api";
+import { ChatView } from "./chat-view";
 import { Page } from "./page";
 import "./style.css";
 
 const root = document.getElementById("page");
-const namespace = new URLSearchParams(location.search).get("namespace") || "default";
-const api = new RestApi();
-if (root) {
-  render(
+// The optimizer forbids frames, so a frame is the view of a chat.
+if (root) render(window.parent === window ? browserPage() : <ChatView />, root);
+
+function browserPage() {
+  const namespace = new URLSearchParams(location.search).get("namespace") || "default";
+  const api = new RestApi();
+  return (
     <Page
       api={api}
       namespace={namespace}
       onToken={(token) => {
         api.token = token;
       }}
-    />,
-    root,
+    />
   );
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { OptimizerApi, Wish } from "./api/optimizer-api";
+import type { OptimizerApi, ShownPlan, Wish } from "./api/optimizer-api";
 import type { Fleet } from "./api/wire";
 import { ClusterDetails } from "./fleet/cluster-details";
 import { FleetMatrix } from "./fleet/fleet-matrix";
@@ -9,6 +9,7 @@ import { Workloads } from "./fleet/workloads";
 import { Busy, ProblemNotice } from "./parts/notice";
 import { ago } from "./parts/times";
 import { PlanHistory } from "./plans/plan-history";
+import { PlanView } from "./plans/plan-view";
 import { Rollouts } from "./plans/rollouts";
 import { firstWish, WhatIf } from "./plans/what-if";
 import { Why } from "./plans/why";
@@ -27,12 +28,14 @@ interface Props {
   namespace: string;
   /** Takes a bearer token; missing where the host of the page identifies the caller. */
   onToken?: (token: string) => void;
+  /** A plan that was made elsewhere and that the page opens. */
+  shown?: ShownPlan | null;
 }
 
 /** The whole page: the fleet, plans for it, and what was applied. */
-export function Page({ api, namespace, onToken }: Props) {
+export function Page({ api, namespace, onToken, shown = null }: Props) {
   const { fleet, problem, refresh } = useFleet(api, namespace);
-  const [tab, setTab] = useTab();
+  const [tab, setTab] = useTab(shown ? "whatif" : "fleet");
   const unknown = problem?.status === 401 && onToken;
   return (
     <>
@@ -62,7 +65,16 @@ export function Page({ api, namespace, onToken }: Props) {
         {problem && <ProblemNotice problem={problem} />}
         {unknown && <TokenForm onToken={(token) => (onToken(token), refresh())} />}
         {!fleet && !problem && <Busy what="Reading the fleet" />}
-        {fleet && <View api={api} fleet={fleet} tab={tab} onTab={setTab} onApplied={refresh} />}
+        {fleet && (
+          <View
+            api={api}
+            fleet={fleet}
+            shown={shown}
+            tab={tab}
+            onTab={setTab}
+            onApplied={refresh}
+          />
+        )}
       </main>
     </>
   );
@@ -71,12 +83,13 @@ export function Page({ api, namespace, onToken }: Props) {
 interface ViewProps {
   api: OptimizerApi;
   fleet: Fleet;
+  shown: ShownPlan | null;
   tab: Tab;
   onTab: (tab: Tab) => void;
   onApplied: () => void;
 }
 
-function View({ api, fleet, tab, onTab, onApplied }: ViewProps) {
+function View({ api, fleet, shown, tab, onTab, onApplied }: ViewProps) {
   const [opened, setOpened] = useState("");
   const [why, setWhy] = useState<{ workload: string; cluster: string } | null>(null);
   const [wish, setWish] = useState<Wish>(() => firstWish(fleet));
@@ -99,7 +112,10 @@ function View({ api, fleet, tab, onTab, onApplied }: ViewProps) {
         </>
       )}
       {tab === "whatif" && (
-        <WhatIf api={api} fleet={fleet} wish={wish} onWish={setWish} onApplied={onApplied} />
+        <>
+          {shown && <PlanView api={api} shown={shown} onApplied={onApplied} />}
+          <WhatIf api={api} fleet={fleet} wish={wish} onWish={setWish} onApplied={onApplied} />
+        </>
       )}
       {tab === "plans" && <PlanHistory api={api} namespace={fleet.namespace} />}
       {tab === "rollouts" && <Rollouts api={api} namespace={fleet.namespace} />}
@@ -150,10 +166,10 @@ function TokenForm({ onToken }: { onToken: (token: string) => void }) {
 }
 
 /** The view that the address names, so that it can be linked and the back button works. */
-function useTab(): [Tab, (tab: Tab) => void] {
+function useTab(first: Tab): [Tab, (tab: Tab) => void] {
   const read = () => {
     const name = location.hash.slice(1);
-    return name in TABS ? (name as Tab) : "fleet";
+    return name in TABS ? (name as Tab) : first;
   };
   const [tab, setTab] = useState<Tab>(read);
   useEffect(() => {

@@ -16,6 +16,8 @@ export interface Wish {
 /** A plan that was computed and not applied; without a request it can't be, because it pretends facts. */
 export interface ShownPlan extends Plan {
   request: PlanRequest | null;
+  /** Why the reader can't apply it here, and what to do; empty or missing: nothing is known to hinder. */
+  hindrance?: string;
 }
 
 /** Values of a score over time: Unix seconds and value, one line per series. */

@@ -145,7 +145,8 @@ export interface Plan {
   digest: string;
   bound: number | null;
   gap: number | null;
-  seconds: number;
+  /** null: not told. */
+  seconds: number | null;
   moves: Move[];
   enforcement_changes: { cluster: string; before: string[]; after: string[] }[];
   unplaced: { workload: string; reason: string; message: string }[];

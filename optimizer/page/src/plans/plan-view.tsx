@@ -53,6 +53,7 @@ function ApplyButton({ shown, onAsk }: { shown: ShownPlan; onAsk: () => void }) 
   if (!shown.request) {
     return <p class="notice">This plan pretends facts, so it can’t be applied.</p>;
   }
+  if (shown.hindrance) return <p class="notice">{shown.hindrance}</p>;
   if (shown.changes.length === 0) return <p class="notice">The hub is already like this.</p>;
   return (
     <button type="button" class="primary" onClick={onAsk}>
@@ -66,7 +67,8 @@ function PlanFigures({ plan }: { plan: Plan }) {
   return (
     <p role="status">
       {plan.status}: objective {figure(plan.objective_value)}
-      {plan.status === "Optimal" ? "" : gap}, found in {plan.seconds.toFixed(1)} s.
+      {plan.status === "Optimal" ? "" : gap}
+      {plan.seconds !== null && `, found in ${plan.seconds.toFixed(1)} s`}.
     </p>
   );
 }

@@ -24,7 +24,7 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
   };
   return (
     <section aria-label="What if">
-      <form onSubmit={plan}>
+      <form>
         <fieldset>
           <legend>How much each score counts</legend>
           <p>
@@ -60,7 +60,13 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
             onNames={(drain) => onWish({ ...wish, drain })}
           />
         </fieldset>
-        <button type="submit" class="primary" disabled={call.running || fleet.scores.length === 0}>
+        {/* A click, which Enter is too: a frame without allow-forms submits nothing. */}
+        <button
+          type="submit"
+          class="primary"
+          disabled={call.running || fleet.scores.length === 0}
+          onClick={plan}
+        >
           Plan
         </button>{" "}
         Nothing is written.

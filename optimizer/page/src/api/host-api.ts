@@ -1,0 +1,144 @@
+import type { App } from "@modelcontextprotocol/ext-apps";
+import { ApiProblem, type OptimizerApi, type ShownPlan, type Wish } from "./optimizer-api";
+import type * as wire from "./wire";
+
+/** Milliseconds that an answer may take: a plan of a large fleet takes a minute. */
+const ANSWER = 120_000;
+
+/** Milliseconds that a write may take: the chat may ask its user first, as long as a plan stays approved. */
+const APPROVAL = 900_000;
+
+const READ_ONLY =
+  "This MCP server is read-only: start it with --allow-writes to apply plans from the chat.";
+
+/** The result of the tool plan_placement, as far as the page reads it. */
+export interface ToolPlan {
+  digest: string;
+  applicable: boolean;
+  status: string;
+  objective_value: number;
+  bound: number | null;
+  moves: wire.Move[];
+  enforcement_changes: wire.Plan["enforcement_changes"];
+}
+
+interface Answer {
+  answer: unknown;
+  tag: string;
+  read_only: boolean;
+}
+
+/** The optimizer behind the MCP server of a chat; the chat's host passes each call on. */
+export class HostApi implements OptimizerApi {
+  #tag = "";
+  #readOnly = false;
+
+  constructor(readonly app: App) {}
+
+  async fleet(namespace: string) {
+    const question = { of: "fleet", namespace, tag: this.#tag };
+    const { answer, tag } = await this.#data(question);
+    this.#tag = tag;
+    return answer as wire.Fleet | null;
+  }
+
+  async plan(namespace: string, wish: Wish) {
+    const { objective, ...whatIf } = wish;
+    return this.#plan({ of: "plan", wish: { namespace, objective, whatIf } });
+  }
+
+  /** The whole plan that a tool's result tells of; one that pretends facts is all in the result. */
+  async shown(told: ToolPlan): Promise<ShownPlan> {
+    if (told.applicable) return this.#plan({ of: "shownPlan", digest: told.digest });
+    const rest = { gap: null, seconds: null, gaps: [], changes: [], applied: false, record: "" };
+    const unplaced = told.moves
+      .filter((move) => move.after.length === 0)
+      .map((move) => ({ workload: move.workload, reason: move.action, message: move.why }));
+    return { ...told, ...rest, unplaced, request: null };
+  }
+
+  async explain(request: wire.PlanRequest, whyNot: { workload: string; cluster: string }[]) {
+    const whole = { ...request, explain: true, whyNot };
+    return (await this.#data({ of: "explanation", request: whole })).answer as wire.Plan;
+  }
+
+  apply(shown: ShownPlan) {
+    return this.#applied(shown);
+  }
+
+  async plans(namespace: string) {
+    const { answer } = await this.#data({ of: "plans", namespace });
+    return (answer as { items: wire.PlanSummary[] }).items;
+  }
+
+  async record(namespace: string, digest: string) {
+    return (await this.#data({ of: "record", namespace, digest })).answer as wire.PlanRecord;
+  }
+
+  async rollback(record: wire.PlanSummary, namespace: string, shownDigest?: string) {
+    const { optimization, revision } = record;
+    const wish = { namespace, optimization, toRevision: revision, dryRun: true };
+    const plan = (await this.#data({ of: "rollback", wish })).answer as wire.Plan;
+    if (!shownDigest) return plan;
+    return this.#applied({ ...plan, digest: shownDigest });
+  }
+
+  async rollouts(namespace: string) {
+    const { answer } = await this.#data({ of: "rollouts", namespace });
+    return (answer as { items: wire.Rollout[] }).items;
+  }
+
+  async command(rollout: wire.Rollout, command: wire.RolloutCommand) {
+    const { namespace, optimization } = rollout;
+    await this.#write("change_rollout", { action: command, namespace, optimization });
+    const all = await this.rollouts(namespace);
+    return all.find((item) => item.optimization === optimization) ?? rollout;
+  }
+
+  async history(): Promise<never> {
+    throw new ApiProblem({
+      title: "A chat has no history of scores",
+      status: 0,
+      detail: "The optimizer's own page has it, where a Prometheus is configured.",
+    });
+  }
+
+  async #plan(question: object): Promise<ShownPlan> {
+    const { answer, read_only } = await this.#data(question);
+    return { ...(answer as ShownPlan), hindrance: read_only ? READ_ONLY : "" };
+  }
+
+  async #applied<T extends wire.Plan>(plan: T): Promise<T> {
+    const done = await this.#write("apply_plan", { digest: plan.digest });
+    return { ...plan, applied: true, record: (done as { record: string }).record };
+  }
+
+  async #data(question: object): Promise<Answer> {
+    const found = (await this.#call("page_data", { question }, ANSWER)) as Answer;
+    this.#readOnly = found.read_only;
+    return found;
+  }
+
+  async #write(name: string, given: Record<string, unknown>): Promise<unknown> {
+    if (this.#readOnly) {
+      throw new ApiProblem({ title: "Nothing was written", status: 403, detail: READ_ONLY });
+    }
+    return this.#call(name, given, APPROVAL);
+  }
+
+  async #call(name: string, given: Record<string, unknown>, timeout: number): Promise<unknown> {
+    let result;
+    try {
+      result = await this.app.callServerTool({ name, arguments: given }, { timeout });
+    } catch (thrown) {
+      throw new ApiProblem({
+        title: "The chat does not answer",
+        status: 0,
+        detail: `${thrown instanceof Error ? thrown.message : thrown}. What you see was read before.`,
+      });
+    }
+    if (!result.isError) return result.structuredContent;
+    const said = result.content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+    throw new ApiProblem({ title: "The optimizer refused", status: 0, detail: said });
+  }
+}
