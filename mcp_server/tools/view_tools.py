@@ -100,7 +100,9 @@ ViewQuestion = Annotated[
 class ViewAnswer(ResultPart):
     """`answer` is what REST answers to the same question."""
 
-    answer: Any
+    answer: Annotated[
+        dict[str, Any] | None, Field(description="null: the fleet is as the page has it.")
+    ]
     tag: Annotated[str, Field(description="Of a fleet: names this state of it.")] = ""
     read_only: Annotated[bool, Field(description="Whether no tool of this server writes.")]
 

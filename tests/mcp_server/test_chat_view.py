@@ -96,7 +96,7 @@ async def test_a_page_that_was_not_built_says_what_to_do(tmp_path: Path) -> None
 
 
 async def test_an_unchanged_fleet_is_not_sent_again() -> None:
-    async with Client(await _server()) as client:
+    async with Client(await _server(), extensions=HOST) as client:
         first = await _asked(client, of="fleet")
         assert [item["name"] for item in first["answer"]["clusters"]] == ["worker01", "worker02"]
         again = await _asked(client, of="fleet", tag=first["tag"])
@@ -104,7 +104,7 @@ async def test_an_unchanged_fleet_is_not_sent_again() -> None:
 
 
 async def test_what_the_page_plans_is_what_apply_plan_applies_and_restores() -> None:
-    async with Client(await _server()) as client:
+    async with Client(await _server(), extensions=HOST) as client:
         for score in (PERFORMANCE, POWER):
             wish = {"objective": {score: 1}}
             plan = (await _asked(client, of="plan", wish=wish))["answer"]
@@ -127,7 +127,7 @@ async def test_what_the_page_plans_is_what_apply_plan_applies_and_restores() -> 
 async def test_a_plan_that_pretends_facts_has_no_request() -> None:
     what_if = {"add": [{"name": "worker03", "like": "worker02"}]}
     wish = {"objective": {PERFORMANCE: 1}, "whatIf": what_if}
-    async with Client(await _server(read_only=True)) as client:
+    async with Client(await _server(read_only=True), extensions=HOST) as client:
         said = await _asked(client, of="plan", wish=wish)
     assert said["answer"]["request"] is None
     assert said["read_only"]
@@ -146,6 +146,6 @@ async def test_a_plan_that_pretends_facts_has_no_request() -> None:
     ],
 )
 async def test_a_wrong_question_is_refused_in_words(question: Any, said: str) -> None:
-    async with Client(await _server()) as client:
+    async with Client(await _server(), extensions=HOST) as client:
         with pytest.raises(ToolError, match=said):
             await _asked(client, **question)
