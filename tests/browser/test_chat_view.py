@@ -22,7 +22,10 @@ from tests.mcp_server.service import PERFORMANCE, Service, generated, serving
 PAGE = Path(__file__).parents[2] / "optimizer/page"
 
 OpenChat = Callable[..., Awaitable[FrameLocator]]
-"""Calls a tool in a chat with a service, and returns the frame that the chat shows for it."""
+"""Calls a tool in a chat with a service, and returns the frame that the chat shows for it.
+
+Requests to the server with the text `lost` get no answer.
+"""
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -40,7 +43,9 @@ async def chat(browser: Browser, host: str) -> Any:
     contexts: list[BrowserContext] = []
     wrong: list[str] = []
 
-    async def opened(service: Service, tool: str, options: str = "", **given: Any) -> FrameLocator:
+    async def opened(
+        service: Service, tool: str, options: str = "", lost: str = "", **given: Any
+    ) -> FrameLocator:
         context = await browser.new_context()
         context.set_default_timeout(SECONDS * 1000)
         contexts.append(context)
@@ -51,7 +56,12 @@ async def chat(browser: Browser, host: str) -> Any:
         async def served(route: Route) -> None:
             await route.fulfill(body=host, content_type="text/html")
 
+        async def passed(route: Route) -> None:
+            gone = lost and lost in (route.request.post_data or "")
+            await (route.abort() if gone else route.continue_())
+
         await page.route("**/chat*", served)
+        await page.route("**/mcp", passed)
         asked = urlencode({"tool": tool, "arguments": json.dumps(given)})
         await page.goto(f"{service.url}/chat?{asked}&{options}")
         return page.frame_locator("iframe")
@@ -135,3 +145,18 @@ async def test_a_plan_that_pretends_facts_is_shown_and_not_applied(
     await expect(view.get_by_text("This plan pretends facts")).to_be_visible()
     table = view.get_by_role("table", name="Workloads before and after")
     await expect(table).to_contain_text("mwrs-app01")
+
+
+async def test_a_server_that_is_gone_is_said(service: Service, chat: OpenChat) -> None:
+    view = await chat(service, "fleet_overview", lost="page_data")
+    await expect(view.get_by_role("alert")).to_contain_text("The chat does not answer")
+
+
+async def test_a_plan_that_the_server_no_longer_has_is_shown_as_it_was_told(
+    service: Service, chat: OpenChat
+) -> None:
+    view = await chat(service, "plan_placement", lost="shownPlan", objective="performance")
+    table = view.get_by_role("table", name="Workloads before and after")
+    await expect(table).to_contain_text("3g.48gb")
+    await expect(view.get_by_text("What you see was read before")).to_be_visible()
+    await expect(view.get_by_role("button", name="Apply…")).to_have_count(0)

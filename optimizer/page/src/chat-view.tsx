@@ -18,37 +18,36 @@ export function ChatView() {
   const [opened, setOpened] = useState<Opened | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
-    connect(api, setOpened).catch((thrown: unknown) => setProblem(problemOf(thrown)));
+    connect(api, setOpened, (thrown) => setProblem(problemOf(thrown)));
   }, [api]);
   if (problem) return <ProblemNotice problem={problem} />;
   if (!opened) return <Busy what="Waiting for the assistant's tool" />;
   return <Page api={api} namespace={opened.namespace} shown={opened.plan} />;
 }
 
-/** Connects to the host, and rejects if that fails or the tool does. */
-function connect(api: HostApi, onOpened: (opened: Opened) => void): Promise<void> {
+/** Connects to the host, and tells what its tool opens, or why nothing comes. */
+function connect(
+  api: HostApi,
+  onOpened: (opened: Opened) => void,
+  onProblem: (thrown: unknown) => void,
+) {
   const { app } = api;
   let namespace = "default";
-  return new Promise((resolve, reject) => {
-    // The host tells the tool's input and result once, so these stand before the connection.
-    app.addEventListener("toolinput", ({ arguments: given }) => {
-      const told = given as { namespace?: string; request?: { namespace?: string } } | undefined;
-      namespace = told?.request?.namespace ?? told?.namespace ?? namespace;
-    });
-    app.addEventListener("toolresult", ({ structuredContent }) => {
-      const told = (structuredContent ?? {}) as Partial<ToolPlan>;
-      if (!told.digest || !told.moves) return onOpened({ namespace, plan: null });
-      api.shown(told as ToolPlan).then((plan) => onOpened({ namespace, plan }), reject);
-    });
-    app.addEventListener("toolcancelled", ({ reason }) => {
-      reject(new Error(`The assistant's tool was cancelled: ${reason ?? "no reason was given"}`));
-    });
-    app.addEventListener("hostcontextchanged", follow);
-    app.connect().then(() => {
-      follow(app.getHostContext());
-      resolve();
-    }, reject);
+  // The host tells the tool's input and result once, so these stand before the connection.
+  app.addEventListener("toolinput", ({ arguments: given }) => {
+    const told = given as { namespace?: string; request?: { namespace?: string } } | undefined;
+    namespace = told?.request?.namespace ?? told?.namespace ?? namespace;
   });
+  app.addEventListener("toolresult", ({ structuredContent }) => {
+    const told = (structuredContent ?? {}) as Partial<ToolPlan>;
+    if (!told.digest || !told.moves) return onOpened({ namespace, plan: null });
+    void api.shown(told as ToolPlan).then((plan) => onOpened({ namespace, plan }));
+  });
+  app.addEventListener("toolcancelled", ({ reason }) => {
+    onProblem(new Error(`The assistant's tool was cancelled: ${reason ?? "no reason was given"}`));
+  });
+  app.addEventListener("hostcontextchanged", follow);
+  app.connect().then(() => follow(app.getHostContext()), onProblem);
 }
 
 function follow(context: McpUiHostContext | undefined) {

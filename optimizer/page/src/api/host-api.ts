@@ -1,5 +1,11 @@
 import type { App } from "@modelcontextprotocol/ext-apps";
-import { ApiProblem, type OptimizerApi, type ShownPlan, type Wish } from "./optimizer-api";
+import {
+  ApiProblem,
+  problemOf,
+  type OptimizerApi,
+  type ShownPlan,
+  type Wish,
+} from "./optimizer-api";
 import type * as wire from "./wire";
 
 /** Milliseconds that an answer may take: a plan of a large fleet takes a minute. */
@@ -47,14 +53,19 @@ export class HostApi implements OptimizerApi {
     return this.#plan({ of: "plan", wish: { namespace, objective, whatIf } });
   }
 
-  /** The whole plan that a tool's result tells of; one that pretends facts is all in the result. */
+  /** The whole plan that a tool's result tells of; only what was told if that is all there is. */
   async shown(told: ToolPlan): Promise<ShownPlan> {
-    if (told.applicable) return this.#plan({ of: "shownPlan", digest: told.digest });
+    let hindrance = "";
+    try {
+      if (told.applicable) return await this.#plan({ of: "shownPlan", digest: told.digest });
+    } catch (thrown) {
+      hindrance = problemOf(thrown).detail;
+    }
     const rest = { gap: null, seconds: null, gaps: [], changes: [], applied: false, record: "" };
     const unplaced = told.moves
       .filter((move) => move.after.length === 0)
       .map((move) => ({ workload: move.workload, reason: move.action, message: move.why }));
-    return { ...told, ...rest, unplaced, request: null };
+    return { ...told, ...rest, unplaced, request: null, hindrance };
   }
 
   async explain(request: wire.PlanRequest, whyNot: { workload: string; cluster: string }[]) {

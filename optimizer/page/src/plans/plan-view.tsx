@@ -50,10 +50,10 @@ export function PlanView({ api, shown, onApplied }: Props) {
 }
 
 function ApplyButton({ shown, onAsk }: { shown: ShownPlan; onAsk: () => void }) {
+  if (shown.hindrance) return <p class="notice">{shown.hindrance}</p>;
   if (!shown.request) {
     return <p class="notice">This plan pretends facts, so it can’t be applied.</p>;
   }
-  if (shown.hindrance) return <p class="notice">{shown.hindrance}</p>;
   if (shown.changes.length === 0) return <p class="notice">The hub is already like this.</p>;
   return (
     <button type="button" class="primary" onClick={onAsk}>
