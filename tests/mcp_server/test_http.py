@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.mcp_server.service import Service, generated, request, serving
-from tests.mcp_server.tool_names import READS, WRITES
+from tests.mcp_server.tool_names import READS, VIEW, WRITES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,7 +34,7 @@ async def test_one_bare_post_lists_the_tools(service: Service, path: str) -> Non
     assert response.status_code == 200
     assert response.headers["Content-Type"] == "application/json"
     tools = response.json()["result"]["tools"]
-    assert [tool["name"] for tool in tools] == [*READS, *WRITES]
+    assert [tool["name"] for tool in tools] == [*READS, *VIEW, *WRITES]
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])

@@ -12,3 +12,5 @@ READS = (
     "diagnose",
 )
 WRITES = ("apply_plan", "change_rollout", "rollback", "reset_placements")
+VIEW = ("page_data",)
+"""The tool of the view in a chat, which legacy clients over HTTP are listed too."""
