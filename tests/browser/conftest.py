@@ -41,7 +41,7 @@ async def service() -> AsyncIterator[Service]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def open_page(browser: Browser) -> AsyncIterator[Open]:
-    """Opens pages; at the end no script may have failed and no policy may have been violated."""
+    """Opens pages; at the end no script failed, no policy was violated, nothing else was asked."""
     wrong: list[str] = []
     contexts: list[BrowserContext] = []
 
@@ -52,6 +52,7 @@ async def open_page(browser: Browser) -> AsyncIterator[Open]:
         page = await context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda line: _note(wrong, line.type, line.text))
+        page.on("request", lambda request: _note_elsewhere(wrong, request.url, url))
         await page.goto(url)
         return page
 
@@ -65,3 +66,9 @@ def _note(wrong: list[str], kind: str, text: str) -> None:
     """Keep errors of scripts; those of requests are what some tests provoke."""
     if kind == "error" and "Failed to load resource" not in text:
         wrong.append(text)
+
+
+def _note_elsewhere(wrong: list[str], asked: str, page: str) -> None:
+    """Keep requests to another origin: a hub may have no internet."""
+    if not asked.startswith((page.partition("#")[0], "data:")):
+        wrong.append(f"asked {asked}")

@@ -185,7 +185,7 @@ export interface PlanRecord extends PlanSummary {
 /** The body of POST /optimize; the page passes it on without looking into the rest. */
 export interface PlanRequest {
   namespace: string;
-  preference?: { addonPlacementScore: string };
+  targetWorkloads?: { name: string }[];
   [field: string]: unknown;
 }
 

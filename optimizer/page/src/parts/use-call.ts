@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { problemOf } from "../api/optimizer-api";
 import type { Problem } from "../api/wire";
 
@@ -9,15 +9,25 @@ export interface Call<T> {
   running: boolean;
 }
 
-/** Returns the call's state, and what starts it. A new call keeps the old answer until it ends. */
+/**
+ * Returns the call's state, and what starts it. A new call keeps the old answer until it ends, and what
+ * an older call answers after that is dropped.
+ */
 export function useCall<T>(): [Call<T>, (work: () => Promise<T>) => Promise<void>] {
   const [call, setCall] = useState<Call<T>>({ answer: null, problem: null, running: false });
+  const newest = useRef(0);
   const start = useCallback(async (work: () => Promise<T>) => {
-    setCall((before) => ({ ...before, running: true }));
+    newest.current += 1;
+    const mine = newest.current;
+    const show = (change: (before: Call<T>) => Call<T>) => {
+      if (mine === newest.current) setCall(change);
+    };
+    show((before) => ({ ...before, running: true }));
     try {
-      setCall({ answer: await work(), problem: null, running: false });
+      const answer = await work();
+      show(() => ({ answer, problem: null, running: false }));
     } catch (thrown) {
-      setCall((before) => ({ ...before, problem: problemOf(thrown), running: false }));
+      show((before) => ({ ...before, problem: problemOf(thrown), running: false }));
     }
   }, []);
   return [call, start];

@@ -86,9 +86,7 @@ export function WorkloadExplanation(props: { explanation: Explanation; workload:
           <p>{cheapest(item.remedy)}</p>
         </div>
       ))}
-      {places.length + unplaced.length === 0 && (
-        <p>The last applied plan does not contain this workload. “What if” plans it.</p>
-      )}
+      {places.length + unplaced.length === 0 && <p>The plan says nothing about this workload.</p>}
     </>
   );
 }

@@ -13,7 +13,10 @@ interface Props {
   onClose: () => void;
 }
 
-/** Explains a workload's place by the newest applied plan, solved again with today's scores. */
+/** Applied plans that are looked at for the newest one that planned the workload. */
+const MAX_LOOKED_AT = 10;
+
+/** Explains a workload's place by the newest plan that was asked for it, solved with today's scores. */
 export function Why({ api, namespace, workload, cluster, onClose }: Props) {
   const call = useLoaded(
     () => explained(api, namespace, workload, cluster),
@@ -28,7 +31,9 @@ export function Why({ api, namespace, workload, cluster, onClose }: Props) {
         <WorkloadExplanation explanation={call.answer.explanation} workload={workload} />
       )}
       {call.answer === null && !call.running && !call.problem && (
-        <p>No plan was applied to namespace {namespace} yet. “What if” makes one.</p>
+        <p>
+          No applied plan of namespace {namespace} was asked for {workload}. “What if” makes one.
+        </p>
       )}
     </Dialog>
   );
@@ -36,10 +41,10 @@ export function Why({ api, namespace, workload, cluster, onClose }: Props) {
 
 async function explained(api: OptimizerApi, namespace: string, workload: string, cluster: string) {
   const plans = await api.plans(namespace);
-  const [newest] = [...plans].sort((one, other) =>
-    (other.created ?? "").localeCompare(one.created ?? ""),
-  );
-  if (!newest) return null;
-  const { request } = await api.record(namespace, newest.digest);
-  return api.explain(request, cluster ? [{ workload, cluster }] : []);
+  for (const plan of plans.slice(0, MAX_LOOKED_AT)) {
+    const { request } = await api.record(namespace, plan.digest);
+    const planned = request.targetWorkloads?.some((item) => item.name === workload);
+    if (planned) return api.explain(request, cluster ? [{ workload, cluster }] : []);
+  }
+  return null;
 }
