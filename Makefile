@@ -92,7 +92,7 @@ test-browser: setup ## Open the page in a headless Chromium, from PATH or instal
 	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser
 	@.build/browser/bin/python -m pytest -n 2 --dist loadfile $(or $(TESTS),tests/browser) $(ARGS)
 
-screenshots: setup ## Draw the pictures of the page in docs/images from demo data
+screenshots: setup ## Draw the pictures of the page and of the chat in docs/images from demo data
 	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser
 	@.build/browser/bin/python -m tests.browser.screenshots
 

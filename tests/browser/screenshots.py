@@ -6,9 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.browser.chat_host import build_chat_host, chat_url
 from tests.browser.chromium import chromium
 from tests.repository import ROOT
 
@@ -16,18 +18,28 @@ IMAGES = ROOT / "docs" / "images"
 
 _SIZE = {"width": 1000, "height": 560}
 
-_DEMO = ("demo", "--keep", "--port", "0")
+_DEMO = ("demo", "--keep", "--allow-writes", "--port", "0")
+
+_CHAT = """
+body { font: 15px system-ui; margin: 16px; background: #eceff3 }
+body::before { content: "What would move if we saved power?"; display: block; margin: 0 0 12px auto;
+  width: max-content; padding: 8px 14px; border-radius: 14px; background: #0b5cad; color: #fff }
+iframe { width: 100%; height: 540px; border: 1px solid #c9d0da; border-radius: 10px;
+  background: #fff }
+"""
+"""Looks of a chat around the view: a question, and a frame."""
 
 _ADDRESS = re.compile(r"the API docs: (http://\S+)/docs")
 
 
 def main() -> None:
-    """Draw the fleet, and a plan that saves power."""
+    """Draw the fleet, a plan that saves power, and the same plan in a chat."""
     IMAGES.mkdir(exist_ok=True)
     with _demo() as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         _fleet(browser, url)
         _plan(browser, url)
+        _chat(browser, url)
         browser.close()
 
 
@@ -46,6 +58,17 @@ def _plan(browser: Browser, url: str) -> None:
     page.get_by_role("button", name="Plan", exact=True).click()
     page.get_by_text("Workloads before and after").wait_for()
     page.screenshot(path=IMAGES / "page-what-if.png")
+
+
+def _chat(browser: Browser, url: str) -> None:
+    page = browser.new_page(viewport={**_SIZE, "height": 640})
+    with TemporaryDirectory() as folder:
+        host = build_chat_host(Path(folder))
+    page.route("**/chat*", lambda route: route.fulfill(body=host, content_type="text/html"))
+    page.goto(chat_url(url, "plan_placement", {"objective": "power"}))
+    page.add_style_tag(content=_CHAT)
+    page.frame_locator("iframe").get_by_text("Policies that change").wait_for()
+    page.screenshot(path=IMAGES / "chat-view.png")
 
 
 @contextmanager

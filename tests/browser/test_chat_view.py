@@ -5,21 +5,17 @@ and under the policy that the extension prescribes.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, FrameLocator, Route, expect
 
 from dsf.kube import kinds
+from tests.browser.chat_host import build_chat_host, chat_url
 from tests.browser.conftest import SECONDS
 from tests.mcp_server.service import PERFORMANCE, Service, generated, serving
-
-PAGE = Path(__file__).parents[2] / "optimizer/page"
 
 OpenChat = Callable[..., Awaitable[FrameLocator]]
 """Calls a tool in a chat with a service, and returns the frame that the chat shows for it.
@@ -30,12 +26,7 @@ Requests to the server with the text `lost` get no answer.
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def host(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The chat's document, built with the page's own packages."""
-    built = tmp_path_factory.mktemp("chat")
-    command = (PAGE / "npm.sh", "run", "--silent", "chat-host", "--", built)
-    process = await asyncio.create_subprocess_exec(*command)
-    assert await process.wait() == 0
-    return (built / "chat-host.html").read_text(encoding="utf-8")
+    return await asyncio.to_thread(build_chat_host, tmp_path_factory.mktemp("chat"))
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -62,8 +53,7 @@ async def chat(browser: Browser, host: str) -> Any:
 
         await page.route("**/chat*", served)
         await page.route("**/mcp", passed)
-        asked = urlencode({"tool": tool, "arguments": json.dumps(given)})
-        await page.goto(f"{service.url}/chat?{asked}&{options}")
+        await page.goto(chat_url(service.url, tool, given, options))
         return page.frame_locator("iframe")
 
     yield opened
