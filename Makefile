@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources test-browser screenshots fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast docs clean
+.PHONY: help setup page demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources test-browser screenshots fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast benchmark-page docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -138,6 +138,10 @@ benchmark-forecast: setup ## Compare the sample prediction with statsforecast on
 	@test -x .build/forecast/bin/python || $(UV) venv --quiet --python $(RUN)/python .build/forecast
 	@$(UV) pip install --quiet --python .build/forecast -r benchmarks/forecast/requirements.txt
 	@OPENBLAS_NUM_THREADS=1 .build/forecast/bin/python -m benchmarks.forecast.comparison $(ARGS)
+
+benchmark-page: setup ## Measure what scrolling costs in fleets of three sizes
+	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser
+	@.build/browser/bin/python -m benchmarks.page_scrolling
 
 benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.startup

@@ -10,6 +10,7 @@ from dsf.kube.embedded import EmbeddedHub
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.service import Optimizer
 from tests.browser.conftest import Open
+from tests.browser.large_fleet import large_fleet
 from tests.dsf.agent.servers import matrix, replying, serving
 from tests.mcp_server.service import (
     PERFORMANCE,
@@ -145,15 +146,8 @@ async def test_a_fleet_without_scores_says_so(open_page: Open) -> None:
 
 
 async def test_of_thousands_of_clusters_only_the_visible_ones_are_drawn(open_page: Open) -> None:
-    clusters, hub = 5_000, EmbeddedHub()
-    for number in range(clusters):
-        name = f"cluster-{number:04}"
-        await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, name))
-        await hub.create(kinds.MANAGED_CLUSTER, obj(kinds.MANAGED_CLUSTER, name))
-        score = obj(kinds.ADD_ON_PLACEMENT_SCORE, "power", namespace=name)
-        await hub.create(kinds.ADD_ON_PLACEMENT_SCORE, score)
-        entries = {"status": {"scores": [{"name": "app;gpu", "value": number % 100}]}}
-        await hub.patch(kinds.ADD_ON_PLACEMENT_SCORE, "power", entries, name, subresource="status")
+    clusters = 5_000
+    hub = await large_fleet(clusters)
     async with serving_hub(hub, Optimizer(hub, now=utc_now)) as service:
         page = await open_page(service.url)
         await expect(page.get_by_text(f"{clusters} of {clusters} clusters")).to_be_visible()

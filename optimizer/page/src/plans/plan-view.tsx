@@ -91,7 +91,7 @@ export function BeforeAndAfter({ plan }: { plan: Plan }) {
             <tr key={move.workload} class={move.changed ? "changed" : ""}>
               <th scope="row">{move.workload}</th>
               <td>{move.before.join(", ") || "nowhere"}</td>
-              <td>{move.changed ? move.after.join(", ") || "nowhere" : "stays"}</td>
+              <td>{move.after.join(", ") || "nowhere"}</td>
             </tr>
           ))}
         </tbody>
