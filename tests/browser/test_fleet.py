@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import yaml
 from playwright.async_api import Page, expect
 
 from dsf.kube import kinds
@@ -21,7 +22,9 @@ from tests.mcp_server.service import (
     serving_hub,
 )
 from tests.optimizer.build import obj
+from tests.repository import ROOT
 
+SCORERS = ROOT / "sample_scorers/static/manifests/dynamicscorer-per-cluster.yaml"
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -43,6 +46,40 @@ async def test_a_better_score_is_darker_and_direction_is_respected(
     await expect(worst).to_have_text("10")
     await expect(best).to_have_text("80")
     assert await strength(worst) == 0 < await strength(best)
+
+
+async def test_where_lower_is_better_the_lowest_is_darkest(
+    service: Service, open_page: Open
+) -> None:
+    await register(service, meaning={"direction": "LowerIsBetter"})
+    page = await open_page(service.url)
+    best, worst = (cells(page, "worker01").nth(index) for index in (3, 5))
+    await expect(page.get_by_text("lower is better: darker")).to_be_visible()
+    assert await strength(worst) == 0 < await strength(best)
+
+
+async def test_a_scorer_that_fails_on_a_cluster_says_where_and_why(
+    service: Service, open_page: Open
+) -> None:
+    failing = {"name": "worker02", "reason": "NoResults", "message": "the API returned nothing"}
+    counts = {"desired": 2, "distributed": 2, "scoring": 1, "failing": 1}
+    await register(service, clusters=counts, failingClusters=[failing])
+    page = await open_page(f"{service.url}/#scorers")
+    table = page.get_by_role("table", name="Failing clusters")
+    await expect(table.get_by_role("row", name="worker02")).to_contain_text("NoResults")
+    await expect(page.get_by_text("scores on 1 of 2 clusters")).to_be_visible()
+    await page.get_by_role("link", name="Fleet").click()
+    findings = page.get_by_role("region", name="Findings")
+    await expect(findings).to_contain_text("example-performance-scorer")
+    await expect(findings).to_contain_text("Next: ")
+
+
+async def register(service: Service, **status: Any) -> None:
+    """Register the static sample's performance scorer with a status."""
+    [scorer, *_] = yaml.safe_load_all(SCORERS.read_text())
+    await service.hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, scorer["metadata"]["namespace"]))
+    told = {"healthStatus": "Active", "scoreName": PERFORMANCE, **status}
+    await put(service.hub, {**scorer, "status": told})
 
 
 async def strength(cell: Any) -> int:

@@ -1,5 +1,6 @@
 import type { Finding, Fleet, Scorer } from "../api/wire";
 import { sentence } from "../parts/sentences";
+import { Table } from "../parts/table";
 
 /** What is wrong in the fleet, with the next step of each. */
 export function Findings({ findings, omitted }: { findings: Finding[]; omitted: number }) {
@@ -59,18 +60,14 @@ function ScorerCard({ scorer }: { scorer: Scorer }) {
       {!scorer.working && <p>{sentence(scorer.message)}</p>}
       {scorer.remedy && <p>Next: {sentence(scorer.remedy)}</p>}
       {scorer.failing.length > 0 && (
-        <table>
-          <caption>Failing clusters</caption>
-          <tbody>
-            {scorer.failing.map((item) => (
-              <tr key={item.cluster}>
-                <th scope="row">{item.cluster}</th>
-                <td>{item.reason}</td>
-                <td>{sentence(item.message)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          caption="Failing clusters"
+          heads={["Cluster", "Reason", "Message"]}
+          rows={scorer.failing.map(({ cluster, reason, message }) => ({
+            key: cluster,
+            cells: [cluster, reason, sentence(message)],
+          }))}
+        />
       )}
     </article>
   );

@@ -1,4 +1,5 @@
-import type { Fleet } from "../api/wire";
+import type { Fleet, FleetWorkload } from "../api/wire";
+import { Table } from "../parts/table";
 
 /** Workloads of the namespace: where each is, or why it is nowhere. */
 export function Workloads(props: {
@@ -13,37 +14,32 @@ export function Workloads(props: {
       </p>
     );
   }
+  const rows = fleet.workloads.map((item) => ({
+    key: item.name,
+    cells: [item.name, item.requests, where(item), <WhyButton item={item} onWhy={onWhy} />],
+  }));
   return (
-    <table>
-      <caption>Workloads of namespace {fleet.namespace}</caption>
-      <thead>
-        <tr>
-          <th scope="col">Workload</th>
-          <th scope="col">Needs</th>
-          <th scope="col">Where</th>
-          <th scope="col">
-            <span class="unseen">Ask</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {fleet.workloads.map((item) => (
-          <tr key={item.name}>
-            <th scope="row">{item.name}</th>
-            <td>{item.requests}</td>
-            <td>
-              {Object.entries(item.places)
-                .map(([cluster, state]) => `${cluster} (${state})`)
-                .join(", ") || item.unplaced}
-            </td>
-            <td>
-              <button type="button" onClick={() => onWhy(item.name, "")}>
-                {Object.keys(item.places).length ? "Why here?" : "Why nowhere?"}
-              </button>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      caption={`Workloads of namespace ${fleet.namespace}`}
+      heads={["Workload", "Needs", "Where", "Reason"]}
+      rows={rows}
+    />
+  );
+}
+
+function where(item: FleetWorkload): string {
+  const places = Object.entries(item.places).map(([cluster, state]) => `${cluster} (${state})`);
+  return places.join(", ") || item.unplaced;
+}
+
+function WhyButton(props: {
+  item: FleetWorkload;
+  onWhy: (workload: string, cluster: string) => void;
+}) {
+  const { name, places } = props.item;
+  return (
+    <button type="button" onClick={() => props.onWhy(name, "")}>
+      {Object.keys(places).length ? "Why here?" : "Why nowhere?"}
+    </button>
   );
 }

@@ -3,6 +3,7 @@ import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Plan } from "../api/wire";
 import { figure } from "../parts/sentences";
 import { Busy, ProblemNotice } from "../parts/notice";
+import { Table } from "../parts/table";
 import { useCall } from "../parts/use-call";
 import { ConfirmChanges } from "./confirm-changes";
 import { shownMoves } from "./moves";
@@ -74,48 +75,29 @@ function PlanFigures({ plan }: { plan: Plan }) {
 }
 
 /** Workloads and policies before and after a plan. */
-export function BeforeAndAfter({ plan }: { plan: Plan }) {
+function BeforeAndAfter({ plan }: { plan: Plan }) {
+  const moved = shownMoves(plan.moves).map(({ workload, before, after, changed }) => ({
+    key: workload,
+    cells: [workload, before.join(", ") || "nowhere", after.join(", ") || "nowhere"],
+    changed,
+  }));
+  const enforced = plan.enforcement_changes.map(({ cluster, before, after }) => ({
+    key: cluster,
+    cells: [cluster, before.join(", ") || "none", after.join(", ") || "none"],
+  }));
   return (
     <>
-      <table>
-        <caption>Workloads before and after</caption>
-        <thead>
-          <tr>
-            <th scope="col">Workload</th>
-            <th scope="col">Now</th>
-            <th scope="col">Planned</th>
-          </tr>
-        </thead>
-        <tbody>
-          {shownMoves(plan.moves).map((move) => (
-            <tr key={move.workload} class={move.changed ? "changed" : ""}>
-              <th scope="row">{move.workload}</th>
-              <td>{move.before.join(", ") || "nowhere"}</td>
-              <td>{move.after.join(", ") || "nowhere"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {plan.enforcement_changes.length > 0 && (
-        <table>
-          <caption>Policies that change</caption>
-          <thead>
-            <tr>
-              <th scope="col">Cluster</th>
-              <th scope="col">Now</th>
-              <th scope="col">Planned</th>
-            </tr>
-          </thead>
-          <tbody>
-            {plan.enforcement_changes.map((item) => (
-              <tr key={item.cluster}>
-                <th scope="row">{item.cluster}</th>
-                <td>{item.before.join(", ") || "none"}</td>
-                <td>{item.after.join(", ") || "none"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+      <Table
+        caption="Workloads before and after"
+        heads={["Workload", "Now", "Planned"]}
+        rows={moved}
+      />
+      {enforced.length > 0 && (
+        <Table
+          caption="Policies that change"
+          heads={["Cluster", "Now", "Planned"]}
+          rows={enforced}
+        />
       )}
     </>
   );
