@@ -16,7 +16,7 @@ from tests.repository import ROOT
 
 IMAGES = ROOT / "docs" / "images"
 
-_SIZE = {"width": 1000, "height": 560}
+_SIZE = {"width": 1200, "height": 560}
 
 _DEMO = ("demo", "--keep", "--allow-writes", "--port", "0")
 
