@@ -1,3 +1,8 @@
+{{- /* Name of the AddOnTemplate. A template must not change under the clusters that run it, so each version has its own. */}}
+{{- define "dsf.addOnTemplate" -}}
+{{ .Chart.Name }}-{{ .Chart.Version | replace "+" "-" }}
+{{- end }}
+
 {{- /* The fields of an AddOnDeploymentConfig that a value `addOn.deploymentConfig` sets. */}}
 {{- define "dsf.deploymentConfig" -}}
 {{- $config := . }}

@@ -21,7 +21,7 @@ name, namespace, app (the Pods' label), port (of the metrics, by name), scheme, 
   {{- end }}
 {{- end }}
 
-{{- /* Takes kind as well: ServiceMonitor or PodMonitor. */}}
+{{- /* Takes kind as well, ServiceMonitor or PodMonitor, and inTemplate. */}}
 {{- define "dsf.monitor" -}}
 {{- $monitor := ternary .values.serviceMonitor .values.podMonitor (eq .kind "ServiceMonitor") }}
 {{- $endpoints := ternary "endpoints" "podMetricsEndpoints" (eq .kind "ServiceMonitor") }}
@@ -30,7 +30,7 @@ kind: {{ .kind }}
 metadata:
   name: {{ .name }}
   namespace: {{ .namespace }}
-  {{- include "dsf.meta" (dict "root" .root "labels" $monitor.labels) | nindent 2 }}
+  {{- include "dsf.meta" (dict "root" .root "labels" $monitor.labels "inTemplate" .inTemplate) | nindent 2 }}
 spec:
   selector:
     matchLabels: {app: {{ .app }}}

@@ -3,30 +3,24 @@ What the charts have in common. The file is in charts/partials; each chart's tem
 Partials that take more than the root take a dict; `root` is the chart's own `.`.
 */}}
 
-{{- /* Labels that say what an object belongs to, on the hub or on a managed cluster. */}}
+{{- /* Labels that say what an object belongs to, on the hub or on a managed cluster. Those of a user win. */}}
 {{- define "dsf.standardLabels" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/part-of: dynamic-scoring-framework
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $standard := dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "app.kubernetes.io/version" .Chart.AppVersion "app.kubernetes.io/part-of" "dynamic-scoring-framework" }}
+{{- merge (dict) (.Values.commonLabels | default dict) $standard | toYaml }}
 {{- end }}
 
 {{- define "dsf.labels" -}}
-{{ include "dsf.standardLabels" . }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- $chart := printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+{{- merge (include "dsf.standardLabels" . | fromYaml) (dict "app.kubernetes.io/managed-by" .Release.Service "helm.sh/chart" $chart) | toYaml }}
 {{- end }}
 
-{{- /* Labels and annotations of an object of the release; takes root, and labels and annotations of its own. */}}
+{{- /*
+Labels and annotations of an object of the release. Takes root, labels and annotations of its own, and inTemplate: OCM
+makes the object, not helm.
+*/}}
 {{- define "dsf.meta" -}}
-labels:
-  {{- include "dsf.labels" .root | nindent 2 }}
-  {{- with .labels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+{{- $labels := include (ternary "dsf.standardLabels" "dsf.labels" (default false .inTemplate)) .root | fromYaml -}}
+labels: {{- merge (dict) (.labels | default dict) $labels | toYaml | nindent 2 }}
 {{- with merge (dict) (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
 annotations: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -34,15 +28,8 @@ annotations: {{- toYaml . | nindent 2 }}
 
 {{- /* Labels and annotations of a Pod; takes root, app and values (podLabels, podAnnotations). */}}
 {{- define "dsf.podMeta" -}}
-labels:
-  app: {{ .app }}
-  {{- include "dsf.standardLabels" .root | nindent 2 }}
-  {{- with .values.podLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-{{- with merge (dict) (.values.podAnnotations | default dict) (.root.Values.commonAnnotations | default dict) }}
-annotations: {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- $labels := merge (dict "app" .app) (.values.podLabels | default dict) -}}
+{{- include "dsf.meta" (dict "root" .root "inTemplate" true "labels" $labels "annotations" .values.podAnnotations) }}
 {{- end }}
 
 {{- /* Where a Pod runs, and what pulls its image. */}}
@@ -84,6 +71,34 @@ livenessProbe: {{- merge (dict) $health .values.livenessProbe | toYaml | nindent
 readinessProbe: {{- merge (dict) $ready .values.readinessProbe | toYaml | nindent 2 }}
 {{- end }}
 
+{{- /*
+Who reaches the Pods of an app. Takes root, name (of the app, too), namespace, port (by name), from (peers), egress,
+and inTemplate: a managed cluster's objects of an add-on have no Pod of `helm test`.
+*/}}
+{{- define "dsf.networkPolicy" -}}
+{{- $test := dict "podSelector" (dict "matchLabels" (dict "app" (printf "%s-test" .name))) }}
+{{- $from := ternary (.from | default list) (concat (.from | default list) (list $test)) (default false .inTemplate) -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate) | nindent 2 }}
+spec:
+  podSelector:
+    matchLabels: {app: {{ .name }}}
+  policyTypes: [Ingress{{ if .egress }}, Egress{{ end }}]
+  {{- with $from }}
+  ingress:
+    - ports:
+        - {port: {{ $.port }}}
+      from: {{- toYaml . | nindent 8 }}
+  {{- end }}
+  {{- with .egress }}
+  egress: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
 {{- /* TLS libraries take client certificates from files only. */}}
 {{- define "dsf.tmpMount" -}}
 - {name: tmp, mountPath: /tmp}
@@ -101,7 +116,7 @@ kind: Pod
 metadata:
   name: {{ .name }}-test
   namespace: {{ .namespace }}
-  {{- include "dsf.meta" (dict "root" .root "annotations" (dict "helm.sh/hook" "test" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded")) | nindent 2 }}
+  {{- include "dsf.meta" (dict "root" .root "labels" (dict "app" (printf "%s-test" .name)) "annotations" (dict "helm.sh/hook" "test" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded")) | nindent 2 }}
 spec:
   restartPolicy: Never
   automountServiceAccountToken: false

@@ -28,6 +28,20 @@ def render(
 
     `source` is the chart's folder or package, by default that of today.
     """
+    text = manifests(chart, values, release=release, namespace=namespace, source=source)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [obj for obj in yaml.load_all(text, Loader=loader) if obj]
+
+
+def manifests(
+    chart: str,
+    values: Values,
+    *,
+    release: str = "",
+    namespace: str = "dsf",
+    source: Path | None = None,
+) -> str:
+    """As `render`, but the text that helm prints."""
     source = source or CHARTS / chart
     words = ["template", release or chart, str(source), "--kube-version=1.30"]
     ended = subprocess.run(
@@ -39,8 +53,7 @@ def render(
     )
     if ended.returncode:
         raise ValueError(ended.stderr)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [obj for obj in yaml.load_all(ended.stdout, Loader=loader) if obj]
+    return ended.stdout
 
 
 def expanded(objects: list[Object]) -> list[Object]:

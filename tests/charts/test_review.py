@@ -1,6 +1,7 @@
 """What a reviewer of charts asks: documents, schemas, sound Pods, example values."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -143,6 +144,71 @@ def test_values_of_an_earlier_version_are_told_from_mistakes(chart: str) -> None
     """As with --reuse-values: helm then takes no default of the new chart."""
     with pytest.raises(ValueError, match="run helm upgrade with --reset-then-reuse-values"):
         render(chart, {"commonLabels": None})
+
+
+@everyone
+def test_what_would_break_the_pods_is_refused_with_its_path(chart: str) -> None:
+    pod: Values = {
+        "serviceAccount": {"create": False},
+        "image": {"name": "registry.example:5000/dsf:1"},
+        "resources": {"limits": {"memory": "lots"}},
+    }
+    paths = ["serviceAccount/name", "image/name", "resources/limits/memory"]
+    if chart == "sample-scorers":
+        pod["scorers"] = {"sample-scorer": {"image": pod.pop("image")}}
+        paths[1] = "scorers/sample-scorer/image/name"
+    volumes = {"extraVolumes": [{"emptyDir": {}}]}
+    core = chart == "dynamic-scoring-framework"
+    inside = "hubSetting/resourceController/" if core else ""
+    values = {"hubSetting": {"resourceController": pod, **volumes}} if core else {**pod, **volumes}
+    with pytest.raises(ValueError, match="specifications of the schema") as refused:
+        render(chart, {**values, "commonLabels": {"app": "mine"}})
+    expected = [f"/{inside}{path}" for path in paths]
+    expected += [f"/{'hubSetting/' if core else ''}extraVolumes/0", "/commonLabels/app"]
+    assert {*re.findall("at '(.+?)':", str(refused.value))} >= {*expected}
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "named"),
+    [
+        ("dynamic-scoring-framework", {"spokeSetting": {"namespace": "A b"}}, "/spokeSetting/name"),
+        ("dynamic-scoring-optimizer", {"namespaces": ["Team_A"]}, "/namespaces/0"),
+        ("dynamic-scoring-optimizer", {"namespaces": ["a", "a"]}, "/namespaces"),
+        ("dynamic-scoring-optimizer", {"auth": {"audiences": None}}, "/auth"),
+        ("policy-watcher", {"clusterName": "A b"}, "/clusterName"),
+        ("policy-watcher", {"claimName": "A b"}, "/claimName"),
+        ("sample-scorers", {"scorers": {"mine": {"enabled": True}}}, "/scorers/mine"),
+        ("sample-scorers", {"autoscaling": {"minReplicas": 9}}, "autoscaling.minReplicas: 9"),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_named(chart: str, values: Values, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        render(chart, values)
+
+
+@pytest.mark.parametrize("chart", ["dynamic-scoring-framework", "policy-watcher"])
+def test_a_version_with_build_metadata_makes_a_valid_name(tmp_path: Path, chart: str) -> None:
+    copy = tmp_path / chart
+    shutil.copytree(CHARTS / chart, copy)
+    about = yaml.safe_load((copy / "Chart.yaml").read_text())
+    (copy / "Chart.yaml").write_text(yaml.safe_dump({**about, "version": "0.2.0+abc"}))
+    objects = render(chart, {}, source=copy)
+    [name] = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "AddOnTemplate"]
+    [addon] = [obj["spec"] for obj in objects if obj["kind"] == "ClusterManagementAddOn"]
+    assert name == f"{chart}-0.2.0-abc" == addon["supportedConfigs"][0]["defaultConfig"]["name"]
+
+
+@pytest.mark.parametrize("chart", ["dynamic-scoring-framework", "policy-watcher"])
+def test_the_readme_names_a_container_that_the_add_on_has(chart: str) -> None:
+    [example] = set(
+        re.findall(r"`deployments:(\S+):(\S+)`", (CHARTS / chart / "README.md").read_text())
+    )
+    assert example in {
+        (obj["metadata"]["name"], container["name"])
+        for obj in expanded(render(chart, {}))
+        if obj["kind"] == "Deployment"
+        for container in obj["spec"]["template"]["spec"]["containers"]
+    }
 
 
 @pytest.mark.parametrize(("file", "chart"), EXAMPLES.items())

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.charts.rendering import Object, expanded, render
+from tests.charts.rendering import Object, expanded, manifests, render
 from tests.charts.toggles import CHARTS as TOGGLES
-from tests.charts.toggles import DIGEST, POD, VOLUMES, Values, merged
+from tests.charts.toggles import COMMON, DIGEST, POD, VOLUMES, Values, merged
 
 SELECTORS = {
     "Service": lambda spec: spec["selector"],
@@ -104,6 +105,64 @@ def test_what_selects_pods_finds_those_of_its_release(chart: str, values: Values
         seen.add(obj["kind"])
         assert selected(obj["metadata"].get("namespace"), wanted, among) == 1, obj["metadata"]
     assert {"Service", "Deployment", "NetworkPolicy"} <= seen
+
+
+@CASES
+def test_the_labels_and_annotations_of_all_objects_are_on_each(chart: str, values: Values) -> None:
+    platform = {"commonLabels": {"app.kubernetes.io/part-of": "platform"}}
+    for obj in expanded(render(chart, merged([values, platform]), release="two")):
+        if obj["kind"] == "Namespace":
+            continue  # Another add-on may have it too, and OCM would set the labels in turn.
+        metadata = obj["metadata"]
+        assert (
+            metadata["labels"].items()
+            >= {
+                "app.kubernetes.io/name": chart,
+                "app.kubernetes.io/part-of": "platform",
+                **COMMON["commonLabels"],
+            }.items()
+        ), metadata
+        assert metadata["annotations"].items() >= COMMON["commonAnnotations"].items(), metadata
+
+
+@CASES
+def test_no_key_is_there_twice(chart: str, values: Values) -> None:
+    """Helm takes the last one; kustomize, Flux and strict validators refuse the manifest."""
+    platform = {"commonLabels": {"app.kubernetes.io/part-of": "platform"}}
+    text = manifests(chart, merged([values, platform]))
+    list(yaml.load_all(text, Loader=StrictLoader))
+
+
+class StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Refuses a mapping with the same key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key) for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"{keys} at {node.start_mark}"
+        return dict(super().construct_mapping(node, deep))
+
+
+@CASES
+def test_the_pods_of_helm_test_pass_the_network_policies(chart: str, values: Values) -> None:
+    objects = render(chart, values)
+    policies = [obj["spec"] for obj in objects if obj["kind"] == "NetworkPolicy"]
+    asked = [pod for pod in objects if pod["kind"] == "Pod" and "app" in pod["metadata"]["labels"]]
+    assert len(asked) == len(policies)
+    for pod in asked:
+        labels = {"app": pod["metadata"]["labels"]["app"]}
+        peer = {"podSelector": {"matchLabels": labels}}
+        allowing = [spec for spec in policies if peer in spec["ingress"][0]["from"]]
+        [spec] = allowing
+        [app] = spec["podSelector"]["matchLabels"].values()
+        assert f"//{app}." in pod["spec"]["containers"][0]["args"][-1]
+
+
+def test_the_test_of_the_add_on_runs_on_the_nodes_of_the_hub() -> None:
+    """The values name nodes and priorities of the managed clusters."""
+    objects = render("policy-watcher", ON_THE_HUB)
+    [pod] = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
+    assert pod["imagePullSecrets"] == POD["scheduling"]["imagePullSecrets"]
+    assert not {"nodeSelector", "priorityClassName", "affinity"} & pod.keys()
 
 
 def selected(namespace: str | None, wanted: dict[str, Any], among: list[Any]) -> int:

@@ -12,10 +12,7 @@ kind: ServiceAccount
 metadata:
   name: {{ $account }}
   namespace: {{ .namespace }}
-  {{- include "watcher.meta" . | nindent 2 }}
-  {{- with $values.serviceAccount.annotations }}
-  annotations: {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate "annotations" $values.serviceAccount.annotations) | nindent 2 }}
 ---
 {{- end }}
 {{- if not .inTemplate }}
@@ -24,7 +21,7 @@ kind: Role
 metadata:
   name: policy-watcher
   namespace: {{ .cluster | quote }}
-  {{- include "watcher.meta" . | nindent 2 }}
+  {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate) | nindent 2 }}
 rules:
   - apiGroups: [policy.open-cluster-management.io]
     resources: [policies]
@@ -35,7 +32,7 @@ kind: RoleBinding
 metadata:
   name: policy-watcher
   namespace: {{ .cluster | quote }}
-  {{- include "watcher.meta" . | nindent 2 }}
+  {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate) | nindent 2 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: Role
@@ -50,7 +47,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
   name: policy-watcher
-  {{- include "watcher.meta" . | nindent 2 }}
+  {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate) | nindent 2 }}
 rules:
   - apiGroups: [cluster.open-cluster-management.io]
     resources: [clusterclaims]
@@ -70,7 +67,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata:
   name: policy-watcher
-  {{- include "watcher.meta" . | nindent 2 }}
+  {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate) | nindent 2 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole
@@ -85,8 +82,7 @@ kind: Deployment
 metadata:
   name: policy-watcher
   namespace: {{ .namespace }}
-  {{- include "watcher.meta" . | nindent 2 }}
-    app: policy-watcher
+  {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate "labels" (dict "app" "policy-watcher")) | nindent 2 }}
 spec:
   # One: two would write the same claim by two clocks.
   replicas: 1
@@ -129,8 +125,7 @@ kind: Service
 metadata:
   name: policy-watcher
   namespace: {{ .namespace }}
-  {{- include "watcher.meta" . | nindent 2 }}
-    app: policy-watcher
+  {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate "labels" (dict "app" "policy-watcher")) | nindent 2 }}
 spec:
   selector: {app: policy-watcher}
   # A claim that can't be written makes the Pod unready. Its metrics must stay reachable nevertheless.
@@ -140,36 +135,13 @@ spec:
 {{- with $values.networkPolicy }}
 {{- if .enabled }}
 ---
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata:
-  name: policy-watcher
-  namespace: {{ $.namespace }}
-  {{- include "watcher.meta" $ | nindent 2 }}
-spec:
-  podSelector:
-    matchLabels: {app: policy-watcher}
-  policyTypes: [Ingress{{ if .egress }}, Egress{{ end }}]
-  {{- with .metricsFrom }}
-  ingress:
-    - ports:
-        - {port: metrics}
-      from: {{- toYaml . | nindent 8 }}
-  {{- end }}
-  {{- with .egress }}
-  egress: {{- toYaml . | nindent 4 }}
-  {{- end }}
+{{ include "dsf.networkPolicy" (dict "root" $.root "name" "policy-watcher" "namespace" $.namespace "port" "metrics" "from" .metricsFrom "egress" .egress "inTemplate" $.inTemplate) }}
 {{- end }}
 {{- end }}
 {{- range $kind, $monitor := dict "ServiceMonitor" $values.metrics.serviceMonitor "PodMonitor" $values.metrics.podMonitor }}
 {{- if $monitor.enabled }}
 ---
-{{ include "dsf.monitor" (dict "root" $.root "kind" $kind "name" "policy-watcher" "app" "policy-watcher" "namespace" $.namespace "port" "metrics" "values" $values.metrics) }}
+{{ include "dsf.monitor" (dict "root" $.root "inTemplate" $.inTemplate "kind" $kind "name" "policy-watcher" "app" "policy-watcher" "namespace" $.namespace "port" "metrics" "values" $values.metrics) }}
 {{- end }}
 {{- end }}
-{{- end }}
-
-{{- define "watcher.meta" -}}
-labels:
-  {{- include "dsf.standardLabels" .root | nindent 2 }}
 {{- end }}

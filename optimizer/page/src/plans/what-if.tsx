@@ -1,4 +1,4 @@
-import { useId, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan, Wish } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
 import { Busy, ProblemNotice } from "../parts/notice";
@@ -147,13 +147,10 @@ interface ClusterNamesProps {
 
 /** Cluster names to choose by typing: lists of thousands are no menu. */
 function ClusterNames({ label, fleet, names, onNames }: ClusterNamesProps) {
-  const id = useId();
-  const [unknown, setUnknown] = useState("");
+  const id = `clusters-${label.length}`;
   const add = (event: Event & { currentTarget: HTMLInputElement }) => {
     const name = event.currentTarget.value.trim();
-    const found = fleet.clusters.some((cluster) => cluster.name === name);
-    setUnknown(found ? "" : name);
-    if (!found) return;
+    if (!fleet.clusters.some((cluster) => cluster.name === name)) return;
     onNames([...new Set([...names, name])]);
     event.currentTarget.value = "";
   };
@@ -179,11 +176,6 @@ function ClusterNames({ label, fleet, names, onNames }: ClusterNamesProps) {
           {name} <span aria-hidden="true">×</span>
         </button>
       ))}
-      {unknown && (
-        <p class="notice bad" role="alert">
-          The fleet has no cluster {unknown}, so no plan considers it. Choose a name of the list.
-        </p>
-      )}
     </div>
   );
 }
