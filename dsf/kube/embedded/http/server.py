@@ -25,6 +25,12 @@ from dsf.kube.errors import ApiError, Forbidden, NotFound, ServerError
 from dsf.kube.port import Object
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+IDLE_SECONDS = 90
+"""Seconds that an idle connection stays open, as in kube-apiserver.
+
+Clients use a connection again after a pause: `dsf optimize` does after its user has said yes.
+"""
+
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _LOG = logging.getLogger(__name__)
 
@@ -62,7 +68,12 @@ async def serving(hub: EmbeddedHub, host: str = "127.0.0.1", port: int = 0) -> A
     app = create_app(hub, hosts={*LOOPBACK, shown})
     with _listening(host, port) as listener:
         config = uvicorn.Config(
-            app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
+            app,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=1,
         )
         server = _LoopbackServer(config)
         task = asyncio.create_task(server.serve(sockets=[listener]))

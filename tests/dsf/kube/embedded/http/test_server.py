@@ -20,6 +20,9 @@ from tests.dsf.kube.contract.objects import config_map, scorer
 
 MAPS = "/api/v1/namespaces/n/configmaps"
 SCORERS = "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/namespaces/n/dynamicscorers"
+PAUSE_SECONDS = 7
+"""A person who reads a plan; longer than the 5 s after which uvicorn closes by default."""
+
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 
 
@@ -671,3 +674,15 @@ def test_no_json_patch_is_an_internal_error(operations: list[Any]) -> None:
 
     answer = asyncio.run(run())
     assert answer.status_code < 500, answer.text
+
+
+@pytest.mark.exhaustive
+async def test_a_connection_can_be_used_again_after_a_pause() -> None:
+    async with serving(EmbeddedHub()) as url:
+        reader, writer = await asyncio.open_connection(*url.removeprefix("http://").split(":"))
+        for pause in (PAUSE_SECONDS, 0):
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            await reader.readuntil(b"\r\n\r\nok")
+            await asyncio.sleep(pause)
+        writer.close()
