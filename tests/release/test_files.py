@@ -1,8 +1,8 @@
 """What a release publishes, made here, and the wheel as somebody who installs it has it."""
 
-import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,16 +60,20 @@ def test_manifests_are_objects_and_name_the_image_of_the_version(made: Path) -> 
         assert (made / "charts" / f"{chart}-{packed}.tgz").is_file()
 
 
-def test_each_file_has_its_checksum(made: Path) -> None:
-    listed = dict(
-        reversed(line.split("  ")) for line in (made / "SHA256SUMS").read_text().splitlines()
-    )
-    found = {
-        f"./{path.relative_to(made)}": hashlib.sha256(path.read_bytes()).hexdigest()
+def test_each_published_file_has_its_checksum(made: Path, tmp_path: Path) -> None:
+    """Those who download a release have its files in one folder."""
+    published = [
+        path
         for path in made.rglob("*")
-        if path.is_file() and path.name != "SHA256SUMS"
-    }
-    assert listed == found
+        if path.is_file() and path.parent.name not in {"man", "completion"}
+    ]
+    for path in published:
+        shutil.copy(path, tmp_path)
+    command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    checked = {line.removesuffix(": OK") for line in ended.stdout.splitlines()}
+    assert checked == {path.name for path in published} - {"SHA256SUMS"}
 
 
 def test_the_wheel_has_the_built_page_without_its_sources(made: Path) -> None:
