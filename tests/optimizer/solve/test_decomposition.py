@@ -286,7 +286,9 @@ class Budget:
         return 60.0 if self.looks >= 0 else 0.0
 
 
-@pytest.mark.parametrize("kind", ["prof", "dist", "rand"])
+@pytest.mark.parametrize(
+    "kind", ["prof", "dist", pytest.param("rand", marks=pytest.mark.exhaustive)]
+)
 def test_the_answer_and_its_bound_never_get_worse_with_more_time(kind: Kind) -> None:
     given = problem(instance(10, 24, kind))
     reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
@@ -411,7 +413,7 @@ def check_tiers(seed: int) -> None:
             assert own.bound >= most - 1e-6
 
 
-@pytest.mark.parametrize("seed", [5, 11])
+@pytest.mark.parametrize("seed", [pytest.param(5, marks=pytest.mark.exhaustive), 11])
 def test_every_priority_has_what_brute_force_gives_it(seed: int) -> None:
     check_tiers(seed)
 

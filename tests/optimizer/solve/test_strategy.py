@@ -60,7 +60,16 @@ def stubborn_priority() -> Problem:
     return tiered(problem(instance(15, 36, "prof", 3)), 2)
 
 
-@pytest.mark.parametrize("make", [stubborn, stubborn_component, stubborn_priority])
+@pytest.mark.parametrize(
+    "make",
+    [
+        stubborn,
+        *(
+            pytest.param(make, marks=pytest.mark.exhaustive)
+            for make in (stubborn_component, stubborn_priority)
+        ),
+    ],
+)
 def test_without_a_proof_only_the_limit_ends_a_search(
     make: Callable[[], Problem], monkeypatch: pytest.MonkeyPatch
 ) -> None:

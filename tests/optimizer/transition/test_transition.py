@@ -730,7 +730,10 @@ def replacing(given: Fleet, wide: Problem, before: Decision, goal: Decision) -> 
         )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(8), *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(8, 20))],
+)
 def test_random_transitions_keep_every_rule(seed: int) -> None:
     check(seed)
 

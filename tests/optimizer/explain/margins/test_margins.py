@@ -288,7 +288,7 @@ def check_close(problem: Problem) -> None:
     assert len(slow) == len(solution.decision.assignments)
 
 
-@pytest.mark.parametrize("kind", ["prof", "dist"])
+@pytest.mark.parametrize("kind", [pytest.param("prof", marks=pytest.mark.exhaustive), "dist"])
 def test_decisions_close_to_the_best_tell_every_margin(kind: Kind) -> None:
     problem = benchmark_problem(instance(3, 5, kind))
     solution = RESOLVE(problem)
@@ -299,7 +299,9 @@ def test_decisions_close_to_the_best_tell_every_margin(kind: Kind) -> None:
     check_close(problem)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (2, 3))]
+)
 def test_decisions_close_to_the_best_tell_what_solving_tells(seed: int) -> None:
     check_close(formulate(of_one_priority(random_fleet(seed, most_variables=14))))
 
@@ -348,7 +350,9 @@ def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Va
         assert found.lost.total == pytest.approx(sum(before) - sum(best))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))]
+)
 def test_margins_and_force_agree_with_trying_everything(seed: int) -> None:
     check(random_fleet(seed, most_variables=12))
 

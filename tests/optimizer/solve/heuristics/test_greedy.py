@@ -33,7 +33,10 @@ def test_every_rule_is_kept(seed: int) -> None:
         assert legal(given, decision)
 
 
-@pytest.mark.parametrize(("kind", "share"), [("prof", 0.85), ("dist", 0.85), ("rand", 0.9)])
+@pytest.mark.parametrize(
+    ("kind", "share"),
+    [("prof", 0.85), pytest.param("dist", 0.85, marks=pytest.mark.exhaustive), ("rand", 0.9)],
+)
 def test_it_is_worth_most_of_what_there_is(kind: Kind, share: float) -> None:
     given = problem(instance(100, 200, kind))
     solution = solve_problem(given, solver="highs", time_limit_seconds=60, gap=0.03)

@@ -38,7 +38,13 @@ def named(columns: Columns) -> set[tuple[int, tuple[tuple[int, int], ...]]]:
     }
 
 
-@pytest.mark.parametrize("seed", range(4_000, 4_010))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(4_000, 4_004),
+        *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(4_004, 4_010)),
+    ],
+)
 @pytest.mark.parametrize("limit", [1, 5, 40])
 def test_all_columns_that_lose_no_more_than_said_are_among_those_kept(
     seed: int, limit: int
@@ -66,7 +72,13 @@ def test_all_columns_that_lose_no_more_than_said_are_among_those_kept(
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.05])
-@pytest.mark.parametrize("seed", range(4_000, 4_016))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(4_000, 4_006),
+        *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(4_006, 4_016)),
+    ],
+)
 def test_no_bound_of_some_columns_is_too_low(seed: int, gap: float) -> None:
     case = blocks_of(seed)
     if case is None:
