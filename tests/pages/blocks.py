@@ -1,7 +1,7 @@
 """The blocks of commands in the documents, and what types each of them.
 
-The quick suite types a block in a folder of its own, unless it needs a hub: it names kubectl, helm,
-the port of the optimizer or an agent. What differs is written into the page:
+The quick suite types a block in a folder of its own. One that names kubectl, helm, the port of the
+optimizer or an agent is typed on a real hub. What differs is written into the page:
 
 - `<!-- typed by tests/PATH.py -->` where another test types it, and `<!-- not run: REASON -->`
   where none does: in front of a block, or above the first section for all blocks of the page.
@@ -62,14 +62,14 @@ class Block:
         return self.mark.removeprefix("not run: ") if self.mark.startswith("not run: ") else ""
 
     @property
-    def needs_a_hub(self) -> bool:
-        """Whether it has no mark and needs a hub: then only the names in it are checked so far."""
+    def on_a_hub(self) -> bool:
+        """Whether tests/real_hub/guides types it."""
         return not self.mark and bool(ON_A_HUB.search(self.commands))
 
     @property
     def here(self) -> bool:
         """Whether the quick suite types it."""
-        return not self.mark and not self.needs_a_hub
+        return not self.mark and not self.on_a_hub
 
 
 def blocks(page: Path) -> list[Block]:

@@ -11,8 +11,6 @@ from tests.repository import ROOT
 
 from .blocks import ALL, NOT_RUN, Block, blocks
 
-WAITING_FOR_A_HUB = 40
-"""At most so many blocks need a hub and no test types them: only names and files are checked."""
 ELSEWHERE = re.compile(r"https://|oci://")
 
 
@@ -32,11 +30,6 @@ def test_a_block_is_typed_or_marked(block: Block) -> None:
         programs = {words[0] for words in called(block.commands) if words}
         unknown = [*(programs & NOT_HERE), *ELSEWHERE.findall(block.commands)]
         assert unknown == [], "mark it as tests/pages/blocks.py says"
-
-
-def test_no_further_block_waits_for_a_hub() -> None:
-    """Type new ones in tests/real_hub, and mark them with the test. Lower the number after that."""
-    assert [block.place for block in ALL if block.needs_a_hub][WAITING_FOR_A_HUB:] == []
 
 
 def test_a_mark_holds_for_its_block_before_that_of_the_page(tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ MANIFESTS = (
                 "multikueueclusters",
                 "multikueueconfigs",
                 "resourceflavors",
+                "workloads",
             )
         ),
         lock="ecosystem",
@@ -148,7 +149,10 @@ MANIFESTS = (
     Manifests(
         "argo-cd",
         "github.com/argoproj/argo-cd/v3",
-        ("manifests/crds/applicationset-crd.yaml", "manifests/crds/appproject-crd.yaml"),
+        tuple(
+            f"manifests/crds/{kind}-crd.yaml"
+            for kind in ("application", "applicationset", "appproject")
+        ),
         lock="ecosystem",
     ),
 )

@@ -18,6 +18,7 @@ from tests.eventually import until
 from tests.repository import ROOT
 
 from .harness.api import Api, ApiError, parse
+from .harness.consumers import DEFINITION, NAMESPACES, install_consumers
 from .harness.placements import DECISION, decided, publish_score, withdraw_score
 
 if TYPE_CHECKING:
@@ -28,11 +29,9 @@ if TYPE_CHECKING:
     from .harness.cluster import ManagedCluster
     from .harness.hub import Hub
 
-DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 TABLES = {table["path"]: table for table in yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))}
 CARBON = TABLES["/carbon"]["scoreName"]
 KUEUE, ARGOCD = ROOT / "docs/examples/kueue", ROOT / "docs/examples/argocd"
-NAMESPACES = {"kueue": "kueue-system", "argocd": "argocd"}
 # Where Argo CD's install.yaml lets its ApplicationSet controller run.
 GENERATOR = "argocd/argocd-applicationset-controller"
 FENCE = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
@@ -59,15 +58,7 @@ def consumers(hub: Hub) -> Iterator[None]:
 
     What a Placement selects counts for the Placements of later tests.
     """
-    for namespace in NAMESPACES.values():
-        hub.namespace(namespace)
-    folder = hub.assets.manifests
-    files = [*(folder / "kueue").rglob("*.yaml"), *(folder / "argo-cd").rglob("*.yaml")]
-    crds = [crd for path in files for crd in parse(path.read_text())]
-    for crd in crds:
-        hub.apply(crd)
-    for crd in crds:
-        hub.api.wait_condition(*DEFINITION, crd["metadata"]["name"], "Established")
+    crds = install_consumers(hub)
     yield
     for crd in crds:
         hub.api.delete(*DEFINITION, crd["metadata"]["name"])

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -118,12 +118,13 @@ def terminal(tutorial_hub: Hub, kubelets: dict[str, Kubelet]) -> Terminal:
 
 def contexts(planes: Iterable[ControlPlane], file: Path) -> Path:
     """Write a kubeconfig with a context for each cluster, named as kind names it."""
-    merged: dict[str, list[object]] = {"clusters": [], "users": [], "contexts": []}
+    merged: dict[str, Any] = {"clusters": [], "users": [], "contexts": []}
     for plane in planes:
         name = "kind-hub01" if plane.name == "hub" else f"kind-{plane.name}"
         own = yaml.safe_load(plane.admin_kubeconfig.read_text())
         merged["clusters"].append({**own["clusters"][0], "name": name})
         merged["users"].append({**own["users"][0], "name": name})
         merged["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
+    merged["current-context"] = "kind-hub01"
     file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **merged}))
     return file

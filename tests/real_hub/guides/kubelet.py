@@ -29,7 +29,7 @@ FLAGS = {
 
 @dataclass
 class Kubelet:
-    """Runs Deployments as processes; `sync` starts those that are new.
+    """Runs Deployments as processes; `sync` starts those that are new, and again what has changed.
 
     It sees one namespace, or with an empty one, all.
     """
@@ -37,15 +37,20 @@ class Kubelet:
     plane: ControlPlane
     network: ClusterNetwork
     namespace: str = ""
-    _running: set[tuple[str, str]] = field(default_factory=set)
+    _running: dict[tuple[str, str], Object] = field(default_factory=dict)
+    _addresses: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def sync(self) -> None:
         """Start each Deployment that can start; one that lacks a Secret is left for later."""
         for deployment in self.plane.api.list("apps/v1", "Deployment", self.namespace):
-            metadata = deployment["metadata"]
+            metadata, pod = deployment["metadata"], deployment["spec"]["template"]["spec"]
             place = metadata["namespace"], metadata["name"]
-            if place not in self._running and self._start(deployment, *place):
-                self._running.add(place)
+            if self._running.get(place) == pod:
+                continue
+            if place in self._running:
+                self.stop(*place)
+            if self._start(deployment, *place):
+                self._running[place] = pod
 
     def run_pods(self) -> None:
         """Run the Pods that nothing else made, such as those of `helm test`, to their end."""
@@ -55,7 +60,7 @@ class Kubelet:
 
     def stop(self, namespace: str, name: str) -> int:
         """Stop a Deployment's process as a kubelet does, and return its exit code."""
-        self._running.remove((namespace, name))
+        del self._running[namespace, name]
         return self.plane.processes.stop(self._process(namespace, name))
 
     def _process(self, namespace: str, name: str) -> str:
@@ -65,7 +70,8 @@ class Kubelet:
         pod = deployment["spec"]["template"]["spec"]
         [container] = pod["containers"]
         words = entrypoint(container["image"])
-        address = self.network.pod_address()
+        known = self._addresses.get((namespace, name))
+        address = known or self.network.pod_address()
         if words == DSF:
             flags = [flag.format(pod=address) for flag in FLAGS[container["args"][0]]]
         else:
@@ -90,8 +96,15 @@ class Kubelet:
         port = ports.get(str(probe["port"]), probe["port"])
         wait_healthy(self.plane.processes, process, f"http://{address}:{port}{probe['path']}")
         mark_ready(self.plane, namespace, name)
+        self._addresses[namespace, name] = address
+        if not known:
+            self._publish(deployment, address, ports)
+        return True
+
+    def _publish(self, deployment: Object, address: str, ports: dict[str, int]) -> None:
+        """Make it reachable by its Services; a Pod of it that is started again has its address."""
+        namespace = deployment["metadata"]["namespace"]
         labels = deployment["spec"]["template"]["metadata"]["labels"]
         for service in self.plane.api.list("v1", "Service", namespace):
             if service["spec"].get("selector", {}).items() <= labels.items():
                 self.network.publish(service, address, ports)
-        return True

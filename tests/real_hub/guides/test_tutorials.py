@@ -1,8 +1,12 @@
-"""The quickstart and the development guide work as they are typed."""
+"""The quickstart and the development guide work as they are typed, and then other pages do.
+
+The other pages are typed on the hub that the tutorials leave.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -10,17 +14,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.eventually import until
+from tests.house.test_documents import shown
+from tests.pages.blocks import ALL, blocks, commands
 from tests.repository import ROOT
 
+from ..harness.bound_namespace import bound
+from ..harness.consumers import install_consumers
 from ..harness.health import wait_healthy
 from ..harness.ports import LOOPBACK
 from .conftest import WORKERS
-from .terminal import commands
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+    from ..harness.hub import Hub
     from .kubelet import Kubelet
     from .terminal import Terminal
 
@@ -84,16 +93,11 @@ ONCE: dict[str, Callable[[str], bool]] = {
 
 def typed() -> Iterator[tuple[str, str]]:
     """Yield the page and the text of each command: step 2 of the guide is the quickstart."""
-    quickstart = (TUTORIALS / "quickstart.md").read_text()
-    guide = (TUTORIALS / "development-guide.md").read_text()
-    before, start, rest = guide.partition("\n## 2. ")
-    for page, text in (
-        ("development-guide.md", before),
-        ("quickstart.md", quickstart),
-        ("development-guide.md", start + rest),
-    ):
-        for command in commands(text):
-            yield page, command
+    quickstart = blocks(TUTORIALS / "quickstart.md")
+    first, joined, *rest = blocks(TUTORIALS / "development-guide.md")
+    for block in (first, joined, *quickstart, *rest):
+        for command in commands(block.commands):
+            yield block.page.name, command
 
 
 @pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
@@ -113,28 +117,97 @@ def test_the_tutorials_work_as_typed(terminal: Terminal, kubelets: dict[str, Kub
     assert expected.keys() == seen, "the pages no longer have these commands"
 
 
+PATIENCE_SECONDS = 600
+"""Claims and steps wait a minute each for policies to stay compliant, and slow machines longer."""
+OTHER_PAGES = sorted({block.page for block in ALL if block.on_a_hub})
+UNTIL: dict[str, Callable[[str], bool]] = {
+    "dsf status": has("Landed"),
+    "dsf rollout status": has("RolloutComplete"),
+    "kubectl get placementdecisions": has("worker0"),
+    "kubectl get addonplacementscores": has("value"),
+    "dsf agent": has("3g.48gb"),
+}
+"""Commands of the other pages that are typed until they show what they must."""
+BEFORE = {
+    "rollouts.md": """
+curl -sS -X POST http://localhost:8338/reset -H "Authorization: Bearer $TOKEN" \\
+  -H 'Content-Type: application/json' -d '{"namespace": "default"}'
+"""
+}
+"""What a page assumes: a rollout needs something to change."""
+CHANGES_SHOWN = 1
+"""The exit code of `dsf diff` when something would change."""
+
+
+@pytest.fixture(scope="module")
+def consumers(tutorial_hub: Hub) -> Iterator[None]:
+    """The CRDs of Kueue and Argo CD, and the binding that the chart of Kueue's add-on makes."""
+    install_consumers(tutorial_hub)
+    with bound(tutorial_hub, "kueue-system"):
+        yield
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
+@pytest.mark.usefixtures("consumers")
+@pytest.mark.parametrize("page", OTHER_PAGES, ids=shown)
+def test_the_commands_of_another_page_work(
+    page: Path, terminal: Terminal, kubelets: dict[str, Kubelet]
+) -> None:
+    if page.name in BEFORE:
+        succeeded(page.name, BEFORE[page.name], terminal.run(BEFORE[page.name]))
+    for block in (block for block in blocks(page) if block.on_a_hub):
+        output = "".join(
+            outcome(page.name, command, terminal, kubelets)
+            for command in commands(re.sub(r"\bCLUSTER\b", WORKERS[0], block.commands))
+        )
+        if block.printed:
+            heading = block.printed.splitlines()[0].split()
+            assert heading in map(str.split, output.splitlines()), output
+
+
+def outcome(page: str, command: str, terminal: Terminal, kubelets: dict[str, Kubelet]) -> str:
+    """Type a command of a page, and return what it prints once it works."""
+    key = next((key for key in UNTIL if key in command), "")
+    if key:
+        return read_until(page, command, UNTIL[key], terminal, kubelets)
+    ended = terminal.run(command)
+    if command.startswith("dsf diff") and ended.returncode == CHANGES_SHOWN:
+        return ended.stdout
+    # The tutorials have created the planner already.
+    if not command.startswith("kubectl create") or "already exists" not in ended.stderr:
+        succeeded(page, command, ended)
+    for kubelet in kubelets.values():
+        kubelet.sync()
+    return ended.stdout
+
+
 def read_until(
     page: str,
     command: str,
     right: Callable[[str], bool],
     terminal: Terminal,
     kubelets: dict[str, Kubelet],
-) -> None:
-    """Type a command until it shows what is right, while Deployments start that can."""
+) -> str:
+    """Type a command until it shows what is right, while Deployments start that can.
+
+    Return what it shows then.
+    """
     shown = ""
 
     def reads() -> bool:
         nonlocal shown
         for kubelet in kubelets.values():
+            kubelet.plane.processes.check()
             kubelet.sync()
         ended = terminal.run(command)
         shown = ended.stdout + ended.stderr
         return ended.returncode == 0 and right(ended.stdout)
 
     try:
-        until(command, reads, every=0.5)
+        until(command, reads, seconds=PATIENCE_SECONDS, every=0.5)
     except TimeoutError as error:
         pytest.fail(f"{page}: {error}\n{shown}")
+    return shown
 
 
 def succeeded(page: str, command: str, ended: subprocess.CompletedProcess[str]) -> str:

@@ -14,6 +14,8 @@ import yaml
 
 from tests.eventually import until
 
+from .api import ApiError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -182,10 +184,18 @@ def mark_ready(plane: ControlPlane, namespace: str, deployment: str) -> None:
 
     def available() -> bool:
         for pod in plane.api.list("v1", "Pod", namespace, labels=labels):
-            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-            name = pod["metadata"]["name"]
-            plane.api.patch("v1", "Pod", name, {"status": ready}, namespace, subresource="status")
+            report_ready(plane, namespace, pod["metadata"]["name"])
         status = plane.api.get("apps/v1", "Deployment", deployment, namespace)["status"]
         return bool(status.get("availableReplicas") == spec["replicas"])
 
     until(f"Deployment {deployment} to be available", available, every=0.5)
+
+
+def report_ready(plane: ControlPlane, namespace: str, pod: str) -> None:
+    """Report a Pod as running and ready; one that was replaced meanwhile is left out."""
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    try:
+        plane.api.patch("v1", "Pod", pod, {"status": ready}, namespace, subresource="status")
+    except ApiError as error:
+        if error.status != 404:
+            raise
