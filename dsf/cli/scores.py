@@ -4,6 +4,8 @@ import asyncio
 import sys
 from collections.abc import (
     AsyncGenerator,
+    Awaitable,
+    Callable,
     Container,
     Iterable,
     Iterator,
@@ -14,7 +16,7 @@ from contextlib import aclosing, suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -38,6 +40,8 @@ from dsf.kube.reads import list_objects
 
 if TYPE_CHECKING:
     from dsf.cli.prometheus import PastValues
+
+T = TypeVar("T")
 
 ScoreKey = tuple[str, str]
 """The names of an AddOnPlacementScore and of its managed cluster."""
@@ -133,24 +137,35 @@ async def score_changes(kube: Kube, *, pause: float = PAUSE_SECONDS) -> AsyncGen
         await asyncio.sleep(pause)
 
 
+async def score_looks(
+    kube: Kube, read: Callable[[Kube], Awaitable[T]], *, pause: float = RETRY_SECONDS
+) -> AsyncGenerator[T]:
+    """Yield what `read` returns, at once and after each change; ask a hub that goes away again.
+
+    Raises KubeError if the hub does not answer the first time, or will never answer.
+    """
+    seen = False
+    while True:
+        try:
+            async for _ in score_changes(kube):
+                found = await read(kube)
+                seen = True
+                yield found
+        except KubeError as error:
+            if not (seen and error.retryable):
+                raise
+            click.echo(f"{escaped(str(error))}; trying again", err=True)
+            await asyncio.sleep(pause)
+
+
 async def _watch(kubeconfig: Path | None, context: str | None, view: _ScoreView) -> None:
     from dsf.kube.client.connect import connect
 
-    seen = False
     async with connect(kubeconfig, context) as kube:
-        while True:
-            try:
-                async for _ in score_changes(kube):
-                    found = await _read(kube, view)
-                    if sys.stdout.isatty():
-                        click.clear()
-                    _show(found, view)
-                    seen = True
-            except KubeError as error:
-                if not (seen and error.retryable):
-                    raise
-                click.echo(f"{escaped(str(error))}; trying again", err=True)
-                await asyncio.sleep(RETRY_SECONDS)
+        async for found in score_looks(kube, lambda kube: _read(kube, view)):
+            if sys.stdout.isatty():
+                click.clear()
+            _show(found, view)
 
 
 async def _look(kubeconfig: Path | None, context: str | None, view: _ScoreView) -> _FoundScores:

@@ -13,12 +13,13 @@ def merged(target: Any, patch: Any) -> Any:
     """Return `target` with `patch` applied: null removes, an object merges, the rest replaces."""
     if not isinstance(patch, Mapping):
         return without_nulls(patch)
-    result = dict(deepcopy(target)) if isinstance(target, Mapping) else {}
+    old = target if isinstance(target, Mapping) else {}
+    result = {key: None if key in patch else deepcopy(value) for key, value in old.items()}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merged(result.get(key), value)
+            result[key] = merged(old.get(key), value)
     return result
 
 
@@ -39,6 +40,8 @@ def patch_between(source: Mapping[str, Any], target: Mapping[str, Any]) -> dict[
 
 def same(left: Any, right: Any) -> bool:
     """Return whether two JSON values are equal; unlike in Python, `true` differs from 1."""
+    if type(left) is str:
+        return bool(left == right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
@@ -48,6 +51,8 @@ def same(left: Any, right: Any) -> bool:
 
 def without_nulls(value: Any) -> Any:
     """Return a copy of `value` whose objects have no null members; nulls in lists stay."""
+    if type(value) is str:
+        return value
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     if not isinstance(value, Mapping):

@@ -1,6 +1,7 @@
 """Output schemas in few words: the fields of a result, and of the items of a few lists."""
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
 
 from optimizer.wire.base import ResultPart
@@ -11,7 +12,7 @@ def outline(result: type[ResultPart], inner: Collection[str] = ()) -> dict[str, 
 
     A full schema of all results takes five times the tokens of everything else that tools say.
     """
-    full = result.model_json_schema(mode="serialization")
+    full = _schema(result)
     definitions = full.get("$defs", {})
     return {
         "type": "object",
@@ -20,6 +21,11 @@ def outline(result: type[ResultPart], inner: Collection[str] = ()) -> dict[str, 
             for name, field in full.get("properties", {}).items()
         },
     }
+
+
+@cache
+def _schema(result: type[ResultPart]) -> Mapping[str, Any]:
+    return result.model_json_schema(mode="serialization")
 
 
 def _type(field: Mapping[str, Any]) -> Any:

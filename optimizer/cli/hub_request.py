@@ -131,6 +131,7 @@ async def request_for(
     Raises ClickException.
     """
     from optimizer.domain.issue import Issue
+    from optimizer.overview.name_search import find_name
     from optimizer.overview.placement_answer import request_in_force
     from optimizer.overview.planning_request import (
         PlanningWish,
@@ -144,13 +145,15 @@ async def request_for(
         same = (item for item in kept if asked.optimization in ("", item.spec.optimization))
         if found := request_in_force(same, workload):
             return usable(found)
+    facts = await optimizer.fleet(asked.namespace)
+    if workload:
+        usable(find_name(workload, facts.workloads, field="workload", what="workload"))
     wish = PlanningWish(
         usable(read_objective(asked.objective)),
         asked.clusters,
         asked.workloads,
         further={"optimization": asked.optimization} if asked.optimization else {},
     )
-    facts = await optimizer.fleet(asked.namespace)
     return usable(complete_question(facts, wish)).request
 
 

@@ -15,7 +15,8 @@ from playwright.async_api import Browser, BrowserContext, FrameLocator, Route, e
 from dsf.kube import kinds
 from tests.browser.chat_host import build_chat_host, chat_url
 from tests.browser.conftest import SECONDS
-from tests.mcp_server.service import PERFORMANCE, Service, generated, serving
+from tests.browser.test_plans import apply
+from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated, serving
 
 OpenChat = Callable[..., Awaitable[FrameLocator]]
 """Calls a tool in a chat with a service, and returns the frame that the chat shows for it.
@@ -106,6 +107,30 @@ async def test_a_plan_is_made_in_the_view(service: Service, chat: OpenChat) -> N
     await row.get_by_role("button", name="Why here?").click()
     dialog = view.get_by_role("dialog", name="Why is mwrs-app01 there?")
     await expect(dialog).to_contain_text("policy-enable-mig-3g-worker0")
+
+
+async def test_a_plan_is_restored_in_the_chat(service: Service, chat: OpenChat) -> None:
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER)
+    view = await chat(service, "fleet_overview")
+    await view.get_by_role("link", name="Plans").click()
+    oldest = view.get_by_role("listitem").filter(has_text="default 1").last
+    await oldest.get_by_role("button", name="Restore this plan…").click()
+    dialog = view.get_by_role("dialog", name="Restore plan default 1?")
+    await dialog.get_by_role("button", name="Apply").click()
+    await expect(view.get_by_text("It restored plan 1.")).to_be_visible()
+
+
+async def test_a_rollout_is_paused_in_the_chat(service: Service, chat: OpenChat) -> None:
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER, rollout="Stepwise")
+    view = await chat(service, "fleet_overview")
+    await view.get_by_role("link", name="Rollouts").click()
+    await view.get_by_role("button", name="pause…").click()
+    dialog = view.get_by_role("dialog", name="pause the rollout of default?")
+    await dialog.get_by_role("button", name="pause").click()
+    await expect(view.get_by_text("Paused")).to_be_visible()
+    await expect(view.get_by_role("button", name="resume…")).to_be_visible()
 
 
 async def test_a_plan_that_the_hub_outran_is_refused_in_the_chat(

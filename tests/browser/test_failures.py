@@ -34,6 +34,20 @@ async def test_a_hub_that_goes_away_is_named_and_the_fleet_stays(open_page: Open
         await expect(alert).to_have_count(0)
 
 
+async def test_the_page_says_how_old_is_what_it_shows(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    await page.clock.install()
+    await page.reload()
+    await expect(page.get_by_text("read 0s ago")).to_be_visible()
+    await page.context.set_offline(True)
+    await page.clock.run_for(180_000)
+    await expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    await expect(page.get_by_text("read 3m ago")).to_be_visible()
+    await page.context.set_offline(False)
+    await page.clock.run_for(10_000)
+    await expect(page.get_by_text("read 0s ago")).to_be_visible()
+
+
 @asynccontextmanager
 async def guarded(*, read_only: bool = False) -> AsyncIterator[Service]:
     """A service that asks for tokens; the embedded hub knows those of `callers`."""

@@ -38,7 +38,7 @@ async def test_clusters_are_rows_and_devices_columns(service: Service, open_page
     await expect(cells(page, "worker01")).to_contain_text(["Ready", "none", "none", "10", "60"])
 
 
-async def test_a_better_score_is_darker_and_direction_is_respected(
+async def test_a_better_score_has_more_colour_and_direction_is_respected(
     service: Service, open_page: Open
 ) -> None:
     page = await open_page(service.url)
@@ -48,13 +48,13 @@ async def test_a_better_score_is_darker_and_direction_is_respected(
     assert await strength(worst) == 0 < await strength(best)
 
 
-async def test_where_lower_is_better_the_lowest_is_darkest(
+async def test_where_lower_is_better_the_lowest_has_most_colour(
     service: Service, open_page: Open
 ) -> None:
     await register(service, meaning={"direction": "LowerIsBetter"})
     page = await open_page(service.url)
     best, worst = (cells(page, "worker01").nth(index) for index in (3, 5))
-    await expect(page.get_by_text("lower is better: darker")).to_be_visible()
+    await expect(page.get_by_text("lower is better: stronger colour")).to_be_visible()
     assert await strength(worst) == 0 < await strength(best)
 
 
@@ -121,6 +121,31 @@ async def test_the_keyboard_alone_opens_and_closes_a_cluster(
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await expect(grid).to_be_focused()
+
+
+async def test_a_heading_sorts_by_keyboard_and_opens_no_cluster(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    heading = page.get_by_role("columnheader", name="app01 3g.48gb")
+    await heading.get_by_role("button").focus()
+    await page.keyboard.press("Enter")
+    await expect(heading).to_have_attribute("aria-sort", "descending")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_on_a_phone_scores_come_before_policies(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url, viewport={"width": 375, "height": 740})
+    await expect(cells(page, "worker01").nth(3)).to_be_in_viewport(ratio=1)
+    await expect(cells(page, "worker01").nth(1)).not_to_be_in_viewport()
+
+
+async def test_a_heading_is_not_cut_off(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    column = page.get_by_role("columnheader", name="app01 3g.48gb")
+    heading = column.get_by_role("button")
+    assert await column.evaluate("at => at.scrollWidth <= at.clientWidth")
+    assert await heading.evaluate("at => at.scrollWidth <= at.clientWidth")
 
 
 async def test_a_cluster_that_ocm_can_not_select_says_why(

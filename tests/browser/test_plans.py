@@ -74,6 +74,18 @@ async def test_a_lost_cluster_is_planned_from_its_details(
     await expect(table).not_to_contain_text("worker02")
 
 
+async def test_an_unknown_cluster_is_no_lost_one(service: Service, open_page: Open) -> None:
+    page = await open_page(f"{service.url}/#whatif")
+    await page.get_by_label("Lost").fill("worker2")
+    await page.keyboard.press("Tab")
+    alert = page.get_by_role("alert")
+    await expect(alert).to_contain_text("The fleet has no cluster worker2")
+    await page.get_by_label("Lost").fill("worker02")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("button", name="worker02: remove")).to_be_visible()
+    await expect(alert).to_have_count(0)
+
+
 async def test_what_has_no_place_says_why_and_what_would_help(
     service: Service, open_page: Open
 ) -> None:
@@ -118,6 +130,26 @@ async def test_applied_plans_tell_what_they_moved_and_can_be_restored(
     oldest = page.get_by_role("listitem").filter(has_text="default 1").last
     await oldest.get_by_role("button", name="Restore this plan…").click()
     dialog = page.get_by_role("dialog", name="Restore plan default 1?")
+    await dialog.get_by_role("button", name="Apply").click()
+    await expect(page.get_by_text("It restored plan 1.")).to_be_visible()
+
+
+async def test_a_restore_that_the_hub_outran_can_be_asked_for_again(
+    service: Service, open_page: Open
+) -> None:
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER)
+    page = await open_page(f"{service.url}/#plans")
+    oldest = page.get_by_role("listitem").filter(has_text="default 1").last
+    restore = oldest.get_by_role("button", name="Restore this plan…")
+    dialog = page.get_by_role("dialog", name="Restore plan default 1?")
+    await restore.click()
+    await expect(dialog).to_be_visible()
+    await apply(service, PERFORMANCE)
+    await dialog.get_by_role("button", name="Apply").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Plan again")
+    await apply(service, POWER)
+    await restore.click()
     await dialog.get_by_role("button", name="Apply").click()
     await expect(page.get_by_text("It restored plan 1.")).to_be_visible()
 

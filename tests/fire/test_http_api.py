@@ -13,7 +13,17 @@ schemathesis = pytest.importorskip("schemathesis", reason="in the dependency gro
 
 EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "100"))
 """Requests to each operation, with and without a token; FIRE_EXAMPLES sets another number."""
-OPERATIONS = ("POST /optimize", "POST /reset", "GET /addonplacementscores")
+OPERATIONS = (
+    "POST /optimize",
+    "POST /reset",
+    "GET /addonplacementscores",
+    "GET /fleet",
+    "POST /plan",
+    "GET /scores/history",
+    "GET /plans",
+    "POST /rollback",
+    "GET /rollouts",
+)
 
 
 def answered(url: str, operation: str, token: str = "") -> Counter[int]:

@@ -55,12 +55,15 @@ UNCHECKED = WriteOptions("Ignore")
 
 
 class ApiServer:
-    """The stored objects, the resources that they belong to, and the writes that change them."""
+    """The stored objects, the resources that they belong to, and the writes that change them.
+
+    `crds` are accepted JSON values. They are not copied, so that many hubs share them.
+    """
 
     def __init__(
         self,
         *,
-        crds: Iterable[Mapping[str, Any]],
+        crds: Iterable[Object],
         now: Callable[[], datetime],
         new_uid: Callable[[], str],
         history: int,
@@ -77,7 +80,7 @@ class ApiServer:
         for name in _ALWAYS:
             self.create(kinds.NAMESPACE, {"metadata": {"name": name}})
         for crd in crds:
-            self.create(kinds.CUSTOM_RESOURCE_DEFINITION, crd, WriteOptions("Strict"))
+            self._create(kinds.CUSTOM_RESOURCE_DEFINITION, crd, WriteOptions("Strict"))
         self._initial = {
             obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"]
             for _, collection in self.objects.store.collections()
@@ -96,8 +99,11 @@ class ApiServer:
         self, kind: Kind, obj: Mapping[str, Any], options: WriteOptions = UNCHECKED
     ) -> Object:
         """Create an object, or answer a review."""
+        return self._create(kind, accepted(obj), options)
+
+    def _create(self, kind: Kind, obj: Object, options: WriteOptions) -> Object:
         resource = self.catalog.resource(kind)
-        sent = self._decoded(resource, accepted(obj), options)
+        sent = self._decoded(resource, obj, options)
         if "resourceVersion" in sent["metadata"]:
             raise BadRequest("resourceVersion should not be set on objects to be created")
         if resource.review:

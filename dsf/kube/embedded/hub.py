@@ -12,7 +12,7 @@ from dsf.kube.clock import utc_now
 from dsf.kube.embedded.api_server import UNCHECKED, ApiServer, WriteOptions
 from dsf.kube.embedded.ocm import shared_ocm_crds
 from dsf.kube.embedded.registry.access_table import NOBODY, AccessTable
-from dsf.kube.embedded.schema.json_values import copied
+from dsf.kube.embedded.schema.json_values import accepted, copied
 from dsf.kube.embedded.storage import list_and_watch
 from dsf.kube.embedded.storage.revisions import HISTORY
 from dsf.kube.kinds import Kind
@@ -21,7 +21,7 @@ from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEve
 
 @cache
 def _product_crds() -> tuple[Object, ...]:
-    return tuple(product_crds())
+    return tuple(map(accepted, product_crds()))
 
 
 class EmbeddedHub:
@@ -43,7 +43,7 @@ class EmbeddedHub:
         history: int = HISTORY,
         access: AccessTable = NOBODY,
     ) -> None:
-        own = _product_crds() if crds is None else crds
+        own = _product_crds() if crds is None else map(accepted, crds)
         served = {crd["metadata"]["name"]: crd for crd in (*shared_ocm_crds(), *own)}
         self.server = ApiServer(
             crds=served.values(), now=now, new_uid=new_uid, history=history, access=access

@@ -25,6 +25,7 @@ _JOINED = (
     Condition("ManagedClusterJoined", "True", "ManagedClusterJoined"),
     Condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable"),
 )
+_LEASED = (Condition("Available", "True", "ManagedClusterAddOnLeaseUpdated"),)
 _TAINT_OF_AVAILABLE = {"True": "", "False": UNAVAILABLE}
 
 
@@ -48,6 +49,7 @@ def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
         Create(MANAGED_CLUSTER, cluster),
         *set_status(MANAGED_CLUSTER, cluster, {"conditions": merged([], _JOINED, now=now)}),
         Create(MANAGED_CLUSTER_ADD_ON, add_on),
+        *set_status(MANAGED_CLUSTER_ADD_ON, add_on, {"conditions": merged([], _LEASED, now=now)}),
     ]
 
 

@@ -7,7 +7,7 @@ import { Findings, Scorers } from "./fleet/health";
 import { useFleet } from "./fleet/use-fleet";
 import { Workloads } from "./fleet/workloads";
 import { Busy, ProblemNotice } from "./parts/notice";
-import { ago } from "./parts/times";
+import { duration } from "./parts/times";
 import { PlanHistory } from "./plans/plan-history";
 import { PlanView } from "./plans/plan-view";
 import { Rollouts } from "./plans/rollouts";
@@ -34,7 +34,7 @@ interface Props {
 
 /** The whole page: the fleet, plans for it, and what was applied. */
 export function Page({ api, namespace, onToken, shown = null }: Props) {
-  const { fleet, problem, refresh } = useFleet(api, namespace);
+  const { fleet, readAt, problem, refresh } = useFleet(api, namespace);
   const [tab, setTab] = useTab(shown ? "whatif" : "fleet");
   const unknown = problem?.status === 401 && onToken;
   return (
@@ -43,7 +43,7 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
         <h1>Dynamic Scoring Framework</h1>
         <p>
           Namespace {namespace}
-          {fleet && `, read ${ago(fleet.observed_at)}`}
+          {fleet && <ReadAge at={readAt} />}
         </p>
       </header>
       <nav aria-label="Views">
@@ -78,6 +78,16 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
       </main>
     </>
   );
+}
+
+/** How old the shown fleet is. It goes on counting while the optimizer does not answer. */
+function ReadAge({ at }: { at: number }) {
+  const [now, setNow] = useState(at);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return <>, read {duration(Math.max(0, now - at) / 1000)} ago</>;
 }
 
 interface ViewProps {
@@ -130,9 +140,22 @@ function View({ api, fleet, shown, tab, onTab, onApplied }: ViewProps) {
           onClose={() => setOpened("")}
         />
       )}
-      {why && <Why api={api} namespace={fleet.namespace} {...why} onClose={() => setWhy(null)} />}
+      {why && (
+        <Why
+          api={api}
+          namespace={fleet.namespace}
+          {...why}
+          placed={isPlaced(fleet, why.workload)}
+          onClose={() => setWhy(null)}
+        />
+      )}
     </>
   );
+}
+
+function isPlaced(fleet: Fleet, workload: string): boolean {
+  const found = fleet.workloads.find((item) => item.name === workload);
+  return Object.keys(found?.places ?? {}).length > 0;
 }
 
 function TokenForm({ onToken }: { onToken: (token: string) => void }) {

@@ -12,13 +12,18 @@ from aiohttp import web
 
 from dsf.cli.prometheus import PastValues, PrometheusRefused, past_values
 from dsf.cli.score_plot import MOST_BARS, bars, history
-from dsf.cli.scores import score_changes, scores
+from dsf.cli.scores import score_changes, score_looks, scores
 from dsf.cli.terminal_drawing import ASCII_LEVELS, LEVELS, bar
 from dsf.kube.embedded.http.server import kubeconfig, serving
+from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+from dsf.kube.port import Kube
+from dsf.kube.reads import list_objects
 from tests.command_line import invoked_meanwhile
 from tests.dsf.cli.test_scores import hub_of_scores
+from tests.eventually import eventually
 from tests.house.marker import MARKER, raw
+from tests.kube_wrappers.fault_injection import Fault, Faulty
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 
@@ -70,6 +75,33 @@ async def test_each_change_of_a_score_is_a_new_look() -> None:
     await hub.patch(ADD_ON_PLACEMENT_SCORE, "speed", status, "worker01", subresource="status")
     await asyncio.wait_for(waiting, 10)
     await looks.aclose()
+
+
+async def test_a_hub_that_goes_away_is_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
+    async def said_again() -> bool:
+        return "trying again" in capsys.readouterr().err
+
+    gone: list[Fault] = []
+    hub = Faulty(await hub_of_scores(), lambda _: gone[0] if gone else None)
+    looks = score_looks(hub, count_scores, pause=0)
+    before = await anext(looks)
+    gone.append(Fault(Unreachable("connection refused")))
+    waiting = asyncio.ensure_future(anext(looks))
+    await eventually(said_again)
+    assert not waiting.done()
+    gone.clear()
+    assert await asyncio.wait_for(waiting, 10) == before
+    await looks.aclose()
+
+
+async def test_a_hub_that_never_answered_ends_the_watch() -> None:
+    hub = Faulty(await hub_of_scores(), lambda _: Fault(Unreachable("connection refused")))
+    with pytest.raises(Unreachable):
+        await anext(score_looks(hub, count_scores, pause=0))
+
+
+async def count_scores(kube: Kube) -> int:
+    return len(await list_objects(kube, ADD_ON_PLACEMENT_SCORE))
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dsf.api.names import ADDON
 from dsf.kube import kinds
 from dsf.kube.errors import NotFound
 from dsf.sim.simulation import PAUSE_SECONDS, DidNotSettle
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 @pytest.fixture
 async def fleet() -> SimulatedFleet:
     return await simulated_fleet()
+
+
+async def test_the_add_on_of_a_joined_cluster_is_available(fleet: SimulatedFleet) -> None:
+    for cluster in CLUSTERS:
+        found = await fleet.hub.get(kinds.MANAGED_CLUSTER_ADD_ON, ADDON, cluster)
+        [condition] = found["status"]["conditions"]
+        assert (condition["type"], condition["status"]) == ("Available", "True")
 
 
 async def decided(fleet: SimulatedFleet, name: str) -> list[str]:

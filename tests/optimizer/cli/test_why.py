@@ -43,6 +43,7 @@ async def test_why_not_elsewhere_for_an_objective(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("app01",), "name the score to maximise; there is performance, power"),
+        (("app03",), "no workload is named app03; near names: mwrs-app0"),
         (("app", "--objective=power"), "app is ambiguous; workloads that match: mwrs-app01"),
         (("app01", "nowhere", "--objective=power"), "no managed cluster is named nowhere"),
         (("app01", "--objective=power:x"), "x is no weight"),

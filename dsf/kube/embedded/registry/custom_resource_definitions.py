@@ -3,7 +3,6 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ from dsf.kube import name_syntax
 from dsf.kube.embedded.registry.resource_catalog import AGE, Column, Resource
 from dsf.kube.embedded.schema import embedded_resources, field_errors, validation_rules
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong
+from dsf.kube.embedded.schema.json_values import frozen, thawed
 from dsf.kube.embedded.schema.pruning import EMBEDDED, PRESERVE
 from dsf.kube.embedded.schema.schema_validation import SchemaValidator, pattern_problem
 from dsf.kube.kinds import Kind
@@ -32,12 +32,12 @@ DEFINITIONS = 128
 
 def resources(crd: Object) -> tuple[Resource, ...]:
     """Return the resources of a valid CRD, one per served version."""
-    return _resources(json.dumps(crd["spec"]))
+    return _resources(frozen(crd["spec"]))
 
 
 @lru_cache(DEFINITIONS)
-def _resources(text: str) -> tuple[Resource, ...]:
-    spec = json.loads(text)
+def _resources(frozen_spec: bytes) -> tuple[Resource, ...]:
+    spec = thawed(frozen_spec)
     return tuple(_resource(spec, version) for version in spec["versions"] if version["served"])
 
 
@@ -68,7 +68,7 @@ def errors(crd: Object, old: Object | None) -> list[ObjectFieldError]:
     spec = crd.get("spec", {})
     return [
         *_name_errors(crd, spec),
-        *_version_errors(json.dumps(spec.get("versions") or [])),
+        *_version_errors(frozen(spec.get("versions") or [])),
         *(_immutable_errors(spec, old.get("spec", {})) if old else []),
     ]
 
@@ -132,8 +132,8 @@ def _name_errors(crd: Object, spec: Mapping[str, Any]) -> Iterator[ObjectFieldEr
 
 
 @lru_cache(DEFINITIONS)
-def _version_errors(text: str) -> tuple[ObjectFieldError, ...]:
-    return tuple(_errors_of_versions(json.loads(text)))
+def _version_errors(versions: bytes) -> tuple[ObjectFieldError, ...]:
+    return tuple(_errors_of_versions(thawed(versions)))
 
 
 def _errors_of_versions(versions: list[Object]) -> Iterator[ObjectFieldError]:

@@ -5,7 +5,6 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/ and the behaviour o
 server, against which the contract suite runs too.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,7 @@ from dsf.kube.embedded.registry.custom_resource_definitions import DEFINITIONS
 from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.schema import embedded_resources, field_errors, object_metadata
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError
+from dsf.kube.embedded.schema.json_values import frozen, thawed
 from dsf.kube.embedded.schema.pruning import UnknownField, defaulted, pruned, without_nulls
 from dsf.kube.errors import BadRequest
 from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION
@@ -41,13 +41,13 @@ class DecodedObject:
 def decoded(resource: Resource, sent: Mapping[str, Any]) -> DecodedObject:
     """Prune and default an object; raises BadRequest if it is of another kind or malformed."""
     if resource.kind == CUSTOM_RESOURCE_DEFINITION:
-        return _decoded_definition(resource, json.dumps(sent))
+        return _decoded_definition(resource, frozen(sent))
     return _decoded(resource, sent)
 
 
 @lru_cache(DEFINITIONS)
-def _decoded_definition(resource: Resource, text: str) -> DecodedObject:
-    return _decoded(resource, json.loads(text))
+def _decoded_definition(resource: Resource, sent: bytes) -> DecodedObject:
+    return _decoded(resource, thawed(sent))
 
 
 def _decoded(resource: Resource, sent: Mapping[str, Any]) -> DecodedObject:

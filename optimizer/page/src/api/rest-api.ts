@@ -7,6 +7,9 @@ const UNREACHABLE: wire.Problem = {
   detail: "What you see is what it answered last. The page asks again by itself.",
 };
 
+/** Milliseconds that a read may take, so that a connection that drops packets is noticed. */
+const READ = 60_000;
+
 /** The optimizer's REST API on the page's own origin. The token stays in memory only. */
 export class RestApi implements OptimizerApi {
   token = "";
@@ -86,9 +89,10 @@ export class RestApi implements OptimizerApi {
   async #send(path: string, options: RequestInit): Promise<Response> {
     const headers = new Headers(options.headers);
     if (this.token) headers.set("Authorization", `Bearer ${this.token}`);
+    const signal = options.method ? null : AbortSignal.timeout(READ);
     let answer: Response;
     try {
-      answer = await fetch(path, { ...options, headers });
+      answer = await fetch(path, { ...options, headers, signal });
     } catch {
       throw new ApiProblem(UNREACHABLE);
     }

@@ -5,6 +5,9 @@ import { ago, duration } from "../parts/times";
 import { shown } from "./score-colour";
 import { ScoreHistory } from "./score-history";
 
+/** Workloads that can be asked about here. */
+const MAX_OTHERS = 50;
+
 interface Props {
   api: OptimizerApi;
   fleet: Fleet;
@@ -27,6 +30,7 @@ export function ClusterDetails({ api, fleet, name, onLose, onWhy, onClose }: Pro
   }
   const here = new Set(cluster.running.map((item) => item.workload));
   const others = fleet.workloads.filter((item) => !here.has(item.name));
+  const leftOut = others.length - MAX_OTHERS;
   return (
     <Dialog title={name} onClose={onClose}>
       <dl>
@@ -67,7 +71,7 @@ export function ClusterDetails({ api, fleet, name, onLose, onWhy, onClose }: Pro
         <details>
           <summary>Why not here?</summary>
           <ul>
-            {others.slice(0, 50).map((item) => (
+            {others.slice(0, MAX_OTHERS).map((item) => (
               <li key={item.name}>
                 <button type="button" onClick={() => onWhy(item.name, name)}>
                   {item.name}
@@ -75,6 +79,11 @@ export function ClusterDetails({ api, fleet, name, onLose, onWhy, onClose }: Pro
               </li>
             ))}
           </ul>
+          {leftOut > 0 && (
+            <p>
+              {leftOut} more are left out; <code>dsf why WORKLOAD {name}</code> explains each.
+            </p>
+          )}
         </details>
       )}
       <h3>Scores</h3>

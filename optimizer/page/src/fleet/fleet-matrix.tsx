@@ -86,7 +86,7 @@ export function FleetMatrix({ fleet, onOpen }: { fleet: Fleet; onOpen: (name: st
 
 function legend(description: string, unit: string, direction: string | null): string {
   const better = direction === "LowerIsBetter" ? "lower" : "higher";
-  return [description, unit && `in ${unit}`, `${better} is better: darker`]
+  return [description, unit && `in ${unit}`, `${better} is better: stronger colour`]
     .filter(Boolean)
     .join(", ");
 }
@@ -117,6 +117,7 @@ function Grid({ fleet, order, columns, view, onSort, onOpen }: GridProps) {
   }, []);
 
   const move = (event: KeyboardEvent) => {
+    if (event.target !== event.currentTarget) return; // a heading's own key
     if (event.key === "Enter") {
       const name = fleet.clusters[order[focused] ?? -1]?.name;
       if (name) onOpen(name);
@@ -131,6 +132,7 @@ function Grid({ fleet, order, columns, view, onSort, onOpen }: GridProps) {
     reveal(box.current, row);
   };
 
+  const ascending = chosenScore(fleet, view)?.direction === "LowerIsBetter";
   const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - MARGIN_ROWS);
   const end = Math.min(order.length, first + Math.ceil(height / ROW_HEIGHT) + 2 * MARGIN_ROWS);
   return (
@@ -148,7 +150,12 @@ function Grid({ fleet, order, columns, view, onSort, onOpen }: GridProps) {
       onKeyDown={move}
     >
       <div class="line head" role="row" aria-rowindex={1}>
-        <Heading text="Cluster" sorted={view.sort === "name"} onSort={() => onSort("name")} />
+        <Heading
+          text="Cluster"
+          sorted={view.sort === "name"}
+          ascending
+          onSort={() => onSort("name")}
+        />
         <span role="columnheader">State</span>
         <span role="columnheader">Policy</span>
         <span role="columnheader">Runs</span>
@@ -157,6 +164,7 @@ function Grid({ fleet, order, columns, view, onSort, onOpen }: GridProps) {
             key={titleOf(column)}
             text={titleOf(column)}
             sorted={view.sort === position}
+            ascending={ascending}
             onSort={() => onSort(position)}
           />
         ))}
@@ -179,11 +187,20 @@ function Grid({ fleet, order, columns, view, onSort, onOpen }: GridProps) {
   );
 }
 
-function Heading(props: { text: string; sorted: boolean; onSort: () => void }) {
+interface HeadingProps {
+  text: string;
+  sorted: boolean;
+  /** Whether its order is from the least to the greatest. */
+  ascending: boolean;
+  onSort: () => void;
+}
+
+function Heading({ text, sorted, ascending, onSort }: HeadingProps) {
+  const order = ascending ? "ascending" : "descending";
   return (
-    <span role="columnheader" aria-sort={props.sorted ? "descending" : "none"}>
-      <button type="button" class="quiet" onClick={props.onSort} title={`Sort by ${props.text}`}>
-        {props.text}
+    <span role="columnheader" aria-sort={sorted ? order : "none"}>
+      <button type="button" class="quiet" onClick={onSort} title={`Sort by ${text}`}>
+        {text}
       </button>
     </span>
   );

@@ -54,7 +54,7 @@ function ScorerCard({ scorer }: { scorer: Scorer }) {
         </span>
       </h2>
       <p>
-        {scorer.description} {scorer.health}, scores on {counts.scoring ?? 0} of{" "}
+        {sentence(scorer.description)} {scorer.health}, scores on {counts.scoring ?? 0} of{" "}
         {counts.desired ?? 0} clusters.
       </p>
       {!scorer.working && <p>{sentence(scorer.message)}</p>}

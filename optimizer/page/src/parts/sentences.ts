@@ -8,3 +8,8 @@ export function sentence(message: string): string {
 export function figure(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
+
+/** `1 object`, `2 objects`. */
+export function counted(amount: number, noun: string): string {
+  return `${amount} ${noun}${amount === 1 ? "" : "s"}`;
+}

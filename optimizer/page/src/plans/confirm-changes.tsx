@@ -1,5 +1,6 @@
 import type { Change } from "../api/wire";
 import { Dialog } from "../parts/dialog";
+import { counted } from "../parts/sentences";
 
 interface Props {
   title: string;
@@ -12,7 +13,7 @@ interface Props {
 export function ConfirmChanges({ title, changes, onConfirm, onClose }: Props) {
   return (
     <Dialog title={title} onClose={onClose}>
-      <p>{changes.length} objects are written on the hub, under your own rights:</p>
+      <p>This changes {counted(changes.length, "object")} on the hub, under your own rights:</p>
       <ul class="changes">
         {changes.map((item) => (
           <li key={`${item.kind} ${item.name}`}>

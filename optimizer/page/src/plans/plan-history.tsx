@@ -122,7 +122,7 @@ function RollBack(props: {
     await apply(() => api.rollback(item, namespace, shown.answer?.digest));
     onChanged();
   };
-  const problem = shown.problem ?? done.problem;
+  const problem = asking ? shown.problem : done.problem;
   return (
     <>
       <button type="button" disabled={shown.running || done.running} onClick={ask}>

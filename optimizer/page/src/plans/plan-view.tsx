@@ -69,7 +69,7 @@ function PlanFigures({ plan }: { plan: Plan }) {
     <p role="status">
       {plan.status}: objective {figure(plan.objective_value)}
       {plan.status === "Optimal" ? "" : gap}
-      {plan.seconds !== null && `, found in ${plan.seconds.toFixed(1)} s`}.
+      {plan.seconds !== null && `, found in ${figure(plan.seconds)} s`}.
     </p>
   );
 }

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan, Wish } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
 import { Busy, ProblemNotice } from "../parts/notice";
@@ -147,10 +147,13 @@ interface ClusterNamesProps {
 
 /** Cluster names to choose by typing: lists of thousands are no menu. */
 function ClusterNames({ label, fleet, names, onNames }: ClusterNamesProps) {
-  const id = `clusters-${label.length}`;
+  const id = useId();
+  const [unknown, setUnknown] = useState("");
   const add = (event: Event & { currentTarget: HTMLInputElement }) => {
     const name = event.currentTarget.value.trim();
-    if (!fleet.clusters.some((cluster) => cluster.name === name)) return;
+    const found = fleet.clusters.some((cluster) => cluster.name === name);
+    setUnknown(found ? "" : name);
+    if (!found) return;
     onNames([...new Set([...names, name])]);
     event.currentTarget.value = "";
   };
@@ -176,6 +179,11 @@ function ClusterNames({ label, fleet, names, onNames }: ClusterNamesProps) {
           {name} <span aria-hidden="true">×</span>
         </button>
       ))}
+      {unknown && (
+        <p class="notice bad" role="alert">
+          The fleet has no cluster {unknown}, so no plan considers it. Choose a name of the list.
+        </p>
+      )}
     </div>
   );
 }

@@ -10,6 +10,8 @@ interface Props {
   workload: string;
   /** The cluster that it is not on; empty: why is it where it is? */
   cluster: string;
+  /** Whether it has a place. */
+  placed: boolean;
   onClose: () => void;
 }
 
@@ -17,14 +19,14 @@ interface Props {
 const MAX_LOOKED_AT = 10;
 
 /** Explains a workload's place by the newest plan that was asked for it, solved with today's scores. */
-export function Why({ api, namespace, workload, cluster, onClose }: Props) {
+export function Why({ api, namespace, workload, cluster, placed, onClose }: Props) {
   const call = useLoaded(
     () => explained(api, namespace, workload, cluster),
     [api, namespace, workload, cluster],
   );
-  const title = cluster ? `Why is ${workload} not on ${cluster}?` : `Why is ${workload} there?`;
+  const where = cluster ? `not on ${cluster}` : placed ? "there" : "nowhere";
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={`Why is ${workload} ${where}?`} onClose={onClose}>
       {call.running && <Busy what="Solving the last plan's request again" />}
       {call.problem && <ProblemNotice problem={call.problem} />}
       {call.answer?.explanation && (
