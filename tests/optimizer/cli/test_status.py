@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dsf.api.conditions import Condition, merged
+from dsf.api.names import ADDON
 from dsf.kube import kinds
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.status import status
@@ -52,6 +54,14 @@ async def test_all_landed_is_exit_code_0(form: str, tmp_path: Path) -> None:
 async def test_without_a_namespace_the_hub_is_told_with_what_to_do(tmp_path: Path) -> None:
     run = await guide_run()
     await run.place()
+    lost = merged([], [Condition("Available", "Unknown", "Lost")], now="2026-01-01T00:00:00Z")
+    await run.hub.patch(
+        kinds.MANAGED_CLUSTER_ADD_ON,
+        ADDON,
+        {"status": {"conditions": lost}},
+        "worker01",
+        subresource="status",
+    )
     code, out, err = await dsf_status(run, tmp_path)
     assert (code, err) == (1, "")
     head, _, titles, *_ = out.splitlines()
