@@ -26,7 +26,7 @@ def copied(value: Any) -> Any:
 
 
 def frozen(value: Any) -> bytes:
-    """Return an accepted JSON value as a key of a cache: three times as fast as its JSON text."""
+    """Return an accepted JSON value as a key of a cache, which costs less than its JSON text."""
     return marshal.dumps(value, _WITHOUT_REFERENCES)
 
 
