@@ -9,7 +9,8 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from dsf.api.scoring.placement_scores import expired_at
+from dsf.api.names import PLACEMENT_LABEL, REPLICA_SET_LABEL
+from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.times import rfc3339
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, diff
@@ -153,7 +154,7 @@ class Simulation:
         sets = await _items(self._hub, MANIFEST_WORK_REPLICA_SET)
         decided = await self._decided()
         desired = manifest_work_replica_set.works(sets, decided)
-        owned = await _items(self._hub, MANIFEST_WORK, labels=manifest_work_replica_set.OWNER_LABEL)
+        owned = await _items(self._hub, MANIFEST_WORK, labels=REPLICA_SET_LABEL)
         observed = manifest_work_replica_set.governed(owned, sets, decided)
         changes = diff(MANIFEST_WORK, desired, observed)
         for item in sets:
@@ -232,9 +233,9 @@ def _is_replica(obj: Object) -> bool:
 
 def _by_placement(decisions: Iterable[Object]) -> dict[tuple[str, str], Object]:
     return {
-        (obj["metadata"]["namespace"], obj["metadata"]["labels"][placement.PLACEMENT_LABEL]): obj
+        (obj["metadata"]["namespace"], obj["metadata"]["labels"][PLACEMENT_LABEL]): obj
         for obj in decisions
-        if placement.PLACEMENT_LABEL in (obj["metadata"].get("labels") or {})
+        if PLACEMENT_LABEL in (obj["metadata"].get("labels") or {})
     }
 
 
@@ -242,6 +243,6 @@ def _live_scores(scores: Iterable[Object], now: datetime) -> LiveScores:
     return {
         (obj["metadata"]["namespace"], obj["metadata"]["name"], entry["name"]): entry["value"]
         for obj in scores
-        if not expired_at(obj, now)
+        if not validity_of(obj, now)[1]
         for entry in obj.get("status", {}).get("scores") or []
     }

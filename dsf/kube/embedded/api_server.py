@@ -13,19 +13,20 @@ from typing import Any, Literal
 
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
-from dsf.kube.embedded.registry import custom_resource_definitions, status_errors, write_strategy
+from dsf.kube.embedded.registry import status_errors
 from dsf.kube.embedded.registry.access_table import AccessTable
-from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.registry.review_resources import review_resources
-from dsf.kube.embedded.schema import object_metadata
-from dsf.kube.embedded.schema.json_values import accepted
-from dsf.kube.embedded.schema.pruning import UnknownField
 from dsf.kube.embedded.storage import owner_references
 from dsf.kube.embedded.storage.garbage_collector import GarbageCollector
 from dsf.kube.embedded.storage.stored_objects import StoredObjects, is_definition
 from dsf.kube.errors import BadRequest
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, Propagation, Subresource
+from dsf.kube.resources import custom_resource_definitions, write_strategy
+from dsf.kube.resources.resource_catalog import Resource
+from dsf.kube.schema import object_metadata
+from dsf.kube.schema.json_values import accepted
+from dsf.kube.schema.pruning import UnknownField
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_BASE = 58

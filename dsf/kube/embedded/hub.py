@@ -10,13 +10,13 @@ from dsf.api.crd.definitions import crds as product_crds
 from dsf.kube import json_merge_patch
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded.api_server import UNCHECKED, ApiServer, WriteOptions
-from dsf.kube.embedded.ocm import shared_ocm_crds
 from dsf.kube.embedded.registry.access_table import NOBODY, AccessTable
-from dsf.kube.embedded.schema.json_values import accepted, copied
 from dsf.kube.embedded.storage import list_and_watch
 from dsf.kube.embedded.storage.revisions import HISTORY
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEvent
+from dsf.kube.resources.ocm import shared_ocm_crds
+from dsf.kube.schema.json_values import accepted, copied
 
 
 @cache

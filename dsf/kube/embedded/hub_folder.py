@@ -6,8 +6,8 @@ from typing import Any
 
 from dsf.kube import kinds
 from dsf.kube.embedded.hub import EmbeddedHub
-from dsf.kube.embedded.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.kube.errors import ApiError
+from dsf.kube.files.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.kube.port import Object
 
 _FIRST = (kinds.CUSTOM_RESOURCE_DEFINITION.kind, kinds.NAMESPACE.kind)

@@ -6,23 +6,22 @@ Source: https://open-cluster-management.io/docs/concepts/work-distribution/manif
 from collections.abc import Iterable
 
 from dsf.api.conditions import Condition, is_true, merged
+from dsf.api.names import REPLICA_SET_LABEL, WORK_PLACEMENT_LABEL
 from dsf.kube.changes import Change
 from dsf.kube.kinds import MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET
 from dsf.kube.port import Object
 from dsf.sim.controllers.musthave import set_status
 from dsf.sim.controllers.placement_prioritizers import DecidedClusters
 
-OWNER_LABEL = "work.open-cluster-management.io/manifestworkreplicaset"
-
 
 def works(replica_sets: Iterable[Object], decisions: DecidedClusters) -> list[Object]:
     """Return the ManifestWorks of the replica sets whose Placements all exist."""
     return [
-        _work(replica_set, cluster)
+        _work(replica_set, cluster, placement)
         for replica_set in replica_sets
         if not replica_set["metadata"].get("deletionTimestamp")
         and not _waiting(replica_set, decisions)
-        for cluster in _clusters(replica_set, decisions)
+        for cluster, placement in _clusters(replica_set, decisions).items()
     ]
 
 
@@ -35,14 +34,14 @@ def governed(
     missing.
     """
     waiting = {_owner(item) for item in replica_sets if _waiting(item, decisions)}
-    return [work for work in observed if work["metadata"]["labels"][OWNER_LABEL] not in waiting]
+    return [work for work in observed if _owner_of(work) not in waiting]
 
 
 def report(
     replica_set: Object, decisions: DecidedClusters, observed: Iterable[Object], *, now: str
 ) -> list[Change]:
     """Return the status write that counts the ManifestWorks: total, applied and available."""
-    own = [w for w in observed if w["metadata"]["labels"][OWNER_LABEL] == _owner(replica_set)]
+    own = [work for work in observed if _owner_of(work) == _owner(replica_set)]
     applied = sum(is_true(work, "Applied") for work in own)
     before = replica_set.get("status") or {}
     status = {
@@ -78,6 +77,10 @@ def _waiting(replica_set: Object, decisions: DecidedClusters) -> bool:
     return any(reference not in decisions for reference in _references(replica_set))
 
 
+def _owner_of(work: Object) -> str:
+    return str(work["metadata"]["labels"][REPLICA_SET_LABEL])
+
+
 def _owner(replica_set: Object) -> str:
     metadata = replica_set["metadata"]
     return f"{metadata['namespace']}.{metadata['name']}"
@@ -89,20 +92,25 @@ def _references(replica_set: Object) -> list[tuple[str, str]]:
     return [(namespace, reference["name"]) for reference in listed]
 
 
-def _clusters(replica_set: Object, decisions: DecidedClusters) -> list[str]:
-    references = _references(replica_set)
-    return sorted({cluster for reference in references for cluster in decisions.get(reference, ())})
+def _clusters(replica_set: Object, decisions: DecidedClusters) -> dict[str, str]:
+    """Return the selected clusters, each with the Placement that selected it."""
+    found = dict[str, str]()
+    for namespace, placement in _references(replica_set):
+        for cluster in decisions.get((namespace, placement), ()):
+            found.setdefault(cluster, placement)
+    return dict(sorted(found.items()))
 
 
-def _work(replica_set: Object, cluster: str) -> Object:
+def _work(replica_set: Object, cluster: str, placement: str) -> Object:
     metadata = replica_set["metadata"]
+    own = {REPLICA_SET_LABEL: _owner(replica_set), WORK_PLACEMENT_LABEL: placement}
     return {
         "apiVersion": MANIFEST_WORK.api_version,
         "kind": MANIFEST_WORK.kind,
         "metadata": {
             "name": metadata["name"],
             "namespace": cluster,
-            "labels": {OWNER_LABEL: _owner(replica_set)},
+            "labels": {**(metadata.get("labels") or {}), **own},
         },
         "spec": replica_set["spec"]["manifestWorkTemplate"],
     }

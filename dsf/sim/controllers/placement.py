@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import cel
+
 from dsf.api.conditions import Condition, merged
+from dsf.api.names import PLACEMENT_LABEL, SCHEDULING_DISABLED
 from dsf.api.times import rfc3339
 from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_DECISION
@@ -21,13 +24,16 @@ from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
 from dsf.placement.cluster_sets import bound_sets, sets_of
 from dsf.placement.taints import misconfigured, read_taints, read_tolerations, untolerated
-from dsf.sim.controllers.cel import holds
 from dsf.sim.controllers.musthave import set_status
 from dsf.sim.controllers.placement_prioritizers import DecidedClusters, LiveScores, ranked
 
-PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
-DISABLED_ANNOTATION = "cluster.open-cluster-management.io/experimental-scheduling-disable"
-"""A Placement with this annotation belongs to another scheduler."""
+
+def holds(expression: str, variables: Mapping[str, Any]) -> bool:
+    """Return whether an expression is true; one that can't be evaluated is not."""
+    try:
+        return cel.evaluate(expression, dict(variables)) is True
+    except (KeyError, RuntimeError, TypeError, ValueError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ def decide(placement: Object, view: HubView, decision: Object | None) -> list[Ch
     metadata = placement["metadata"]
     if metadata.get("deletionTimestamp"):
         return []
-    if (metadata.get("annotations") or {}).get(DISABLED_ANNOTATION) == "true":
+    if (metadata.get("annotations") or {}).get(SCHEDULING_DISABLED) == "true":
         return []
     filtered = _filter(placement, view)
     names = [cluster["metadata"]["name"] for cluster in filtered.clusters]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dsf.api.conditions import is_true
+from dsf.api.conditions import conditions_of, find, is_true
 from dsf.api.scoring.placement_scores import by_score
 from dsf.cli.scores import score_table
 from dsf.cli.text_table import TextTable
@@ -56,7 +56,7 @@ def placement_table(placements: Iterable[Object]) -> TextTable:
     rows = []
     for obj in sorted(placements, key=lambda item: str(item["metadata"]["name"])):
         status = obj.get("status") or {}
-        condition: Mapping[str, str] = next(iter(status.get("conditions") or []), {})
+        condition = find(conditions_of(obj), "PlacementSatisfied") or {}
         rows.append(
             (
                 obj["metadata"]["name"],

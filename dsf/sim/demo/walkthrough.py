@@ -4,25 +4,29 @@ Only the last score differs between the clusters, so it chooses clusters as well
 """
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from dsf.api.conditions import is_true
-from dsf.api.names import CLUSTER_CLAIM
+from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
 from dsf.kube import kinds
 from dsf.kube.embedded.hub_folder import load
 from dsf.kube.port import Object
 from dsf.sim.controllers import mig_manager
-from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo import tables
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
+from dsf.sim.demo.demo_setup import DemoSetup
 from dsf.sim.demo.demo_steps import get, post, stay, until, what_next
-from dsf.sim.demo.guide_setup import GUIDE, scenario
-from dsf.sim.demo.hardware import HARDWARE
+from dsf.sim.demo.hardware import HARDWARE, THROUGHPUT_QUERY
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.running_demo import RunningDemo, refuse_writes, running_demo
+from dsf.sim.demo.scorers import scorers, throughput_scorer
+from dsf.sim.prometheus_replay import Recording, replaying
 
 PREFERENCES = {
     "performance": "example-performance-score",
@@ -197,7 +201,7 @@ async def _show_compliance(demo: RunningDemo) -> None:
 
 
 async def _workloads(demo: RunningDemo) -> Sequence[Object]:
-    return (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=OWNER_LABEL)).items
+    return (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=REPLICA_SET_LABEL)).items
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:
@@ -216,3 +220,44 @@ def _what_next(demo: RunningDemo, *, keep: bool) -> None:
         "an assistant: dsf mcp install --client CLIENT --no-token --url"
         f" {demo.optimizer_url}/mcp --write (the demo's --allow-writes lets it apply plans)"
     )
+
+
+CLUSTER_SHIFT = 60
+"""Steps of the recording between two clusters, so that their scores differ."""
+
+
+def scenario() -> Path:
+    """Return the folder with the development guide's manifests and request."""
+    return Path(str(resources.files("dsf.sim") / "scenario"))
+
+
+@asynccontextmanager
+async def _prometheus() -> AsyncIterator[Mapping[str, str]]:
+    recording = Recording.load(Path(str(resources.files("dsf.sim") / "recording.json")))
+    async with AsyncExitStack() as stack:
+        yield {
+            name: await stack.enter_async_context(
+                replaying(
+                    replace(
+                        recording,
+                        queries={**recording.queries, THROUGHPUT_QUERY: hardware.series()},
+                    ),
+                    labels={"node": f"{name}-control-plane"},
+                    shift=index * CLUSTER_SHIFT,
+                )
+            )
+            for index, (name, hardware) in enumerate(HARDWARE.items())
+        }
+
+
+def _registered(urls: Mapping[str, str]) -> list[Object]:
+    return [*scorers(urls["sample"], urls["static"]), throughput_scorer(urls["sample"])]
+
+
+GUIDE = DemoSetup(
+    title="A hub and two managed clusters, in memory and over HTTP",
+    cluster_labels={name: hardware.labels() for name, hardware in HARDWARE.items()},
+    scorers={"sample": (), "static": ()},
+    registered=_registered,
+    prometheus=_prometheus,
+)

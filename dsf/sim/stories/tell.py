@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dsf.api.conditions import is_true
-from dsf.api.names import score_object_name
+from dsf.api.names import REPLICA_SET_LABEL, score_object_name
 from dsf.api.scoring.placement_scores import ByDimension, by_score
 from dsf.cli.text_table import TextTable
 from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
-from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
 from dsf.sim.demo.demo_setup import DemoSetup
 from dsf.sim.demo.demo_steps import get, post, stay, until, what_next
@@ -222,7 +221,7 @@ async def _follow(demo: RunningDemo) -> dict[str, int]:
 
 async def _running(demo: RunningDemo) -> dict[str, tuple[str, ...]]:
     """Return the clusters on which each workload runs."""
-    works = (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=OWNER_LABEL)).items
+    works = (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=REPLICA_SET_LABEL)).items
     found = sorted(
         (str(work["metadata"]["name"]), str(work["metadata"]["namespace"]))
         for work in works

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import Create
@@ -34,6 +35,7 @@ def make(kind: Kind, name: str, namespace: str | None = None, **fields: Any) -> 
 
 async def simulated_fleet() -> SimulatedFleet:
     hub = EmbeddedHub(now=lambda: NOW)
+    await create(hub, kinds.NAMESPACE, make(kinds.NAMESPACE, HUB_NAMESPACE))
     clusters = {name: EmbeddedHub(now=lambda: NOW) for name in CLUSTERS}
     for name, cluster in clusters.items():
         outcomes = await apply(hub, join(name, {"cluster-name": name}, now=STAMP))

@@ -17,11 +17,12 @@ from dsf.kube.embedded.hub import EmbeddedHub
 from dsf.kube.embedded.kubectl import json_patch, strategic_merge_patch
 from dsf.kube.embedded.kubectl.json_patch import PatchError
 from dsf.kube.embedded.kubectl.tables import Included, table
-from dsf.kube.embedded.registry import status_errors, write_strategy
-from dsf.kube.embedded.schema.json_values import copied
-from dsf.kube.embedded.schema.pruning import UnknownField
+from dsf.kube.embedded.registry import status_errors
 from dsf.kube.errors import ApiError, BadRequest
 from dsf.kube.port import Object, Propagation, WatchEvent
+from dsf.kube.resources import write_strategy
+from dsf.kube.schema.json_values import copied
+from dsf.kube.schema.pruning import UnknownField
 
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

@@ -1,6 +1,7 @@
 """Parse an HTTP request: the resource and object of its path, its options, its body."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
@@ -10,11 +11,11 @@ from starlette.requests import Request
 
 from dsf.kube.embedded.api_server import FieldValidation, WriteOptions
 from dsf.kube.embedded.kubectl import protobuf
-from dsf.kube.embedded.registry.resource_catalog import Catalog, Resource
-from dsf.kube.embedded.schema.json_values import accepted
-from dsf.kube.embedded.yaml_documents import no_constant, parsed_yaml
 from dsf.kube.errors import ApiError, BadRequest
+from dsf.kube.files.yaml_documents import no_constant, parsed_yaml
 from dsf.kube.port import Subresource
+from dsf.kube.resources.resource_catalog import Catalog, Resource
+from dsf.kube.schema.json_values import accepted
 
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a request body, as in kube-apiserver."""
@@ -140,8 +141,8 @@ def _json(data: bytes) -> RequestBody:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
         if len(result) < len(pairs):
-            names = [name for name, _ in pairs]
-            duplicates.extend(sorted({name for name in names if names.count(name) > 1}))
+            times = Counter(name for name, _ in pairs)
+            duplicates.extend(sorted(name for name, count in times.items() if count > 1))
         return result
 
     try:

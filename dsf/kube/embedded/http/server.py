@@ -16,13 +16,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from dsf.api.host_header import MALFORMED_HOST, host_name
 from dsf.kube.embedded.http import request_info
 from dsf.kube.embedded.http.handlers import ResourceHandlers
 from dsf.kube.embedded.hub import EmbeddedHub
 from dsf.kube.embedded.kubectl import discovery
-from dsf.kube.embedded.registry.resource_catalog import PAGE_NOT_FOUND
-from dsf.kube.errors import ApiError, Forbidden, NotFound, ServerError
+from dsf.kube.errors import ApiError, BadRequest, Forbidden, NotFound, ServerError
 from dsf.kube.port import Object
+from dsf.kube.resources.resource_catalog import PAGE_NOT_FOUND
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 IDLE_SECONDS = 90
@@ -40,8 +41,11 @@ def create_app(hub: EmbeddedHub, *, hosts: Collection[str] = LOOPBACK) -> Starle
     answers = ResourceHandlers(hub)
 
     async def respond(request: Request) -> Response:
-        if _host(request) not in hosts:
-            raise Forbidden(f"the host {_host(request)!r} is not served here")
+        host = host_name(request.headers.get("host", ""))
+        if host is None:
+            raise BadRequest(MALFORMED_HOST)
+        if host not in hosts:
+            raise Forbidden(f"the host {host!r} is not served here")
         found = _discovered(hub, request.url.path) if request.method in {"GET", "HEAD"} else None
         if found is not None:
             return JSONResponse(found)
@@ -147,13 +151,6 @@ def _with_statuses(
 
 def _refused(error: ApiError) -> Response:
     return JSONResponse(error.status(), error.actual_code)
-
-
-def _host(request: Request) -> str:
-    host = request.headers.get("host", "")
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].lower()
 
 
 def _discovered(hub: EmbeddedHub, path: str) -> Object | None:

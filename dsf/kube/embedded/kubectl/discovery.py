@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.port import Object
+from dsf.kube.resources.resource_catalog import Resource
 
 VERSION: Object = {
     "major": "1",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dsf.kube import json_merge_patch
-from dsf.kube.embedded.schema.json_values import copied
+from dsf.kube.schema.json_values import copied
 
 LONGEST = 10_000
 """Operations in one JSON patch, as in kube-apiserver."""

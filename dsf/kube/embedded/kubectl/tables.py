@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from dsf.kube.embedded.kubectl import jsonpath
-from dsf.kube.embedded.registry.resource_catalog import Column, Resource
 from dsf.kube.port import Object
+from dsf.kube.resources.resource_catalog import Column, Resource
 
 Included = Literal["None", "Metadata", "Object"]
 

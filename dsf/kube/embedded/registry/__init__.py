@@ -1,4 +1,4 @@
-"""The resources that the embedded hub serves, and what a write makes of an object of each.
+"""The built-in resources that the embedded hub serves, and its errors.
 Pure.
-May import `schema`.
+May import `dsf.kube.resources` and `dsf.kube.schema`.
 """

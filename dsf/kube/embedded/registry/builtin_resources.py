@@ -9,14 +9,14 @@ from functools import cache
 from typing import Any
 
 from dsf.kube import kinds, name_syntax
-from dsf.kube.embedded.registry import custom_resource_definitions
-from dsf.kube.embedded.registry.resource_catalog import AGE, Column, Resource
-from dsf.kube.embedded.schema import field_errors
-from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong_all
-from dsf.kube.embedded.schema.pruning import ANYTHING, FLAG, TEXT, TIME, Schema
-from dsf.kube.embedded.schema.schema_validation import SchemaValidator
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+from dsf.kube.resources import custom_resource_definitions
+from dsf.kube.resources.resource_catalog import AGE, Column, Resource
+from dsf.kube.schema import field_errors
+from dsf.kube.schema.field_errors import ObjectFieldError, wrong_all
+from dsf.kube.schema.pruning import ANYTHING, FLAG, TEXT, TIME, Schema
+from dsf.kube.schema.schema_validation import SchemaValidator
 
 _INTEGER: Schema = {"type": "integer", "format": "int32"}
 _POD = Kind("", "v1", "Pod", "pods")

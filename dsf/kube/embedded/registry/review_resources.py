@@ -14,12 +14,12 @@ from dsf.kube import kinds
 from dsf.kube.access_reviews import NonResourceAttributes, ResourceAttributes, Right
 from dsf.kube.embedded.registry.access_table import API_SERVER_AUDIENCE, AccessTable
 from dsf.kube.embedded.registry.builtin_resources import built_in, list_of, map_of, object_of
-from dsf.kube.embedded.registry.resource_catalog import Resource
-from dsf.kube.embedded.schema import field_errors
-from dsf.kube.embedded.schema.pruning import ANYTHING, TEXT, Schema
 from dsf.kube.errors import BadRequest
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+from dsf.kube.resources.resource_catalog import Resource
+from dsf.kube.schema import field_errors
+from dsf.kube.schema.pruning import ANYTHING, TEXT, Schema
 
 _AUTHORIZATION = kinds.SUBJECT_ACCESS_REVIEW.group
 SELF_SUBJECT_RULES_REVIEW = Kind(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from dsf.kube.embedded.schema import field_errors, object_metadata
 from dsf.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -14,6 +13,7 @@ from dsf.kube.errors import (
 )
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+from dsf.kube.schema import field_errors, object_metadata
 
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"

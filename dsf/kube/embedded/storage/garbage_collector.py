@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dsf.kube.embedded.registry import write_strategy
-from dsf.kube.embedded.registry.resource_catalog import Resource
-from dsf.kube.embedded.schema import object_metadata
-from dsf.kube.embedded.schema.object_metadata import FOREGROUND, ORPHAN
 from dsf.kube.embedded.storage import owner_references
 from dsf.kube.embedded.storage.owner_references import ObjectKey, OwnerState
 from dsf.kube.embedded.storage.revisions import key
 from dsf.kube.embedded.storage.stored_objects import StoredObjects
 from dsf.kube.port import Object, Propagation
+from dsf.kube.resources import write_strategy
+from dsf.kube.resources.resource_catalog import Resource
+from dsf.kube.schema import object_metadata
+from dsf.kube.schema.object_metadata import FOREGROUND, ORPHAN
 
 
 class GarbageCollector:

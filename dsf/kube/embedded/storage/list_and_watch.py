@@ -15,11 +15,11 @@ from typing import Any
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.embedded.registry import status_errors
-from dsf.kube.embedded.registry.resource_catalog import Resource, selectable_fields
-from dsf.kube.embedded.schema.json_values import copied
 from dsf.kube.embedded.storage.revisions import Collection, StoredWrite
 from dsf.kube.errors import BadRequest, Gone
 from dsf.kube.port import Object, ObjectList, WatchEvent
+from dsf.kube.resources.resource_catalog import Resource, selectable_fields
+from dsf.kube.schema.json_values import copied
 from dsf.kube.selectors import FieldSelector, LabelSelector, field_selector, label_selector
 
 BOOKMARK_SECONDS = 60.0

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dsf.kube.embedded.schema.object_metadata import FOREGROUND, ORPHAN, is_deleting
 from dsf.kube.port import Object, Propagation
+from dsf.kube.schema.object_metadata import FOREGROUND, ORPHAN, is_deleting
 
 OwnerState = Literal["solid", "dangling", "waiting", "unresolvable"]
 ObjectKey = tuple[str, str]

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dsf.kube import kinds
-from dsf.kube.embedded.registry import builtin_resources, custom_resource_definitions
-from dsf.kube.embedded.registry.resource_catalog import Catalog, Resource
-from dsf.kube.embedded.schema import object_metadata
+from dsf.kube.embedded.registry import builtin_resources
 from dsf.kube.embedded.storage import owner_references
 from dsf.kube.embedded.storage.owner_references import ObjectKey, OwnerGraph
 from dsf.kube.embedded.storage.revisions import RevisionSnapshot, RevisionStore, key, key_of
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+from dsf.kube.resources import custom_resource_definitions
+from dsf.kube.resources.resource_catalog import Catalog, Resource
+from dsf.kube.schema import object_metadata
 
 
 @dataclass(frozen=True, slots=True)

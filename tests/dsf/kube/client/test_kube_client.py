@@ -4,17 +4,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
 
 import dsf
-from dsf.kube.access_reviews import UserInfo
+from dsf.kube.access_reviews import UserInfo, token_review
 from dsf.kube.client.connect import connect
 from dsf.kube.client.kube_client import Client
 from dsf.kube.errors import (
     AlreadyExists,
+    ApiError,
     BadRequest,
     Conflict,
     Forbidden,
@@ -27,11 +28,14 @@ from dsf.kube.errors import (
     Unauthorized,
     Unreachable,
 )
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, MANAGED_CLUSTER
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, MANAGED_CLUSTER, TOKEN_REVIEW
 from dsf.kube.port import Object
 from tests.dsf.kube.client.api_server import Answer, ApiServer, send, serving, status, stream
 from tests.dsf.kube.client.kubeconfigs import kubeconfig, written
+from tests.spellings import SPELLINGS, spelled_pieces
 
+POOL = 100
+"""Connections of one pool; the default of the Kubernetes client."""
 OBJECT = {"metadata": {"name": "a", "namespace": "ns"}, "data": {}}
 
 
@@ -223,19 +227,54 @@ async def answer_html(_: ApiServer, __: web.Request) -> web.StreamResponse:
     return web.Response(text="<html>\n log in\n</html>", content_type="text/html")
 
 
-async def answer_what_was_sent(_: ApiServer, request: web.Request) -> web.StreamResponse:
-    return web.Response(status=502, text=f"cannot relay {request.headers['Authorization']}")
+TOKEN = "canary+0af3/Zz91~b7c5d2e8f6"
 
 
-async def test_a_gateway_that_tells_the_token_is_not_quoted(
-    server: ApiServer, tmp_path: Path
+async def repeated_in_html(text: str) -> web.StreamResponse:
+    return web.Response(status=502, text=f"<html>cannot relay {text}")
+
+
+async def repeated_in_a_status(text: str) -> web.StreamResponse:
+    causes = [{"message": f"you sent {text}"}]
+    return web.json_response(
+        {"kind": "Status", "message": f"no: {text}", "reason": text, "details": {"causes": causes}},
+        status=403,
+    )
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("answer", [repeated_in_html, repeated_in_a_status])
+async def test_a_server_that_spells_the_token_is_not_quoted(
+    server: ApiServer, tmp_path: Path, answer: Callable[[str], Any], spelling: str
 ) -> None:
-    config = written(tmp_path / "config", kubeconfig(server.url, user={"token": "canary"}))
-    server.lists.append(answer_what_was_sent)
+    async def spell(_: ApiServer, request: web.Request) -> web.StreamResponse:
+        sent = request.headers["Authorization"].removeprefix("Bearer ")
+        assert sent == TOKEN
+        return cast("web.StreamResponse", await answer(SPELLINGS[spelling](sent)))
+
+    async def rejected(_: ApiServer, request: web.Request) -> web.StreamResponse:
+        sent = (await request.json())["spec"]["token"]
+        return cast("web.StreamResponse", await answer(SPELLINGS[spelling](sent)))
+
+    other = "callers-own-0123456789abcdef"
+    config = written(tmp_path / "config", kubeconfig(server.url, user={"token": TOKEN}))
+    server.lists.append(spell)
+    server.others.append(rejected)
     async with connect(config) as kube:
-        with pytest.raises(ServerError, match="cannot relay Bearer") as raised:
+        with pytest.raises(ApiError, match=r"answered (502|403); its words") as listed:
             await kube.list(CONFIG_MAP, "ns")
-    assert "canary" not in raised.value.message
+        with pytest.raises(ApiError, match=r"answered (502|403); its words") as reviewed:
+            await kube.create(TOKEN_REVIEW, token_review(other, ()))
+    assert spelled_pieces(TOKEN, repr(listed.value.status())) == []
+    assert spelled_pieces(other, repr(reviewed.value.status())) == []
+
+
+async def answer_deep(_: ApiServer, __: web.Request) -> web.StreamResponse:
+    return web.Response(text='{"items":' + "[" * 100_000 + "]" * 100_000 + "}")
+
+
+async def answer_deep_error(_: ApiServer, __: web.Request) -> web.StreamResponse:
+    return web.Response(status=502, text="[" * 100_000)
 
 
 async def answer_bad_gateway(_: ApiServer, __: web.Request) -> web.StreamResponse:
@@ -259,7 +298,9 @@ async def answer_cut(_: ApiServer, request: web.Request) -> web.StreamResponse:
     ("answer", "error", "message"),
     [
         (answer_html, Unreachable, "is not a JSON object"),
-        (answer_bad_gateway, ServerError, "answered 502: bad gateway"),
+        (answer_deep, Unreachable, "is not a JSON object"),
+        (answer_deep_error, ServerError, "answered 502"),
+        (answer_bad_gateway, ServerError, "answered 502; its words are not repeated"),
         (answer_redirect, Unreachable, r"is a redirect \(307\)"),
         (answer_cut, Unreachable, "GET http://127.0.0.1:"),
     ],
@@ -390,3 +431,20 @@ async def test_a_watch_that_nobody_reads_any_more_lets_the_connection_go(
     async with asyncio.timeout(60):
         while request.transport:  # noqa: ASYNC110 - its end has no event to wait on
             await asyncio.sleep(0.01)
+
+
+async def test_own_connections_are_free_while_all_others_are_in_use(
+    client: Client, server: ApiServer
+) -> None:
+    server.put("a")
+    watches = [client.watch(CONFIG_MAP, "ns", resource_version="1") for _ in range(POOL)]
+    await asyncio.gather(*(anext(watch) for watch in watches))
+    waiting = asyncio.create_task(client.list(CONFIG_MAP, "ns"))
+    own = client.on_own_connections("health")
+    for _ in range(3):
+        assert len((await own.list(CONFIG_MAP, "ns")).items) == 1
+    assert not waiting.done()
+    await watches[0].aclose()  # type: ignore[attr-defined]  # an async generator
+    assert len((await waiting).items) == 1
+    for watch in watches:
+        await watch.aclose()  # type: ignore[attr-defined]  # an async generator

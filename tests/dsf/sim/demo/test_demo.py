@@ -18,12 +18,12 @@ import httpx
 import pytest
 
 from dsf.api.conditions import is_true
+from dsf.api.names import REPLICA_SET_LABEL
 from dsf.kube.client.connect import connect
 from dsf.kube.kinds import MANIFEST_WORK, POLICY
-from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
-from dsf.sim.demo.guide_setup import scenario
 from dsf.sim.demo.processes import free_port
+from dsf.sim.demo.walkthrough import scenario
 from tests.eventually import eventually
 from tests.pages.blocks import BASH, blocks
 from tests.repository import ROOT
@@ -124,7 +124,7 @@ async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> N
 
         async def landed() -> set[tuple[str, str]]:
             """Return the workloads that run, with their clusters."""
-            works = (await hub.list(MANIFEST_WORK, labels=OWNER_LABEL)).items
+            works = (await hub.list(MANIFEST_WORK, labels=REPLICA_SET_LABEL)).items
             return {
                 (work["metadata"]["name"], work["metadata"]["namespace"])
                 for work in works

@@ -56,13 +56,14 @@ def test_a_policy_without_a_status_is_pending_and_a_missing_claim_a_dash() -> No
 
 
 def test_placements_stand_by_name_and_one_nobody_decided_has_dashes() -> None:
+    fine = {"type": "PlacementMisconfigured", "status": "False", "reason": "Succeedconfigured"}
     condition = {"type": "PlacementSatisfied", "status": "True", "reason": "AllDecisionsScheduled"}
     table = tables.placement_table(
         [
             {"metadata": {"name": "new"}},
             {
                 "metadata": {"name": "done"},
-                "status": {"numberOfSelectedClusters": 2, "conditions": [condition]},
+                "status": {"numberOfSelectedClusters": 2, "conditions": [fine, condition]},
             },
         ]
     )

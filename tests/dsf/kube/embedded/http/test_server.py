@@ -361,6 +361,12 @@ async def test_another_host_is_refused(client: httpx.AsyncClient) -> None:
     assert_status(answer, 403, "Forbidden", "rebound.example")
 
 
+@pytest.mark.parametrize("host", ["[::1]evil", "localhost:80@evil.example"])
+async def test_a_malformed_host_is_refused(client: httpx.AsyncClient, host: str) -> None:
+    answer = await client.get(MAPS, headers={"Host": host})
+    assert_status(answer, 400, "BadRequest", "no host")
+
+
 async def test_yaml_is_read(client: httpx.AsyncClient) -> None:
     text = "metadata: {name: other}\ndata: {when: 2026-01-01}\n"
     headers = {"Content-Type": "application/yaml"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dsf.kube.embedded.kubectl import jsonpath
 from dsf.kube.embedded.kubectl.tables import age, cell, duration
-from dsf.kube.embedded.registry.resource_catalog import Column
+from dsf.kube.resources.resource_catalog import Column
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 OBJ: dict[str, Any] = {

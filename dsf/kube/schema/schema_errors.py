@@ -1,21 +1,19 @@
-"""Validate values against structural schemas, with the API server's messages.
+"""What is wrong with a value by a structural schema, in the API server's words.
 
 The library `jsonschema` checks the keywords. This module adds what OpenAPI and Kubernetes add or
-treat differently. Patterns are RE2 patterns, which match in linear time.
+treat differently.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
-import cel
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.protocols import Validator as JsonValidator
 from jsonschema.validators import extend
 
-from dsf.kube.embedded.schema import field_errors, string_formats
-from dsf.kube.embedded.schema.field_errors import ObjectFieldError
-from dsf.kube.embedded.schema.pruning import Schema, joined, members
+from dsf.kube.schema import field_errors, string_formats
+from dsf.kube.schema.field_errors import ObjectFieldError
+from dsf.kube.schema.pruning import Schema, joined, members
 
 _SAME = (
     "type",
@@ -42,11 +40,10 @@ _TYPES: tuple[tuple[type, str], ...] = (
     (list, "array"),
     (dict, "object"),
 )
-_MATCHES = cel.compile("text.matches(pattern)")
 
 
-class SchemaValidator:
-    """A structural schema, compiled for validation."""
+class SchemaErrors:
+    """The errors that a structural schema finds."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -75,21 +72,6 @@ def list_errors(value: Any, schema: Schema | None, field: str = "") -> list[Obje
         for key, item, member in members(value, schema)
         for error in list_errors(item, member, joined(field, key))
     ]
-
-
-def pattern_problem(pattern: str) -> str | None:
-    """Return the problem of an RE2 pattern, or None if it is valid."""
-    try:
-        matches("", pattern)
-    except RuntimeError as error:
-        return str(error).split("Check function")[0].strip()
-    return None
-
-
-@lru_cache(maxsize=4096)
-def matches(text: str, pattern: str) -> bool:
-    """Return whether an RE2 pattern matches within a text; RuntimeError if it is malformed."""
-    return bool(_MATCHES.execute({"text": text, "pattern": pattern}))
 
 
 def _duplicates(value: list[Any], schema: Schema, field: str) -> list[ObjectFieldError]:
@@ -163,7 +145,7 @@ def _required(
 
 
 def _pattern(_: JsonValidator, pattern: str, value: Any, __: Schema) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not matches(value, pattern):
+    if isinstance(value, str) and not string_formats.matches(value, pattern):
         yield ValidationError("pattern")
 
 

@@ -9,8 +9,8 @@ from importlib import resources
 
 import yaml
 
-from dsf.kube.embedded.schema.json_values import copied
 from dsf.kube.port import Object
+from dsf.kube.schema.json_values import copied
 
 
 def ocm_crds() -> list[Object]:
@@ -18,11 +18,15 @@ def ocm_crds() -> list[Object]:
     return [copied(crd) for crd in shared_ocm_crds()]
 
 
-@cache
 def shared_ocm_crds() -> tuple[Object, ...]:
     """Return the same, once for all callers, who must not change them."""
-    files = sorted(
-        (file for file in resources.files(__package__).iterdir() if file.name.endswith(".yaml")),
-        key=lambda file: file.name,
-    )
-    return tuple(yaml.safe_load(file.read_text(encoding="utf-8")) for file in files)
+    files = (file.name for file in resources.files(__package__).iterdir())
+    return tuple(shared_ocm_crd(name) for name in sorted(files) if name.endswith(".yaml"))
+
+
+@cache
+def shared_ocm_crd(file: str) -> Object:
+    """Return the CustomResourceDefinition of a file of this folder, which is not to be changed."""
+    text = (resources.files(__package__) / file).read_text(encoding="utf-8")
+    found: list[Object] = list(yaml.load_all(text, yaml.CSafeLoader))
+    return found[0]

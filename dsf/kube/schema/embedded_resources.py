@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dsf.kube.embedded.schema import field_errors, object_metadata
-from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong
-from dsf.kube.embedded.schema.pruning import EMBEDDED, Schema, UnknownField, joined, members
 from dsf.kube.errors import BadRequest
+from dsf.kube.schema import field_errors, object_metadata
+from dsf.kube.schema.field_errors import ObjectFieldError, wrong
+from dsf.kube.schema.pruning import EMBEDDED, Schema, UnknownField, joined, members
 
 _TYPE = ("apiVersion", "kind")
 

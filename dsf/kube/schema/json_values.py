@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from dsf.kube.errors import BadRequest
 
 _INT64 = range(-(2**63), 2**63)
@@ -18,11 +20,7 @@ MAX_DEPTH = 200
 
 def copied(value: Any) -> Any:
     """Return a copy of a JSON value that shares no container with it."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [copied(item) for item in value]
-    return value
+    return msgspec.to_builtins(value)
 
 
 def frozen(value: Any) -> bytes:
@@ -77,9 +75,12 @@ def _key(key: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text with lone surrogates replaced, because UTF-8 cannot encode them."""
+    """Return a plain text with lone surrogates replaced, because UTF-8 cannot encode them.
+
+    A subclass of `str` may print itself in another way; its own characters count.
+    """
     if text.isascii():
-        return text
+        return str.__str__(text)
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -87,5 +88,8 @@ def _number(value: float) -> float:
     if not math.isfinite(value):
         raise BadRequest(f"{value} is not a JSON number")
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= _LARGEST_EXACT else value
-    return value if value in _INT64 else float(value)
+        exact = value.is_integer() and abs(value) <= _LARGEST_EXACT
+        return int(value) if exact else float(value)
+    # A range looks for a subclass of int one number at a time.
+    exact_int = int(value)
+    return exact_int if exact_int in _INT64 else float(value)

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsf.kube import name_syntax
-from dsf.kube.embedded.schema.field_errors import ObjectFieldError
-from dsf.kube.embedded.schema.object_metadata import NameCheck
-from dsf.kube.embedded.schema.pruning import Schema
-from dsf.kube.embedded.schema.schema_validation import SchemaValidator
-from dsf.kube.embedded.schema.validation_rules import ValidationRules
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+from dsf.kube.schema.field_errors import ObjectFieldError
+from dsf.kube.schema.object_metadata import NameCheck
+from dsf.kube.schema.pruning import Schema
+from dsf.kube.schema.schema_validation import SchemaValidator
+
+if TYPE_CHECKING:
+    from dsf.kube.schema.validation_rules import ValidationRules
 
 PAGE_NOT_FOUND = "the server could not find the requested resource"
 
@@ -50,7 +52,7 @@ class Resource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     status_validator: SchemaValidator | None = None
-    rules: ValidationRules | None = None
+    rules: "ValidationRules | None" = None
     columns: tuple[Column, ...] = ()
     custom: bool = True
     counts_generations: bool = True

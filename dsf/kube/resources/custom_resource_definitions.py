@@ -5,19 +5,24 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/cus
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsf.api.conditions import Condition, merged
 from dsf.kube import name_syntax
-from dsf.kube.embedded.registry.resource_catalog import AGE, Column, Resource
-from dsf.kube.embedded.schema import embedded_resources, field_errors, validation_rules
-from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong
-from dsf.kube.embedded.schema.json_values import frozen, thawed
-from dsf.kube.embedded.schema.pruning import EMBEDDED, PRESERVE
-from dsf.kube.embedded.schema.schema_validation import SchemaValidator, pattern_problem
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+from dsf.kube.resources.resource_catalog import AGE, Column, Resource
+from dsf.kube.schema import embedded_resources, field_errors
+from dsf.kube.schema.field_errors import ObjectFieldError, wrong
+from dsf.kube.schema.json_values import frozen, thawed
+from dsf.kube.schema.pruning import EMBEDDED, PRESERVE
+from dsf.kube.schema.schema_validation import SchemaValidator
+from dsf.kube.schema.string_formats import pattern_problem
 
+if TYPE_CHECKING:
+    from dsf.kube.schema.validation_rules import ValidationRules
+
+_RULES = "x-kubernetes-validations"
 _ESTABLISHED = (
     Condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
     Condition(
@@ -94,12 +99,22 @@ def _resource(spec: Object, version: Object) -> Resource:
         validator=SchemaValidator(schema),
         status_validator=SchemaValidator(status_schema) if status else None,
         embeds=embedded_resources.has_any(schema),
-        rules=validation_rules.compiled({**schema, EMBEDDED: True}),
+        rules=_rules({**schema, EMBEDDED: True}),
         columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())) or (AGE,),
         selectable=tuple(
             item["jsonPath"].lstrip(".") for item in version.get("selectableFields") or ()
         ),
     )
+
+
+def _rules(schema: Object) -> "ValidationRules | None":
+    """Return the rules of a schema, or None without any; ValueError if one is not valid CEL."""
+    if _RULES.encode() not in frozen(schema):
+        return None
+    # The library for CEL needs a second of CPU to be imported.
+    from dsf.kube.schema.validation_rules import compiled  # noqa: PLC0415
+
+    return compiled(schema)
 
 
 def _column(column: Mapping[str, Any]) -> Column:
@@ -171,11 +186,11 @@ def _schema_errors(schema: Mapping[str, Any], path: str) -> Iterator[ObjectField
 
 
 def _rule_errors(schema: Mapping[str, Any], path: str) -> Iterator[ObjectFieldError]:
-    for index, rule in enumerate(schema.get("x-kubernetes-validations", ())):
+    for index, rule in enumerate(schema.get(_RULES, ())):
         try:
-            validation_rules.compiled({"x-kubernetes-validations": [rule]})
+            _rules({_RULES: [rule]})
         except ValueError as error:
-            place = f"{path}.x-kubernetes-validations[{index}].rule"
+            place = f"{path}.{_RULES}[{index}].rule"
             yield wrong(place, rule.get("rule", ""), f"compilation failed: {error}")
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import cel
 from cel import stdlib
 
-from dsf.kube.embedded.schema import field_errors
-from dsf.kube.embedded.schema.field_errors import OMITTED, ObjectFieldError
-from dsf.kube.embedded.schema.pruning import EMBEDDED, Schema
+from dsf.kube.schema import field_errors
+from dsf.kube.schema.field_errors import OMITTED, ObjectFieldError
+from dsf.kube.schema.pruning import EMBEDDED, Schema
 
 _RESERVED = frozenset(
     (  # noqa: SIM905 - one word after the other is easier to compare with the source

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dsf.kube.embedded.schema.json_values import copied
+from dsf.kube.schema.json_values import copied
 
 Schema = Mapping[str, Any]
 
@@ -18,7 +18,8 @@ TEXT: Schema = {"type": "string"}
 FLAG: Schema = {"type": "boolean"}
 TIME: Schema = {"type": "string", "format": "date-time"}
 ANYTHING: Schema = {"type": "object", PRESERVE: True}
-_META = frozenset({"apiVersion", "kind", "metadata"})
+META = frozenset({"apiVersion", "kind", "metadata"})
+"""Fields that every object has, whatever its schema says of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def _keeps(schema: Schema | None, key: str) -> bool:
         key in schema.get("properties", {})
         or schema.get("additionalProperties")
         or schema.get(PRESERVE)
-        or (schema.get(EMBEDDED) and key in _META)
+        or (schema.get(EMBEDDED) and key in META)
     )
 
 
@@ -72,7 +73,7 @@ def _child(schema: Schema | None, key: str) -> Schema | None:
     """Return the schema of a member; without one, the member is kept as it is."""
     if schema is None:
         return None
-    if schema.get(EMBEDDED) and key in _META:
+    if schema.get(EMBEDDED) and key in META:
         return ANYTHING
     properties: Mapping[str, Schema] = schema.get("properties", {})
     if key in properties:
@@ -82,7 +83,7 @@ def _child(schema: Schema | None, key: str) -> Schema | None:
 
 
 def _noted(path: str, schema: Schema | None, found: list[UnknownField]) -> bool:
-    if path not in _META:
+    if path not in META:
         found.append(UnknownField(path, tuple((schema or {}).get("properties", {}))))
     return False
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dsf.kube import name_syntax
-from dsf.kube.embedded.schema import field_errors
-from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong, wrong_all
-from dsf.kube.embedded.schema.pruning import (
+from dsf.kube.errors import BadRequest
+from dsf.kube.port import Object
+from dsf.kube.schema import field_errors
+from dsf.kube.schema.field_errors import ObjectFieldError, wrong, wrong_all
+from dsf.kube.schema.pruning import (
     FLAG,
     TEXT,
     TIME,
@@ -18,9 +20,7 @@ from dsf.kube.embedded.schema.pruning import (
     pruned,
     without_nulls,
 )
-from dsf.kube.embedded.schema.schema_validation import SchemaValidator
-from dsf.kube.errors import BadRequest
-from dsf.kube.port import Object
+from dsf.kube.schema.schema_validation import SchemaValidator
 
 NameCheck = Callable[[str], list[str]]
 
@@ -80,18 +80,21 @@ def read(obj: Mapping[str, Any], described: str) -> tuple[Object, list[UnknownFi
     metadata = obj.get("metadata")
     if not isinstance(metadata, Mapping | None):
         raise BadRequest(f"{described}: metadata must be an object")
-    known, unknown = pruned(metadata or {}, OBJECT_META, root=False)
-    known = without_nulls(known, OBJECT_META)
-    known = {key: _without_null_values(value) for key, value in known.items()}
-    if errors := _VALIDATOR.errors(known, "metadata"):
-        raise BadRequest(f"{described}: {errors[0]}")
+    unknown: list[UnknownField] = []
+    known = _VALIDATOR.completed(metadata or {})
+    if known is None:
+        known, unknown = pruned(metadata or {}, OBJECT_META, root=False)
+        known = without_nulls(known, OBJECT_META)
+        known = {key: _without_null_values(value) for key, value in known.items()}
+        if errors := _VALIDATOR.errors(known, "metadata"):
+            raise BadRequest(f"{described}: {errors[0]}")
     kept = {
         key: value
         for key, value in known.items()
         if key not in _NOT_KEPT and value not in ("", {}, []) and (key, value) != _UNCOUNTED
     }
     if owners := kept.get("ownerReferences"):
-        kept["ownerReferences"] = [o for place, o in enumerate(owners) if o not in owners[:place]]
+        kept["ownerReferences"] = list({tuple(sorted(o.items())): o for o in owners}.values())
     return kept, [UnknownField(f"metadata.{field.path}") for field in unknown]
 
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dsf.kube.embedded.registry.custom_resource_definitions import DEFINITIONS
-from dsf.kube.embedded.registry.resource_catalog import Resource
-from dsf.kube.embedded.schema import embedded_resources, field_errors, object_metadata
-from dsf.kube.embedded.schema.field_errors import ObjectFieldError
-from dsf.kube.embedded.schema.json_values import frozen, thawed
-from dsf.kube.embedded.schema.pruning import UnknownField, defaulted, pruned, without_nulls
 from dsf.kube.errors import BadRequest
 from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from dsf.kube.port import Object
+from dsf.kube.resources.custom_resource_definitions import DEFINITIONS
+from dsf.kube.resources.resource_catalog import Resource
+from dsf.kube.schema import embedded_resources, field_errors, object_metadata
+from dsf.kube.schema.field_errors import ObjectFieldError
+from dsf.kube.schema.json_values import frozen, thawed
+from dsf.kube.schema.pruning import META, UnknownField, defaulted, pruned, without_nulls
 
 _SYSTEM = (
     "uid",
@@ -65,15 +65,28 @@ def _decoded(resource: Resource, sent: Mapping[str, Any]) -> DecodedObject:
             f"kind must be {kind.kind}"
         )
     meta, unknown_meta = object_metadata.read(sent, described)
-    known, unknown = pruned({**sent, "metadata": {}}, resource.schema)
-    if resource.embeds:
-        known, inside = embedded_resources.read(known, resource.schema, described)
-        unknown += inside
-    known = defaulted(without_nulls(known, resource.schema), resource.schema)
+    known, unknown = _known(resource, sent, described)
     obj = {**known, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
     if not resource.custom and (errors := resource.validator.errors(obj)):
         raise BadRequest(f"{described}: {errors[0]}")
     return DecodedObject(obj, (*unknown_meta, *unknown))
+
+
+def _known(
+    resource: Resource, sent: Mapping[str, Any], described: str
+) -> tuple[Object, list[UnknownField]]:
+    """Return an object without metadata, pruned and with defaults, and its unknown fields."""
+    body = {key: value for key, value in sent.items() if key not in META}
+    known, unknown = resource.validator.completed(body), list[UnknownField]()
+    is_complete = known is not None
+    if known is None:
+        known, unknown = pruned(body, resource.schema)
+    if resource.embeds:
+        known, inside = embedded_resources.read(known, resource.schema, described)
+        unknown += inside
+    if not is_complete:
+        known = defaulted(without_nulls(known, resource.schema), resource.schema)
+    return known, unknown
 
 
 def strict_problem(resource: Resource, unknown: tuple[UnknownField, ...]) -> str:

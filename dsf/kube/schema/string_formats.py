@@ -1,6 +1,6 @@
-"""The `format` keyword of schemas; formats that are not listed here are not checked.
+"""The keywords `format` and `pattern` of schemas; formats not listed here are not checked.
 
-Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+Patterns are RE2 patterns, as in Kubernetes: they match in linear time. Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 """
 
 import base64
@@ -10,7 +10,10 @@ import re
 import uuid
 from collections.abc import Callable
 from datetime import date
+from functools import lru_cache
 from typing import Any
+
+import re2
 
 _TIME = re.compile(r"(\d{2}):(\d{2}):(\d{2})(\.\d+)?(z|[+-]\d{2}:\d{2})", re.ASCII)
 
@@ -20,8 +23,34 @@ def fits(value: Any, format_: str) -> bool:
     if isinstance(value, str):
         return _fits(value, _TEXTS.get(format_))
     if isinstance(value, int) and not isinstance(value, bool):
-        return value in _INTEGERS.get(format_, range(-(2**63), 2**63))
+        return value in integers(format_)
     return True
+
+
+def integers(format_: str) -> range:
+    """Return the integers of a format; those of 64 bits for formats that are not listed here."""
+    return _INTEGERS.get(format_, range(-(2**63), 2**63))
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Return whether an RE2 pattern matches within a text; raises re2.error if it is malformed."""
+    return _compiled(pattern).search(text) is not None
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Return the problem of an RE2 pattern, or None if it is valid."""
+    try:
+        _compiled(pattern)
+    except re2.error as error:
+        return str(error.args[0].decode() if isinstance(error.args[0], bytes) else error)
+    return None
+
+
+@lru_cache(1024)
+def _compiled(pattern: str) -> "re2._Regexp":
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
 
 
 def _fits(text: str, check: Callable[[str], object] | None) -> bool:
