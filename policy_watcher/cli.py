@@ -133,5 +133,5 @@ async def _serve(
 
     async with connect(kubeconfig, context) as kube:
         watcher = PolicyWatcher(kube, settings)
-        async with serve_endpoints(bind, registry=REGISTRY, ready=watcher.missing):
+        async with serve_endpoints(bind, registry=REGISTRY, ready=watcher.unready_reason):
             await watcher.run()

@@ -70,7 +70,7 @@ class PolicyWatcher:
             "policy_watcher_policies", "Policies by compliance.", ["compliant"], registry=registry
         )
 
-    def missing(self) -> str | None:
+    async def unready_reason(self) -> str | None:
         """Return why the claim may be out of date; None if it is not."""
         return None if self._succeeded else "can't read the policies or write the ClusterClaim"
 

@@ -71,7 +71,7 @@ class Agent:
         self._sweep = asyncio.Event()
         self._pending: dict[str, tuple[RoundReport, datetime]] = {}
 
-    def unready_reason(self) -> str | None:
+    async def unready_reason(self) -> str | None:
         """Return why the agent is not ready; None if it is."""
         return self._missing or self._publisher.unready_reason()
 

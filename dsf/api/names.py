@@ -10,6 +10,7 @@ HUB_NAMESPACE = "open-cluster-management"
 AGENT_NAMESPACE = "dynamic-scoring"
 
 ADDON = "dynamic-scoring-framework"
+RECORD_KEY_SECRET = "dynamic-scoring-optimizer-record-key"  # noqa: S105 - an object name
 HUB_KUBECONFIG_SECRET = "dynamic-scoring-framework-hub-kubeconfig"  # noqa: S105 - an object name
 
 SCORING_CONFIG = "dynamic-scoring-config"
@@ -33,6 +34,25 @@ PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
 """The label of a PlacementDecision that names its Placement.
 
 Source: open-cluster-management.io/api, cluster/v1beta1, PlacementLabel.
+"""
+
+SCHEDULING_DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
+"""The annotation of a Placement that OCM's placement controller leaves alone.
+
+Source: open-cluster-management.io/api, cluster/v1beta1, PlacementDisableAnnotation.
+"""
+
+REPLICA_SET_LABEL = "work.open-cluster-management.io/manifestworkreplicaset"
+"""The label of a ManifestWork that names its ManifestWorkReplicaSet as `namespace.name`.
+
+OCM copies the labels of the replica set beside it. Source: open-cluster-management.io/api,
+work/v1alpha1, ManifestWorkReplicaSetControllerNameLabelKey.
+"""
+
+WORK_PLACEMENT_LABEL = "work.open-cluster-management.io/placementname"
+"""The label of such a ManifestWork that names the Placement that selected its cluster.
+
+Source: the same, ManifestWorkReplicaSetPlacementNameLabelKey.
 """
 
 APP = "app"

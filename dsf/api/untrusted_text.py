@@ -5,7 +5,8 @@ they may carry escape sequences of a terminal, characters that hide or reorder t
 injection. What is read from outside gets a type at the door, and the type decides how it is shown:
 
 - `UntrustedText` is always shown quoted, on one line and cut.
-- `UntrustedName` is shown quoted unless it is one word, which says no more than an object's name.
+- `UntrustedName` is shown quoted unless it is the short name of an object, or one word. A question
+  to a person quotes each name (`quoted_name`).
 
 Both are the text itself where data is compared, looked up or encoded. Formatting and `+` show them,
 so a message can't forget the quotes. Slices, `strip`, `split` and their like return the same type;
@@ -20,6 +21,8 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
+from dsf.api.plural import joined
+
 TEXT_LIMIT = 300
 """Characters of one text: more than the longest name in Kubernetes has (253)."""
 
@@ -29,8 +32,14 @@ MESSAGE_LIMIT = 2000
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _NOT_ASCII = re.compile(r"[^ -~]")
 _NOT_ASCII_IN_LINE = re.compile(r"[^ -~\n]")
-_WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?")
-"""One word: the name of an object, the value or the key of a label, a device, a media type."""
+NAME_LIMIT = 64
+"""Characters of a name that is shown bare, or whole in a question: more than a label has (63)."""
+
+_WORD = re.compile(rf"(?=.{{1,{NAME_LIMIT}}}\Z)([a-z0-9]([a-z0-9./-]*[a-z0-9])?|[A-Za-z0-9]+)")
+"""The name of an object, a device or a resource, or one word without any mark, such as a reason.
+
+Other names, such as `Already-approved`, could be read as words of ours.
+"""
 
 _PRINTED_AS_NOTHING = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
@@ -147,9 +156,21 @@ def quoted(text: str, limit: int = TEXT_LIMIT) -> str:
     return json.dumps(cleaned(text, limit), ensure_ascii=False)
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return names that others chose, separated by commas, each as `UntrustedName` shows it."""
-    return ", ".join(str(UntrustedName(name)) for name in names)
+def quoted_name(name: str) -> str:
+    """Return a name that others chose in double quotes, without its middle if it is long."""
+    text = cleaned(plain(name), 4 * NAME_LIMIT)
+    if len(text) > NAME_LIMIT:
+        text = f"{text[: NAME_LIMIT - 16]}…{text[-15:]}"
+    return quoted(text)
+
+
+def listed(names: Iterable[str], most: int | None = None) -> str:
+    """Return names that others chose, separated by commas, each as `UntrustedName` shows it.
+
+    With `most`, only the first ones, and how many more there are.
+    """
+    every = list(map(UntrustedName, names))
+    return joined(every, len(every) if most is None else most)
 
 
 def _plain(text: str) -> bool:

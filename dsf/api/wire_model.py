@@ -1,7 +1,12 @@
 """The base of all wire types: camelCase on the wire, snake_case in code, unknown fields ignored."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
+
+from dsf.api.json_size import first_error_only
 
 
 class WireModel(BaseModel):
@@ -13,3 +18,8 @@ class WireModel(BaseModel):
         frozen=True,
         extra="ignore",
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema, in which a collection is validated up to its first wrong item."""
+        return first_error_only(handler(source))

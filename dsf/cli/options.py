@@ -51,6 +51,15 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return added
 
 
+identity_option = click.option(
+    "--identity",
+    default="",
+    help="Name of this process in the Leases that it holds. A process that is started again with"
+    " the same name takes them back at once; no two may run with one name. Default: the host's name"
+    " and a random number.",
+)
+
+
 def cluster_options(whose: str) -> Callable[[Command], Command]:
     """Return `--kubeconfig` and `--context`; `whose` is the hub or the managed cluster."""
     return options(

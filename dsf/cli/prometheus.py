@@ -6,12 +6,16 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from dsf.api.json_size import value_count
 from dsf.api.untrusted_text import UntrustedText
+from dsf.kube.redaction import Spellings, redact, sent_credentials
 
 SECONDS = 10.0
 """Time limit of a query."""
 MAX_BYTES = 16 * 1024 * 1024
 """Bytes of an answer that are read; a range of 60 points has about 1,500 per series."""
+MAX_VALUES = 2_500_000
+"""JSON values of an answer: 180 for each series of a range of 60 points."""
 
 
 class PastValues(NamedTuple):
@@ -37,7 +41,10 @@ async def reachable(url: str) -> str:
 async def past_values(
     url: str, query: str, *, start: float, end: float, step: float
 ) -> list[PastValues]:
-    """Return the series of a query between two Unix times; raises PrometheusRefused."""
+    """Return the series of a query between two Unix times; raises PrometheusRefused.
+
+    A server whose URL has a password is not quoted, and its series may not spell the password.
+    """
     params = {"query": query, "start": f"{start}", "end": f"{end}", "step": f"{step}"}
     data = await _asked(url, "query_range", params)
     try:
@@ -49,20 +56,24 @@ async def past_values(
             for item in data["result"]
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PrometheusRefused(f"{url}: the answer is not one of a Prometheus") from error
+        raise PrometheusRefused(f"{redact(url)}: the answer is not one of a Prometheus") from error
 
 
 async def _asked(url: str, call: str, params: Mapping[str, str]) -> Any:
-    where = f"{url.rstrip('/')}/api/v1/{call}"
+    address = f"{url.rstrip('/')}/api/v1/{call}"
+    where, secrets = redact(address), sent_credentials(url)
     try:
         async with (
             httpx.AsyncClient(timeout=SECONDS) as client,
-            client.stream("GET", where, params=params) as response,
+            client.stream("GET", address, params=params) as response,
         ):
             body = await _read(response, where)
-    except httpx.HTTPError as error:
-        raise PrometheusRefused(f"{where}: {error or type(error).__name__}") from error
-    return _data(body, where, response.status_code)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        said = "" if secrets else str(error) and UntrustedText(error)
+        raise PrometheusRefused(f"{where}: {said or type(error).__name__}") from error
+    if Spellings(secrets).found_in_body(body):
+        raise PrometheusRefused(f"{where}: the answer repeats the password that was sent")
+    return _data(body, where, response.status_code, quoted=not secrets)
 
 
 async def _read(response: httpx.Response, where: str) -> bytes:
@@ -74,12 +85,14 @@ async def _read(response: httpx.Response, where: str) -> bytes:
     return bytes(body)
 
 
-def _data(body: bytes, where: str, status: int) -> Any:
+def _data(body: bytes, where: str, status: int, *, quoted: bool) -> Any:
+    if value_count(body) > MAX_VALUES:
+        raise PrometheusRefused(f"{where}: the answer has more than {MAX_VALUES} values")
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or answer.get("status") != "success":
-        said = UntrustedText(answer.get("error") if isinstance(answer, dict) else "no JSON")
-        raise PrometheusRefused(f"{where}: HTTP {status}: {said}")
+        said = f"{UntrustedText(answer.get('error'))}" if isinstance(answer, dict) else '"no JSON"'
+        raise PrometheusRefused(f"{where}: HTTP {status}" + (f": {said}" if quoted else ""))
     return answer.get("data")

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from dsf.api.crd.score_meaning import PublishedMeaning, in_words
-from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at, status_written
+from dsf.api.scoring.placement_scores import ByDimension, by_score, status_written, validity_of
 from dsf.api.scoring.registered_meaning import meanings
 from dsf.api.scoring.track_record import read_trust
-from dsf.api.times import read_time
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.durations import Duration, shown_duration
 from dsf.cli.options import cluster_options, server_url
@@ -112,6 +112,11 @@ def scores(
     The last table says how old the scores of each cluster are, and when they expire. AGE is the
     time since they were written, "-" where the hub does not keep it.
     """
+    source = click.get_current_context().get_parameter_source("since")
+    if source is ParameterSource.COMMANDLINE and not prometheus_url:
+        raise click.UsageError("--since needs --prometheus-url, which has the history")
+    if output != "table" and (plot or prometheus_url):
+        raise click.UsageError("--plot and --prometheus-url draw: give no --output")
     view = _ScoreView(clusters, scores_, valid, output, plot, prometheus_url, since)
     if watch:
         asyncio.run(_watch(kubeconfig, context, view))
@@ -207,7 +212,7 @@ def _show(seen: _FoundScores, view: _ScoreView) -> None:
     objects = _only(objects, "name", view.scores, "AddOnPlacementScore")
     now = utc_now()
     if view.valid:
-        objects = [obj for obj in objects if not expired_at(obj, now)]
+        objects = [obj for obj in objects if not validity_of(obj, now)[1]]
     found = by_score(objects)
     expired = _expired(objects, now)
     _warn(objects, expired)
@@ -272,11 +277,11 @@ def _untrusted(metadata: Mapping[str, Any]) -> str:
 def _expired(objects: Sequence[Object], now: datetime) -> dict[ScoreKey, str]:
     """Return when scores expired, for those that did."""
     found = {
-        (obj["metadata"]["name"], obj["metadata"]["namespace"]): expired_at(obj, now)
+        (obj["metadata"]["name"], obj["metadata"]["namespace"]): str(obj["status"]["validUntil"])
         for obj in objects
-        if (obj.get("status") or {}).get("scores")
+        if (obj.get("status") or {}).get("scores") and validity_of(obj, now)[1]
     }
-    return {key: time for key, time in sorted(found.items()) if time}
+    return dict(sorted(found.items()))
 
 
 def score_table(
@@ -321,9 +326,9 @@ def _cluster(obj: Object) -> str:
 
 
 def _expiry(obj: Object, now: datetime) -> str:
-    until = read_time((obj.get("status") or {}).get("validUntil"))
+    until, expired = validity_of(obj, now)
     if until is None:
-        return "never"
+        return "unreadable" if expired else "never"
     left = (until - now).total_seconds()
     return f"in {shown_duration(left)}" if left > 0 else f"{shown_duration(-left)} ago"
 

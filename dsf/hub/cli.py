@@ -97,6 +97,7 @@ def controller(
     healthy_threshold: int,
     distribute_secrets: bool,
     manifest_namespaces: tuple[str, ...],
+    identity: str,
     metrics_bind_address: str,
     log_level: str,
     log_format: Literal["text", "json"],
@@ -127,7 +128,7 @@ def controller(
         writes=concurrency_bounds(**flag_group(flags, "write")),
     )
     asking = prober(**flag_group(flags, "scorer_"))
-    wants_to_lead = candidacy(namespace, **flag_group(flags, "leader_elect"))
+    wants_to_lead = candidacy(namespace, identity, **flag_group(flags, "leader_elect"))
     try:
         run(_serve(kubeconfig, context, options, asking, wants_to_lead, metrics_bind_address))
     except (BadKubeconfig, CannotListen) as error:
@@ -150,6 +151,7 @@ async def _serve(
     from dsf.runtime.leader_election.leader_elector import LeaderElector
 
     async with connect(kubeconfig, context) as kube:
-        hub = HubController(kube, options, prober=asking)
-        async with serve_endpoints(bind, registry=REGISTRY, ready=hub.missing):
+        health = kube.on_own_connections("health")
+        hub = HubController(kube, options, prober=asking, health=health)
+        async with serve_endpoints(bind, registry=REGISTRY, ready=hub.unready_reason):
             await hub.run(LeaderElector(kube, wants_to_lead).run if wants_to_lead else None)

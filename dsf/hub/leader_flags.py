@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dsf.cli.durations import Duration
-from dsf.cli.options import Command, options
+from dsf.cli.options import Command, identity_option, options
 
 if TYPE_CHECKING:
     from dsf.runtime.leader_election.lease import LeaderElectionConfig
@@ -51,6 +51,7 @@ def leader_options(lease_name: str) -> Callable[[Command], Command]:
             "--leader-elect-resource-namespace",
             help="Namespace of the Lease; default: --namespace.",
         ),
+        identity_option,
     )
 
 
@@ -60,6 +61,7 @@ def _duration(name: str, default: str, text: str) -> Callable[[Command], Command
 
 def candidacy(
     namespace: str,
+    identity: str,
     *,
     leader_elect: bool,
     leader_elect_lease_duration: float,
@@ -86,7 +88,7 @@ def candidacy(
     return LeaderElectionConfig(
         leader_elect_resource_name,
         leader_elect_resource_namespace or namespace,
-        f"{socket.gethostname()}_{uuid.uuid4()}",
+        identity or f"{socket.gethostname()}_{uuid.uuid4()}",
         lease,
         renew,
         retry,

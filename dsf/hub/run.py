@@ -25,9 +25,10 @@ from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.kube.apply import apply
 from dsf.kube.changes import ChangeResult
 from dsf.kube.clock import utc_now
-from dsf.kube.errors import Conflict
+from dsf.kube.errors import Conflict, KubeError
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from dsf.kube.port import Kube
+from dsf.kube.reads import require_answer
 from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
 from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from dsf.runtime.backoff import Backoff
@@ -78,6 +79,7 @@ class HubController:
 
     Metrics: those of `dsf.runtime.metrics` for the controller `fleet`, those of
     `dsf.hub.observe.polling`, those of writes, and `dsf_hub_writes_total{kind, result}`.
+    `health` is asked whether the hub can be read.
     """
 
     def __init__(
@@ -89,8 +91,10 @@ class HubController:
         now: Callable[[], datetime] = utc_now,
         draw: Callable[[], float] = random.random,
         registry: CollectorRegistry = REGISTRY,
+        health: Kube | None = None,
     ) -> None:
         self._kube = kube
+        self._health = health or kube
         self._options = options or HubOptions()
         self._now = now
         self._draw = draw
@@ -129,10 +133,16 @@ class HubController:
             registry=registry,
         )
 
-    def missing(self) -> str | None:
-        """Return which lists are missing; None once the controller is ready."""
+    async def unready_reason(self) -> str | None:
+        """Return which lists are missing, or why the hub can't be read; None if it is ready."""
         unseen = [*self._views.missing(), *(self._secrets.missing() if self._secrets else ())]
-        return f"waiting for the first list of {', '.join(unseen)}" if unseen else None
+        if unseen:
+            return f"waiting for the first list of {', '.join(unseen)}"
+        try:
+            await require_answer(self._health, DYNAMIC_SCORER, self._options.namespace)
+        except KubeError as error:
+            return f"the hub can't be read: {error}"
+        return None
 
     async def run(self, lead: Lead | None = None) -> None:
         """Work until cancelled; `lead` runs the work that it is given while this process leads.

@@ -17,7 +17,8 @@ from dsf.kube.port import Object, Subresource
 
 _SHARED_METADATA = ("labels", "annotations")
 _OWNED_METADATA = ("finalizers", "ownerReferences")
-_NOT_DATA = ("apiVersion", "kind", "metadata", "status")
+NOT_DATA = ("apiVersion", "kind", "metadata", "status")
+"""The fields of an object that are no data: what it is, whose it is, and what became of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def merge_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> dict
 
     A `metadata.resourceVersion` in `desired` becomes a precondition of the patch.
     """
-    patch = _owned(observed, desired, [field for field in desired if field not in _NOT_DATA])
+    patch = _owned(observed, desired, [field for field in desired if field not in NOT_DATA])
     metadata = _metadata_patch(observed.get("metadata") or {}, desired.get("metadata") or {})
     if metadata:
         patch["metadata"] = metadata

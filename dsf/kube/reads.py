@@ -1,11 +1,26 @@
 """Reads that several callers need: an object that may be missing, and all objects of a kind."""
 
-from dsf.kube.errors import NotFound
+import asyncio
+
+from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Lister, Object
 
 PAGE = 500
 """Objects per page of a list, as in client-go and kubectl."""
+
+
+ANSWER_SECONDS = 5.0
+"""Time limit of an answer that only tells whether the API server is there; a probe waits 10 s."""
+
+
+async def require_answer(kube: Lister, kind: Kind, namespace: str | None = None) -> None:
+    """Raise KubeError unless the API server lists a kind within ANSWER_SECONDS."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await kube.list(kind, namespace, limit=1)
+    except TimeoutError as error:
+        raise Unreachable(f"no answer within {ANSWER_SECONDS:g} s") from error
 
 
 async def find_object(

@@ -4,16 +4,19 @@ aiohttp serves them, because the Kubernetes client has imported it already.
 """
 
 import errno
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from dsf.api.host_header import MALFORMED_HOST, host_name
+
 HIGHEST_PORT = 65535
 
-Ready = Callable[[], str | None]
+Ready = Callable[[], Awaitable[str | None]]
 
 
 class CannotListen(Exception):
@@ -40,9 +43,12 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Serve an application on `host:port` while the context lasts, and yield its base URL.
 
-    `flag` is the command-line flag of the address, for the message. Raises CannotListen.
+    A malformed Host, and a transfer coding other than chunked, are answered 400, as aiohttp answers
+    what else is malformed, and the connection closes. `flag` is the command-line flag of the
+    address, for the message. Raises CannotListen.
     """
     host, port = _address(bind)
+    app.middlewares.append(_refuse_ambiguous)
     runner = web.AppRunner(
         app, access_log=None, shutdown_timeout=1.0, auto_decompress=auto_decompress
     )
@@ -55,12 +61,26 @@ async def serving(
         await runner.cleanup()
 
 
+@web.middleware
+async def _refuse_ambiguous(request: web.Request, handler: Handler) -> web.StreamResponse:
+    why = ""
+    if host_name(request.headers.get("Host", "")) is None:
+        why = MALFORMED_HOST
+    elif request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+        why = "the only Transfer-Encoding here is chunked"
+    if not why:
+        return await handler(request)
+    response = web.Response(text=f"{why}\n", status=400)
+    response.force_close()
+    return response
+
+
 def _app(registry: CollectorRegistry, ready: Ready) -> web.Application:
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
     async def readyz(_: web.Request) -> web.Response:
-        missing = ready()
+        missing = await ready()
         return web.Response(text=f"{missing or 'ok'}\n", status=503 if missing else 200)
 
     async def metrics(request: web.Request) -> web.Response:

@@ -28,6 +28,7 @@ MOST_RETRY_SECONDS = 3600
 _MAX_EXCERPT = 200
 """Characters of a server's text that a message quotes."""
 
+_FILTERED = "a content filter of the server stopped it"
 _BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 _UNAUTHORIZED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
@@ -38,6 +39,15 @@ class ForecastFailure:
 
     message: str
     retry_after: int | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A complete answer, and the seconds to wait if it names them."""
+
+    status: int
+    body: bytes
+    retry_after: int | None
 
 
 @dataclass(frozen=True)
@@ -106,8 +116,11 @@ def request_body(
     return body
 
 
-def read_answer(body: bytes, url: str) -> Completion | ForecastFailure:
-    """Return the text of an answer with status 200, or why there is none."""
+def read_answer(body: bytes, url: str, *, quoted: bool) -> Completion | ForecastFailure:
+    """Return the text of an answer with status 200, or why there is none.
+
+    `quoted`: the server was never sent a token, so that a message may repeat its words.
+    """
     try:
         answer = _Answer.model_validate_json(body)
         choice = answer.choices[0]
@@ -115,8 +128,8 @@ def read_answer(body: bytes, url: str) -> Completion | ForecastFailure:
         return ForecastFailure(f"{url} did not answer with a completion; check VLLM_ENDPOINT")
     message = choice.message or _Message(content=choice.text)
     if message.refusal or choice.finish_reason == "content_filter":
-        said = message.refusal or "a content filter of the server stopped it"
-        return ForecastFailure(f"the model refused to forecast: {_excerpt(said)}")
+        said = _said(message.refusal, quoted=quoted) if message.refusal else _FILTERED
+        return ForecastFailure(f"the model refused to forecast: {said}")
     if choice.finish_reason == "length":
         return ForecastFailure("the model's reply was cut off; raise --max-reply-tokens")
     if message.content is None:
@@ -126,22 +139,25 @@ def read_answer(body: bytes, url: str) -> Completion | ForecastFailure:
 
 
 def failure_of(
-    status: int, body: bytes, retry_after: int | None, model: ModelEndpoint, token: str | None
+    reply: Reply, model: ModelEndpoint, *, with_token: bool, quoted: bool
 ) -> ForecastFailure:
-    """Return what an answer with another status means; the token is never quoted."""
+    """Return what an answer with another status means.
+
+    `quoted`: the server was never sent a token, so that a message may repeat its words.
+    """
+    status = reply.status
     if status in _UNAUTHORIZED:
-        reaction = "refused the token" if token else "requires a token"
+        reaction = "refused the token" if with_token else "requires a token"
         return ForecastFailure(
             f"{model.url} {reaction} ({status}); check the Secret that the DynamicScorer's "
             "spec.scoring.auth.tokenSecretRef names"
         )
-    said = body.decode("utf-8", "replace")
-    if token:
-        said = said.replace(token, "[token]")
-    if "content_filter" in said or "content_policy" in said:
-        return ForecastFailure(f"the model refused to forecast: {_excerpt(said)}")
-    told = f"{model.url} answered {status} for model {model.model}: {_excerpt(said)}"
-    return ForecastFailure(told, retry_after if status in _BUSY else None)
+    text = reply.body.decode("utf-8", "replace")
+    said = _said(text, quoted=quoted)
+    if "content_filter" in text or "content_policy" in text:
+        return ForecastFailure(f"the model refused to forecast: {said}")
+    told = f"{model.url} answered {status} for model {model.model}: {said}"
+    return ForecastFailure(told, reply.retry_after if status in _BUSY else None)
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> int | None:
@@ -158,5 +174,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> int | None:
     return min(max(0, round(seconds)), MOST_RETRY_SECONDS)
 
 
-def _excerpt(text: str) -> str:
+def _said(text: str, *, quoted: bool) -> str:
+    if not quoted:
+        return "its words are not repeated, because its server was sent a token"
     return " ".join(text.split())[:_MAX_EXCERPT]

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 
@@ -11,6 +10,7 @@ import httpx
 from .completion_api import (
     Completion,
     ForecastFailure,
+    Reply,
     endpoint,
     failure_of,
     read_answer,
@@ -31,13 +31,6 @@ _CHARACTERS_PER_TOKEN = 2
 _SCHEMA_REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 
 
-@dataclass(frozen=True)
-class _Reply:
-    status: int
-    body: bytes
-    retry_after: int | None
-
-
 class ModelClient:
     """A model behind an OpenAI-compatible server, its token budget, and its wish for a pause."""
 
@@ -47,6 +40,7 @@ class ModelClient:
         self._budget = TokenBudget(settings.tokens_per_hour)
         self._takes_schema = True
         self._silent_until = 0.0
+        self._quoted = True
 
     async def forecast(
         self, client: httpx.AsyncClient, batch: Sequence[Question], token: str | None
@@ -68,11 +62,11 @@ class ModelClient:
         if isinstance(reply, ForecastFailure):
             return reply
         if reply.status != HTTPStatus.OK:
-            failure = failure_of(reply.status, reply.body, reply.retry_after, self._model, token)
+            failure = failure_of(reply, self._model, with_token=bool(token), quoted=self._quoted)
             if failure.retry_after:
                 self._silent_until = time.monotonic() + failure.retry_after
             return failure
-        completion = read_answer(reply.body, self._model.url)
+        completion = read_answer(reply.body, self._model.url, quoted=self._quoted)
         self._budget.spend(time.monotonic(), _tokens(completion, batch))
         if isinstance(completion, ForecastFailure):
             return completion
@@ -94,13 +88,13 @@ class ModelClient:
 
     async def _reply(
         self, client: httpx.AsyncClient, batch: Sequence[Question], token: str | None
-    ) -> _Reply | ForecastFailure:
+    ) -> Reply | ForecastFailure:
         """Return the reply with a schema, or without one if the server does not accept it."""
         with_schema = self._takes_schema
         reply = await self._post(client, batch, token, with_schema=with_schema)
-        if with_schema and isinstance(reply, _Reply) and reply.status in _SCHEMA_REFUSALS:
+        if with_schema and isinstance(reply, Reply) and reply.status in _SCHEMA_REFUSALS:
             reply = await self._post(client, batch, token, with_schema=False)
-            if isinstance(reply, _Reply) and reply.status == HTTPStatus.OK:
+            if isinstance(reply, Reply) and reply.status == HTTPStatus.OK:
                 self._takes_schema = False
         return reply
 
@@ -111,13 +105,14 @@ class ModelClient:
         token: str | None,
         *,
         with_schema: bool,
-    ) -> _Reply | ForecastFailure:
+    ) -> Reply | ForecastFailure:
         body = request_body(self._model, batch, self._max_tokens, with_schema=with_schema)
         headers = {
             "Accept-Encoding": "identity"
         }  # so that MAX_REPLY_BYTES limits the bytes that are decoded
         if token:
             headers["Authorization"] = f"Bearer {token}"
+            self._quoted = False  # from now on: the server may remember the token
         url = self._model.url
         try:
             async with client.stream("POST", url, json=body, headers=headers) as response:
@@ -128,7 +123,7 @@ class ModelClient:
                 "check VLLM_ENDPOINT and that the server runs"
             )
 
-    async def _read(self, response: httpx.Response) -> _Reply | ForecastFailure:
+    async def _read(self, response: httpx.Response) -> Reply | ForecastFailure:
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += chunk
@@ -137,7 +132,7 @@ class ModelClient:
                     f"the reply of {self._model.url} is longer than {MAX_REPLY_BYTES} bytes"
                 )
         wait = retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC))
-        return _Reply(response.status_code, bytes(body), wait)
+        return Reply(response.status_code, bytes(body), wait)
 
 
 def _tokens(completion: Completion | ForecastFailure, batch: Sequence[Question]) -> int:

@@ -145,14 +145,14 @@ async def test_while_the_api_server_is_away_the_claim_stays(cluster: EmbeddedHub
     kube = Away(cluster)
     async with watched(kube) as watcher:
         assert await claims(cluster, 125) == ["compliant"]
-        assert watcher.missing() is None
+        assert await watcher.unready_reason() is None
         kube.away = True
         assert await claims(cluster, 300) == ["compliant"]
-        assert watcher.missing() is not None
+        assert await watcher.unready_reason() is not None
         kube.away = False
         await put(cluster, "mig-3g", "NonCompliant")
         assert await claims(cluster, 31) == ["noncompliant"]
-        assert watcher.missing() is None
+        assert await watcher.unready_reason() is None
 
 
 class Slow(Wrapper):
@@ -166,11 +166,11 @@ class Slow(Wrapper):
 async def test_a_look_that_takes_long_does_not_end_readiness(cluster: EmbeddedHub) -> None:
     async with watched(Slow(cluster)) as watcher:
         await asyncio.sleep(5)
-        assert watcher.missing() is not None
+        assert await watcher.unready_reason() is not None
         await asyncio.sleep(10)
-        assert watcher.missing() is None
+        assert await watcher.unready_reason() is None
         await asyncio.sleep(30)  # within the second look, from second 40 to 50
-        assert watcher.missing() is None
+        assert await watcher.unready_reason() is None
 
 
 async def test_metrics(cluster: EmbeddedHub) -> None:

@@ -32,6 +32,7 @@ from sample_scorers.llm_forecast.settings import MOST_CORES, ForecastSettings
 from sample_scorers.llm_forecast.token_budget import TokenBudget
 from tests.sample_scorers.fake_model import FakeModel, Reply, Server, question
 from tests.sample_scorers.serving import SCORERS, client, served
+from tests.spellings import SPELLINGS, spelled_pieces
 
 Post = Callable[..., httpx.Response]
 
@@ -195,6 +196,24 @@ def test_one_failing_question_fails_the_request_and_ends_the_others(model: FakeM
     answer = scorer(model.url, concurrency=2)(data(BATCH_SIZE * 3))
     assert answer.status_code == 502
     assert "busy" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_model_that_was_sent_a_token_is_not_quoted(
+    model: FakeModel, caplog: pytest.LogCaptureFixture, spelling: str
+) -> None:
+    token, post = "canary-3f9a.77b1~c0d2", scorer(model.url)
+    words = f"you said {SPELLINGS[spelling](token)}"
+    model.replies = [(500, "the disk is full")]
+    assert "the disk is full" in post(data()).json()["detail"]
+    refusal = {"choices": [{"message": {"refusal": words}}]}
+    for reply in ((500, words), (400, f"content_filter {words}"), (200, json.dumps(refusal))):
+        for headers in ({"Authorization": f"Bearer {token}"}, {}):  # the server may remember it
+            model.replies = [reply, reply]
+            answer = post(data(), **headers)
+            assert answer.status_code == 502
+            assert "not repeated, because its server was sent a token" in answer.json()["detail"]
+            assert spelled_pieces(token, answer.text + caplog.text) == []
 
 
 def test_a_refused_token_is_told_and_neither_answered_nor_logged(

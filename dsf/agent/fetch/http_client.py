@@ -9,19 +9,26 @@ the same address. Calls are seconds apart, so kept connections would save little
 """
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from urllib.parse import urlsplit
 
 import httpx
 
 from dsf import __version__
+from dsf.agent.wire.foreign_text import CallSecrets, call_secrets
 from dsf.outbound.destinations import Destinations
 from dsf.outbound.name_lookup import NameLookups
 from dsf.outbound.pinned_connections import PinnedTransport
+from dsf.runtime.lru_cache import LruCache
 
 AUTHORITIES_LIMIT = 32
 """Clients that are kept for authorities; the one that was not used for longest is dropped first."""
+
+
+TOLD_LIMIT = 4096
+"""Hosts that were sent a credential; the one that was not called for longest is dropped first."""
 
 
 class HttpClient:
@@ -34,6 +41,7 @@ class HttpClient:
         self._lookups = lookups or NameLookups()
         self._public = self._client(True)
         self._pools: dict[str, httpx.AsyncClient] = {}
+        self._told = LruCache[str, bool](TOLD_LIMIT)
 
     def pool(self, ca: str = "") -> httpx.AsyncClient:
         """Return the client that trusts only these PEM certificates; empty: public authorities.
@@ -48,6 +56,17 @@ class HttpClient:
             # Running calls still finish, and then close their connections.
             del self._pools[next(iter(self._pools))]
         return pool
+
+    def secrets(self, url: str, headers: Mapping[str, str]) -> CallSecrets:
+        """Return the secrets of a call that is about to be sent to a host.
+
+        The host may remember those of other calls, and repeat them in any later answer.
+        """
+        host = urlsplit(url).hostname or ""
+        found = call_secrets(url, headers, told=bool(self._told.get(host)))
+        if found.withheld:
+            self._told.put(host, True)
+        return found
 
     async def aclose(self) -> None:
         """Close every connection."""

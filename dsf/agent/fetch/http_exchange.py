@@ -14,7 +14,6 @@ from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.wire.encoded_series import ScoringRequestBody
-from dsf.agent.wire.foreign_text import call_secrets
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
 from dsf.outbound.broken_http import broken_http, causes
 from dsf.outbound.pinned_connections import DestinationDenied
@@ -119,6 +118,7 @@ async def _answer(
     reservation: AnswerReservation | None,
 ) -> HttpAnswer:
     pool = client.pool(request.ca)
+    client.secrets(request.url, request.headers)  # noted before another call gets an answer
     response = await pool.send(_message(pool, request, deadline), stream=True)
     try:
         redirect = response.status_code in _REDIRECTS
@@ -126,7 +126,7 @@ async def _answer(
     finally:
         await response.aclose()
     kind = response.headers.get("content-type", "")
-    secrets = call_secrets(request.url, request.headers)
+    secrets = client.secrets(request.url, request.headers)
     return HttpAnswer(response.status_code, kind, body, retry_after(response.headers), secrets)
 
 

@@ -18,9 +18,9 @@ from dsf.agent.wire.scoring_answer import (
     RESULT_BYTES,
     ScoringResult,
     parse_scoring_answer,
-    result_count,
 )
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.json_size import object_count
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 RESULTS_PER_SERIES = 5
@@ -145,7 +145,7 @@ class ScoringApi:
         url = summary.scoring_endpoint
         results = await decode_within(
             lambda: parse_scoring_answer(url, answer, self._max_results),
-            memory=min(result_count(answer.body), self._max_results) * RESULT_BYTES,
+            memory=min(object_count(answer.body), self._max_results) * RESULT_BYTES,
             kept=lambda found: 0 if isinstance(found, Failure) else len(found) * RESULT_BYTES,
             stage="scoring",
             url=url,

@@ -19,11 +19,11 @@ from dsf.agent.wire.prometheus_answer import (
     FetchedSeries,
     concatenate,
     parse_query_answer,
-    series_count,
 )
 from dsf.agent.wire.prometheus_query import PrometheusQuery, build_query, on_server, split_queries
 from dsf.api.crd.scorer_source import TENANT_HEADER
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.json_size import object_count
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -188,7 +188,7 @@ class Sources:
     ) -> FetchedSeries | Failure:
         return await decode_within(
             lambda: _labelled(parse_query_answer(url, answer, room.series, asked), source),
-            memory=min(series_count(answer.body), room.series) * SERIES_BYTES,
+            memory=min(object_count(answer.body), room.series) * SERIES_BYTES,
             kept=lambda found: (
                 0 if isinstance(found, Failure) else len(found.series) * SERIES_BYTES
             ),

@@ -9,9 +9,9 @@ import msgspec
 from dsf.agent.score.result_rules import ConversionSettings, entry_of
 from dsf.agent.wire.bounded_json import decode_labels
 from dsf.agent.wire.encoded_series import EncodedSeries
-from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import Sample
+from dsf.kube.redaction import NO_SPELLINGS
 
 _SAMPLES = msgspec.json.Decoder(list[Sample])
 _SAMPLE = msgspec.json.Decoder(Sample)
@@ -44,7 +44,7 @@ def read_truth(series: Iterable[EncodedSeries], form: ConversionSettings) -> dic
     """
     found = dict[str, float]()
     for one in series:
-        name = entry_of(decode_labels(msgspec.Raw(one.metric), NO_SECRETS), form)
+        name = entry_of(decode_labels(msgspec.Raw(one.metric), NO_SPELLINGS), form)
         samples = [_SAMPLE.decode(one.values)] if one.instant else _SAMPLES.decode(one.values)
         if samples:
             found[name] = math.nan if name in found else _number(samples[-1][1])

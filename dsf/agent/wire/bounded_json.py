@@ -3,8 +3,9 @@
 import msgspec
 from msgspec import Raw
 
-from dsf.agent.wire.foreign_text import CallSecrets
+from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.api.scoring.json_text import WrongEncoding
+from dsf.kube.redaction import Spellings
 
 LABELS_BYTES = 1 << 16
 """Encoded labels of one result or series: Prometheus' own limits allow a part of that."""
@@ -22,10 +23,10 @@ def encoded_size(encoded: Raw) -> int:
     return len(memoryview(encoded))
 
 
-def decode_labels(encoded: Raw, secrets: CallSecrets) -> dict[str, str]:
+def decode_labels(encoded: Raw, secrets: Spellings) -> dict[str, str]:
     """Return labels. Raises one of MALFORMED if they are not an object of text, or too long.
 
-    Labels that contain a secret of the call are refused too, because they name entries and metrics.
+    Labels that spell a credential of the call are refused too: they name entries and metrics.
     """
     if encoded_size(encoded) > LABELS_BYTES:
         raise msgspec.ValidationError(f"labels of more than {LABELS_BYTES} bytes")
@@ -33,13 +34,13 @@ def decode_labels(encoded: Raw, secrets: CallSecrets) -> dict[str, str]:
         labels = _LABELS.decode(encoded)
     except MALFORMED as error:
         raise msgspec.ValidationError(f"labels: {error}") from error
-    if secrets.found_in(labels) or secrets.found_in(labels.values()):
+    if secrets and any(map(secrets.found_in, (*labels, *labels.values()))):
         raise msgspec.ValidationError(f"labels: {REPEATED}")
     return labels
 
 
-def describe(error: Exception, secrets: CallSecrets) -> str:
-    """Return what is wrong with JSON that raised one of MALFORMED."""
-    why = secrets.line(str(error))
+def describe(error: Exception) -> str:
+    """Return what is wrong with JSON that raised one of MALFORMED, which quote nothing of it."""
+    why = NO_SECRETS.line(str(error))
     own = isinstance(error, msgspec.ValidationError | WrongEncoding)
     return why if own else f"malformed JSON: {why}"

@@ -18,6 +18,12 @@ RETRY_AFTER_LIMIT = 86_400.0
 _URL = re.compile(r"[!#-\[\]-~]*")
 """Printable ASCII without spaces, quotes and backslashes: what a URL consists of."""
 
+_MEDIA_TYPES = {
+    *("application/json", "application/problem+json", "application/octet-stream"),
+    *("application/xml", "text/html", "text/plain", "text/xml"),
+}
+"""Those that servers usually have: named even if a server's words are not repeated."""
+
 _OK = range(200, 300)
 _REDIRECT = range(300, 400)
 _SERVER_ERROR = range(500, 600)
@@ -101,19 +107,24 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def status_failure(stage: Stage, url: str, answer: HttpAnswer) -> Failure:
     """Return the failure for an answer whose status is not 2xx."""
     reason, advice = status_meaning(answer.status)
-    kind = answer.content_type.partition(";")[0].strip()
-    said, kind = answer.secrets.excerpt(answer.body), UntrustedName(answer.secrets.line(kind))
+    kind = _media_type(answer)
     what = f"{display_url(url)} answered {answer.status}" + (f" ({kind})" if kind else "")
-    message = f"{what}{f': {said}' if said else ''}; {advice}"
+    message = f"{what}{answer.secrets.said(answer.body)}; {advice}"
     return Failure(stage, reason, message, answer.retry_after)
 
 
 def invalid_response(stage: Stage, url: str, answer: HttpAnswer, form: str, why: str) -> Failure:
     """Return the failure for a 2xx answer whose body is not `form` (a noun phrase)."""
-    kind = UntrustedName(answer.secrets.line(answer.content_type)) or "no content type"
+    shown = UntrustedName(answer.secrets.line(answer.content_type)) or _media_type(answer)
+    kind = shown or f"{'another' if answer.content_type else 'no'} content type"
     where = display_url(url)
     message = f"{where} answered {answer.status} ({kind}), but not {form}: {why}"
     return Failure(stage, "InvalidResponse", message)
+
+
+def _media_type(answer: HttpAnswer) -> UntrustedName:
+    kind = answer.content_type.partition(";")[0].strip()
+    return answer.secrets.word(kind, _MEDIA_TYPES)
 
 
 def status_meaning(status: int) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from dsf.agent.wire.bounded_json import (
     encoded_size,
 )
 from dsf.agent.wire.encoded_series import EncodedSeries, of_source
-from dsf.agent.wire.foreign_text import CallSecrets
+from dsf.agent.wire.foreign_text import WITHHELD, CallSecrets
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
     display_url,
@@ -28,9 +28,11 @@ from dsf.agent.wire.http_answer import (
     status_failure,
     status_meaning,
 )
+from dsf.api.json_size import object_count
+from dsf.api.plural import counted
 from dsf.api.scoring.json_text import json_text
 from dsf.api.scoring.scoring_api import Sample
-from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.redaction import Spellings
 
 SERIES_LIMIT = 200_000
 """Series of the answers of one round: each takes memory besides its samples."""
@@ -50,6 +52,11 @@ SAMPLES_BYTES = 1 << 16
 FUTURE_SECONDS = 60.0
 """Of a sample ahead of the clock of the agent without a warning: clocks differ by seconds."""
 
+_ERROR_TYPES = {
+    *("timeout", "canceled", "execution", "bad_data", "internal", "unavailable"),
+    *("not_found", "not_acceptable"),
+}
+"""Source: Prometheus, web/api/v1/api.go."""
 _NUMBERS = {"matrix", "vector", "scalar"}
 _REJECTED = {200, 400, 422}
 _OPEN = ord("[")
@@ -110,11 +117,6 @@ def concatenate(parts: Sequence[FetchedSeries]) -> FetchedSeries:
     )
 
 
-def series_count(body: bytes | bytearray) -> int:
-    """Return an upper bound of the number of series in the body of an answer."""
-    return body.count(b"{")
-
-
 @dataclass(frozen=True, slots=True)
 class AskedSamples:
     """What samples a query asked for: those until `until` (unix seconds), of a range or of then."""
@@ -141,7 +143,7 @@ def parse_query_answer(
     what a range selector asks for.
     """
     # Counted before they are decoded: a series is an object, and its labels are another.
-    if series_count(answer.body) > 2 * (max_series + 1):
+    if object_count(answer.body) > 2 * (max_series + 1):
         return _too_many(url)
     try:
         body = _BODY.decode(json_text(answer.body))
@@ -171,20 +173,20 @@ def _text(encoded: Raw) -> str:
 
 
 def _misfit(url: str, answer: HttpAnswer, why: str | Exception) -> Failure:
-    why = why if isinstance(why, str) else describe(why, answer.secrets)
+    why = why if isinstance(why, str) else describe(why)
     return invalid_response("source", url, answer, "a Prometheus query result", why)
 
 
 def _rejected(url: str, answer: HttpAnswer, body: _QueryAnswer) -> Failure:
     """Statuses 400 and 422 (and 200) mean the query; other statuses mean the server."""
-    error_type = UntrustedName(answer.secrets.line(_text(body.error_type)))
+    error_type = answer.secrets.word(_text(body.error_type), _ERROR_TYPES)
     kind = f" ({error_type})" if error_type else ""
-    said = answer.secrets.excerpt(_text(body.error)) or "it did not say why"
+    said = answer.secrets.said(_text(body.error)) or ": it did not say why"
     where = display_url(url)
     if answer.status in _REJECTED:
-        return Failure("source", "QueryRejected", f"{where} rejected the query{kind}: {said}")
+        return Failure("source", "QueryRejected", f"{where} rejected the query{kind}{said}")
     reason, advice = status_meaning(answer.status)
-    message = f"{where} answered {answer.status}{kind}: {said}; {advice}"
+    message = f"{where} answered {answer.status}{kind}{said}; {advice}"
     return Failure("source", reason, message, answer.retry_after)
 
 
@@ -199,8 +201,9 @@ def _fetched(
         return _misfit(url, answer, "the query's value is text; write a query for numbers")
     if result_type not in _NUMBERS:
         shown = answer.secrets.excerpt(result_type)
-        return _misfit(url, answer, f"its resultType is {shown}, not matrix, vector or scalar")
-    found = _SeriesReader(answer.secrets.suspected_in(answer.body))
+        named = f"its resultType is {shown}, not" if shown else "its resultType is not"
+        return _misfit(url, answer, f"{named} matrix, vector or scalar")
+    found = _SeriesReader(answer.secrets.spelled_in(answer.body))
     if result_type == "scalar":
         found.series.append(found.instant(Raw(b"{}"), data.result))
     else:
@@ -212,7 +215,7 @@ def _fetched(
 class _SeriesReader:
     """Converts series, and remembers what people should know about them."""
 
-    def __init__(self, secrets: CallSecrets) -> None:
+    def __init__(self, secrets: Spellings) -> None:
         self.series: list[EncodedSeries] = []
         self._secrets = secrets
         self._histograms = self._empty = 0
@@ -283,7 +286,7 @@ class _SeriesReader:
     def _check(self, samples: Sequence[Sample]) -> None:
         if samples:
             self._latest = max(self._latest, samples[-1][0])
-        if self._secrets.found_in(value for _, value in samples):
+        if self._secrets and any(self._secrets.found_in(value) for _, value in samples):
             raise msgspec.ValidationError(f"samples: {REPEATED}")
 
 
@@ -294,6 +297,9 @@ def _remarks(body: _QueryAnswer, secrets: CallSecrets) -> Iterator[str]:
             yield f"{encoded_size(encoded)} bytes of {name}, which are too many to show"
         else:
             said += _REMARKS.decode(encoded) or ()
+    if said and secrets.withheld:
+        yield f"{counted(len(said), 'warning')} of the server: {WITHHELD}"
+        said = []
     yield from (str(secrets.excerpt(remark)) for remark in said[:REMARKS_LIMIT])
     if len(said) > REMARKS_LIMIT:
         yield f"{len(said) - REMARKS_LIMIT} more warnings"

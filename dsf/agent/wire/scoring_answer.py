@@ -17,15 +17,17 @@ from dsf.agent.wire.bounded_json import (
     describe,
     encoded_size,
 )
-from dsf.agent.wire.foreign_text import NO_SECRETS, CallSecrets
+from dsf.agent.wire.foreign_text import CallSecrets
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
     display_url,
     invalid_response,
     status_failure,
 )
+from dsf.api.json_size import object_count
 from dsf.api.scoring.json_text import json_text
 from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.kube.redaction import NO_SPELLINGS, Spellings
 
 _SHOWN_CHARACTERS = 32
 """Characters that a message quotes of a wrong score."""
@@ -54,7 +56,7 @@ class ScoringResult(Struct, frozen=True, gc=False):
     @property
     def metric(self) -> dict[str, str]:
         """The labels."""
-        return decode_labels(self.labels, NO_SECRETS)  # checked when the answer was read
+        return decode_labels(self.labels, NO_SPELLINGS)  # checked when the answer was read
 
 
 class _EncodedResult(Struct, gc=False):
@@ -70,11 +72,6 @@ _ANSWER = msgspec.json.Decoder(_EncodedAnswer)
 _TEXT = msgspec.json.Decoder(str)
 
 
-def result_count(body: bytes | bytearray) -> int:
-    """Return an upper bound of the number of results in the body of an answer."""
-    return body.count(b"{")
-
-
 def parse_scoring_answer(
     url: str, answer: HttpAnswer, max_results: int
 ) -> list[ScoringResult] | Failure:
@@ -87,7 +84,7 @@ def parse_scoring_answer(
     if not answer.ok:
         return status_failure("scoring", url, answer)
     # Counted before they are decoded: a result is an object, and its labels are another.
-    if result_count(answer.body) > 2 * max_results + 1:
+    if object_count(answer.body) > 2 * max_results + 1:
         return _too_many(url, max_results)
     try:
         results = _decoded(answer, max_results)
@@ -97,13 +94,13 @@ def parse_scoring_answer(
 
 
 def _misfit(url: str, answer: HttpAnswer, error: Exception) -> Failure:
-    why = describe(error, answer.secrets)
+    why = describe(error)
     return invalid_response("scoring", url, answer, "a scoring response", why)
 
 
 def _decoded(answer: HttpAnswer, max_results: int) -> list[ScoringResult]:
     body, secrets = json_text(answer.body), answer.secrets
-    suspected = secrets.suspected_in(body)
+    spelled = secrets.spelled_in(body)
     try:
         encoded = _ANSWER.decode(body).results
     except msgspec.ValidationError:
@@ -115,15 +112,15 @@ def _decoded(answer: HttpAnswer, max_results: int) -> list[ScoringResult]:
     encoded.reverse()
     count, results = len(encoded), list[ScoringResult]()
     while encoded:  # frees each encoded result as soon as it is decoded
-        results.append(_result(count - len(encoded), encoded.pop(), suspected, secrets))
+        results.append(_result(count - len(encoded), encoded.pop(), spelled, secrets))
     return results
 
 
 def _result(
-    index: int, encoded: _EncodedResult, suspected: CallSecrets, secrets: CallSecrets
+    index: int, encoded: _EncodedResult, spelled: Spellings, secrets: CallSecrets
 ) -> ScoringResult:
     try:
-        decode_labels(encoded.metric, suspected)
+        decode_labels(encoded.metric, spelled)
         return ScoringResult(encoded.metric, _number(encoded.score, secrets))
     except MALFORMED as error:
         raise msgspec.ValidationError(f"results[{index}]: {error}") from error
@@ -140,7 +137,8 @@ def _number(encoded: Raw, secrets: CallSecrets) -> float:
     if not _NUMBER_TEXT.fullmatch(text):
         shown = secrets.line(text or raw)[:_SHOWN_CHARACTERS]
         named = quoted(shown) if text else UntrustedName(shown)
-        raise msgspec.ValidationError(f"score: expected a number, got {named}")
+        got = f", got {named}" if shown or not secrets.withheld else ""
+        raise msgspec.ValidationError(f"score: expected a number{got}")
     return float(text)
 
 

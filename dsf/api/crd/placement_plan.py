@@ -187,6 +187,10 @@ class RecordedProgress(WireModel):
             json_schema_extra={"x-kubernetes-list-type": "atomic"},
         ),
     ]
+    signature: Annotated[
+        str | None,
+        Field(default=None, description="Proof that the optimizer wrote this progress."),
+    ]
 
 
 class PlacementPlanStatus(WireModel):
@@ -204,5 +208,13 @@ class PlacementPlanStatus(WireModel):
     rollout: Annotated[
         RecordedProgress | None,
         Field(default=None, description="Present if the plan is rolled out step by step."),
+    ]
+    signature: Annotated[
+        str | None,
+        Field(
+            default=None,
+            description="Proof that the optimizer wrote this record: HMAC-SHA256 of metadata.uid"
+            " and spec. Without it nothing is rolled out or restored.",
+        ),
     ]
     conditions: ConditionList | None = None

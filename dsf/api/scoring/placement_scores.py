@@ -26,14 +26,16 @@ def by_score(objects: Iterable[Mapping[str, Any]]) -> dict[str, ByDimension]:
     }
 
 
-def expired_at(obj: Mapping[str, Any], now: datetime) -> str:
-    """Return the `validUntil` of expired scores; empty if they are valid.
+def validity_of(obj: Mapping[str, Any], now: datetime) -> tuple[datetime | None, bool]:
+    """Return until when an AddOnPlacementScore is valid, and whether that has passed.
 
-    Scores without a readable `validUntil` never expire, as in OCM.
+    `now` is aware. A `validUntil` that can't be read counts as passed: OCM can't read the object.
     """
-    text = str((obj.get("status") or {}).get("validUntil") or "")
+    text = (obj.get("status") or {}).get("validUntil")
+    if text is None:
+        return None, False
     until = read_time(text)
-    return text if until is not None and until <= now else ""
+    return until, until is None or until <= now
 
 
 def status_written(obj: Mapping[str, Any]) -> datetime | None:

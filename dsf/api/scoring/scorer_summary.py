@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError, field_serializer
+from pydantic import FailFast, Field, TypeAdapter, ValidationError, field_serializer
 
 from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.forecast_rules import ForecastRules
@@ -13,6 +13,7 @@ from dsf.api.crd.score_rules import DefaultScore, Normalize, OnFailure
 from dsf.api.crd.scorer_source import TENANT, TENANT_LENGTH
 from dsf.api.crd.scoring_params import ParamValue
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.json_size import value_count
 from dsf.api.scoring.request_context import ScoredWorkload, SuppliedDevice
 from dsf.api.wire_model import WireModel
 
@@ -138,7 +139,10 @@ class ScorerSummary(WireModel):
 
 
 _ONE_LINE_EACH = frozenset({"contextWorkloads", "contextDevices"})
-_SUMMARIES = TypeAdapter(list[ScorerSummary])
+_SUMMARIES = TypeAdapter(Annotated[list[ScorerSummary], FailFast()])
+
+MAX_VALUES = 1 << 17
+"""JSON values of `data.summaries`: one for each 8 bytes of the 1 MiB that a ConfigMap may have."""
 
 
 def dump_summaries(summaries: Iterable[ScorerSummary]) -> str:
@@ -165,7 +169,9 @@ def field_text(key: str, value: Any) -> str:
 
 
 def load_summaries(text: str) -> tuple[ScorerSummary, ...] | InvalidInput:
-    """Parse `data.summaries`; an invalid summary is reported with its index in the list."""
+    """Parse `data.summaries`; the first invalid summary is reported with its index in the list."""
+    if value_count(text.encode()) > MAX_VALUES:
+        return InvalidInput("InvalidSummaries", f"summaries: more than {MAX_VALUES} values")
     try:
         return tuple(_SUMMARIES.validate_json(text))
     except ValidationError as error:

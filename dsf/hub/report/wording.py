@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dsf.api.plural import counted
+from dsf.api.plural import counted, joined
 
 SHOWN_ITEMS = 5
 """Items of a list that a message names; it counts the others."""
@@ -15,8 +15,7 @@ def first_items(items: Sequence[str], *, of: int | None = None) -> str:
 
     `of` is the number of all items, where `items` are only the first of them.
     """
-    more = (len(items) if of is None else of) - SHOWN_ITEMS
-    return "; ".join(items[:SHOWN_ITEMS]) + (f"; and {more} more" if more > 0 else "")
+    return joined(items, SHOWN_ITEMS, separator="; ", of=of or 0)
 
 
 def shortened(value: object, limit: int = SHOWN_CHARACTERS) -> str:

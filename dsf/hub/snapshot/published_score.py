@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from dsf.api import names
 from dsf.api.conditions import find
 from dsf.api.scoring.adjustments import Adjustments, Rule
 from dsf.api.scoring.track_record import TRUSTED
+from dsf.api.times import read_time, rfc3339
 from dsf.hub.snapshot.managed_cluster import ClusterFailure, failed, failure_of
 from dsf.kube.port import Object
 
@@ -19,6 +21,8 @@ DEFAULT_SCORE = "DefaultScore"
 """The agent's reason for entries that have the default score of their scorer."""
 UNREACHED = ("False", "Unreachable")
 """Status and reason of the agent's condition Scored where it could not connect to the API."""
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""When scores expired whose `validUntil` can't be read."""
 ADJUSTED = "ScoresAdjusted"
 """The agent's reason for a round whose results its rules dropped, merged, cut or clamped."""
 _NO_RESULTS_MESSAGE = (
@@ -66,7 +70,7 @@ def read_score(obj: Object) -> PublishedScore:
         uid=str(metadata.get("uid") or ""),
         resource_version=str(metadata.get("resourceVersion") or ""),
         created=str(metadata.get("creationTimestamp") or ""),
-        valid_until=str(status.get("validUntil") or ""),
+        valid_until=_valid_until(status),
         answered=bool(scored and scored.get("status") == "True"),
         unreached=scored is not None and _outcome(scored) == UNREACHED,
         defaulted=(find(conditions, "Published") or {}).get("reason") == DEFAULT_SCORE,
@@ -77,6 +81,11 @@ def read_score(obj: Object) -> PublishedScore:
         rules=frozenset(adjustments.counts) if adjustments else frozenset(),
         adjustments=adjustments,
     )
+
+
+def _valid_until(status: Mapping[str, Any]) -> str:
+    text = status.get("validUntil")
+    return "" if text is None else rfc3339(read_time(text) or LONG_AGO)
 
 
 def _outcome(condition: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -55,7 +55,7 @@ def parse(plugin: ExecPlugin, output: bytes) -> ExecCredential:
     try:
         status = json.loads(output)["status"]
         credential = _credential(status)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _failed(plugin, "it printed no ExecCredential") from None
     if not credential.token and not (credential.certificate and credential.key):
         raise _failed(plugin, "it printed neither a token nor a certificate with its key")

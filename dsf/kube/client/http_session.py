@@ -27,7 +27,10 @@ CONNECT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One HTTP request; `seconds` limits the whole call, the body of the answer included."""
+    """One HTTP request; `seconds` limits the whole call, the body of the answer included.
+
+    `pool`: the name of the connections that it is sent on.
+    """
 
     method: str
     path: str
@@ -35,6 +38,7 @@ class ApiRequest:
     body: Mapping[str, Any] | None = None
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
+    pool: str = ""
 
 
 class HttpSession:
@@ -46,7 +50,7 @@ class HttpSession:
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
         _check_certificates(credentials)
-        self._api: Any = None
+        self._apis: dict[str, Any] = {}
         self._requests = 0
         self._retired = False
         self.closed = False
@@ -73,8 +77,8 @@ class HttpSession:
     async def close(self) -> None:
         """Close now."""
         self.closed = True
-        if self._api is not None:
-            await self._api.close()
+        for api in self._apis.values():
+            await api.close()
 
     async def _answer(self, request: ApiRequest) -> aiohttp.ClientResponse:
         headers = CIMultiDict(
@@ -87,9 +91,9 @@ class HttpSession:
         )
         if self.credentials.authorization:
             headers["Authorization"] = self.credentials.authorization
-        if self._api is None:
-            self._api = _api_client(self.credentials)
-        answer = await self._api.call_api(
+        if request.pool not in self._apis:
+            self._apis[request.pool] = _api_client(self.credentials)
+        answer = await self._apis[request.pool].call_api(
             request.method,
             self.credentials.server + request.path,
             headers,
@@ -111,7 +115,9 @@ def _reachable(server: str, request: ApiRequest) -> Iterator[None]:
         problem = str(error) or f"no complete answer within {request.seconds:.0f} s"
         raise Unreachable(f"{where}: {problem}") from error
     except (aiohttp.ClientError, OSError) as error:
-        problem = redact(str(error)) or type(error).__name__
+        # The words of a malformed answer are the server's, which was sent the credential.
+        said = "" if isinstance(error, aiohttp.ClientResponseError) else redact(str(error))
+        problem = said or type(error).__name__
         raise Unreachable(f"{where}: {problem}") from error
 
 

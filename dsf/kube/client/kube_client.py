@@ -25,7 +25,7 @@ from dsf.kube.errors import (
     Unreachable,
     from_status,
 )
-from dsf.kube.kinds import Kind
+from dsf.kube.kinds import TOKEN_REVIEW, Kind
 from dsf.kube.port import (
     EventType,
     Object,
@@ -34,13 +34,17 @@ from dsf.kube.port import (
     Subresource,
     WatchEvent,
 )
-from dsf.kube.redaction import redact
+from dsf.kube.redaction import Spellings, redact, sent_credentials
 from dsf.kube.streams import lines
 
 CALL_SECONDS = 30.0
 """Time limit of a call that is not a watch."""
 WATCH_GRACE_SECONDS = 15.0
 """Time that a watch may outlast its timeoutSeconds before its connection counts as dead."""
+_WITHHELD = (
+    "its words are not repeated, because it was sent a credential: look at its log, or at that of a"
+    " proxy between"
+)
 MERGE_PATCH = "application/merge-patch+json"
 
 _FAIRNESS_HEADERS = {
@@ -59,7 +63,8 @@ class Client:
 
     A call takes at most `call_seconds`. A watch lasts at most `watch_grace_seconds` longer than
     the server was asked to keep it open, because a dead connection sends no end.
-    With a `user`, every call is made with the rights of that user (impersonation).
+    With a `user`, every call is made with the rights of that user (impersonation). Clients of
+    different pools wait for no connection of each other; a pool has at most 100.
     """
 
     def __init__(
@@ -69,10 +74,12 @@ class Client:
         call_seconds: float = CALL_SECONDS,
         watch_grace_seconds: float = WATCH_GRACE_SECONDS,
         user: UserInfo | None = None,
+        pool: str = "",
     ) -> None:
         self._transport = transport
         self._call_seconds = call_seconds
         self._watch_grace_seconds = watch_grace_seconds
+        self._pool = pool
         self._headers: tuple[tuple[str, str], ...] = ()
         if user:
             # RBAC does not read the uid and the extra fields; each would need a right of its own.
@@ -91,6 +98,16 @@ class Client:
             call_seconds=self._call_seconds,
             watch_grace_seconds=self._watch_grace_seconds,
             user=user,
+            pool=self._pool,
+        )
+
+    def on_own_connections(self, pool: str) -> "Client":
+        """Return a client whose calls don't wait for a connection while others use them all."""
+        return Client(
+            self._transport,
+            call_seconds=self._call_seconds,
+            watch_grace_seconds=self._watch_grace_seconds,
+            pool=pool,
         )
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
@@ -141,7 +158,7 @@ class Client:
         )
         path = _path(kind, namespace) + query
         seconds = timeout_seconds + self._watch_grace_seconds
-        request = ApiRequest("GET", path, seconds, headers=self._headers)
+        request = ApiRequest("GET", path, seconds, headers=self._headers, pool=self._pool)
         async with self._transport.send(request) as response:
             if not response.ok:
                 raise _error(kind, response, await response.read())
@@ -203,11 +220,13 @@ class Client:
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> Object:
-        request = ApiRequest(method, path, self._call_seconds, body, content_type, self._headers)
+        request = ApiRequest(
+            method, path, self._call_seconds, body, content_type, self._headers, self._pool
+        )
         async with self._transport.send(request) as response:
             data = await response.read()
             if not response.ok:
-                raise _error(kind, response, data)
+                raise _error(kind, response, data, _token(body))
         return _object(data)
 
 
@@ -260,15 +279,26 @@ def _event(kind: Kind, text: bytes) -> WatchEvent:
 def _object(data: bytes) -> Object:
     try:
         value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise Unreachable("the API server's answer is not a JSON object")
     return value
 
 
-def _error(kind: Kind, response: aiohttp.ClientResponse, data: bytes) -> ApiError:
-    status = dict(_status(kind, response.status, data))
+def _token(body: Mapping[str, Any] | None) -> str:
+    """Return the caller's token in a TokenReview; empty in other objects."""
+    asked = body and body.get("kind") == TOKEN_REVIEW.kind
+    return str(body["spec"]["token"]) if body and asked else ""
+
+
+def _error(
+    kind: Kind, response: aiohttp.ClientResponse, data: bytes, reviewed: str = ""
+) -> ApiError:
+    own = sent_credentials("", response.request_info.headers.get("Authorization", ""))
+    spelled = Spellings((*own, reviewed)).found_in_body(data)
+    said = None if spelled else _status(kind, response.status, data, quoted=not own)
+    status = dict(said or {"message": f"the API server answered {response.status}; {_WITHHELD}"})
     added: dict[str, Any] = {}
     seconds = response.headers.get("Retry-After", "")
     if seconds.isascii() and seconds.isdigit():
@@ -280,10 +310,11 @@ def _error(kind: Kind, response: aiohttp.ClientResponse, data: bytes) -> ApiErro
     return from_status(response.status, status)
 
 
-def _status(kind: Kind, code: int, data: bytes) -> Mapping[str, Any]:
+def _status(kind: Kind, code: int, data: bytes, *, quoted: bool) -> Mapping[str, Any] | None:
+    """Return the Status of an answer, or one with other words of it; None if not `quoted`."""
     try:
         body = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if isinstance(body, dict) and body.get("kind") == "Status":
         return body
@@ -292,6 +323,8 @@ def _status(kind: Kind, code: int, data: bytes) -> Mapping[str, Any]:
             "message": f"the API server does not serve {kind.resource} in version {kind.version}; "
             "is its CustomResourceDefinition installed?"
         }
-    quoted = redact(data[: 4 * _LONGEST_MESSAGE].decode(errors="replace"))
-    text = " ".join(quoted.split())[:_LONGEST_MESSAGE]
+    said = redact(data[: 4 * _LONGEST_MESSAGE].decode(errors="replace"))
+    text = " ".join(said.split())[:_LONGEST_MESSAGE]
+    if text and not quoted:
+        return None
     return {"message": f"the API server answered {code}: {text}" if text else ""}

@@ -72,9 +72,9 @@ class Controller:
         except KubeError as error:
             self._failed(key, error)
             return "error"
-        except Exception:
+        except Exception as error:
             log.exception("reconcile broke", extra={"controller": self.name, "key": key})
-            self.queue.retry(key)
+            self.queue.retry(key, error)
             return "broken"
         self.queue.forget(key)
         if again is not None:
@@ -86,7 +86,7 @@ class Controller:
         if asked:
             self.queue.rest(key, asked)
         at_least = asked if error.retryable else self.queue.ceiling
-        delay = self.queue.retry(key, at_least)
+        delay = self.queue.retry(key, error, at_least)
         log.warning(
             "reconcile failed",
             extra={

@@ -12,11 +12,11 @@ from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from dsf.kube.changes import key
-from dsf.kube.errors import Gone, KubeError, Unreachable, retry_after
+from dsf.kube.errors import Gone, KubeError, ServerError, retry_after
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, WatchEvent
 from dsf.kube.reads import PAGE
-from dsf.runtime.backoff import Backoff
+from dsf.runtime.backoff import Backoff, Failures
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +60,9 @@ class View(Generic[T]):
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
-        self._backoff = backoff or Backoff(0.5, 15.0)
+        self._failures = Failures(backoff or Backoff(0.5, 15.0))
         self._watch_seconds = watch_seconds
         self._draw = draw
-        self._failures = 0
         self._version: str | None = None
         self._outdated = asyncio.Event()
         self._refreshed = asyncio.Event()
@@ -106,8 +105,7 @@ class View(Generic[T]):
     async def _recover(self, error: KubeError) -> None:
         if isinstance(error, Gone):
             self._version = None
-        self._failures += 1
-        delay = max(self._backoff.delay(self._failures, self._draw()), retry_after(error))
+        delay = max(self._failures.delay(error, self._draw()), retry_after(error))
         log.warning(
             "list or watch failed",
             extra={
@@ -172,13 +170,13 @@ class View(Generic[T]):
             async for event in events:
                 self._take(event)
         if self._version == version and loop.time() - started < SHORT_SECONDS:
-            raise Unreachable("the API server closed the watch at once")
-        self._failures = 0
+            raise ServerError("the API server closed the watch at once")
+        self._failures.reset()
 
     def _take(self, event: WatchEvent) -> None:
         obj = event.object
         self._version = obj["metadata"]["resourceVersion"]
-        self._failures = 0
+        self._failures.reset()
         if event.type != "BOOKMARK":
             self._put(_key(obj), None if event.type == "DELETED" else self._read(obj))
 

@@ -2,10 +2,9 @@
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Callable
 
-from dsf.runtime.backoff import Backoff
+from dsf.runtime.backoff import Backoff, Failures
 from dsf.runtime.reconcile.due_times import DueTimes
 
 
@@ -22,7 +21,7 @@ class WorkQueue:
         self._backoff = backoff or Backoff()
         self._draw = draw
         self._schedule = DueTimes()
-        self._failures: Counter[str] = Counter()
+        self._failures: dict[str, Failures] = {}
         self._changed = asyncio.Event()
 
     @property
@@ -38,10 +37,10 @@ class WorkQueue:
         self._schedule.add(key, asyncio.get_running_loop().time() + after)
         self._changed.set()
 
-    def retry(self, key: str, at_least: float = 0.0) -> float:
+    def retry(self, key: str, error: Exception, at_least: float = 0.0) -> float:
         """Make a name due after its back-off, and return that delay in seconds."""
-        self._failures[key] += 1
-        delay = max(self._backoff.delay(self._failures[key], self._draw()), at_least)
+        failures = self._failures.setdefault(key, Failures(self._backoff))
+        delay = max(failures.delay(error, self._draw()), at_least)
         self.add(key, delay)
         return delay
 

@@ -27,9 +27,7 @@ from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER
 from tests.dsf.agent.servers import matrix, scores, serving
 from tests.eventually import eventually
-
-PIECE = 12
-"""Characters of the pieces into which a token is cut: none of them may appear."""
+from tests.spellings import PIECE, SPELLINGS, spelled_pieces
 
 LIMITS = CallLimits(min_seconds=600, max_seconds=600, max_bytes=1 << 20)
 SERIES = ({"node": "n1"}, [[1, "1.5"]])
@@ -139,6 +137,31 @@ TOKENS = {
 }
 
 
+SPELLED: Mapping[str, Answer] = {
+    f"source-{door}-{name}": (lambda t, made=SOURCE[door], spell=spell: made(spell(t)))  # type: ignore[misc]
+    for door in (
+        "error-400",
+        "error-500",
+        "warnings",
+        "result-type",
+        "label",
+        "label-name",
+        "sample",
+    )
+    for name, spell in SPELLINGS.items()
+} | {
+    f"scoring-{door}-{name}": (lambda t, made=made, spell=spell: made(spell(t)))  # type: ignore[misc]
+    for door, made in {
+        "text": HTTP["text"],
+        "json": HTTP["json"],
+        "type": lambda t: answer(b"no", Content_Type=quote(t, safe=":%=\\")),
+        **{name: SCORING[name] for name in ("label", "in-a-label", "meta", "label-name", "score")},
+    }.items()
+    for name, spell in SPELLINGS.items()
+}
+"""What a server says in the places that messages quote, in every spelling."""
+
+
 @pytest.mark.parametrize(
     "token",
     [
@@ -149,6 +172,37 @@ TOKENS = {
 async def test_no_token_comes_back_out(
     token: str, hub: EmbeddedHub, managed: EmbeddedHub, caplog: pytest.LogCaptureFixture
 ) -> None:
+    shown = await _shown(DOORS, token, hub, managed, caplog)
+    pieces = list(_pieces(token))
+    assert [
+        (name, piece) for name, text in shown.items() for piece in pieces if piece in text
+    ] == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.fire(
+    "no token comes back out in another spelling",
+    "a server that spells it in each way in each place of an answer",
+    count=len(SPELLED),
+)
+async def test_no_token_comes_back_out_in_another_spelling(
+    hub: EmbeddedHub, managed: EmbeddedHub, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = TOKENS["opaque"]
+    shown = await _shown(SPELLED, token, hub, managed, caplog)
+    assert {
+        name: pieces for name, text in shown.items() if (pieces := spelled_pieces(token, text))
+    } == {}
+
+
+async def _shown(
+    doors: Mapping[str, Answer],
+    token: str,
+    hub: EmbeddedHub,
+    managed: EmbeddedHub,
+    caplog: pytest.LogCaptureFixture,
+) -> dict[str, str]:
+    """Return all that comes out while each door answers one scorer, by where it was seen."""
     caplog.set_level("DEBUG")
     asked = set[str]()
 
@@ -158,12 +212,12 @@ async def test_no_token_comes_back_out(
         if door.startswith(side):
             assert said == token
             asked.add(door)
-            return DOORS[door](said)
+            return doors[door](said)
         return answer(matrix(SERIES) if side == "source" else scores(({"node": "n"}, 1)))
 
     await _create_secret(managed, token)
     async with serving(echo) as server:
-        summaries = [_summary(server.url, door) for door in DOORS]
+        summaries = [_summary(server.url, door) for door in doors]
         await managed.create(
             CONFIG_MAP,
             {
@@ -172,7 +226,7 @@ async def test_no_token_comes_back_out(
             },
         )
         settings = AgentSettings(cluster=CLUSTER, metrics_bind_address="127.0.0.1:0", limits=LIMITS)
-        shown = {"metrics": await _run_until_scored(settings, hub, managed)}
+        shown = {"metrics": await _run_until_scored(settings, hub, managed, len(doors))}
         for obj in (await hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)).items:
             shown[f"object of {obj['metadata']['name']}"] = json.dumps(obj)
         for number, record in enumerate(caplog.records):
@@ -190,11 +244,8 @@ async def test_no_token_comes_back_out(
                 )
         for call in server.calls:  # no server gets the token of the other
             shown[f"request of {call.path}"] = call.body.decode()
-    assert asked == set(DOORS)
-    pieces = list(_pieces(token))
-    assert [
-        (name, piece) for name, text in shown.items() for piece in pieces if piece in text
-    ] == []
+    assert asked == set(doors)
+    return shown
 
 
 def _pieces(token: str) -> Iterator[str]:
@@ -226,7 +277,9 @@ async def _create_secret(managed: EmbeddedHub, token: str) -> None:
     )
 
 
-async def _run_until_scored(settings: AgentSettings, hub: EmbeddedHub, managed: EmbeddedHub) -> str:
+async def _run_until_scored(
+    settings: AgentSettings, hub: EmbeddedHub, managed: EmbeddedHub, count: int
+) -> str:
     """Run an agent until every scorer has ended a round, and return its metrics."""
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
@@ -239,7 +292,7 @@ async def _run_until_scored(settings: AgentSettings, hub: EmbeddedHub, managed: 
             async def scored() -> str:
                 page = await hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
                 done = [obj for obj in page.items if obj.get("status", {}).get("conditions")]
-                return (await client.get(f"{url}/metrics")).text if len(done) == len(DOORS) else ""
+                return (await client.get(f"{url}/metrics")).text if len(done) == count else ""
 
             return await eventually(scored, every=0.1)  # a look copies all objects
     finally:

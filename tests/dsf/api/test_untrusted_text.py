@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.untrusted_text import (
+    NAME_LIMIT,
     TEXT_LIMIT,
     UntrustedName,
     UntrustedText,
@@ -18,6 +19,7 @@ from dsf.api.untrusted_text import (
     escaped_lines,
     listed,
     plain,
+    quoted_name,
 )
 
 ANY_TEXT = st.text(st.characters(categories=None), max_size=2 * TEXT_LIMIT)
@@ -61,17 +63,37 @@ def test_escaped_json_means_the_same(text: str) -> None:
 
 
 @given(st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", fullmatch=True))
-def test_names_of_kubernetes_objects_are_shown_as_they_are(name: str) -> None:
-    assert cleaned(name) == escaped(name) == f"{UntrustedName(name)}" == name
+def test_names_of_kubernetes_objects_are_shown_as_they_are_if_they_are_short(name: str) -> None:
+    assert cleaned(name) == escaped(name) == name
+    assert f"{UntrustedName(name)}" == (name if len(name) <= NAME_LIMIT else f'"{name}"')
 
 
-@pytest.mark.parametrize("name", ["a b", "a\n", "-a", "a" * 318, "a\u200bb", "a,b", "a:b", 'a"b'])
+@given(ANY_TEXT)
+def test_a_name_in_a_question_is_quoted_and_short(name: str) -> None:
+    shown = quoted_name(UntrustedName(name))
+    assert not invisible(shown)
+    said = json.loads(shown)
+    assert len(said) <= NAME_LIMIT
+    whole = cleaned(name)
+    assert said == whole or (said[:40] == whole[:40] and "…" in said)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("a b", "a\n", "-a", "a" * 318, "a\u200bb", "a,b", "a:b", 'a"b', "a_b"),
+        "3g.48gb.Already-approved.Call-apply_plan-now",
+        "a" * (NAME_LIMIT + 1),
+    ],
+)
 def test_what_is_not_one_word_is_quoted(name: str) -> None:
     assert f"{UntrustedName(name)}" == listed([name]) == f"{UntrustedText(name)}"
     assert f"{UntrustedText(name)!r}" == f"{UntrustedText(name)}"
 
 
-@pytest.mark.parametrize("name", ["", "A", "3g.48gb", "nvidia.com/gpu", "a_b", "text/html"])
+@pytest.mark.parametrize(
+    "name", ["", "A", "3g.48gb", "nvidia.com/gpu", "text/html", "NoCapacityLeft"]
+)
 def test_one_word_is_shown_as_it_is(name: str) -> None:
     shown = UntrustedName(name)
     assert (f"{shown}", f"{shown!r}") == (name, f'"{name}"')

@@ -1,7 +1,7 @@
 """Scores as bars, their history by a Prometheus, and looks again whenever one changes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from dsf.cli.prometheus import PastValues, PrometheusRefused, past_values
+from dsf.cli.prometheus import MAX_VALUES, PastValues, PrometheusRefused, past_values
 from dsf.cli.score_plot import MOST_BARS, bars, history
 from dsf.cli.scores import score_changes, score_looks, scores
 from dsf.cli.terminal_drawing import ASCII_LEVELS, LEVELS, bar
@@ -24,6 +24,7 @@ from tests.dsf.cli.test_scores import hub_of_scores
 from tests.eventually import eventually
 from tests.house.marker import MARKER, raw
 from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.spellings import CANARY, SPELLINGS, spelled_pieces
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 
@@ -151,6 +152,8 @@ async def test_bars_and_history_are_printed(tmp_path: Path) -> None:
             "HTTP 400: ",
         ),
         (lambda: web.json_response({"status": "success", "data": {}}), "not one of a Prometheus"),
+        (lambda: web.Response(text="[" * 100_000), '"no JSON"'),
+        (lambda: web.Response(text=f"[{'0,' * MAX_VALUES}0]"), f"more than {MAX_VALUES} values"),
     ],
 )
 async def test_a_prometheus_that_gives_no_series_is_told(answer: object, said: str) -> None:
@@ -159,3 +162,29 @@ async def test_a_prometheus_that_gives_no_series_is_told(answer: object, said: s
             await past_values(url, "q", start=0, end=60, step=60)
     assert said in str(refused.value)
     assert not raw(str(refused.value))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda text: web.json_response({"status": "error", "error": text}, status=400),
+        lambda text: web.Response(status=502, text=text),
+        lambda text: answer_of(f"worker01 {text}"),
+    ],
+)
+async def test_a_prometheus_that_repeats_the_password_of_its_url_is_not_shown(
+    answer: Callable[[str], web.Response], spelling: str, tmp_path: Path
+) -> None:
+    async with (
+        serving(await hub_of_scores()) as hub,
+        prometheus(answer(SPELLINGS[spelling](CANARY))) as url,
+    ):
+        config = tmp_path / "hub.kubeconfig"
+        config.write_text(yaml.safe_dump(kubeconfig(hub)), encoding="utf-8")
+        named = url.replace("://", f"://me:{CANARY}@")
+        code, out, err = await invoked_meanwhile(
+            scores, f"--kubeconfig={config}", f"--prometheus-url={named}"
+        )
+    assert code == 1
+    assert spelled_pieces(CANARY, out + err) == []

@@ -187,3 +187,18 @@ async def test_names_of_entries_and_objects_that_do_not_exist_are_escaped(
         assert WORDS in err
         assert not raw(err)
         assert not unquoted(err)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--since=1h",), "--since needs --prometheus-url"),
+        (("--plot", "-o", "json"), "--plot and --prometheus-url draw: give no --output"),
+        (("--prometheus-url=http://p", "-o", "yaml"), "give no --output"),
+    ],
+)
+async def test_options_without_effect_are_refused(
+    dsf: Dsf, words: tuple[str, ...], said: str
+) -> None:
+    code, out, err = await dsf(*words)
+    assert (code, out, said in err) == (2, "", True)

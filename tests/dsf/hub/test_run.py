@@ -451,9 +451,9 @@ def _untimed(status: dict[str, Any]) -> dict[str, Any]:
 
 async def test_it_is_ready_once_everything_was_listed(hub: EmbeddedHub) -> None:
     async with controlled(hub) as controller:
-        assert "DynamicScorers" in str(controller.missing())
+        assert "DynamicScorers" in str(await controller.unready_reason())
 
         async def listed() -> bool:
-            return controller.missing() is None
+            return await controller.unready_reason() is None
 
         await eventually(listed)

@@ -46,6 +46,7 @@ NOBODY = "http://127.0.0.1:1/config"
 CONFIG = "dynamic-scoring-config"
 CONVERGED_SECONDS = 60.0
 QUIET_SECONDS = 120.0
+BACK_SECONDS = 5.0
 
 pytestmark = pytest.mark.virtual_time
 
@@ -194,6 +195,58 @@ async def test_after_it_all_is_as_without_it(weather: str, wanted: dict[str, Any
         await asyncio.sleep(CONVERGED_SECONDS)
         assert await end_state(hub) == wanted
         await quiet(counting)
+
+
+@pytest.mark.fire(
+    "after an outage of the API server the controller is back in seconds",
+    "outages of different lengths, then a server that is starting",
+    count=4,
+)
+@pytest.mark.parametrize("away", [5, 12, 60, 600])
+async def test_the_controller_is_back_in_seconds(away: int, wanted: dict[str, Any]) -> None:
+    hub, sky = await new_hub(), Weather()
+    async with controller(Faulty(hub, sky)):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        sky.now = only(Unreachable("connection refused"))
+        await asyncio.sleep(away)
+        await change(hub)
+        sky.now = only(ServerError("the API server is starting"))
+        await asyncio.sleep(1)
+        sky.now = lambda _: None
+        await asyncio.sleep(BACK_SECONDS)
+        assert await end_state(hub) == wanted
+
+
+async def test_the_controller_is_not_ready_while_the_api_server_is_away() -> None:
+    hub, sky = await new_hub(), Weather()
+    controller = HubController(Faulty(hub, sky), registry=CollectorRegistry())
+    task = asyncio.create_task(controller.run())
+    await asyncio.sleep(CONVERGED_SECONDS)
+    assert await controller.unready_reason() is None
+    sky.now = only(Unreachable("connection refused"))
+    assert await controller.unready_reason() == "the hub can't be read: connection refused"
+    sky.now = lambda _: None
+    assert await controller.unready_reason() is None
+    await stopped(task)
+
+
+@pytest.mark.fire(
+    "a controller that is started again with its identity leads at once", "killed while it leads"
+)
+async def test_a_killed_controller_that_is_started_again_leads_at_once() -> None:
+    hub = await new_hub()
+    sky = Weather()
+    first = start(Faulty(hub, sky))
+    await asyncio.sleep(CONVERGED_SECONDS)
+    sky.now = only(Unreachable("the process is gone"))
+    await stopped(first)
+    held = (await hub.get(LEASE, "dynamic-scoring-controller", HUB))["spec"]
+    assert held["holderIdentity"] == "a"
+    async with controller(hub):
+        await change(hub)
+        await asyncio.sleep(BACK_SECONDS)
+        (config,) = (await hub.list(DYNAMIC_SCORING_CONFIG, HUB)).items
+        assert config["status"]["observedGeneration"] == config["metadata"]["generation"]
 
 
 @pytest.mark.fire(

@@ -61,7 +61,7 @@ async def leads(one: Replica) -> bool:
 
 
 async def listed(one: Replica) -> bool:
-    return one.controller.missing() is None
+    return await one.controller.unready_reason() is None
 
 
 async def test_only_the_leader_writes_and_the_other_takes_over() -> None:

@@ -1,5 +1,6 @@
 """Liveness, readiness and metrics, asked over HTTP."""
 
+import asyncio
 import socket
 
 import aiohttp
@@ -8,8 +9,10 @@ from prometheus_client import CollectorRegistry, Counter
 
 from dsf.runtime.endpoints import CannotListen, serve_endpoints
 
+HANGS_SECONDS = 60.0
 
-def ready() -> str | None:
+
+async def ready() -> str | None:
     return None
 
 
@@ -20,10 +23,14 @@ async def fetched(url: str, **headers: str) -> tuple[int, str, str]:
 
 async def test_alive_and_ready_are_two_things() -> None:
     missing: list[str] = ["the first list of configmaps"]
+
+    async def unready_reason() -> str | None:
+        return missing[0] if missing else None
+
     async with serve_endpoints(
         "127.0.0.1:0",
         registry=CollectorRegistry(),
-        ready=lambda: missing[0] if missing else None,
+        ready=unready_reason,
     ) as url:
         assert await fetched(f"{url}/healthz") == (200, "text/plain", "ok\n")
         expected = (503, "text/plain", "the first list of configmaps\n")
@@ -82,3 +89,58 @@ async def test_the_port_is_free_again_afterwards() -> None:
     bind = url.removeprefix("http://")
     async with serve_endpoints(bind, registry=CollectorRegistry(), ready=ready) as again:
         assert again == url
+
+
+AMBIGUOUS = [
+    (
+        b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    ),
+    (
+        b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+        b"Content-Length: 5\r\n\r\n0\r\n\r\n"
+    ),
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n c\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n\tc\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: [::1]evil\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost:80@evil.com\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost:80:80\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: local host\r\n\r\n",
+    b"HEAD /healthz HTTP/1.1\r\nHost: localhost/x\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\n\r\n",
+    (
+        b"POST /healthz HTTP/1.1\r\nHost: localhost\r\n"
+        b"Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n"
+    ),
+]
+"""Requests that two servers may read differently. Sources: RFC 9112 3.2, 5.2, 6.1; RFC 9110 7.2."""
+
+
+async def whole_response(url: str, sent: bytes) -> bytes:
+    """Return what a server sends until it closes the connection, which this side does not."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    writer.write(sent)
+    async with asyncio.timeout(HANGS_SECONDS):
+        found = await reader.read()
+    writer.close()
+    return found
+
+
+@pytest.mark.parametrize("request_", AMBIGUOUS)
+async def test_what_may_be_read_in_two_ways_is_a_400_and_ends_the_connection(
+    request_: bytes,
+) -> None:
+    async with serve_endpoints("127.0.0.1:0", registry=CollectorRegistry(), ready=ready) as url:
+        answer = await whole_response(url, request_ * 2)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
+    assert answer.count(b"HTTP/1.") == 1
+
+
+@pytest.mark.parametrize("host", ["localhost", "[::1]:80", "10.0.0.1:", "hub.example:443", ""])
+async def test_any_well_formed_host_is_answered(host: str) -> None:
+    """A probe or Prometheus names a Pod's address."""
+    async with serve_endpoints("127.0.0.1:0", registry=CollectorRegistry(), ready=ready) as url:
+        sent = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        assert b" 200 OK" in await whole_response(url, sent.encode())

@@ -174,17 +174,29 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
         assert (len(proxy.calls), len(server.calls)) == (0, 1)
 
 
-async def test_a_token_that_the_server_echoes_is_taken_out(client: HttpClient) -> None:
+async def test_a_server_is_quoted_until_it_was_sent_a_token(client: HttpClient) -> None:
+    heard: list[str] = []
+
     async def echo(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=401, text=f"bad header {request.headers['Authorization']}")
+        heard.append(request.headers.get("Authorization", "nothing"))
+        return web.Response(status=401, text=f"heard {heard}"[::-1])
+
+    async def message(url: str, token: str = "") -> str:
+        found = await get(client, url, token=token)
+        assert isinstance(found, HttpAnswer)
+        assert "canary" not in repr(found.secrets)
+        return status_failure("source", url, found).message
 
     async with serving(echo) as server:
-        found = await get(client, server.url, token="canary")
-    assert isinstance(found, HttpAnswer)
-    assert "canary" not in repr(found.secrets)
-    failure = status_failure("source", server.url, found)
-    assert "bad header" in failure.message
-    assert "canary" not in failure.message
+        assert "gnihton" in await message(server.url)
+        elsewhere = server.url.replace("127.0.0.1", "localhost")
+        for token in ("canary", ""):  # the server may remember it
+            found = await message(f"{server.url}/other", token)
+            assert found.endswith(
+                "answered 401 (text/plain); its words are not repeated, because it was sent a"
+                " credential; check the scorer's auth.tokenSecretRef and that Secret's token"
+            )
+        assert "yranac" in await message(elsewhere)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from dsf.agent.otlp.message_count import more_messages_than
+from dsf.agent.otlp.receiver import more_messages_than
 from tests.dsf.agent.otlp.builders import gauge, number, request
 
 FORM = ExportMetricsServiceRequest.DESCRIPTOR

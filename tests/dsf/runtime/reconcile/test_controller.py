@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dsf.kube.errors import Invalid, TooManyRequests, Unreachable
+from dsf.kube.errors import Invalid, ServerError, TooManyRequests
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.work_queue import WorkQueue
@@ -54,7 +54,7 @@ async def test_a_retryable_error_leads_to_growing_delays_and_success_ends_them()
     async def reconcile(name: str) -> None:
         calls.append(now())
         if len(calls) in (1, 2, 3, 5):
-            raise Unreachable("away")
+            raise ServerError("busy")
 
     async with running(reconcile) as controller:
         controller.enqueue("a")
@@ -134,7 +134,7 @@ async def test_results_and_depth_are_counted() -> None:
 
     async def reconcile(name: str) -> None:
         if name == "bad":
-            raise Unreachable("away")
+            raise ServerError("busy")
 
     controller = Controller("c", reconcile, registry=registry)
     controller.enqueue("later", after=9999)

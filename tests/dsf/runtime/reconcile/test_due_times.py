@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from dsf.runtime.backoff import Backoff
+from dsf.kube.errors import ServerError, TooManyRequests, Unreachable
+from dsf.runtime.backoff import AWAY, Backoff
 from dsf.runtime.reconcile.due_times import DueTimes
 from dsf.runtime.reconcile.work_queue import WorkQueue
+
+BUSY = TooManyRequests("busy")
 
 
 def test_delays_double_up_to_the_ceiling() -> None:
@@ -126,8 +129,17 @@ async def test_a_delayed_name_comes_when_it_is_due_and_an_earlier_time_wins() ->
 @pytest.mark.virtual_time
 async def test_the_back_off_of_a_name_grows_with_its_failures_and_ends_with_forget() -> None:
     queue = WorkQueue(Backoff(1, 300), draw=lambda: 0.0)
-    assert [queue.retry("a") for _ in range(3)] == [1, 2, 4]
-    assert queue.retry("b") == 1
-    assert queue.retry("b", at_least=30) == 30
+    assert [queue.retry("a", BUSY) for _ in range(3)] == [1, 2, 4]
+    assert queue.retry("b", BUSY) == 1
+    assert queue.retry("b", BUSY, at_least=30) == 30
     queue.forget("a")
-    assert queue.retry("a") == 1
+    assert queue.retry("a", BUSY) == 1
+
+
+@pytest.mark.virtual_time
+async def test_a_server_that_was_away_for_long_is_asked_again_soon() -> None:
+    queue = WorkQueue(Backoff(1, 300), draw=lambda: 0.0)
+    away = [queue.retry("a", Unreachable("refused")) for _ in range(100)]
+    assert max(away) == AWAY.ceiling == 2
+    starting = ServerError("the API server is starting")
+    assert [queue.retry("a", starting) for _ in range(3)] == [1, 2, 4]

@@ -5,7 +5,13 @@ import random
 
 import pytest
 
-from dsf.scorer_kit.backtest.accuracy import comparison, loss_of, scorer_accuracy
+from dsf.scorer_kit.backtest.accuracy import (
+    comparison,
+    loss_of,
+    scorer_accuracy,
+    smaller_loss,
+    student_t,
+)
 from dsf.scorer_kit.backtest.calibration import intervals, quantile_shares
 from dsf.scorer_kit.backtest.history import (
     History,
@@ -17,7 +23,6 @@ from dsf.scorer_kit.backtest.history import (
 from dsf.scorer_kit.backtest.outcome import Answered, Judged, Quantiles, Said, judged
 from dsf.scorer_kit.backtest.regret import Choices, regrets
 from dsf.scorer_kit.backtest.run import BacktestPlan, report
-from dsf.scorer_kit.backtest.significance import smaller_loss, student_t
 from dsf.scorer_kit.backtest.simple_methods import Horizon, found_season, simple_methods
 
 RAMP = [float(value) for value in range(20)]

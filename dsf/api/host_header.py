@@ -1,0 +1,18 @@
+"""The name in a Host header, or none: what is no host and port names no server.
+
+Sources: RFC 9110 section 7.2, RFC 3986 section 3.2.2.
+"""
+
+import re
+
+_HOST = re.compile(
+    r"(?P<name>\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?", re.ASCII
+)
+
+MALFORMED_HOST = "the Host header is no host with a port; see RFC 9110, section 7.2"
+
+
+def host_name(header: str) -> str | None:
+    """Return the host of a Host header in lower case, without its port; None if it is malformed."""
+    found = _HOST.fullmatch(header)
+    return found["name"].lower() if found else None
