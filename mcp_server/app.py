@@ -17,6 +17,7 @@ from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.server import create_mcp
 from optimizer.access.authorized_optimizer import Access
 from optimizer.api.app import create_app, guards
+from optimizer.api.stream_limit import DEFAULT_STREAMS, StreamLimits
 from optimizer.service import Optimizer
 
 PATH = "/mcp"
@@ -29,7 +30,9 @@ def create_mcp_app(
     allowed_hosts: Sequence[str] = (),
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
     access: Access | None = None,
+    hub_name: str = "",
     requests_per_second: float = 0.0,
+    streams: StreamLimits = DEFAULT_STREAMS,
 ) -> Starlette:
     """Return an application with the MCP server alone: `/mcp` and `/healthz`.
 
@@ -40,10 +43,11 @@ def create_mcp_app(
         read_only=read_only,
         when_client_cannot_ask=when_client_cannot_ask,
         access=access,
+        hub_name=hub_name,
     )
     sub = _http_app(mcp, allowed_hosts)
     routes = [*_routes(sub), Route("/healthz", _healthz)]
-    guard = guards(allowed_hosts, access, requests_per_second)
+    guard = guards(allowed_hosts, access, requests_per_second, streams)
     return Starlette(routes=routes, lifespan=sub.lifespan, middleware=guard)
 
 
@@ -54,7 +58,9 @@ def create_service_app(
     allowed_hosts: Sequence[str] = (),
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
     access: Access | None = None,
+    hub_name: str = "",
     requests_per_second: float = 0.0,
+    streams: StreamLimits = DEFAULT_STREAMS,
 ) -> FastAPI:
     """Return the optimizer's HTTP API with the MCP server at `/mcp`, behind the same guards.
 
@@ -67,12 +73,14 @@ def create_service_app(
         access=access,
         read_only=read_only,
         requests_per_second=requests_per_second,
+        streams=streams,
     )
     mcp = create_mcp(
         lambda: optimizer,
         read_only=read_only,
         when_client_cannot_ask=when_client_cannot_ask,
         access=access,
+        hub_name=hub_name,
     )
     sub = _http_app(mcp, allowed_hosts)
     app.router.routes.extend(_routes(sub))

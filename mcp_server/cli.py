@@ -18,11 +18,12 @@ from optimizer.cli.access_options import (
     certificate_of,
     check_auth,
 )
-from optimizer.cli.commands import approval_option
+from optimizer.cli.commands import approval_options
 from optimizer.cli.connection_options import (
     CONNECTION_OPTIONS,
     connection_limits,
     connection_options,
+    stream_limits,
 )
 from optimizer.cli.model_options import history_option, model_options, settings_of
 
@@ -57,7 +58,7 @@ _HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *CONNECTION_OPTIONS, *A
     show_default=True,
     help="Whether the tools that write (apply_plan, reset_placements) exist.",
 )
-@approval_option
+@approval_options
 @model_options
 @history_option
 @log_options
@@ -162,6 +163,7 @@ async def _serve_stdio(rest: "Mapping[str, Any]") -> None:
             cache(lambda: _optimizer(kube, rest)),
             read_only=rest["read_only"],
             when_client_cannot_ask=rest["when_client_cannot_ask"],
+            hub_name=rest["hub_name"] or kube.server,
         )
         await mcp.run_stdio_async(show_banner=False)
 
@@ -179,8 +181,10 @@ async def _serve_http(
             read_only=rest["read_only"],
             allowed_hosts=rest["allowed_host"],
             when_client_cannot_ask=rest["when_client_cannot_ask"],
+            hub_name=rest["hub_name"] or kube.server,
             access=access_of(rest, kube),
             requests_per_second=rest["requests_per_second"],
+            streams=stream_limits(rest),
         )
         _log.info("serving", extra={"url": f"{url(listener, tls=bool(certificate))}{PATH}"})
         await serve(app, listener, certificate, limits=connection_limits(rest))

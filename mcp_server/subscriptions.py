@@ -8,9 +8,8 @@ Source: MCP 2026-07-28, subscriptions/listen; SEP-2575.
 
 import asyncio
 import hashlib
-from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.exceptions import FastMCPError, NotFoundError
@@ -26,9 +25,7 @@ from mcp_types import (
 )
 
 from mcp_server.tools.hub_calls import CallerRights
-
-if TYPE_CHECKING:
-    from optimizer.access.shown_plans import Owner
+from optimizer.api.stream_limit import SUBSCRIPTIONS, StreamPlaces
 
 CHECK_SECONDS = 10.0
 """Seconds between two readings: scores change every half minute or so."""
@@ -39,12 +36,6 @@ STREAM_SECONDS = 900.0
 MOST_RESOURCES = 4
 """Resources of one stream that are honored, the first ones. Each is a reading of the fleet."""
 
-MOST_STREAMS_OF_OWNER = 4
-"""Streams of one user at once."""
-
-MOST_STREAMS = 32
-"""Streams at once in all, which bounds how often the hub is read."""
-
 
 class ResourceSubscriptions:
     """Serves streams of changes of the resources that a server has."""
@@ -52,7 +43,7 @@ class ResourceSubscriptions:
     def __init__(self, server: FastMCP, caller: CallerRights) -> None:
         self._server = server
         self._caller = caller
-        self._streams: Counter[Owner] = Counter()
+        self._streams = StreamPlaces(SUBSCRIPTIONS)
 
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
@@ -64,16 +55,13 @@ class ResourceSubscriptions:
         """
         with bind_request_context(context):
             owner = self._caller().owner
-            if (
-                self._streams.total() >= MOST_STREAMS
-                or self._streams[owner] >= MOST_STREAMS_OF_OWNER
-            ):
-                raise MCPError(INVALID_REQUEST, "too many subscriptions; close one, or try later")
-            self._streams[owner] += 1
+            if refused := self._streams.refusal(owner):
+                raise MCPError(INVALID_REQUEST, f"too many subscriptions: {refused}")
+            self._streams.take(owner)
             try:
                 return await self._serve(context, params)
             finally:
-                self._streams -= Counter([owner])
+                self._streams.free(owner)
 
     async def _serve(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams

@@ -7,119 +7,262 @@ writes only if nobody has written the record since it was read, so each change i
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import conditions_of, merged
+from dsf.api.names import REPLICA_SET_LABEL, ROOT_POLICY_LABEL
 from dsf.api.times import rfc3339
-from dsf.kube.errors import Conflict, KubeError, NotFound
-from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, PLACEMENT_PLAN
-from dsf.kube.port import Kube, Object
+from dsf.kube.errors import Conflict, Forbidden, Gone, KubeError, NotFound
+from dsf.kube.kinds import (
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET,
+    MANAGED_CLUSTER_SET_BINDING,
+    MANIFEST_WORK,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+    PLACEMENT_BINDING,
+    PLACEMENT_DECISION,
+    PLACEMENT_PLAN,
+    POLICY,
+    Kind,
+)
+from dsf.kube.port import Kube, Lister, Object, ObjectList
 from dsf.runtime.events import EventRecorder
-from optimizer.observe import list_all, observe_namespace
-from optimizer.placement_status.comparison import placement_status
+from dsf.runtime.reconcile.followed_view import FollowedView
+from dsf.runtime.reconcile.reflector import View
+from optimizer.domain.settings import DEFAULTS
+from optimizer.observe import list_all, observe
 from optimizer.placement_status.landing_report import landing_conditions, landing_events
-from optimizer.record.record_drift import with_record_drift
+from optimizer.placement_status.record_drift import recorded_status
 from optimizer.record.recorded_plan import read_records
+from optimizer.record_keys import RecordKeys
+from optimizer.rollout.rollout_record import RolloutRecord, rollout_record
 from optimizer.rollout_controller import COMPONENT
-from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.object_readers import name_of, replica_set_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import PlacementStatus
 
 _log = logging.getLogger(__name__)
 
-POLL_SECONDS = 30.0
-"""Pause between two looks while a plan lands; every look lists the objects of its namespace."""
+RESYNC_SECONDS = 300.0
+"""Pause after which all is looked at although no watch told of a change."""
 
-SETTLED_POLLS = 10
-"""Of so many looks one is at a namespace whose plans have landed, so that drift is seen."""
+POLL_SECONDS = 30.0
+"""The same where something can't be watched: a right is missing, or the hub lacks a kind."""
+
+PAUSE_SECONDS = 1.0
+"""Shortest pause between two looks: what changes together is reported together."""
+
+COST_FACTOR = 10.0
+"""Looks everywhere, and looks at single namespaces, each take one part in so many of the time."""
+
+EVERYWHERE = ""
+"""Instead of a namespace: any plan may depend on what has changed."""
+
+_WATCHED = {
+    MANAGED_CLUSTER: "",
+    MANAGED_CLUSTER_SET: "",
+    MANAGED_CLUSTER_SET_BINDING: "",
+    POLICY: f"!{ROOT_POLICY_LABEL}",
+    MANIFEST_WORK_REPLICA_SET: "",
+    MANIFEST_WORK: REPLICA_SET_LABEL,
+    PLACEMENT: "",
+    PLACEMENT_BINDING: "",
+    PLACEMENT_DECISION: "",
+    PLACEMENT_PLAN: "",
+}
+"""The kinds that a plan in force depends on, and the labels of the objects of each."""
+_OF_NAMESPACES = (PLACEMENT_PLAN, MANAGED_CLUSTER_SET_BINDING)
+"""Kinds that the chart lets the optimizer read in its namespaces only."""
 
 
 class LandingWatch:
-    """Watches the applied plans of some namespaces, or of all that the hub has."""
+    """Watches the applied plans of some namespaces, or of all that the hub has.
+
+    Each kind of object that a plan in force depends on is watched, from the first such plan on.
+    Namespaces with a change are looked at as a whole. `plans` returns what is watched already.
+    Without `keys`, signatures are not checked.
+    """
 
     def __init__(
         self,
         kube: Kube,
         *,
+        keys: RecordKeys | None = None,
         now: Callable[[], datetime],
+        plans: Callable[[str | None], FollowedView[RolloutRecord]] | None = None,
         namespaces: Collection[str] = (),
+        cluster_label_key: str = DEFAULTS.cluster_label_key,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._kube = kube
+        self._keys = keys
         self._now = now
+        self._plans = plans or (
+            lambda namespace: FollowedView(kube, PLACEMENT_PLAN, namespace, read=rollout_record)
+        )
         self._namespaces = tuple(namespaces)
+        self._cluster_label_key = cluster_label_key
         self._poll_seconds = poll_seconds
         self._events = EventRecorder(kube, COMPONENT, now=now, registry=CollectorRegistry())
-        self._seen = dict[tuple[str, str], _Seen]()
+        self._seen = dict[tuple[str, str], PlacementStatus]()
+        self._changed = set[str]()
+        self._wake = asyncio.Event()
+        self._unwatched = set[Kind]()
+        self._in_force = asyncio.Event()
 
     async def run(self) -> None:
-        """Look again and again, and write events, until cancelled."""
+        """Look whenever something changes, and write events, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.write_events())
+            for kind, labels in _WATCHED.items():
+                namespaces = self._namespaces if kind in _OF_NAMESPACES else ()
+                for namespace in namespaces or (None,):
+                    group.create_task(self._watch(kind, labels, namespace))
             group.create_task(self._look_again())
 
     async def write_events(self) -> None:
         """Write the events of what `look` reports, until cancelled."""
         await self._events.run()
 
-    async def _look_again(self) -> None:
-        turn = 0
-        while True:
-            try:
-                await self.look(settled=turn % SETTLED_POLLS == 0)
-            except KubeError as error:
-                _log.warning("the landing of plans was not read", extra={"error": str(error)})
-            except Exception:  # noqa: BLE001 - a plan that can't be compared ends no later look
-                _log.exception("the landing of plans was not read")
-            turn += 1
-            await asyncio.sleep(self._poll_seconds)
+    async def _watch(self, kind: Kind, labels: str, namespace: str | None) -> None:
+        """Mark the namespaces whose objects of a kind change; return if it can't be watched.
 
-    async def look(self, *, settled: bool = True) -> None:
-        """Report what has changed since the last look; `settled`: also where all had landed.
+        A right or a kind that is missing at the start is not waited for.
+        """
+        view: View[_Mark] | FollowedView[RolloutRecord]
+        if kind == PLACEMENT_PLAN:
+            view = self._plans(namespace)
+            view.on_change(lambda key: self._mark(key[0]))
+        else:
+            view = self._view(kind, labels, namespace)
+        try:
+            if kind != PLACEMENT_PLAN:
+                await self._in_force.wait()
+            await self._check_served(kind, labels, namespace)
+            await view.run()
+        except Exception as error:  # noqa: BLE001 - what can't be watched is polled
+            self._unwatched.add(kind)
+            _log.warning(
+                "landings of plans are polled", extra={"kind": kind.kind, "error": str(error)}
+            )
+
+    def _view(self, kind: Kind, labels: str, namespace: str | None) -> "View[_Mark]":
+        """Return a view that marks the namespaces of which it tells."""
+        view = View(self._kube, kind, namespace, labels, read=partial(_mark_of, kind))
+        marks = dict[tuple[str, str], str]()
+
+        def changed(key: tuple[str, str]) -> None:
+            where, found = marks.pop(key, EVERYWHERE), view.items.get(key)
+            if found is not None:
+                where = marks[key] = found.namespace
+            self._mark(where)
+
+        view.on_change(changed)
+        return view
+
+    def _mark(self, namespace: str) -> None:
+        self._changed.add(namespace)
+        self._wake.set()
+
+    async def _check_served(self, kind: Kind, labels: str, namespace: str | None) -> None:
+        """Raise Forbidden or NotFound where a kind can't be listed; other errors pass."""
+        try:
+            await self._kube.list(kind, namespace, labels=labels, limit=1)
+        except KubeError as error:
+            if isinstance(error, Forbidden | NotFound):
+                raise
+
+    async def _look_again(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._changed.add(EVERYWHERE)
+        due = 0.0
+        while True:
+            began = loop.time()
+            everywhere = EVERYWHERE in self._changed and began >= due
+            looked = await self._look_at_changes(everywhere=everywhere)
+            cost = COST_FACTOR * (loop.time() - began)
+            if everywhere:
+                due, cost = loop.time() + cost, 0.0
+            await asyncio.sleep(max(PAUSE_SECONDS, cost) if looked else self._poll_seconds)
+            resync = self._poll_seconds if self._unwatched else RESYNC_SECONDS
+            waits = max(0.0, due - loop.time()) if EVERYWHERE in self._changed else resync
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), waits)
+            if not self._wake.is_set():
+                self._changed.add(EVERYWHERE)
+
+    async def _look_at_changes(self, *, everywhere: bool) -> bool:
+        """Look where something has changed; return whether that could be done.
+
+        What changed everywhere may wait: one namespace is looked at sooner than all of them.
+        """
+        kept = frozenset({EVERYWHERE}) if not everywhere else frozenset[str]()
+        changed = frozenset(self._changed) - kept
+        self._changed &= kept
+        self._wake.clear()
+        try:
+            await self.look(None if everywhere else changed)
+        except KubeError as error:
+            _log.warning("the landing of plans was not read", extra={"error": str(error)})
+        except Exception:  # noqa: BLE001 - a plan that can't be compared ends no later look
+            _log.exception("the landing of plans was not read")
+        else:
+            return True
+        self._changed |= changed
+        return False
+
+    async def look(self, namespaces: Collection[str] | None = None) -> None:
+        """Report what has changed since the last look, in some namespaces or in all.
 
         Raises KubeError where the hub can't be read.
         """
-        current = await self._current()
+        current = await self._current(namespaces)
+        if current:
+            self._in_force.set()
+        kube = _ReadOnce(self._kube)
         for namespace in sorted({str(obj["metadata"]["namespace"]) for obj in current}):
-            records = [obj for obj in current if obj["metadata"]["namespace"] == namespace]
-            if not settled and all(self._has_landed(obj) for obj in records):
-                continue
-            observation = await observe_namespace(self._kube, namespace, self._now())
-            for record in records:
-                await self._report(record, observation)
+            observation = await observe(kube, namespace, self._now(), named=False)
+            for record in current:
+                if record["metadata"]["namespace"] == namespace:
+                    await self._report(record, observation)
 
-    async def _current(self) -> list[Object]:
-        found = list[Object]()
-        for namespace in self._namespaces or (None,):
+    async def _current(self, namespaces: Collection[str] | None) -> list[Object]:
+        found, own = list[Object](), self._namespaces
+        some = [item for item in namespaces or () if not own or item in own]
+        for namespace in own or (None,) if namespaces is None else some:
             try:
                 found += await list_all(self._kube, PLACEMENT_PLAN, namespace)
             except NotFound:  # the hub serves no PlacementPlan
                 return []
         return [obj for obj in found if (obj.get("status") or {}).get("phase") == "Applied"]
 
-    def _has_landed(self, record: Object) -> bool:
-        seen = self._seen.get(_key(record))
-        if seen is None or seen.record != name_of(record):
-            return False
-        return seen.status.landed and not seen.status.drift
-
     async def _report(self, record: Object, observation: Observation) -> None:
         """Write the conditions of a record, then the events of what has changed."""
         namespace, optimization = _key(record)
-        status = await asyncio.to_thread(_status, record, observation)
+        status = await asyncio.to_thread(
+            recorded_status,
+            observation,
+            namespace,
+            read_records([record], await self._keys.known() if self._keys else None),
+            optimization,
+            cluster_label_key=self._cluster_label_key,
+        )
         try:
             written = await self._write(record, status)
         except (Conflict, NotFound):  # somebody wrote the record meanwhile: the next look tells
             return
         before = self._seen.get((namespace, optimization))
-        self._seen[namespace, optimization] = _Seen(name_of(record), status)
+        self._seen[namespace, optimization] = status
         if not written:
             return
         workloads = {name_of(obj): obj for obj in observation.workloads}
-        for event in landing_events(before.status if before else None, status):
+        for event in landing_events(before, status):
             obj = workloads.get(event.workload)
             if obj is not None:
                 self._events.record(MANIFEST_WORK_REPLICA_SET, obj, *event[1:])
@@ -138,17 +281,38 @@ class LandingWatch:
         return True
 
 
-class _Seen(NamedTuple):
-    """The record of an optimization at the last look, and how far its plan had landed."""
+class _ReadOnce:
+    """Lists each kind once, however many namespaces one look compares with it."""
 
-    record: str
-    status: PlacementStatus
+    def __init__(self, kube: Lister) -> None:
+        self._kube = kube
+        self._pages = dict[tuple[object, ...], ObjectList]()
+
+    async def list(self, kind: Kind, namespace: str | None = None, **selected: Any) -> ObjectList:
+        """Return a page of objects as it was when it was first asked for."""
+        asked = (kind, namespace, *sorted(selected.items()))
+        if asked not in self._pages:
+            try:
+                self._pages[asked] = await self._kube.list(kind, namespace, **selected)
+            except Gone:  # the pages before are too old as well
+                self._pages.clear()
+                raise
+        return self._pages[asked]
 
 
-def _status(record: Object, observation: Observation) -> PlacementStatus:
-    return with_record_drift(
-        placement_status(observation, *_key(record)), read_records([record]), observation
-    )
+class _Mark(NamedTuple):
+    """In which namespace the change of an object may matter, and its version."""
+
+    namespace: str
+    version: str
+
+
+def _mark_of(kind: Kind, obj: Object) -> _Mark:
+    metadata = obj["metadata"]
+    namespace = str(metadata.get("namespace") or EVERYWHERE)
+    if kind == MANIFEST_WORK:
+        namespace, _ = replica_set_of(obj)
+    return _Mark(namespace, str(metadata["resourceVersion"]))
 
 
 def _key(record: Object) -> tuple[str, str]:

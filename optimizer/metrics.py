@@ -8,9 +8,11 @@ was for; what-if plans, which pretend objects, are left out of them.
 from collections import Counter as CountOf
 from collections.abc import Iterable
 from datetime import datetime
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from optimizer.domain.solution import FailureCause
 from optimizer.plan.plan import Plan
 from optimizer.rollout.rollout_record import PROGRESS_REASONS
 from optimizer.wire.request_problem import CONFLICT, TOO_MANY_REQUESTS, RequestProblem
@@ -40,6 +42,21 @@ class OptimizerMetrics:
             " be planned; Busy: too many at once; Failed: an error, or the caller left.",
             "result",
             _SOLVE_RESULTS,
+        )
+        self._solver_failures = self._counter(
+            "solver_failures",
+            "Plans whose solver failed, by cause: NotStarted; Killed: by the kernel or by hand;"
+            " MemoryLimit: see --memory-limit; Crashed; CallFailed: calls of HiGHS or CBC. Such a"
+            " plan is the best that was known.",
+            "cause",
+            get_args(FailureCause),
+        )
+        self._explanation_failures = self._counter(
+            "explanation_failures",
+            "Explanations whose process failed, by cause as for solver_failures. Such an"
+            " explanation lacks parts.",
+            "cause",
+            get_args(FailureCause),
         )
         self._plan_seconds = self._histogram(
             "plan_seconds", "Seconds from the request to the plan.", _SECONDS
@@ -98,6 +115,10 @@ class OptimizerMetrics:
         self._solves.labels(plan.solution.status).inc()
         self._plan_seconds.observe(seconds)
         self._solve_seconds.observe(plan.solution.seconds)
+        if plan.solution.failure:
+            self._solver_failures.labels(plan.solution.failure.cause).inc()
+        if plan.explanation_failure:
+            self._explanation_failures.labels(plan.explanation_failure.cause).inc()
         if plan.solution.gap is not None:
             self._gap.observe(plan.solution.gap)
 

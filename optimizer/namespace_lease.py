@@ -11,22 +11,26 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from dsf.api.names import PLAN_DIGEST_ANNOTATION
 from dsf.kube.errors import Conflict, Forbidden, NotFound
-from dsf.kube.kinds import NAMESPACE
+from dsf.kube.kinds import LEASE, NAMESPACE
 from dsf.kube.port import Kube, Object
+from dsf.kube.reads import find_object, list_objects
 from dsf.runtime.leader_election.exclusive_section import (
     POLL_SECONDS,
     Occupied,
     run_exclusively,
 )
 from dsf.runtime.leader_election.held_lease import HeldLease
-from dsf.runtime.leader_election.lease import LeaderElectionConfig
+from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLease
 from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
-from optimizer.writers_elsewhere import LEASE_NAME, WritersElsewhere
 
 T = TypeVar("T")
+
+LEASE_NAME = "dynamic-scoring-optimizer"
+"""The Lease of each namespace; its holder is the optimizer that writes there."""
 
 LEASE_SECONDS = 15.0
 """A writer that died keeps others waiting for so long at most; the default of client-go."""
@@ -36,7 +40,7 @@ _ATTEMPTS = 3  # the Lease is also renewed meanwhile, at most once
 
 
 class NamespaceLease:
-    """The right to write generated objects into one namespace, while `write_alone` has it."""
+    """The right to write generated objects into one namespace; see `NamespaceWriters`."""
 
     def __init__(self, lease: HeldLease) -> None:
         self._lease = lease
@@ -61,27 +65,119 @@ class NamespaceLease:
         raise Conflict(f"the Lease {LEASE_NAME} changes all the time, or another process took it")
 
 
-async def write_alone(
-    kube: Kube,
-    namespace: str,
-    work: Callable[[NamespaceLease], Awaitable[T]],
-    *,
-    elsewhere: WritersElsewhere | None = None,
-    lease_seconds: float = LEASE_SECONDS,
-) -> T | RequestProblem:
-    """Return what the work returns; refused while another process writes to the namespace.
+class NamespaceWriters:
+    """Lets one writer at a time write to a namespace, of this process and of all others.
 
-    With `elsewhere`, the work also waits until nobody writes in other namespaces, and is refused if
-    that lasts longer than a Lease. Refused too where the namespace does not exist: the API server
-    then refuses the Lease. Raises KubeError where the Lease can't be read or written.
+    `identity` names this process in its Leases. A process that is restarted with the identity of
+    its predecessor takes over the Leases that it left; no two that run at once may share one. By
+    default it is the host's name and a random number.
     """
-    deadline = asyncio.get_running_loop().time() + lease_seconds + 1
-    while True:
-        turn = _Turn(namespace, elsewhere, deadline)
-        outcome = await _hold_and(kube, namespace, partial(turn.take, work), lease_seconds)
-        if not isinstance(outcome, _GivesWay):
-            return outcome
-        await turn.wait_for_earlier()
+
+    def __init__(
+        self, kube: Kube, *, identity: str = "", lease_seconds: float = LEASE_SECONDS
+    ) -> None:
+        self._kube = kube
+        self._identity = identity or f"{platform.node()}_{uuid4()}"
+        self._lease_seconds = lease_seconds
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
+        self._seen: dict[str, ObservedLease] = {}
+
+    async def write_alone(
+        self,
+        namespace: str,
+        work: Callable[[NamespaceLease], Awaitable[T]],
+        *,
+        everywhere: bool = True,
+    ) -> T | RequestProblem:
+        """Return what the work returns; refused while somebody else writes to the namespace.
+
+        With `everywhere`, the work also waits until nobody writes in other namespaces, and is
+        refused if that lasts longer than a Lease. Refused too where the namespace does not exist:
+        the API server then refuses the Lease. Raises KubeError where the Lease can't be read or
+        written.
+        """
+        deadline = asyncio.get_running_loop().time() + self._lease_seconds + 1
+        turn = self._turns.setdefault(namespace, asyncio.Lock())
+        try:
+            async with asyncio.timeout_at(deadline):
+                await turn.acquire()
+        except TimeoutError:
+            return _refusal(namespace, await self._lease_of(namespace))
+        try:
+            return await self._take_turn(namespace, work, deadline if everywhere else None)
+        finally:
+            turn.release()
+
+    async def _take_turn(
+        self,
+        namespace: str,
+        work: Callable[[NamespaceLease], Awaitable[T]],
+        deadline: float | None,
+    ) -> T | RequestProblem:
+        turn = _Turn(namespace, self._held, deadline)
+        while True:
+            outcome = await self._hold_and(namespace, partial(turn.take, work))
+            if not isinstance(outcome, _GivesWay):
+                return outcome
+            await turn.wait_for_earlier()
+
+    async def _hold_and(
+        self, namespace: str, work: Callable[[NamespaceLease], Awaitable[T]]
+    ) -> T | RequestProblem:
+        seconds = self._lease_seconds
+        config = LeaderElectionConfig(
+            LEASE_NAME,
+            namespace,
+            self._identity,
+            lease_seconds=seconds,
+            renew_seconds=seconds * _RENEW_SHARE,
+            retry_seconds=seconds * _RETRY_SHARE,
+        )
+        lease = HeldLease(self._kube, config)
+        try:
+            outcome = await run_exclusively(
+                lease, lambda: work(NamespaceLease(lease)), patience_seconds=seconds + 1
+            )
+        except NotFound as error:
+            if error.details.get("kind") != NAMESPACE.plural:
+                raise
+            return _unknown(namespace)
+        if isinstance(outcome, Occupied):
+            return _refusal(namespace, lease.found or {})
+        return outcome
+
+    async def _lease_of(self, namespace: str) -> Object:
+        return await find_object(self._kube, LEASE, LEASE_NAME, namespace) or {}
+
+    async def _held(self, namespace: str) -> Mapping[str, Object]:
+        """Return the held Leases of other namespaces, by namespace.
+
+        Raises KubeError where Leases can't be listed in all namespaces.
+        """
+        leases = await list_objects(self._kube, LEASE, fields=f"metadata.name={LEASE_NAME}")
+        by_namespace = {str(item["metadata"]["namespace"]): item for item in leases}
+        at = asyncio.get_running_loop().time()
+        return {
+            name: lease
+            for name, lease in by_namespace.items()
+            if name != namespace and self._is_held(name, lease, at)
+        }
+
+    def _is_held(self, namespace: str, lease: Object, at: float) -> bool:
+        """Tell whether somebody writes to a namespace: this process knows of its own turns.
+
+        As in client-go, a Lease that did not change for its duration, measured by our own clock, is
+        held no more: its process died.
+        """
+        spec, version = lease.get("spec") or {}, str(lease["metadata"].get("resourceVersion", ""))
+        if spec.get("holderIdentity") == self._identity:
+            turn = self._turns.get(namespace)
+            return turn is not None and turn.locked()
+        seen = self._seen.get(namespace)
+        if seen is None or seen.version != version:
+            seen = self._seen[namespace] = ObservedLease(version, at)
+        seconds = float(spec.get("leaseDurationSeconds") or LEASE_SECONDS)
+        return bool(spec.get("holderIdentity")) and at < seen.at + seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +191,12 @@ class _Turn:
 
     Who finds no other Lease held may write: whoever takes one later finds this one. If two hold
     theirs, the later name in the alphabet gives way, so that they do not wait for each other.
+    Without a `deadline`, nobody is waited for.
     """
 
     namespace: str
-    elsewhere: WritersElsewhere | None
-    deadline: float
+    held_elsewhere: Callable[[str], Awaitable[Mapping[str, Object]]]
+    deadline: float | None
 
     async def take(
         self, work: Callable[[NamespaceLease], Awaitable[T]], lease: NamespaceLease
@@ -124,36 +221,10 @@ class _Turn:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _held(self) -> Mapping[str, Object]:
-        return await self.elsewhere.held(self.namespace) if self.elsewhere else {}
+        return {} if self.deadline is None else await self.held_elsewhere(self.namespace)
 
     def _is_over(self) -> bool:
-        return asyncio.get_running_loop().time() >= self.deadline
-
-
-async def _hold_and(
-    kube: Kube,
-    namespace: str,
-    work: Callable[[NamespaceLease], Awaitable[T]],
-    lease_seconds: float,
-) -> T | RequestProblem:
-    config = LeaderElectionConfig(
-        LEASE_NAME,
-        namespace,
-        f"{platform.node()}_{uuid4()}",
-        lease_seconds=lease_seconds,
-        renew_seconds=lease_seconds * _RENEW_SHARE,
-        retry_seconds=lease_seconds * _RETRY_SHARE,
-    )
-    lease = HeldLease(kube, config)
-    try:
-        outcome = await run_exclusively(
-            lease, lambda: work(NamespaceLease(lease)), patience_seconds=lease_seconds + 1
-        )
-    except NotFound as error:
-        if error.details.get("kind") != NAMESPACE.plural:
-            raise
-        return _unknown(namespace)
-    return _refusal(namespace, lease.found or {}) if isinstance(outcome, Occupied) else outcome
+        return self.deadline is not None and asyncio.get_running_loop().time() >= self.deadline
 
 
 def _unknown(namespace: str) -> RequestProblem:

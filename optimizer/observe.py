@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from dsf.api.names import ROOT_POLICY_LABEL
+from dsf.api.names import REPLICA_SET_LABEL, ROOT_POLICY_LABEL
 from dsf.kube.errors import Forbidden, Gone, NotFound
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -24,6 +24,7 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET,
     MANAGED_CLUSTER_SET_BINDING,
+    MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET,
     PLACEMENT,
     PLACEMENT_BINDING,
@@ -33,7 +34,12 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Lister, Object
 from dsf.kube.reads import list_objects
-from optimizer.snapshot.object_readers import is_generated, is_workload, name_of
+from optimizer.snapshot.object_readers import (
+    is_generated,
+    is_workload,
+    name_of,
+    replica_set_of,
+)
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.resource_usage import USAGE_SCORE
 from optimizer.wire.result import ScoreObject
@@ -70,8 +76,9 @@ async def observe(
     `named`: whether the plan may name what is in other namespaces. Kinds that may be listed in
     single namespaces only are `unread` elsewhere. Raises KubeError if the hub can't be read.
     """
-    hub, usage_scores, scorers, shared = await asyncio.gather(
+    hub, works, usage_scores, scorers, shared = await asyncio.gather(
         _observe_hub(kube, namespace, now),
+        _list_works(kube),
         _list_everywhere(kube, ADD_ON_PLACEMENT_SCORE, fields=f"metadata.name={USAGE_SCORE}"),
         _list_everywhere(kube, DYNAMIC_SCORER),
         asyncio.gather(
@@ -89,6 +96,7 @@ async def observe(
         _with_objects(hub, by_namespace.pop(namespace, {})),
         usage_scores=usage_scores or (),
         scorers=scorers,
+        works=works,
         elsewhere={
             name: _with_objects(Observation(named=named), _without_manifests(found))
             for name, found in by_namespace.items()
@@ -102,11 +110,13 @@ async def observe_namespace(kube: Lister, namespace: str, now: datetime) -> Obse
 
     Raises KubeError if the hub can't be read.
     """
-    hub, own = await asyncio.gather(
+    hub, works, own = await asyncio.gather(
         _observe_hub(kube, namespace, now),
+        _list_works(kube),
         asyncio.gather(*(list_all(kube, kind, namespace) for kind in SHARED_KINDS)),
     )
-    return _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
+    found = _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
+    return replace(found, works=_works_of(works, namespace))
 
 
 async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observation]:
@@ -115,6 +125,7 @@ async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observati
     The empty name has the managed clusters alone. Each kind is listed once, over all namespaces.
     Raises KubeError if the hub can't be read, or only namespace by namespace.
     """
+    works = await _list_works(kube)
     managed, sets, *lists = await asyncio.gather(
         list_all(kube, MANAGED_CLUSTER),
         list_all(kube, MANAGED_CLUSTER_SET),
@@ -127,7 +138,8 @@ async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observati
     found = {"": hub}
     for name, objects in sorted(_by_namespace(dict(zip(kinds, lists, strict=True))).items()):
         bindings = tuple(objects.pop(MANAGED_CLUSTER_SET_BINDING, ()))
-        there = replace(hub, cluster_sets=sets, set_bindings=bindings)
+        own_works = _works_of(works, name)
+        there = replace(hub, cluster_sets=sets, set_bindings=bindings, works=own_works)
         observation = _with_objects(there, _without_manifests(objects))
         written = (*observation.placements, *observation.bindings)
         if any(map(is_workload, observation.workloads)) or any(map(is_generated, written)):
@@ -153,6 +165,19 @@ async def _list_everywhere(kube: Lister, kind: Kind, **selectors: str) -> tuple[
         return await list_all(kube, kind, **selectors)
     except Forbidden:
         return None
+
+
+async def _list_works(kube: Lister) -> tuple[Object, ...] | None:
+    """Return the ManifestWorks of all ManifestWorkReplicaSets without what they deploy."""
+    found = await _list_everywhere(kube, MANIFEST_WORK, labels=REPLICA_SET_LABEL)
+    return None if found is None else tuple({**obj, "spec": {}} for obj in found)
+
+
+def _works_of(works: Iterable[Object] | None, namespace: str) -> tuple[Object, ...] | None:
+    """Return the ManifestWorks of the replica sets of a namespace; None if they were not listed."""
+    if works is None:
+        return None
+    return tuple(obj for obj in works if replica_set_of(obj)[0] == namespace)
 
 
 def _by_namespace(lists: Mapping[Kind, Iterable[Object]]) -> dict[str, dict[Kind, list[Object]]]:

@@ -1,11 +1,14 @@
 """Reads what answers about a fleet are made of; scores page by page, keeping aggregates only."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from dsf.kube.kinds import DYNAMIC_SCORER
 from dsf.kube.port import Lister
+from optimizer.domain.grouping import members_by_key
+from optimizer.domain.issue import Issue
+from optimizer.domain.settings import DEFAULTS
 from optimizer.observe import (
     list_all,
     observe_namespace,
@@ -17,7 +20,9 @@ from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.score_columns import FleetColumns
 from optimizer.overview.score_overview import ClusterScore, ClusterScores, cluster_score
 from optimizer.overview.scorer_overview import ScorerOverview, scorer_overview
-from optimizer.placement_status.comparison import placement_status
+from optimizer.placement_status.record_drift import recorded_status
+from optimizer.plan_records import recorded_plans
+from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.snapshot.object_readers import name_of
 
 
@@ -28,11 +33,13 @@ async def observe_fleet(
     now: Callable[[], datetime],
     described: bool,
     columns: bool = False,
+    records: Sequence[RecordedPlan] | Issue = (),
+    cluster_label_key: str = DEFAULTS.cluster_label_key,
 ) -> FleetFacts:
     """Return the facts of a namespace; without `described`, no DynamicScorer is read.
 
-    `columns`: whether the entries of scores are kept too, by app and device. Raises KubeError if
-    the hub can't be read.
+    `columns`: whether the entries of scores are kept too, by app and device. `records`: the plans
+    of the namespace, with which the hub is compared. Raises KubeError if the hub can't be read.
     """
     found = await list_all(kube, DYNAMIC_SCORER) if described else ()
     scorers = tuple(map(scorer_overview, found))
@@ -40,7 +47,9 @@ async def observe_fleet(
         observe_namespace(kube, namespace, now()),
         retry_when_gone(lambda: _scores(kube, now, scorers if columns else None)),
     )
-    status = await asyncio.to_thread(placement_status, observation, namespace)
+    status = await asyncio.to_thread(
+        recorded_status, observation, namespace, records, cluster_label_key=cluster_label_key
+    )
     return FleetFacts(
         namespace=namespace,
         observation=observation,
@@ -70,16 +79,24 @@ async def observe_fleets(kube: Lister, *, now: Callable[[], datetime]) -> tuple[
 
     Raises KubeError if the hub can't be read, or only namespace by namespace.
     """
-    observations, (scores, _), scorers = await asyncio.gather(
+    observations, (scores, _), scorers, plans = await asyncio.gather(
         observe_namespaces(kube, now()),
         retry_when_gone(lambda: _scores(kube, now, None)),
         list_all(kube, DYNAMIC_SCORER),
+        recorded_plans(kube),
     )
     overviews = tuple(map(scorer_overview, scorers))
-    statuses = await asyncio.to_thread(
-        lambda: {name: placement_status(found, name) for name, found in observations.items()}
-    )
-    return tuple(
-        FleetFacts(name, observation, statuses[name], scores, overviews)
-        for name, observation in observations.items()
-    )
+
+    def compared() -> tuple[FleetFacts, ...]:
+        none, read = (plans, ()) if isinstance(plans, Issue) else ((), plans)
+        records = members_by_key((item.namespace, item) for item in read)
+        statuses = {
+            name: recorded_status(observation, name, records.get(name, none))
+            for name, observation in observations.items()
+        }
+        return tuple(
+            FleetFacts(name, observation, statuses[name], scores, overviews)
+            for name, observation in observations.items()
+        )
+
+    return await asyncio.to_thread(compared)

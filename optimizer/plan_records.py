@@ -7,17 +7,17 @@ a writer that died. On a hub that does not serve PlacementPlan, plans are applie
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from dsf.api.crd.placement_plan import RolloutPhase
 from dsf.kube.access_reviews import missing_right
 from dsf.kube.apply import apply
-from dsf.kube.changes import Change
-from dsf.kube.errors import Forbidden, KubeError, NotFound
+from dsf.kube.changes import Change, Patch
+from dsf.kube.errors import Forbidden, Gone, KubeError, NotFound
 from dsf.kube.kinds import PLACEMENT_PLAN
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, Lister
 from dsf.kube.reads import list_objects
 from optimizer.domain.issue import Issue
 from optimizer.observe import retry_when_gone
@@ -32,15 +32,19 @@ from optimizer.record.plan_history import (
     replaced,
 )
 from optimizer.record.recorded_plan import RecordedPlan, read_records, record_of
+from optimizer.record_keys import RecordKeys
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.result import FailedChange
 
 _log = logging.getLogger(__name__)
 
+_RECORDS_AT_ONCE = 20
+"""Records of one page; a record has up to 1.5 MB."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenRecord:
-    """The record of a plan that is being applied; `issue` says why there is none.
+    """The record of a plan that is being applied; `issue` says why there is none, or what it lacks.
 
     `older`: the earlier plans of its optimization, the newest first. `complete`: it was completed
     before, because the plan changes nothing.
@@ -57,11 +61,31 @@ class OpenRecord:
         return self.record.name if self.record else ""
 
 
+async def recorded_plans(
+    kube: Lister, namespace: str | None = None, keys: RecordKeys | None = None
+) -> tuple[RecordedPlan, ...] | Issue:
+    """Return the recorded plans of a namespace, or of all, or why the hub has none.
+
+    With `keys`, they say whether the optimizer signed them.
+
+    Raises KubeError where the hub can't be read.
+    """
+    try:
+        found = await retry_when_gone(lambda: list_objects(kube, PLACEMENT_PLAN, namespace))
+    except (NotFound, Forbidden) as error:
+        return _not_recorded(error)
+    key = await keys.known() if keys and found else None
+    return await asyncio.to_thread(read_records, found, key)
+
+
 class PlanRecords:
     """The PlacementPlans of a hub; `limit` of them are kept for each optimization."""
 
-    def __init__(self, kube: Kube, *, now: Callable[[], datetime], limit: int) -> None:
+    def __init__(
+        self, kube: Kube, keys: RecordKeys, *, now: Callable[[], datetime], limit: int
+    ) -> None:
         self._kube = kube
+        self._keys = keys
         self._now = now
         self._limit = limit
 
@@ -70,13 +94,34 @@ class PlanRecords:
 
         Raises KubeError where the hub can't be read.
         """
-        try:
-            found = await retry_when_gone(
-                lambda: list_objects(self._kube, PLACEMENT_PLAN, namespace)
-            )
-        except (NotFound, Forbidden) as error:
-            return _not_recorded(error)
-        return await asyncio.to_thread(read_records, found)
+        return await recorded_plans(self._kube, namespace, self._keys)
+
+    async def find(self, digest: str, namespaces: Collection[str] = ()) -> list[RecordedPlan]:
+        """Return the recorded plans whose digest begins so, of these namespaces or of all.
+
+        They are read page by page, because records are large. None if the hub has no records, or
+        does not let them be listed.
+        """
+        found, key = list[RecordedPlan](), await self._keys.known()
+        for namespace in namespaces or (None,):
+            token = ""
+            while True:
+                try:
+                    page = await self._kube.list(
+                        PLACEMENT_PLAN, namespace, limit=_RECORDS_AT_ONCE, continue_token=token
+                    )
+                except (NotFound, Forbidden, Gone):
+                    break
+                named = [
+                    obj
+                    for obj in page.items
+                    if str((obj.get("spec") or {}).get("digest")).startswith(digest)
+                ]
+                found += await asyncio.to_thread(read_records, named, key)
+                token = page.continue_token
+                if not token:
+                    break
+        return found
 
     async def open(self, plan: Plan, requested_by: str, observation: Observation) -> OpenRecord:
         """Record a plan before its first write; statuses of plans whose writer died are settled.
@@ -87,7 +132,7 @@ class PlanRecords:
         records = await self.read(plan.request.namespace)
         if isinstance(records, Issue):
             return OpenRecord(issue=records)
-        settled = list(interrupted(records, observation, self._now()))
+        settled = await asyncio.to_thread(_settled, records, observation, self._now())
         if settled:
             await self._write(settled)
             records = await self._read_again(plan.request.namespace)
@@ -95,16 +140,27 @@ class PlanRecords:
         if not plan.manifests:
             return OpenRecord()
         if await asyncio.to_thread(is_recorded, plan, history):
+            if history[0].solver_failure and plan.solution.failure is None:
+                await self._write([plan_status.solved_again(history[0], self._now())])
             return OpenRecord(history[0], history[1:], complete=True)
+        key = await self._keys.made()
+        issue = None if key else _not_signed(self._keys.unreadable)
+        if issue and plan.rollout:
+            return OpenRecord(issue=issue)
         revision = next_revision(records, plan.optimization)
-        obj = await asyncio.to_thread(record_of, plan, revision, requested_by)
+        obj = await asyncio.to_thread(record_of, plan, revision, observation, requested_by)
         try:
             created = await self._kube.create(PLACEMENT_PLAN, obj)
         except Forbidden as error:
             return OpenRecord(issue=_not_recorded(error))
         (record,) = read_records([created])
-        await self._write([plan_status.applying(record, self._now())])
-        return OpenRecord(record, history)
+        begun = plan_status.applying(record, plan.solution, self._now())
+        if key:
+            steps = len(plan.rollout.steps) if plan.rollout else 0
+            begun = plan_status.signed(begun, record, key, steps)
+        await self._write([begun])
+        (record,) = read_records([{**created, **begun.body}], key)
+        return OpenRecord(record, history, issue)
 
     async def close(self, opened: OpenRecord, failed: Sequence[FailedChange]) -> tuple[Issue, ...]:
         """Complete a record after the last write of its plan; return what could not be recorded.
@@ -118,7 +174,8 @@ class PlanRecords:
             await self._write(self._completion(opened, record, failed))
         except KubeError as error:
             return (_incomplete(record, error),)
-        return (_too_large(record),) if record.spec.content is None else ()
+        too_large = (_too_large(record),) if record.spec.content is None else ()
+        return (*too_large, opened.issue) if opened.issue else too_large
 
     async def end_rollout(self, namespace: str, name: str, phase: RolloutPhase) -> None:
         """Say on the record of a rollout that has ended what became of its plan."""
@@ -177,6 +234,13 @@ class PlanRecords:
                 raise outcome.error
 
 
+def _settled(
+    records: Iterable[RecordedPlan], observation: Observation, now: datetime
+) -> list[Patch]:
+    """Return the statuses of plans whose writer died: their contents are read, in a thread."""
+    return list(interrupted(records, observation, now))
+
+
 def _not_recorded(error: NotFound | Forbidden) -> Issue:
     """Return the issue of a hub without PlacementPlan, or without the rights of this chart.
 
@@ -190,6 +254,15 @@ def _not_recorded(error: NotFound | Forbidden) -> Issue:
         message="the plan is not recorded, because the hub serves no PlacementPlan, or does not let"
         " the optimizer list and create them: upgrade the optimizer's chart, or apply"
         " `dsf crds placementplans`",
+    )
+
+
+def _not_signed(why: str) -> Issue:
+    return Issue(
+        reason="RecordNotSigned",
+        message=f"the plan is recorded without a signature, so it can't be restored by a rollback,"
+        f" or rolled out step by step: {why}; upgrade the optimizer's chart, or ask the optimizer's"
+        " service, which has the key",
     )
 
 

@@ -2,20 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from dsf.kube.apply import apply
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.changes import Change
-from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY
 from dsf.kube.port import Kube
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.namespace_lease import NamespaceLease, write_alone
-from optimizer.observe import list_all, observe
-from optimizer.plan.generated_objects import failures, reset_changes, successes
-from optimizer.plan.manifests import GENERATED_SELECTOR
+from optimizer.generated_writes import write_generated
+from optimizer.namespace_lease import NamespaceLease, NamespaceWriters
+from optimizer.observe import observe
+from optimizer.plan.generated_objects import failures, successes
 from optimizer.plan.plan import Plan, stale
+from optimizer.plan.reset import ResetOutcome, reset_changes, reset_digest, reset_outcome
 from optimizer.plan_records import PlanRecords
 from optimizer.record.plan_annotations import annotated
 from optimizer.rollout.rollout_problems import (
@@ -25,13 +25,10 @@ from optimizer.rollout.rollout_problems import (
     rollout_on_clusters,
 )
 from optimizer.rollout_controller import RolloutController
+from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.request_problem import (
-    CALLER_GONE,
-    RequestProblem,
-)
+from optimizer.wire.request_problem import CALLER_GONE, CONFLICT, RequestProblem
 from optimizer.wire.result import Applied, ObjectRef, ResetResult
-from optimizer.writers_elsewhere import WritersElsewhere
 
 T = TypeVar("T")
 
@@ -58,6 +55,32 @@ class Writer:
 OWN_RIGHTS = Writer()
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedReset:
+    """What a reset of a namespace, or of one optimization in it, writes.
+
+    `digest`: the SHA-256 of the objects and of the writes. `outcome`: what becomes of what runs.
+    """
+
+    namespace: str
+    optimization: str | None
+    digest: str
+    stop_workloads: bool = False
+    writes: tuple[Change, ...] = ()
+    outcome: ResetOutcome = field(default_factory=ResetOutcome)
+
+
+def reset_changed(shown: PlannedReset) -> RequestProblem:
+    """Return the refusal of a reset that would not delete what was shown."""
+    return RequestProblem(
+        status=CONFLICT,
+        reason="ResetChanged",
+        title="What would be deleted is not what was shown",
+        detail=f"digest {UntrustedName(shown.digest)} is not that of what a reset of namespace"
+        f" {UntrustedName(shown.namespace)} would delete now; nothing was deleted",
+    )
+
+
 class PlanWriter:
     """Writes plans to one hub. `rollouts` makes the steps of those that are not written at once.
 
@@ -72,15 +95,14 @@ class PlanWriter:
         rollouts: RolloutController,
         *,
         now: Callable[[], datetime],
-        lease_seconds: float,
+        writers: NamespaceWriters,
     ) -> None:
         self._kube = kube
         self._settings = settings
         self._records = records
         self._rollouts = rollouts
         self._now = now
-        self._lease_seconds = lease_seconds
-        self._elsewhere = WritersElsewhere(kube)
+        self._writers = writers
 
     async def apply(
         self,
@@ -95,10 +117,8 @@ class PlanWriter:
         process or another one, writes to any namespace. `wanted` is called before the first write;
         if it returns False, nothing is written.
         """
-        return await self._write_alone(
-            plan.request.namespace,
-            lambda lease: self._apply(plan, lease, writer, wanted),
-            elsewhere=self._elsewhere,
+        return await self._writers.write_alone(
+            plan.request.namespace, lambda lease: self._apply(plan, lease, writer, wanted)
         )
 
     async def reset(
@@ -107,28 +127,48 @@ class PlanWriter:
         writer: Writer = OWN_RIGHTS,
         *,
         optimization: str | None = None,
+        stop_workloads: bool = False,
+        digest: str = "",
         wanted: Callable[[], bool] = lambda: True,
     ) -> ResetResult | RequestProblem:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace.
 
-        With `optimization`, only those that were generated for it.
-        `wanted` is called before the first deletion; if it returns False, nothing is deleted.
+        With `optimization`, only those that were generated for it. With `stop_workloads`, the
+        Placements of workloads select nothing instead. With the `digest` of what `plan_reset`
+        returned, only if nothing of it has changed. `wanted` is called before the first write; if
+        it returns False, nothing is written.
         """
-        return await self._write_alone(
+        return await self._writers.write_alone(
             namespace,
-            lambda lease: self._reset(namespace, optimization, lease, writer, wanted),
-            elsewhere=None,
+            lambda lease: self._reset(
+                PlannedReset(namespace, optimization, digest, stop_workloads), lease, writer, wanted
+            ),
+            everywhere=False,
         )
 
-    async def _write_alone(
+    async def plan_reset(
         self,
         namespace: str,
-        work: Callable[[NamespaceLease], Awaitable[T]],
-        elsewhere: WritersElsewhere | None,
-    ) -> T | RequestProblem:
-        return await write_alone(
-            self._kube, namespace, work, elsewhere=elsewhere, lease_seconds=self._lease_seconds
+        optimization: str | None,
+        *,
+        stop_workloads: bool = False,
+        name_others: bool = True,
+    ) -> PlannedReset:
+        """Return what a reset would write, and what becomes of what runs; write nothing."""
+        observation = await observe(self._kube, namespace, self._now(), named=name_others)
+        writes = reset_changes(observation, namespace, optimization, stop_workloads=stop_workloads)
+        outcome = reset_outcome(
+            observation,
+            namespace,
+            optimization,
+            writes,
+            select=cluster_selectors(
+                observation.managed_clusters, self._settings.cluster_label_key
+            ),
+            claim_name=self._settings.claim_name,
         )
+        digest = reset_digest(writes, observation, (namespace, optimization))
+        return PlannedReset(namespace, optimization, digest, stop_workloads, writes, outcome)
 
     async def _apply(
         self, plan: Plan, lease: NamespaceLease, writer: Writer, wanted: Callable[[], bool]
@@ -146,7 +186,9 @@ class PlanWriter:
             return await self._begin_rollout(plan, writer, observation)
         await lease.announce(plan.digest)
         record = await self._records.open(plan, writer.user, observation)
-        outcomes = await apply(writer.kube or self._kube, annotated(plan))
+        outcomes = await write_generated(
+            writer.kube or self._kube, annotated(plan), reader=self._kube
+        )
         failed = failures(outcomes)
         return Applied(
             digest=plan.digest,
@@ -179,7 +221,8 @@ class PlanWriter:
         if opened.issue:
             return needs_record(opened.issue.message)
         self._rollouts.nudge()
-        return Applied(digest=plan.digest, applied=(), record=opened.name)
+        steps = len(plan.rollout.steps) if plan.rollout else 0
+        return Applied(digest=plan.digest, applied=(), steps=steps, record=opened.name)
 
     async def _rolling_out(
         self, namespace: str, optimization: str | None, clusters: Collection[str] = ()
@@ -194,30 +237,34 @@ class PlanWriter:
 
     async def _reset(
         self,
-        namespace: str,
-        optimization: str | None,
+        shown: PlannedReset,
         lease: NamespaceLease,
         writer: Writer,
         wanted: Callable[[], bool],
     ) -> ResetResult | RequestProblem:
+        namespace, optimization = shown.namespace, shown.optimization
         if refused := await self._rolling_out(namespace, optimization):
             return refused
-        placements, bindings, policies = await asyncio.gather(
-            list_all(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
-            list_all(self._kube, PLACEMENT_BINDING, namespace),
-            list_all(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
+        planned = await self.plan_reset(
+            namespace,
+            optimization,
+            stop_workloads=shown.stop_workloads,
+            name_others=writer.name_others,
         )
-        observation = Observation(placements=placements, bindings=bindings, policies=policies)
-        deletions = reset_changes(observation, optimization)
-        if refused := await writer.permit(deletions):
+        if shown.digest not in ("", planned.digest):
+            return reset_changed(shown)
+        if refused := await writer.permit(planned.writes):
             return refused
         if not wanted():
             return CALLER_GONE
         await lease.announce("")
-        outcomes = await apply(writer.kube or self._kube, deletions)
+        outcomes = await write_generated(
+            writer.kube or self._kube, planned.writes, reader=self._kube
+        )
         await self._records.forget_current(namespace, optimization)
         deleted = tuple(
             ObjectRef(kind=change.kind, namespace=change.namespace, name=change.name)
             for change in successes(outcomes)
+            if change.action == "delete"
         )
-        return ResetResult(deleted=deleted, failed=failures(outcomes))
+        return ResetResult(deleted=deleted, failed=failures(outcomes), **planned.outcome._asdict())

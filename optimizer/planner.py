@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 from time import monotonic
 
-from dsf.kube.port import Lister
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Lister, ObjectList
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case, case_of
-from optimizer.explain.explanation_process.run import explain
+from optimizer.explain.explanation_process.run import Explained, explain
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.problem_size import too_large, too_large_to_read
@@ -22,6 +23,7 @@ from optimizer.observe import (
     score_names,
     score_pages,
 )
+from optimizer.overview.what_if import PretendedObjects
 from optimizer.plan.plan import Plan, plan
 from optimizer.plan.rollout_plan import RolloutPace, RolloutPlan
 from optimizer.plan.workload_moves import uncovered_by_steps
@@ -40,11 +42,43 @@ from optimizer.snapshot.scores.score_directions import maximised_by_mistake
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
-from optimizer.wire.explanation import Explanation
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
     RequestProblem,
 )
+
+
+class HypotheticalHub:
+    """Lists what another hub lists, with the pretended changes.
+
+    Each page is changed by itself, so a page may have more objects than its limit.
+    """
+
+    def __init__(self, kube: Lister, pretended: PretendedObjects) -> None:
+        self._kube = kube
+        self._pretended = pretended
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """Return a page of the objects that the question pretends."""
+        page = await self._kube.list(
+            kind,
+            namespace,
+            labels=labels,
+            fields=fields,
+            limit=limit,
+            continue_token=continue_token,
+        )
+        items = tuple(self._pretended.seen(kind, page.items))
+        return ObjectList(items, page.resource_version, page.continue_token, page.remaining)
 
 
 class Planner:
@@ -79,12 +113,15 @@ class Planner:
         if isinstance(made, RequestProblem) or not request.explained:
             return made
         case = case_of(request, fleet, problem, solution, read)
-        return replace(made, explanation=await self._explain(case))
+        explanation, failure = await self._explain(case)
+        return replace(made, explanation=explanation, explanation_failure=failure)
 
     async def restore(self, restored: RestoredPlan, *, name_others: bool) -> Plan | RequestProblem:
         """Observe, read, formulate, check the recorded decision, plan."""
+        namespace = restored.request.namespace
+        observation = await observe(self._kube, namespace, self._now(), named=name_others)
+        restored = restored.on(observation)
         request = restored.request
-        observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
         if unknown := unknown_names(observation, request, request.score_names):
             return not_allowed(restored, unknown.errors)
         reader = await retry_when_gone(
@@ -160,6 +197,7 @@ class Planner:
                 made.request,
                 own_decisions(observation, made.request, self._settings),
             ),
+            uncovers=made.uncovers,
             pace=pace,
             settings=self._settings,
             time_left=lambda: monotonic() < until,
@@ -175,7 +213,7 @@ class Planner:
             memory_mib=self._settings.memory_mib,
         )
 
-    async def _explain(self, case: Case) -> Explanation:
+    async def _explain(self, case: Case) -> Explained:
         return await explain(
             case,
             solver=self._settings.solver,

@@ -15,34 +15,39 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
-from dsf.kube.apply import apply
+from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, REPLICA_SET_LABEL, ROLLOUT_LABEL
 from dsf.kube.changes import ChangeResult, Patch
-from dsf.kube.errors import Conflict, Forbidden, Gone, KubeError
+from dsf.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from dsf.kube.kinds import MANIFEST_WORK, PLACEMENT_PLAN
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
+from dsf.runtime.audit_log import NOT_AUTHENTICATED, audit_log
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
+from dsf.runtime.reconcile.followed_view import FollowedView
 from optimizer.domain.settings import DEFAULTS
+from optimizer.generated_writes import write_generated
 from optimizer.metrics import OptimizerMetrics
-from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
+from optimizer.namespace_lease import NamespaceLease, NamespaceWriters
 from optimizer.observe import list_all, observe, observe_namespace
 from optimizer.plan.rollout_plan import RolloutPlan
 from optimizer.plan_records import PlanRecords
 from optimizer.record.plan_annotations import with_plan
-from optimizer.rollout.held_policies import held_policies
+from optimizer.record.signature import EDITED, NOT_SIGNED
+from optimizer.record_keys import RecordKeys
+from optimizer.rollout.held_policies import held_policies, uncovered_workloads
 from optimizer.rollout.next_step import (
     RolloutMove,
     RolloutProgress,
-    clusters_around,
     next_move,
     waiting,
 )
 from optimizer.rollout.rollout_events import rollout_event
-from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL, RolloutFacts, rollout_facts
+from optimizer.rollout.rollout_facts import RolloutFacts, rollout_facts
+from optimizer.rollout.rollout_problems import no_record_key
 from optimizer.rollout.rollout_record import (
     RolloutRecord,
+    current_step,
     goes_on,
     is_rollout,
     label_patch,
@@ -52,11 +57,10 @@ from optimizer.rollout.rollout_record import (
     revision_of,
     rollout_record,
 )
-from optimizer.rollout.rollout_state import RolloutState, states_of
+from optimizer.rollout.rollout_state import RolloutState, states_of, workloads_of
 from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.rollout import RolloutWait
-from optimizer.writers_elsewhere import WritersElsewhere
 
 _log = logging.getLogger(__name__)
 
@@ -83,23 +87,28 @@ class RolloutController:
         kube: Kube,
         plans: PlanRecords,
         *,
+        keys: RecordKeys,
+        writers: NamespaceWriters,
         now: Callable[[], datetime],
         namespaces: Collection[str] = (),
-        lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
         cluster_label_key: str = DEFAULTS.cluster_label_key,
+        claim_name: str = DEFAULTS.claim_name,
         metrics: OptimizerMetrics | None = None,
     ) -> None:
         self._metrics = metrics or OptimizerMetrics(CollectorRegistry())
         self._kube = kube
-        self._elsewhere = WritersElsewhere(kube)
+        self._keys = keys
+        self._writers = writers
         self._cluster_label_key = cluster_label_key
+        self._claim_name = claim_name
         self._now = now
         self._plans = plans
         self._namespaces = tuple(namespaces)
-        self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._nudged = asyncio.Event()
+        self._plans_in = dict[str | None, FollowedView[RolloutRecord]]()
+        self._lists_everywhere: bool | None = None
         self._events = EventRecorder(kube, COMPONENT, now=now, registry=CollectorRegistry())
 
     async def run(self) -> None:
@@ -119,16 +128,21 @@ class RolloutController:
     async def of_namespace(self, namespace: str) -> tuple[RolloutRecord, ...]:
         """Return the newest rollout of each optimization of a namespace."""
         newest = {optimization_of(obj): obj for obj in await self._records(namespace)}
-        return tuple(_read(newest[name]) for name in sorted(newest))
+        return tuple([await self._read(newest[name]) for name in sorted(newest)])
 
     async def find(self, namespace: str, optimization: str) -> RolloutRecord | None:
         """Return the newest rollout of an optimization."""
         found = await self._records(namespace, f"{OPTIMIZATION_LABEL}={optimization}")
-        return _read(found[-1]) if found else None
+        return await self._read(found[-1]) if found else None
 
     async def in_progress(self, namespace: str) -> tuple[RolloutRecord, ...]:
-        """Return the rollouts of a namespace that have not ended."""
-        return tuple(_read(obj) for obj in await self._records(namespace) if goes_on(obj))
+        """Return the rollouts of a namespace that have not ended.
+
+        What the optimizer did not sign is none: nothing of it will be written.
+        """
+        found = await self._records(namespace)
+        records = [await self._read(obj) for obj in found if goes_on(obj)]
+        return tuple(record for record in records if record.plan not in (NOT_SIGNED, EDITED))
 
     async def command(
         self, namespace: str, optimization: str, command: Command
@@ -138,6 +152,8 @@ class RolloutController:
             record = await self.find(namespace, optimization)
             if record is None:
                 return None
+            if await self._keys.known() is None:
+                return no_record_key(self._keys.unreadable)
             changed = command(record.progress, self._now())
             if isinstance(changed, RequestProblem):
                 return changed
@@ -147,31 +163,58 @@ class RolloutController:
                 return await self.find(namespace, optimization)
         raise Conflict(f"the rollout of {optimization} changes all the time")
 
-    async def changes(self, namespace: str, optimization: str) -> AsyncGenerator[RolloutRecord]:
-        """Yield the newest rollout of an optimization, whenever it changes, until it has ended."""
-        record = await self.find(namespace, optimization)
-        while record is not None:
-            yield record
-            if record.progress.ended:
-                return
-            record = await self._changed(record)
+    async def changes(self, record: RolloutRecord) -> AsyncGenerator[RolloutRecord]:
+        """Yield a rollout that was just found, and whenever it changes, until it has ended.
 
-    async def _changed(self, record: RolloutRecord) -> RolloutRecord | None:
-        """Return the next version of a record; None if it was deleted."""
-        version = str(record.obj["metadata"]["resourceVersion"])
-        name = f"metadata.name={record.name}"
-        with suppress(Gone):
-            watch = self._kube.watch(
-                PLACEMENT_PLAN, record.namespace, fields=name, resource_version=version
-            )
-            async with aclosing(watch) as events:
-                async for event in events:
-                    if event.type == "DELETED":
-                        return None
-                    if event.type != "BOOKMARK":
-                        return rollout_record(event.object)
-        obj = await find_object(self._kube, PLACEMENT_PLAN, record.name, record.namespace)
-        return rollout_record(obj) if obj else None
+        One watch serves all callers. One who is slow misses versions, but never the last one.
+        """
+        if record.progress.ended:
+            yield record
+            return
+        plans = self.plans(await self._scope(record.namespace))
+        versions = plans.follow(record.obj)
+        del record  # What is followed is shared.
+        async with aclosing(versions):
+            async for newest in versions:
+                yield newest
+                if newest.progress.ended:
+                    return
+
+    def plans(self, namespace: str | None) -> FollowedView[RolloutRecord]:
+        """Return the plans of a namespace, or of all, as one watch tells them to everybody."""
+        return self._plans_in.setdefault(
+            namespace, FollowedView(self._kube, PLACEMENT_PLAN, namespace, read=self._watched)
+        )
+
+    def _watched(self, obj: Object) -> RolloutRecord | None:
+        return rollout_record(obj, self._keys.read)
+
+    async def _scope(self, namespace: str) -> str | None:
+        """Return which plans are watched to follow one of a namespace; None: those of all."""
+        if self._namespaces:
+            return namespace
+        if self._lists_everywhere is None:
+            try:
+                await self._kube.list(PLACEMENT_PLAN, limit=1)
+                self._lists_everywhere = True
+            except Forbidden:
+                self._lists_everywhere = False
+        return None if self._lists_everywhere else namespace
+
+    async def _find(self, namespace: str, name: str) -> RolloutRecord | None:
+        """Return the rollout of one PlacementPlan; None if there is none."""
+        obj = await find_object(self._kube, PLACEMENT_PLAN, name, namespace)
+        return await self._rollout(obj) if obj else None
+
+    async def _read(self, obj: Object) -> RolloutRecord:
+        record = await self._rollout(obj)
+        if record is None:
+            raise TypeError("the record of no rollout")
+        return record
+
+    async def _rollout(self, obj: Object) -> RolloutRecord | None:
+        """Return the rollout of a PlacementPlan; its steps are unpacked in a thread."""
+        return await asyncio.to_thread(rollout_record, obj, await self._keys.known())
 
     async def advance(self, namespace: str, name: str) -> bool:
         """Make one move of a rollout; return whether it changed anything."""
@@ -180,12 +223,8 @@ class RolloutController:
             return False
         if not look.move.changes:
             return await self._settle(look)
-        done = await write_alone(
-            self._kube,
-            namespace,
-            lambda lease: self._write(lease, namespace, name),
-            elsewhere=self._elsewhere,
-            lease_seconds=self._lease_seconds,
+        done = await self._writers.write_alone(
+            namespace, lambda lease: self._write(lease, namespace, name)
         )
         return done is True
 
@@ -215,6 +254,12 @@ class RolloutController:
         except KubeError as error:
             delay.grow()
             _log.warning("rollout not advanced", extra={**said, "error": str(error)})
+            if isinstance(error, Forbidden | NotFound):
+                message = f"the hub refused a call: {error}; it is tried again"
+                with suppress(KubeError):
+                    await self._wait_for(
+                        namespace, name, (RolloutWait(reason="HubRefused", message=message),)
+                    )
         except Exception:  # noqa: BLE001 - one that fails stops no other
             delay.grow()
             _log.exception("rollout not advanced", extra=said)
@@ -235,34 +280,27 @@ class RolloutController:
 
     async def _look(self, namespace: str, name: str) -> "_Look | None":
         """Read a rollout and decide its next move; None if there is nothing to decide."""
-        obj = await find_object(self._kube, PLACEMENT_PLAN, name, namespace)
-        record = rollout_record(obj) if obj else None
+        record = await self._find(namespace, name)
         if record is None:
             return None
+        if await self._keys.known() is None:
+            raise KubeError(f"no rollout is made without the key: {self._keys.unreadable}")
         if isinstance(record.plan, InvalidInput) or record.progress.ended:
             return _Look(record, RolloutMove(record.progress))
         states = states_of(record.plan)
-        facts = await self._facts(record.plan, states, record.progress)
+        facts = await self._facts(record.plan, states)
         move = next_move(record.plan, states, record.progress, facts, self._now())
         return _Look(record, move)
 
-    async def _facts(
-        self, plan: RolloutPlan, states: Sequence[RolloutState], progress: RolloutProgress
-    ) -> RolloutFacts:
-        clusters = sorted(clusters_around(states, progress))
+    async def _facts(self, plan: RolloutPlan, states: Sequence[RolloutState]) -> RolloutFacts:
         observation = await observe_namespace(self._kube, plan.namespace, self._now())
-        works = await asyncio.gather(
-            *(
-                list_all(self._kube, MANIFEST_WORK, cluster, labels=REPLICA_SET_LABEL)
-                for cluster in clusters
-            )
-        )
+        if observation.works is None:
+            await self.check_rights()
         return await asyncio.to_thread(
             rollout_facts,
             observation,
-            [work for listed in works for work in listed],
             owner=plan.owner,
-            workloads={item.workload for state in states for item in state.replicas},
+            workloads=workloads_of(states),
         )
 
     async def _write(self, lease: NamespaceLease, namespace: str, name: str) -> bool:
@@ -280,15 +318,19 @@ class RolloutController:
         writes = with_plan(
             look.move.changes, spec["digest"], spec["objective"], spec["requestDigest"]
         )
-        refused = _refused(await apply(self._kube, writes))
+        outcomes = await write_generated(self._kube, writes, reader=self._kube)
+        refused = _refused(outcomes)
+        _audit(look, refused)
         if not refused:
             return True
-        if written := await find_object(self._kube, PLACEMENT_PLAN, name, namespace):
-            record = rollout_record(written)
-            if record:
-                said = replace(record.progress, waiting_for=refused)
-                await self._record_progress(record, said)
+        await self._wait_for(namespace, name, refused)
         return False
+
+    async def _wait_for(self, namespace: str, name: str, waits: tuple[RolloutWait, ...]) -> None:
+        """Record what a rollout waits for, unless it has ended."""
+        record = await self._find(namespace, name)
+        if record and not record.progress.ended:
+            await self._record_progress(record, replace(record.progress, waiting_for=waits))
 
     async def _waits_for_others(self, look: "_Look") -> "_Look | None":
         """Return what a move waits for whose policies others contradict; None if nobody does."""
@@ -296,14 +338,20 @@ class RolloutController:
         if isinstance(record.plan, InvalidInput):
             return None
         observation = await observe(self._kube, record.namespace, self._now())
-        found = tuple(
-            held_policies(
-                states_of(record.plan)[move.progress.target],
+        select = cluster_selectors(observation.managed_clusters, self._cluster_label_key)
+        states = states_of(record.plan)
+        state = states[move.progress.target]
+        found = (
+            *held_policies(state, move.changes, observation, record.plan.owner, select),
+            *uncovered_workloads(
+                record.plan,
+                state,
                 move.changes,
                 observation,
-                record.plan.owner,
-                cluster_selectors(observation.managed_clusters, self._cluster_label_key),
-            )
+                select,
+                workloads=workloads_of(states),
+                claim_name=self._claim_name,
+            ),
         )
         if not found:
             return None
@@ -318,6 +366,8 @@ class RolloutController:
             self._events.record(PLACEMENT_PLAN, record.obj, *event)
         if move.progress.ended:
             await self._finish(record, move.progress)
+        elif record.plan in (NOT_SIGNED, EDITED) and (patch := label_patch(record)):
+            await self._patch(patch)
         return changed
 
     async def _finish(self, record: RolloutRecord, progress: RolloutProgress) -> None:
@@ -353,11 +403,21 @@ class RolloutController:
         return sorted((obj for obj in found if is_rollout(obj)), key=revision_of)
 
 
-def _read(obj: Object) -> RolloutRecord:
-    record = rollout_record(obj)
-    if record is None:
-        raise TypeError("the record of no rollout")
-    return record
+def _audit(look: "_Look", refused: Sequence[RolloutWait]) -> None:
+    """Write the line of the audit log for the writes of a step: which it is, and who asked."""
+    record = look.record
+    audit_log.info(
+        "write",
+        extra={
+            "user": record.obj["spec"].get("requestedBy") or NOT_AUTHENTICATED,
+            "action": "rollout step",
+            "namespace": record.namespace,
+            "plan": record.name,
+            "digest": record.digest,
+            "step": current_step(look.move.progress),
+            "outcome": refused[0].message if refused else "done",
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,35 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
 
 from prometheus_client import CollectorRegistry
 
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
-from dsf.kube.kinds import DYNAMIC_SCORER, MANAGED_CLUSTER
+from dsf.api.plural import joined
+from dsf.kube.errors import Forbidden, NotFound
+from dsf.kube.kinds import (
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    NAMESPACE,
+)
 from dsf.kube.port import Kube
+from dsf.kube.reads import require_answer
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.history.prometheus_history import PrometheusHistory
 from optimizer.history.score_history import HistoryQuestion, ScoreHistory
-from optimizer.hypothetical_hub import HypotheticalHub
 from optimizer.landing_watch import LandingWatch
 from optimizer.metrics import OptimizerMetrics
-from optimizer.namespace_lease import LEASE_SECONDS
+from optimizer.namespace_lease import LEASE_SECONDS, NamespaceWriters
 from optimizer.observe import (
     list_all,
-    observe_namespace,
+    observe,
     retry_when_gone,
     score_names,
     score_pages,
@@ -30,19 +39,20 @@ from optimizer.observe_fleet import observe_fleet
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_matrix import FleetMatrix, fleet_matrix
 from optimizer.overview.what_if import PretendedObjects
-from optimizer.placement_status.comparison import placement_status
-from optimizer.plan.plan import Plan
+from optimizer.placement_status.record_drift import recorded_status
+from optimizer.plan.plan import MAX_NAMED, Plan
 from optimizer.plan_records import PlanRecords
-from optimizer.plan_writer import OWN_RIGHTS, PlanWriter, Writer
-from optimizer.planner import Planner
-from optimizer.record.plan_history import history_of
-from optimizer.record.record_drift import plans_in_force, with_record_drift
+from optimizer.plan_writer import OWN_RIGHTS, PlannedReset, PlanWriter, Writer
+from optimizer.planner import HypotheticalHub, Planner
+from optimizer.record.plan_history import history_of, in_force, what_became
 from optimizer.record.recorded_plan import RecordedPlan
-from optimizer.record.rollback import no_records, restored_plan
+from optimizer.record.rollback import no_longer_in_force, no_records, restored_plan
+from optimizer.record_keys import RecordKeys
 from optimizer.rollout.rollout_commands import COMMANDS
 from optimizer.rollout.rollout_problems import no_rollout
-from optimizer.rollout.rollout_record import status_of
+from optimizer.rollout.rollout_record import RolloutRecord, status_of
 from optimizer.rollout_controller import RolloutController
+from optimizer.snapshot.object_readers import is_workload
 from optimizer.snapshot.scores.score_entries import score_object
 from optimizer.snapshot.scores.score_list import score_list
 from optimizer.wire.placement_status import PlacementStatus
@@ -60,7 +70,9 @@ class Optimizer:
     """Plans placements for the workloads of one hub, and applies the plans.
 
     All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
-    `registry` has its metrics; by default one of its own.
+    `registry` has its metrics; by default one of its own. `health` is asked whether the hub can be
+    read; a client with connections of its own answers while others are busy. `identity` names this
+    process in its Leases; see NamespaceWriters.
     """
 
     def __init__(
@@ -69,35 +81,49 @@ class Optimizer:
         settings: OptimizerSettings = DEFAULTS,
         *,
         now: Callable[[], datetime],
+        identity: str = "",
         lease_seconds: float = LEASE_SECONDS,
         registry: CollectorRegistry | None = None,
+        health: Kube | None = None,
     ) -> None:
         self.registry = registry or CollectorRegistry()
         self._metrics = OptimizerMetrics(self.registry)
         self._kube = kube
+        self._health = health or kube
         self._settings = settings
         self._now = now
         self._solving = 0
-        self._records = PlanRecords(kube, now=now, limit=settings.plan_history_limit)
-        self.landings = LandingWatch(kube, now=now, namespaces=settings.rollout_namespaces)
+        writers = NamespaceWriters(kube, identity=identity, lease_seconds=lease_seconds)
+        keys = RecordKeys(kube, settings.record_key_secret)
+        self._records = PlanRecords(kube, keys, now=now, limit=settings.plan_history_limit)
         self.rollouts = RolloutController(
             kube,
             self._records,
+            keys=keys,
             now=now,
+            writers=writers,
             namespaces=settings.rollout_namespaces,
-            lease_seconds=lease_seconds,
             cluster_label_key=settings.cluster_label_key,
+            claim_name=settings.claim_name,
             metrics=self._metrics,
+        )
+        self.landings = LandingWatch(
+            kube,
+            keys=keys,
+            now=now,
+            plans=self.rollouts.plans,
+            namespaces=settings.rollout_namespaces,
+            cluster_label_key=settings.cluster_label_key,
         )
         self._history = PrometheusHistory(settings.prometheus_url)
         self._planner = Planner(kube, settings, now=now)
         self._writer = PlanWriter(
-            kube, settings, self._records, self.rollouts, now=now, lease_seconds=lease_seconds
+            kube, settings, self._records, self.rollouts, now=now, writers=writers
         )
 
     async def ready(self) -> None:
         """Raise KubeError where the hub can't be read."""
-        await self._kube.list(MANAGED_CLUSTER, limit=1)
+        await require_answer(self._health, MANAGED_CLUSTER)
 
     async def scores(
         self, *, namespace: str | None = None, name: str | None = None, described: bool = True
@@ -126,16 +152,15 @@ class Optimizer:
 
         With `optimization`, only of the objects that were generated for it.
         """
-        observation = await observe_namespace(self._kube, namespace, self._now())
-        records = await self._records.read(namespace)
-        kept = () if isinstance(records, Issue) else records
-
-        def compared() -> PlacementStatus:
-            rolling_out = {item.spec.optimization for item in kept if item.is_rolling_out}
-            found = placement_status(observation, namespace, optimization, rolling_out=rolling_out)
-            return with_record_drift(found, plans_in_force(kept, optimization), observation)
-
-        return await asyncio.to_thread(compared)
+        observation = await observe(self._kube, namespace, self._now(), named=False)
+        return await asyncio.to_thread(
+            recorded_status,
+            observation,
+            namespace,
+            await self._records.read(namespace),
+            optimization,
+            cluster_label_key=self._settings.cluster_label_key,
+        )
 
     async def rollouts_of(self, namespace: str) -> RolloutList:
         """Return the newest rollout of each optimization of a namespace."""
@@ -149,10 +174,17 @@ class Optimizer:
 
     async def rollout_changes(
         self, namespace: str, optimization: str
-    ) -> AsyncGenerator[RolloutStatus]:
-        """Yield the newest rollout of an optimization whenever it changes, until it ends."""
-        async for record in self.rollouts.changes(namespace, optimization):
-            yield status_of(record)
+    ) -> AsyncGenerator[RolloutStatus] | RequestProblem:
+        """Return the newest rollout of an optimization now and at each change, until it ends."""
+        record = await self.rollouts.find(namespace, optimization)
+        return self._statuses(record) if record else no_rollout(namespace, optimization)
+
+    async def _statuses(self, record: RolloutRecord) -> AsyncGenerator[RolloutStatus]:
+        changes = self.rollouts.changes(record)
+        del record  # What is followed is shared.
+        async with aclosing(changes):
+            async for changed in changes:
+                yield status_of(changed)
 
     async def change_rollout(
         self, namespace: str, optimization: str, command: RolloutCommand
@@ -172,8 +204,32 @@ class Optimizer:
         scores are kept, not their aggregates alone.
         """
         return await observe_fleet(
-            self._kube, namespace, now=self._now, described=described, columns=columns
+            self._kube,
+            namespace,
+            now=self._now,
+            described=described,
+            columns=columns,
+            records=await self._records.read(namespace),
+            cluster_label_key=self._settings.cluster_label_key,
         )
+
+    async def lacks_namespace(self, namespace: str) -> bool:
+        """Return whether the hub has no such namespace; False also where that can't be read."""
+        try:
+            await self._kube.get(NAMESPACE, namespace)
+        except NotFound:
+            return True
+        except Forbidden:
+            return False
+        return False
+
+    async def namespaces_with_workloads(self) -> tuple[str, ...]:
+        """Return the namespaces that have workloads; none if they can't be listed everywhere."""
+        try:
+            found = await list_all(self._kube, MANIFEST_WORK_REPLICA_SET)
+        except Forbidden:
+            return ()
+        return tuple(sorted({obj["metadata"]["namespace"] for obj in filter(is_workload, found)}))
 
     async def fleet_matrix(self, namespace: str, *, described: bool = True) -> FleetMatrix:
         """Return the fleet as a matrix of clusters and scores, for the objects of a namespace."""
@@ -221,6 +277,38 @@ class Optimizer:
         """Return the recorded plans of a namespace, the newest first, or why the hub has none."""
         return await self._records.read(namespace)
 
+    async def recorded(self, digest: str) -> list[RecordedPlan]:
+        """Return the recorded plans of all namespaces whose digest begins so."""
+        return await self._records.find(digest, self._settings.rollout_namespaces)
+
+    async def repeated(self, record: RecordedPlan) -> Applied | RequestProblem:
+        """Return what applying a recorded plan once more would do: nothing, while it is in force.
+
+        Refused with what happened since if it is not, or if the hub is not as the plan left it.
+        """
+        namespace, optimization = record.namespace, record.spec.optimization
+        found = await self._records.read(namespace)
+        history = () if isinstance(found, Issue) else history_of(found, optimization)
+        current = in_force(history)
+        if current is None or current.spec.digest != record.spec.digest:
+            return no_longer_in_force(record, what_became(record, history))
+        drift = (await self.placement_status(namespace, optimization)).drift
+        if drift and not current.is_rolling_out:
+            differing = (f"{item.kind} {item.name}: {item.message}" for item in drift)
+            said = joined(differing, MAX_NAMED, separator="; ")
+            return no_longer_in_force(record, f"the hub is not as it left it: {said}")
+        if current.is_rolling_out:
+            rollout = await self.rollout(namespace, optimization)
+            steps = 0 if isinstance(rollout, RequestProblem) else len(rollout.steps)
+            digest = current.spec.digest
+            return Applied(digest=digest, applied=(), steps=steps, record=current.name)
+        content = await asyncio.to_thread(current.content)
+        return Applied(
+            digest=current.spec.digest,
+            applied=() if isinstance(content, InvalidInput) else content.changes,
+            record=current.name,
+        )
+
     async def apply(
         self,
         plan: Plan,
@@ -242,21 +330,43 @@ class Optimizer:
         self._metrics.applied(outcome, stepwise=plan.rollout is not None)
         return outcome
 
+    async def plan_reset(
+        self,
+        namespace: str,
+        optimization: str | None,
+        *,
+        stop_workloads: bool = False,
+        name_others: bool = True,
+    ) -> PlannedReset:
+        """Return what a reset would delete; write nothing."""
+        return await self._writer.plan_reset(
+            namespace, optimization, stop_workloads=stop_workloads, name_others=name_others
+        )
+
     async def reset(
         self,
         namespace: str,
         writer: Writer = OWN_RIGHTS,
         *,
         optimization: str | None = None,
+        stop_workloads: bool = False,
+        digest: str = "",
         wanted: Callable[[], bool] = lambda: True,
     ) -> ResetResult | RequestProblem:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace.
 
-        With `optimization`, only those that were generated for it.
-        `wanted` is called before the first deletion; if it returns False, nothing is deleted.
+        With `optimization`, only those that were generated for it. With `stop_workloads`, the
+        Placements of workloads select nothing instead, because OCM leaves what runs by a Placement
+        that is gone. With the `digest` of what `plan_reset` returned, only if nothing of it has
+        changed. `wanted` is called before the first write; if it returns False, nothing is written.
         """
         outcome = await self._writer.reset(
-            namespace, writer, optimization=optimization, wanted=wanted
+            namespace,
+            writer,
+            optimization=optimization,
+            stop_workloads=stop_workloads,
+            digest=digest,
+            wanted=wanted,
         )
         self._metrics.was_reset(outcome)
         return outcome

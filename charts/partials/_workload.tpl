@@ -99,6 +99,12 @@ spec:
   {{- end }}
 {{- end }}
 
+{{- /* A container that is started again in its Pod takes back the Leases of the one before it; takes the variable. */}}
+{{- define "dsf.identity" -}}
+name: {{ . }}
+valueFrom: {fieldRef: {fieldPath: metadata.name}}
+{{- end }}
+
 {{- /* TLS libraries take client certificates from files only. */}}
 {{- define "dsf.tmpMount" -}}
 - {name: tmp, mountPath: /tmp}

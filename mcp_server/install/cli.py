@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dsf.cli.options import FILE, server_url
+from dsf.kube.files.yaml_documents import YamlFileError, file_content
 from mcp_server.install.clients import (
     CLIENTS,
     TOKEN_VARIABLE,
@@ -14,7 +15,12 @@ from mcp_server.install.clients import (
     McpClient,
     StdioServer,
 )
-from mcp_server.install.config_text import Installation, RefusedConfig, installed
+from mcp_server.install.config_text import (
+    MAX_CONFIG_BYTES,
+    Installation,
+    RefusedConfig,
+    installed,
+)
 
 SERVER_NAME = "dynamic-scoring-framework"
 _PERMISSIONS = 0o777
@@ -119,9 +125,11 @@ def _started(kubeconfig: Path | None, context: str | None, allow_writes: bool) -
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8-sig")
+        return file_content(file, MAX_CONFIG_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         return ""
+    except YamlFileError as error:
+        raise click.ClickException(f"{error}; nothing was written") from error
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{file}: not UTF-8 text; nothing was written") from error
     except OSError as error:

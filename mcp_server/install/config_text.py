@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dsf.kube.files.yaml_documents import no_constant
 from mcp_server.install.clients import Entry
 
+MAX_CONFIG_BYTES = 64 * 1024 * 1024
+"""Bytes of a client's file; some clients keep a history of several MB in it."""
+
 _INDENT = "  "
+_LONE_SURROGATE = re.compile(
+    r"\\u[dD][89abAB]\w\w(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]\w\w)\\u[dD][c-fC-F]\w\w"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,13 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True)
+class _Number:
+    """A number as it was written: 1.0, 1e3, or more digits than a float has."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedConfig:
     """Why a configuration is left as it is, and the line that says so (0: none in particular)."""
 
@@ -32,11 +46,14 @@ class RefusedConfig:
         return f"line {self.line}: {self.why}" if self.line else self.why
 
 
+_TOO_DEEP = RefusedConfig("the JSON is nested too deeply")
+
+
 def installed(text: str, wanted: Installation, *, replace: bool = False) -> str | RefusedConfig:
     """Return the text of a configuration with the server; the same text if it is there already.
 
-    Refused: text that is not JSON, a file of another form, and an entry of this name that differs,
-    unless `replace`.
+    Numbers stay as they were written. Refused: text that is not JSON, a file of another form, half
+    a surrogate pair, and an entry of this name that differs, unless `replace`.
     """
     config = _parsed(text)
     if isinstance(config, RefusedConfig):
@@ -55,9 +72,43 @@ def installed(text: str, wanted: Installation, *, replace: bool = False) -> str 
     merged = {**config, wanted.key: {**servers, wanted.name: wanted.entry}}
     if wanted.inputs:
         merged["inputs"] = _with_inputs(config.get("inputs", []), wanted.inputs)
-    if merged == config:
-        return text
-    return json.dumps(merged, indent=_indent(text), ensure_ascii=False) + "\n"
+    return text if merged == config else _rendered(merged, text)
+
+
+def _rendered(config: dict[str, Any], text: str) -> str | RefusedConfig:
+    """Return the text of a configuration, indented as the text before."""
+    try:
+        written = _written(config, "\n", _indent(text)) + "\n"
+        written.encode()
+    except RecursionError:
+        return _TOO_DEEP
+    except UnicodeEncodeError as error:
+        found = _LONE_SURROGATE.search(text)
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        return RefusedConfig(
+            f"{half} is half of a surrogate pair, which is no character; correct it",
+            text.count("\n", 0, found.start()) + 1 if found else 0,
+        )
+    return written
+
+
+def _written(value: Any, line: str, indent: str) -> str:
+    """Return indented JSON; `line` ends a line and indents the next one as the value is."""
+    inner = line + indent
+    match value:
+        case _Number():
+            return value.text
+        case dict() if value:
+            parts = (f"{_text(key)}: {_written(of, inner, indent)}" for key, of in value.items())
+            return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
+        case list() if value:
+            return f"[{inner}{f',{inner}'.join(_written(of, inner, indent) for of in value)}{line}]"
+        case _:
+            return _text(value)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _with_inputs(present: Sequence[Any], wanted: Sequence[Entry]) -> list[Any]:
@@ -69,7 +120,13 @@ def _parsed(text: str) -> dict[str, Any] | RefusedConfig:
     if not text.strip():
         return {}
     try:
-        config = json.loads(text, object_pairs_hook=_without_duplicates)
+        config = json.loads(
+            text,
+            object_pairs_hook=_without_duplicates,
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=no_constant,
+        )
     except json.JSONDecodeError as error:
         comment = re.search(r"^\s*(//|/\*)", text, re.MULTILINE)
         hint = "; a file with comments can't be written without losing them" if comment else ""
@@ -79,7 +136,9 @@ def _parsed(text: str) -> dict[str, Any] | RefusedConfig:
     except _DuplicateKey as error:
         return RefusedConfig(f'"{error}" is there twice', _line_of(text, str(error), last=True))
     except RecursionError:
-        return RefusedConfig("the JSON is nested too deeply")
+        return _TOO_DEEP
+    except ValueError as error:
+        return RefusedConfig(f"not valid JSON: {error}")
     return config if isinstance(config, dict) else RefusedConfig("not a JSON object", 1)
 
 

@@ -1,12 +1,12 @@
 """Answers about the fleet in a few lines; what others wrote is quoted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from dsf.api.plural import counted
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, plain, quoted
 from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
-from mcp_server.results.result_text import score_lines
+from mcp_server.results.result_text import first_lines, score_lines
 from optimizer.overview.findings import FleetFinding
 from optimizer.overview.fleet_overview import FleetOverview
 from optimizer.overview.score_overview import ScoreOverview
@@ -28,12 +28,16 @@ def overview_text(view: FleetOverview) -> str:
     )
     lines = [
         f"{head} {_DATA}",
-        *_first(_score_line(item) for item in view.scores),
+        *_first(map(_score_line, view.scores), view.omitted.get("scores", 0), " scores"),
         *_first(
-            f"{UntrustedName(item.name)}: {_places(item.places) or 'not placed'}"
-            for item in view.workloads
+            (
+                f"{UntrustedName(item.name)}: {_places(item.places) or 'not placed'}"
+                for item in view.workloads
+            ),
+            view.omitted.get("workloads", 0),
+            " workloads",
         ),
-        *_first(_finding_line(item) for item in view.findings),
+        *_first(map(_finding_line, view.findings), view.omitted.get("findings", 0), " findings"),
     ]
     if view.omitted:
         left = ", ".join(f"{count} {UntrustedName(name)}" for name, count in view.omitted.items())
@@ -57,11 +61,9 @@ def scorer_text(view: ScorerView) -> str:
     if scorer is None:
         lines.append("No DynamicScorer fills this score, or you may not list them.")
     else:
-        counts = scorer.clusters
         lines.append(
             f"Scorer {UntrustedName(scorer.name)} is {UntrustedName(scorer.health)}"
-            f" ({UntrustedName(scorer.reason)}); it scores on {counts.get('scoring', 0)} of"
-            f" {counts.get('desired', 0)} clusters."
+            f" ({UntrustedName(scorer.reason)}); it {scorer.reach}."
             f" Score {UntrustedName(scorer.score or 'unknown')}: {quoted(scorer.description)}"
         )
     if view.score is not None:
@@ -94,7 +96,7 @@ def diagnosis_text(view: DiagnosisView, name: str) -> str:
         return f"Nothing is broken{about}. Looked at {checked}."
     total = len(view.findings) + view.omitted
     head = f"{counted(total, 'finding')}{about}, from scorer to workload. Looked at {checked}."
-    return "\n".join([head, *_first(map(_finding_line, view.findings))])
+    return "\n".join([head, *_first(map(_finding_line, view.findings), view.omitted)])
 
 
 def _score_line(score: ScoreOverview) -> str:
@@ -130,7 +132,7 @@ def _places(places: dict[str, str]) -> str:
     )
 
 
-def _first(lines: Iterable[str]) -> Sequence[str]:
+def _first(lines: Iterable[str], omitted: int = 0, what: str = "") -> list[str]:
+    """Return the first lines and the count of the rest; `omitted`: those that the view lacks."""
     every = list(lines)
-    left = len(every) - _LINES
-    return [*every[:_LINES], *([f"and {left} more"] if left > 0 else [])]
+    return first_lines(every, _LINES, of=len(every) + omitted, what=what)

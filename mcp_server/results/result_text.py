@@ -3,25 +3,29 @@
 Every text from the cluster is quoted, except names of Kubernetes objects.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from dsf.api.optimization import Optimization
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, cleaned, listed, quoted
+from dsf.api.plural import counted, joined
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, cleaned, quoted, quoted_name
 from mcp_server.results.result_views import (
     LIST_LIMIT,
     AppliedView,
     ResetView,
     ScorePage,
+    planned_reset_view,
 )
+from optimizer.plan.generated_objects import describe
+from optimizer.plan_writer import PlannedReset
 from optimizer.wire.field_problems import field_problems
+from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import REQUEST_FIELDS
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
-from optimizer.wire.result import FailedChange, ObjectRef, ScoreObject
+from optimizer.wire.result import FailedChange, ObjectRef, ScoreObject, WorkloadClusters
 
-NAMES_LIMIT = 20
-"""Existing names that an error lists."""
+_NAMED = 12
+"""Objects and workloads that a question about a reset names."""
 
 _ARGUMENTS = {"body": "arguments"}
 """Fields that have another name in a tool than in the HTTP API."""
@@ -46,39 +50,126 @@ def _score_line(score: ScoreObject) -> str:
     return f"{about} ({validity}{trust}): {values or 'no entries'}"
 
 
-def reset_question(namespace: str, optimization: str | None) -> str:
-    """Return the question that a user answers before generated objects are deleted."""
-    which = f"{Optimization(namespace, optimization)}" if optimization else f"namespace {namespace}"
-    return f"Delete every generated Placement, PlacementBinding and Policy of {which}?"
+def whose(hub: str, namespace: str, optimization: str | None) -> str:
+    """Return what a write is about, for a question: the hub, the namespace and the optimization."""
+    parts = [f"hub {quoted_name(hub)}" if hub else "the hub", f"namespace {quoted_name(namespace)}"]
+    parts += [f"optimization {quoted_name(optimization)}"] if optimization else []
+    return ", ".join(parts)
 
 
 def applied_text(view: AppliedView) -> str:
     """Return how many changes were written, and which failed."""
-    if view.repeated:
-        return "This plan was applied before; nothing was written now. Next: follow_rollout."
     done = len(view.applied) + view.omitted.get("applied", 0)
-    return "\n".join(
-        [f"Applied {done} changes. Next: follow_rollout.", *_failures(view.failed, view.omitted)]
-    )
+    named = f"PlacementPlan {UntrustedName(view.record)}"
+    if view.steps:
+        before = "This plan was applied before; nothing was written now. " if view.repeated else ""
+        return (
+            f"{before}The rollout of {named} writes its {counted(view.steps, 'step')} one by one."
+            " Next: follow_rollout."
+        )
+    if view.repeated:
+        return (
+            f"This plan was applied before, and is in force as {named} with its"
+            f" {counted(done, 'change')}; nothing was written now. Next: follow_rollout."
+        )
+    if not done and not view.failed:
+        return "Nothing was to be written: the hub is as the plan wants it. Next: follow_rollout."
+    head = f"Applied {counted(done, 'change')}. Next: follow_rollout."
+    return "\n".join([head, *_failures(view.failed, view.omitted)])
 
 
 def reset_text(view: ResetView) -> str:
     """Return which objects were deleted, and which could not be."""
     done = len(view.deleted) + view.omitted.get("deleted", 0)
-    head = f"Deleted {done} generated objects of namespace {UntrustedName(view.namespace)}."
-    names = ", ".join(map(_ref, view.deleted))
-    return "\n".join([head, *([names] if names else []), *_failures(view.failed, view.omitted)])
+    head = (
+        f"Deleted {counted(done, 'generated object')} of namespace {UntrustedName(view.namespace)}."
+    )
+    names = joined(map(_ref, view.deleted), LIST_LIMIT, of=done)
+    lines = [head, *([names] if names else []), *_effects(view, UntrustedName)]
+    return "\n".join([*lines, *_failures(view.failed, view.omitted)])
+
+
+def _effects(view: ResetView, shown: Callable[[str], str]) -> Iterator[str]:
+    """Yield what a reset does to what runs."""
+    if view.running:
+        yield (
+            f"These go on running: {_places(view.running, view.omitted.get('running', 0), shown)}."
+            " A reset with stop_workloads stops them."
+        )
+    if view.stopping:
+        yield f"OCM stops: {_places(view.stopping, view.omitted.get('stopping', 0), shown)}."
+    others = (
+        f"Others: {counted(item.count, 'workload')} on {shown(item.cluster)} lose the claim,"
+        " because its last policy goes."
+        for item in view.uncovers_others
+    )
+    yield from first_lines(others, _NAMED, what=" clusters with workloads of others")
+
+
+def _places(found: Sequence[WorkloadClusters], left_out: int, shown: Callable[[str], str]) -> str:
+    places = (f"{shown(i.workload)} on {joined(map(shown, i.clusters), _NAMED)}" for i in found)
+    return joined(places, _NAMED, separator="; ", of=len(found) + left_out)
+
+
+def planned_reset_text(view: ResetView, status: PlacementStatus) -> str:
+    """Return what a reset would delete, and how to go on."""
+    goes = len(view.goes) + view.omitted.get("goes", 0)
+    if not goes:
+        return f"Nothing is generated in namespace {UntrustedName(view.namespace)}."
+    names = joined(map(_ref, view.goes), LIST_LIMIT, of=goes)
+    then = "show them to the user, then call reset_placements with digest"
+    return "\n".join(
+        [
+            f"Nothing was deleted. A reset deletes {counted(goes, 'generated object')}: {names}.",
+            *_loses(status, UntrustedName),
+            *_effects(view, UntrustedName),
+            f"To delete exactly these, {then} {UntrustedName(view.digest)}",
+        ]
+    )
+
+
+def reset_question(hub: str, planned: PlannedReset, status: PlacementStatus) -> str:
+    """Return the question that a user answers before generated objects are deleted."""
+    refs = [_ref(describe(change), quoted_name) for change in planned.writes]
+    where = whose(hub, planned.namespace, planned.optimization)
+    return "\n".join(
+        [
+            f"Delete {counted(len(refs), 'generated object')} on {where}?",
+            *_loses(status, quoted_name),
+            *_effects(planned_reset_view(planned), quoted_name),
+            *first_lines(refs, _NAMED, what=" objects"),
+            f"Digest: {planned.digest}",
+        ]
+    )
+
+
+def _loses(status: PlacementStatus, shown: Callable[[str], str]) -> Iterator[str]:
+    """Yield what a reset takes away: enforced policies, and the Placements of workloads."""
+    clusters = dict.fromkeys(shown(item.cluster) for item in status.policies)
+    policies = counted(len(status.policies), "policy", "policies")
+    if clusters:
+        yield f"No longer enforced: {policies} on {joined(clusters, _NAMED)}."
+    placed = [f"{shown(item.workload)} on {shown(item.cluster)}" for item in status.workloads]
+    if placed:
+        yield f"No plan places any more: {joined(placed, _NAMED)}."
+
+
+def first_lines(lines: Iterable[str], most: int, *, of: int = 0, what: str = "") -> list[str]:
+    """Return the first lines, then one that counts the rest; `of`: how many there are in all."""
+    every = list(lines)
+    left = max(len(every), of) - most
+    return [*every[:most], *([f"and {left} more{what}"] if left > 0 else [])]
 
 
 def _failures(failed: Sequence[FailedChange], omitted: Mapping[str, int]) -> list[str]:
     lines = [f"Failed: {item.action} {_ref(item)}: {quoted(item.message)}" for item in failed]
-    left_out = omitted.get("failed", 0)
-    return [*lines, *([f"and {left_out} more failures"] if left_out else [])]
+    every = len(failed) + omitted.get("failed", 0)
+    return first_lines(lines, LIST_LIMIT, of=every, what=" failures")
 
 
-def _ref(ref: ObjectRef) -> str:
+def _ref(ref: ObjectRef, shown: Callable[[str], str] = UntrustedName) -> str:
     kind = ref.kind if ref.kind.isalnum() else quoted(ref.kind)
-    return f"{kind} {UntrustedName(ref.namespace)}/{UntrustedName(ref.name)}"
+    return f"{kind} {shown(ref.namespace)}/{shown(ref.name)}"
 
 
 def refusal(problem: RequestProblem) -> str:
@@ -86,23 +177,11 @@ def refusal(problem: RequestProblem) -> str:
     wrong = problem.errors if problem.status == UNPROCESSABLE else ()
     fields = [f"{error.field}: {error.message}" for error in wrong]
     lines = [quoted(text, MESSAGE_LIMIT) for text in fields or [problem.detail]]
-    return "\n".join(_capped(lines, "wrong fields"))
+    return "\n".join(first_lines(lines, LIST_LIMIT, what=" wrong fields"))
 
 
 def wrong_arguments(error: ValidationError) -> str:
     """Return one line for each wrong argument."""
     problems = field_problems(error.errors(include_url=False, include_input=False), REQUEST_FIELDS)
     lines = [f"{_ARGUMENTS.get(item.field, item.field)}: {item.message}" for item in problems]
-    return "\n".join(map(cleaned, _capped(lines, "wrong arguments")))
-
-
-def few(names: Sequence[str]) -> str:
-    """Return `a, b and 3 more`, or `none`."""
-    left_out = len(names) - NAMES_LIMIT
-    more = f" and {left_out} more" if left_out > 0 else ""
-    return listed(names[:NAMES_LIMIT]) + more or "none"
-
-
-def _capped(lines: Sequence[str], what: str) -> list[str]:
-    left_out = len(lines) - LIST_LIMIT
-    return [*lines[:LIST_LIMIT], *([f"and {left_out} more {what}"] if left_out > 0 else [])]
+    return "\n".join(map(cleaned, first_lines(lines, LIST_LIMIT, what=" wrong arguments")))

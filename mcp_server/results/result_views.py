@@ -1,11 +1,14 @@
 """The tools' structured results: bounded lists, in a fixed order, every text cut to a length."""
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from dsf.api.untrusted_text import cleaned
+from dsf.api.untrusted_text import UntrustedText, cleaned
+from optimizer.domain.issue import Issue
+from optimizer.plan.generated_objects import describe
+from optimizer.plan_writer import PlannedReset
 from optimizer.wire.base import Name, ResultPart
 from optimizer.wire.result import (
     Applied,
@@ -15,7 +18,9 @@ from optimizer.wire.result import (
     ResetResult,
     ScoreEntry,
     ScoreObject,
+    WorkloadClusters,
 )
+from optimizer.wire.rollout import UncoveredOthers
 
 LIST_LIMIT = 100
 """Items of one list in a result; further items are only counted."""
@@ -47,17 +52,27 @@ class AppliedView(ResultPart):
     repeated: Annotated[
         bool, Field(description="True: it was applied before, and nothing was written now.")
     ] = False
+    steps: Annotated[int, Field(description="Of its rollout, which writes them one by one.")] = 0
     applied: tuple[PlannedChange, ...]
     failed: tuple[FailedChange, ...]
     omitted: Omitted
 
 
 class ResetView(ResultPart):
-    """The generated objects of a namespace that were deleted, and those that could not be."""
+    """What a reset would delete, or what it deleted and could not delete."""
 
     namespace: str
+    digest: Annotated[str, Field(description="Of what goes. Nothing is deleted without it.")] = ""
+    goes: Annotated[tuple[ObjectRef, ...], Field(description="Not deleted yet.")] = ()
     deleted: tuple[ObjectRef, ...]
     failed: tuple[FailedChange, ...]
+    running: Annotated[
+        tuple[WorkloadClusters, ...], Field(description="What goes on running without a Placement.")
+    ] = ()
+    stopping: Annotated[tuple[WorkloadClusters, ...], Field(description="What OCM stops now.")] = ()
+    uncovers_others: Annotated[
+        tuple[UncoveredOthers, ...], Field(description="Workloads of others that are uncovered.")
+    ] = ()
     omitted: Omitted
 
 
@@ -99,6 +114,7 @@ def applied_view(applied: Applied) -> AppliedView:
         AppliedView(
             digest=applied.digest,
             record=applied.record,
+            steps=applied.steps,
             applied=applied.applied[:LIST_LIMIT],
             failed=applied.failed[:LIST_LIMIT],
             omitted=omitted_counts(applied=applied.applied, failed=applied.failed),
@@ -113,7 +129,39 @@ def reset_view(namespace: str, result: ResetResult) -> ResetView:
             namespace=namespace,
             deleted=result.deleted[:LIST_LIMIT],
             failed=result.failed[:LIST_LIMIT],
-            omitted=omitted_counts(deleted=result.deleted, failed=result.failed),
+            running=result.running[:LIST_LIMIT],
+            stopping=result.stopping[:LIST_LIMIT],
+            uncovers_others=result.uncovers_others[:LIST_LIMIT],
+            omitted=omitted_counts(
+                deleted=result.deleted,
+                failed=result.failed,
+                running=result.running,
+                stopping=result.stopping,
+                uncovers_others=result.uncovers_others,
+            ),
+        )
+    )
+
+
+def planned_reset_view(planned: PlannedReset) -> ResetView:
+    """Return what a reset would delete."""
+    goes, outcome = tuple(map(describe, planned.writes)), planned.outcome
+    return cleaned_texts(
+        ResetView(
+            namespace=planned.namespace,
+            digest=planned.digest,
+            goes=tuple(ObjectRef(**dict(item)) for item in goes[:LIST_LIMIT]),
+            deleted=(),
+            failed=(),
+            running=outcome.running[:LIST_LIMIT],
+            stopping=outcome.stopping[:LIST_LIMIT],
+            uncovers_others=outcome.uncovers_others[:LIST_LIMIT],
+            omitted=omitted_counts(
+                goes=goes,
+                running=outcome.running,
+                stopping=outcome.stopping,
+                uncovers_others=outcome.uncovers_others,
+            ),
         )
     )
 
@@ -128,6 +176,39 @@ def omitted_counts(**lists: Sequence[T]) -> dict[str, int]:
 def cleaned_texts(part: Part) -> Part:
     """Return a copy of a part of a result with every text in it cleaned."""
     return type(part).model_validate(_cleaned(part.model_dump()))
+
+
+def structured(part: ResultPart, *, brief: bool = False) -> dict[str, Any]:
+    """Return a result as JSON; `untrusted` names its fields that hold text of others.
+
+    `brief`: without the fields that are at their default.
+    Sentences of this program are no such fields: they quote what others wrote.
+    """
+    shown = cleaned_texts(part)
+    return {
+        **shown.model_dump(mode="json", exclude_defaults=brief),
+        "untrusted": sorted(set(_untrusted_fields(shown, ""))),
+    }
+
+
+def _untrusted_fields(value: object, field: str) -> Iterator[str]:
+    match value:
+        case UntrustedText():
+            yield from [field] if value else []
+        case ResultPart():
+            yield from _of_members(value)
+        case Issue():
+            yield from _of_members((name, getattr(value, name)) for name in Issue.__slots__)
+        case dict():
+            yield from _untrusted_fields([*value, *value.values()], field)
+        case list() | tuple():
+            for inner in value:
+                yield from _untrusted_fields(inner, field)
+
+
+def _of_members(members: Iterable[tuple[str, object]]) -> Iterator[str]:
+    for name, inner in members:
+        yield from _untrusted_fields(inner, name)
 
 
 def _cleaned(value: object) -> object:

@@ -31,6 +31,7 @@ def _names(description: str) -> WithJsonSchema:
 SearchedName = Annotated[str, Field(max_length=253)]
 
 Namespace = Annotated[NamespaceName, _text("Of policies and workloads.")]
+PlannedNamespace = Annotated[NamespaceName, _text("Of policies and workloads; empty: `default`.")]
 SeenNamespace = Annotated[NamespaceName, _text("Of policies and workloads.", "default")]
 Optimization = Annotated[OptimizationName, WithJsonSchema({**_TEXT, "examples": ["default"]})]
 Score = Annotated[SearchedName, _text("Name or part; empty: all.", "power")]
@@ -38,12 +39,12 @@ Cluster = Annotated[SearchedName, _text("Also list the entries of this cluster."
 OtherCluster = Annotated[SearchedName, _text("Why not there?", "worker02")]
 Scorer = Annotated[SearchedName, _text("Scorer or score, or a part.", "power")]
 Workload = Annotated[SearchedName, _text("Name or part.", "app01")]
-AnyName = Annotated[SearchedName, _text("Scorer, score, cluster or workload; empty: all.", "app01")]
+AnyName = Annotated[SearchedName, _text("Of any object, or part; empty: all.", "app01")]
 Objective = Annotated[
     str,
     Field(max_length=2000),
     _text(
-        "Scores to maximise, in words, with weights.",
+        "Scores to maximise, with weights. Default: those in force.",
         "power",
         "performance:2, power:1",
     ),
@@ -59,7 +60,12 @@ Workloads = Annotated[
 ]
 Digest = Annotated[str, Field(max_length=128), _text("Of a plan that was shown.")]
 AppliedDigest = Annotated[
-    str, Field(max_length=128), _text("Of a plan that was shown.", "70afb997")
+    str, Field(max_length=128), _text("Of a plan that was shown.", "18a4a3ec")
+]
+ResetDigest = Annotated[
+    str,
+    Field(max_length=128),
+    _text("As a call without it shows."),
 ]
 Digests = Annotated[
     tuple[Annotated[str, Field(max_length=128)], ...],
@@ -97,8 +103,8 @@ Request = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "description": "Instead of all else: a body of POST /optimize. Or fields to add to it,"
-            " such as gap, limits, mig, missingScore, rollout, tolerations.",
+            "description": "Fields of POST /optimize, such as gap, limits, mig, missingScore,"
+            " rollout, or all.",
             "examples": [{"rollout": "Stepwise"}],
         }
     ),
@@ -107,5 +113,5 @@ Offset = Annotated[int, Field(ge=0, le=10**9), WithJsonSchema({"type": "integer"
 Top = Annotated[
     int,
     Field(ge=1, le=50),
-    WithJsonSchema({"type": "integer", "description": "Best and worst clusters shown, 1..50."}),
+    WithJsonSchema({"type": "integer", "description": "Best and worst shown, 1..50."}),
 ]

@@ -1,6 +1,6 @@
 """Tools that see: the fleet, its scores, one scorer, one workload, what is broken."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from fastmcp.tools.base import ToolResult
 
@@ -10,7 +10,7 @@ from mcp_server.results.fleet_views import (
     ScorerView,
     ScoresView,
 )
-from mcp_server.results.result_views import cleaned_texts, score_page
+from mcp_server.results.result_views import score_page
 from mcp_server.tools.arguments import (
     AnyName,
     Cluster,
@@ -22,7 +22,7 @@ from mcp_server.tools.arguments import (
     Top,
     Workload,
 )
-from mcp_server.tools.hub_calls import CallerRights, asked, granted
+from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused
 from optimizer.overview.findings import findings, findings_about
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_overview import fleet_overview
@@ -54,8 +54,8 @@ class FleetTools:
 
         Call it first: it tells the names that other tools take.
         """
-        view = cleaned_texts(fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS))
-        return ToolResult(content=fleet_text.overview_text(view), structured_content=view)
+        view = fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS)
+        return answer(fleet_text.overview_text(view), view, brief=True)
 
     async def list_scores(
         self,
@@ -66,6 +66,8 @@ class FleetTools:
         namespace: Namespace = "default",
     ) -> ToolResult:
         """Rank clusters by score, best first by its direction: "which is greenest?"."""
+        if offset and not cluster:
+            raise refused("offset: it skips entries of a cluster; name the cluster")
         facts = await self._facts(namespace)
         name = _meant(score, facts.scores, "score") if score else ""
         wanted = {name: facts.scores[name]} if name else facts.scores
@@ -78,17 +80,14 @@ class FleetTools:
         view = ScoresView(
             scores=found[:SCORES_SHOWN], omitted=max(0, len(found) - SCORES_SHOWN), entries=page
         )
-        return ToolResult(
-            content=fleet_text.scores_text(view), structured_content=cleaned_texts(view)
-        )
+        return answer(fleet_text.scores_text(view), view)
 
     async def describe_scorer(self, name: Scorer, namespace: Namespace = "default") -> ToolResult:
         """Say what a scorer's score means, where it comes from, on which clusters it fails."""
         facts = await self._facts(namespace)
         by_name = {item.name: item for item in facts.scorers}
-        by_score = {item.score: item for item in facts.scorers if item.score}
-        said = _meant(name, {**facts.scores, **by_score, **by_name}, "scorer")
-        scorer = by_name.get(said) or by_score.get(said)
+        said = _meant_scorer(name, facts)
+        scorer = by_name.get(said) or facts.scorer_of(said)
         score = scorer.score if scorer else said
         found = score_overviews(
             {score: facts.scores[score]} if score in facts.scores else {}, facts.scorers, shown=3
@@ -98,9 +97,7 @@ class FleetTools:
             score=found[0] if found else None,
             findings=findings_about(findings(facts), {said, score, *by_name} & {said, score}),
         )
-        return ToolResult(
-            content=fleet_text.scorer_text(view), structured_content=cleaned_texts(view)
-        )
+        return answer(fleet_text.scorer_text(view), view)
 
     async def describe_workload(
         self, name: Workload, namespace: Namespace = "default"
@@ -108,9 +105,7 @@ class FleetTools:
         """Say where a workload runs, since when, what it asks for and what it waits for."""
         facts = await self._facts(namespace)
         view = describe_workload(facts, _meant(name, facts.workloads, "workload"))
-        return ToolResult(
-            content=fleet_text.workload_text(view), structured_content=cleaned_texts(view)
-        )
+        return answer(fleet_text.workload_text(view), view)
 
     async def diagnose(self, name: AnyName = "", namespace: Namespace = "default") -> ToolResult:
         """Find what is broken between scorer and landed workload, each with the next step."""
@@ -128,23 +123,35 @@ class FleetTools:
                 "placed replicas": len(facts.status.workloads),
             },
         )
-        return ToolResult(
-            content=fleet_text.diagnosis_text(view, name), structured_content=cleaned_texts(view)
-        )
+        return answer(fleet_text.diagnosis_text(view, name), view)
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(self._caller().fleet(namespace))
 
 
-def _meant(said: str, names: Iterable[str], what: str) -> str:
-    return granted(find_name(said, names, field=what, what=what))
+def _meant(said: str, names: Iterable[str], what: str, same: Mapping[str, str] = {}) -> str:
+    return granted(find_name(said, names, field=what, what=what, same=same))
+
+
+def _meant_scorer(said: str, facts: FleetFacts) -> str:
+    """Return the scorer that is meant, rather than a score; else the score."""
+    scorers, filled = [item.name for item in facts.scorers], _filled(facts)
+    found = find_name(said, scorers, field="scorer", what="scorer")
+    if isinstance(found, str) and (found == said or said not in facts.scores):
+        return found
+    return _meant(said, (*scorers, *facts.scores, *filled), "scorer", filled)
+
+
+def _filled(facts: FleetFacts) -> dict[str, str]:
+    """Return the scorer that fills each score."""
+    return {item.score: item.name for item in reversed(facts.scorers) if item.score}
 
 
 def _related(facts: FleetFacts, said: str) -> set[str]:
     """Return the object that is meant, and those on its way: its score, or its clusters."""
     scorers = {item.name: item for item in facts.scorers}
     names = (*scorers, *facts.scores, *facts.hub.clusters, *facts.workloads)
-    name = _meant(said, names, "object")
+    name = _meant(said, names, "object", _filled(facts))
     related = {name, *(item.cluster for item in facts.landings.get(name, ()))}
     if name in scorers:
         related.add(scorers[name].score)

@@ -8,16 +8,19 @@ from typing import Any, TypeVar
 
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_http_request
+from fastmcp.tools.base import ToolResult
 from starlette.types import Message, Receive
 
 from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.errors import KubeError
 from mcp_server.results import result_text
+from mcp_server.results.result_views import structured
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone, caller_of
 from optimizer.domain.issue import Issue
 from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.wire.base import ResultPart
 from optimizer.wire.request_problem import CALLER_GONE, RequestProblem
 from optimizer.wire.rollout import RolloutStatus
 
@@ -37,6 +40,8 @@ NEXT_TOOL = {
     "NoRollout": "follow_rollout shows what was placed",
     "NoEarlierPlan": "plan_placement makes a new plan",
     "UnknownPlan": "plan_placement makes a new plan",
+    "NotInForce": "plan_placement makes a new plan, rollback goes back to a recorded one",
+    "ResetChanged": "call reset_placements without a digest, and show what goes",
 }
 """What to call next after a refusal, by its reason."""
 
@@ -71,6 +76,17 @@ def granted(found: T | RequestProblem) -> T:
         hint = NEXT_TOOL.get(found.reason)
         raise refused(result_text.refusal(found) + (f"\nNext: {hint}." if hint else ""))
     return found
+
+
+def answer(
+    text: str, view: ResultPart, *, is_error: bool = False, brief: bool = False
+) -> ToolResult:
+    """Return the result of a tool: a text, and the same as structured content.
+
+    `brief`: fields at their default are left out, because an assistant pays for each word.
+    """
+    content = structured(view, brief=brief)
+    return ToolResult(content=text, structured_content=content, is_error=is_error)
 
 
 def refused(why: str) -> ToolError:

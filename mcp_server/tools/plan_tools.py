@@ -1,18 +1,18 @@
 """Tools that plan: what would be best, why, and what other objectives would give."""
 
+import asyncio
 from collections.abc import Mapping
 
 from fastmcp.tools.base import ToolResult
 
 from dsf.api.untrusted_text import UntrustedName
-from mcp_server.results import plan_text, result_text
+from mcp_server.results import plan_text
 from mcp_server.results.plan_views import (
     POINTS_SHOWN,
     ComparisonView,
     compared_plan,
     plan_view,
 )
-from mcp_server.results.result_views import cleaned_texts
 from mcp_server.tools.arguments import (
     Clusters,
     Digest,
@@ -21,13 +21,14 @@ from mcp_server.tools.arguments import (
     Objective,
     Objectives,
     OtherCluster,
+    PlannedNamespace,
     Question,
     Request,
     SameQuestion,
     Workload,
     Workloads,
 )
-from mcp_server.tools.hub_calls import CallerRights, asked, granted, recorded_plans, refused
+from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, recorded_plans, refused
 from optimizer.access.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
@@ -36,13 +37,8 @@ from optimizer.overview.placement_answer import (
     placement_answer,
     request_in_force,
 )
-from optimizer.overview.planning_request import (
-    PlanningQuestion,
-    PlanningWish,
-    complete_question,
-    read_objective,
-    validated_request,
-)
+from optimizer.overview.plan_request import PlanningWish, read_objective
+from optimizer.overview.planning_request import complete_question
 from optimizer.overview.what_if import PretendedObjects, WhatIf
 from optimizer.plan.plan import Plan
 from optimizer.wire.explanation import ParetoPoint
@@ -63,7 +59,7 @@ class PlanTools:
     async def plan_placement(
         self,
         objective: Objective = "",
-        namespace: Namespace = "default",
+        namespace: PlannedNamespace = "",
         clusters: Clusters = (),
         workloads: Workloads = (),
         what_if: Question = WhatIf(),  # noqa: B008 - frozen
@@ -74,17 +70,18 @@ class PlanTools:
 
         Answers what-if too. Returns moves by workload and the digest that apply_plan takes.
         """
-        if "clusters" in request:
-            body = {"namespace": namespace, **request, "dryRun": True}
-            question = PlanningQuestion(granted(validated_request(body)), None)
-        else:
-            weights = granted(read_objective(objective))
-            wish = PlanningWish(weights, clusters, workloads, what_if, request)
-            question = granted(complete_question(await self._facts(namespace), wish))
-        plan = await self._plan(*question)
-        view = plan_view(plan, applicable=question.pretended is None, objects=objects)
+        weights = granted(read_objective(objective))
+        wish = PlanningWish(weights, clusters, workloads, what_if, request, namespace)
+        question = await asked(self._caller().question(wish))
+        plan = await self._plan(question.request, question.pretended)
+        view = plan_view(
+            plan,
+            applicable=question.pretended is None,
+            objects=objects,
+            objective=question.objective,
+        )
         text = plan_text.plan_text(plan, view, read_only=self._read_only)
-        return ToolResult(content=text, structured_content=view)
+        return answer(text, view)
 
     async def explain_placement(
         self,
@@ -98,6 +95,8 @@ class PlanTools:
 
         Explains the plan of the digest, else one for the objective, else the plan in force.
         """
+        if digest and objective:
+            raise refused("objective: the plan of the digest has its own; say one of them")
         facts = await self._facts(namespace)
         base = await self._request_to_explain(facts, digest, objective, workload)
         names = [item.name for item in base.target_workloads]
@@ -108,9 +107,7 @@ class PlanTools:
         # Not kept as shown: an explanation tells nothing of the other workloads.
         plan = await asked(self._caller().plan(explained_request(base, name, where)))
         view = placement_answer(plan, name, where)
-        return ToolResult(
-            content=plan_text.explanation_text(view), structured_content=cleaned_texts(view)
-        )
+        return answer(plan_text.explanation_text(view), view)
 
     async def compare_plans(
         self,
@@ -124,8 +121,11 @@ class PlanTools:
 
         Other scores are summed too. trade_offs adds the Pareto set of up to three scores.
         """
-        plans = {digest: self.shown_plan(digest) for digest in digests}
-        points, complete = tuple[ParetoPoint, ...](), None
+        if not objectives and (trade_offs or what_if != WhatIf()):
+            raise refused("trade_offs and what_if are about plans for objectives; name objectives")
+        shown = map(self.shown_plan, digests)
+        plans = {plan.digest: plan for plan in shown}
+        points, complete, made = tuple[ParetoPoint, ...](), None, list[Plan]()
         if objectives:
             facts = await self._facts(namespace)
             wanted = {said: granted(read_objective(said)) for said in objectives}
@@ -137,6 +137,7 @@ class PlanTools:
                 plan = await self._compared(
                     facts, dict.fromkeys([*scores][:MAX_PARETO_SCORES], 1.0), what_if, pareto=True
                 )
+                made.append(plan)
                 found = plan.explanation.pareto if plan.explanation else None
                 points = found.points if found else ()
                 complete = found.complete if found else None
@@ -149,12 +150,22 @@ class PlanTools:
             omitted={"trade_offs": len(points) - POINTS_SHOWN} if points[POINTS_SHOWN:] else {},
         )
         applicable = {plan.digest for plan in plans.values()} <= self._applicable()
-        text = plan_text.comparison_text(view, applicable=applicable)
-        return ToolResult(content=text, structured_content=cleaned_texts(view))
+        failures = dict.fromkeys(
+            text for plan in (*plans.values(), *made) for text in plan.failures
+        )
+        text = plan_text.comparison_text(view, applicable=applicable, failures=tuple(failures))
+        return answer(text, view)
+
+    def was_shown(self, digest: str) -> bool:
+        """Return whether a plan with this digest was shown to the caller, and not applied since."""
+        owner = self._caller().owner
+        digest = self._shown.in_full(owner, digest)
+        return self._shown.get(owner, digest) is not None
 
     def shown_plan(self, digest: str) -> Plan:
         """Return a plan that was shown to the caller; ToolError if none has the digest."""
         owner = self._caller().owner
+        digest = self._shown.in_full(owner, digest)
         plan = self._shown.get(owner, digest)
         if self._shown.is_expired(owner, digest):
             raise refused(
@@ -164,8 +175,7 @@ class PlanTools:
         if plan is None:
             raise refused(
                 f"no plan with digest {UntrustedName(digest)}: this server did not make it for you,"
-                " it is too old, or it was applied already; call plan_placement again; plans that"
-                f" can be applied: {result_text.few(self._shown.digests(owner))}"
+                " it is too old, or it was applied already; call plan_placement again"
             )
         return plan
 
@@ -182,7 +192,7 @@ class PlanTools:
         pareto: bool = False,
     ) -> Plan:
         wish = PlanningWish(weights, what_if=what_if)
-        made, pretended = granted(complete_question(facts, wish))
+        made, pretended, _ = granted(complete_question(facts, wish))
         if not pareto:
             return await self._plan(made, pretended)
         if len(made.scored) > 1:
@@ -205,19 +215,13 @@ class PlanTools:
     ) -> OptimizeRequest:
         if digest:
             return self.shown_plan(digest).request
-        if objective:
-            weights = granted(read_objective(objective))
-            return granted(complete_question(facts, PlanningWish(weights))).request
-        recorded = await self._recorded_request(facts.namespace, workload)
-        if recorded is not None:
-            return recorded
-        return granted(complete_question(facts, PlanningWish({}))).request
-
-    async def _recorded_request(self, namespace: str, workload: str) -> OptimizeRequest | None:
-        """Return the request of the plan in force that names a workload; None without one."""
-        records = await asked(recorded_plans(self._caller(), namespace))
-        found = request_in_force(records, workload)
-        return None if found is None else granted(found)
+        if not objective:
+            records = await asked(recorded_plans(self._caller(), facts.namespace))
+            found = await asyncio.to_thread(request_in_force, records, workload)
+            if found is not None:
+                return granted(found)
+        wish = PlanningWish(granted(read_objective(objective)), namespace=facts.namespace)
+        return (await asked(self._caller().question(wish, facts))).request
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(self._caller().fleet(namespace))

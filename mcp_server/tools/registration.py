@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from fastmcp.server.providers import LocalProvider
 from mcp_types import ToolAnnotations
 
-from mcp_server.applied_plans import AppliedPlans
 from mcp_server.chat_view import FOR_VIEW_ONLY, OPENS_VIEW
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
@@ -62,6 +61,7 @@ def add_tools(
     *,
     read_only: bool,
     when_client_cannot_ask: WhenClientCannotAsk,
+    hub_name: str = "",
 ) -> None:
     """Add the tools to a server; a read-only one has no tool that writes."""
     plans = PlanTools(caller, shown, read_only=read_only)
@@ -71,7 +71,7 @@ def add_tools(
     page_data = _ToolDefinition("Data of the page", view.page_data, ViewAnswer, (), FOR_VIEW_ONLY)
     _add(provider, page_data, _READS)
     if not read_only:
-        write = WriteTools(caller, shown, AppliedPlans(), plans, when_client_cannot_ask)
+        write = WriteTools(caller, shown, plans, when_client_cannot_ask, hub_name)
         for item in _writing(write):
             repeats = item.method == write.rollback
             _add(provider, item, _WRITES_AGAIN if repeats else _WRITES)

@@ -5,8 +5,16 @@ from fastmcp.tools.base import ToolResult
 from mcp_server.results import plan_text
 from mcp_server.results.plan_views import follow_view
 from mcp_server.tools.arguments import Namespace, Optimization
-from mcp_server.tools.hub_calls import CallerRights, asked, recorded_plans, recorded_rollouts
+from mcp_server.tools.hub_calls import (
+    CallerRights,
+    answer,
+    asked,
+    recorded_plans,
+    recorded_rollouts,
+)
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.record.plan_history import history_of
+from optimizer.wire.rollout import RolloutStatus
 
 
 class RolloutTools:
@@ -19,11 +27,22 @@ class RolloutTools:
         self, namespace: Namespace = "default", optimization: Optimization = "default"
     ) -> ToolResult:
         """Say how far an applied plan is: steps, compliance, what each workload waits for."""
-        caller = self._caller()
-        status = await asked(caller.placement_status(namespace, optimization))
+        return await followed(self._caller(), namespace, optimization)
+
+
+async def followed(
+    caller: AuthorizedOptimizer,
+    namespace: str,
+    optimization: str,
+    rollout: RolloutStatus | None = None,
+) -> ToolResult:
+    """Return how far an optimization is; its newest rollout is read unless it is given."""
+    status = await asked(caller.placement_status(namespace, optimization))
+    if rollout is None:
         rollouts = await asked(recorded_rollouts(caller, namespace))
         rollout = next((item for item in rollouts if item.optimization == optimization), None)
-        history = history_of(await asked(recorded_plans(caller, namespace)), optimization)
-        applied = (item.spec.digest for item in history if item.phase == "Applied")
-        view = follow_view(status, rollout, next(applied, ""))
-        return ToolResult(content=plan_text.follow_text(view), structured_content=view)
+    history = history_of(await asked(recorded_plans(caller, namespace)), optimization)
+    if rollout and history and rollout.record != history[0].name:
+        rollout = None
+    view = follow_view(status, rollout, history)
+    return answer(plan_text.follow_text(view), view)

@@ -1,21 +1,22 @@
 """The tool of the view in a chat: what the page reads by REST in a browser, it reads by this."""
 
+import asyncio
 from hashlib import sha256
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastmcp.tools.base import ToolResult
-from pydantic import Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema, model_validator
 
 from mcp_server.tools.hub_calls import CallerRights, asked, granted
 from mcp_server.tools.plan_tools import PlanTools
 from optimizer.access.shown_plans import ShownPlans
 from optimizer.domain.issue import Issue
 from optimizer.overview.plan_request import PlanRequest, PlanResult
-from optimizer.overview.planning_request import complete_question, validated_request
 from optimizer.plan.plan import Plan, result
 from optimizer.record.plan_views import plan_record, plan_summary, rollback_result, unknown_digest
 from optimizer.record.recorded_plan import RecordedPlan, recorded_request
 from optimizer.wire.base import RequestPart, ResultPart
+from optimizer.wire.field_problems import dry_request
 from optimizer.wire.plan_record import PlanList
 from optimizer.wire.request import Namespace, RollbackRequest
 
@@ -75,6 +76,12 @@ class AskedRollback(RequestPart):
     of: Literal["rollback"]
     wish: RollbackRequest
 
+    @model_validator(mode="after")
+    def _only_shown(self) -> Self:
+        if "dry_run" in self.wish.model_fields_set and not self.wish.dry_run:
+            raise ValueError("wish: dryRun: this only plans; apply the plan that is shown")
+        return self
+
 
 class AskedRollouts(RequestPart):
     """The rollouts."""
@@ -129,7 +136,7 @@ class ViewTools:
             case AskedShownPlan():
                 answer = _applicable_plan(self._plans.shown_plan(question.digest))
             case AskedExplanation():
-                made = granted(validated_request({**question.request, "dryRun": True}))
+                made = granted(dry_request(question.request))
                 # Not kept as shown: the page shows an explanation of it, and no moves.
                 answer = result(await asked(self._caller().plan(made)), None)
             case AskedPlans():
@@ -156,14 +163,16 @@ class ViewTools:
         return (None if tag == question.tag else found), tag
 
     async def _planned(self, wish: PlanRequest) -> PlanResult:
-        facts = await asked(self._caller().fleet(wish.namespace))
-        question = granted(complete_question(facts, wish.wish))
         caller = self._caller()
+        question = await asked(caller.question(wish.wish))
         made = await asked(caller.plan(question.request, pretended=question.pretended))
-        if question.pretended is not None:
-            return PlanResult(**dict(result(made, None)), request=None)
-        self._shown.add(caller.owner, made)
-        return _applicable_plan(made)
+        if question.pretended is None:
+            self._shown.add(caller.owner, made)
+        return PlanResult(
+            **dict(result(made, None)),
+            request=None if question.pretended else recorded_request(made),
+            objective_from=question.objective,
+        )
 
     async def _records(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
         found: tuple[RecordedPlan, ...] | Issue = await asked(self._caller().plans(namespace))
@@ -174,7 +183,9 @@ class ViewTools:
         records = () if isinstance(found, Issue) else found
         named = (item for item in records if item.spec.digest == question.digest)
         record = max(named, key=lambda item: item.spec.revision, default=None)
-        return plan_record(record) if record else granted(unknown_digest(question.namespace))
+        if record is None:
+            return granted(unknown_digest(question.namespace))
+        return await asyncio.to_thread(plan_record, record)
 
 
 def _applicable_plan(plan: Plan) -> PlanResult:

@@ -1,5 +1,6 @@
 """The tools that write: after the user's yes, or as `when_client_cannot_ask` says."""
 
+from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
 
 from fastmcp import Context
@@ -7,14 +8,25 @@ from fastmcp.tools.base import ToolResult
 from mcp_types import InputRequiredResult
 from pydantic import Field, WithJsonSchema
 
-from mcp_server.applied_plans import AppliedPlans
 from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.results import plan_text, result_text
-from mcp_server.results.plan_views import RollbackView, follow_view, plan_view
-from mcp_server.results.result_views import AppliedView, applied_view, reset_view
-from mcp_server.tools.arguments import AppliedDigest, Namespace, Optimization
+from mcp_server.results.plan_views import RollbackView, plan_view
+from mcp_server.results.result_views import (
+    AppliedView,
+    applied_view,
+    planned_reset_view,
+    reset_view,
+)
+from mcp_server.tools.arguments import (
+    AppliedDigest,
+    Namespace,
+    Optimization,
+    ResetDigest,
+    SeenNamespace,
+)
 from mcp_server.tools.hub_calls import (
     CallerRights,
+    answer,
     asked,
     granted,
     http_messages,
@@ -22,9 +34,11 @@ from mcp_server.tools.hub_calls import (
     refused,
 )
 from mcp_server.tools.plan_tools import PlanTools
-from optimizer.access.shown_plans import ShownPlans
+from mcp_server.tools.rollout_tools import followed
+from optimizer.access.shown_plans import SHORTEST_DIGEST, ShownPlans
 from optimizer.api.caller import caller_of
 from optimizer.plan.plan import Plan
+from optimizer.plan_writer import reset_changed
 from optimizer.wire.request import OptimizationName, RollbackRequest
 
 Action = Annotated[
@@ -43,6 +57,11 @@ OnlyOptimization = Annotated[
     WithJsonSchema(
         {"type": "string", "description": "Default: what any generated.", "examples": ["default"]}
     ),
+]
+
+StopWorkloads = Annotated[
+    bool,
+    WithJsonSchema({"type": "boolean", "description": "Also stop workloads."}),
 ]
 
 Revision = Annotated[
@@ -67,30 +86,34 @@ class WriteTools:
         self,
         caller: CallerRights,
         shown: ShownPlans,
-        done: AppliedPlans,
         plans: PlanTools,
         when_client_cannot_ask: WhenClientCannotAsk,
+        hub_name: str,
     ) -> None:
         self._caller = caller
         self._shown = shown
-        self._done = done
         self._plans = plans
         self._when_client_cannot_ask = when_client_cannot_ask
+        self._hub_name = hub_name
 
     async def apply_plan(
         self, digest: AppliedDigest, context: Context
     ) -> ToolResult | InputRequiredResult:
         """Apply exactly the plan with this digest, which was shown. Show it to the user first.
 
-        Refused if the hub has changed since. A repeat writes nothing and says so.
+        Refused if the hub has changed since. A repeat says so.
         """
-        owner = self._caller().owner
-        before = self._done.get(owner, digest)
-        if before is not None and self._shown.get(owner, digest) is None:
-            return _applied_result(before.model_copy(update={"repeated": True}))
+        if not self._plans.was_shown(digest) and len(digest) >= SHORTEST_DIGEST:
+            before = await asked(self._caller().applied_before(digest))
+            if before is not None:
+                view = applied_view(before).model_copy(update={"repeated": True})
+                return _applied_result(view)
         plan = self._plans.shown_plan(digest)
         required = await self._confirm(
-            context, _question(plan), about=f"apply_plan {digest}", attempt=_applying(plan)
+            context,
+            self._question(plan),
+            about=f"apply_plan {plan.digest}",
+            attempt=_applying(plan),
         )
         return required or _applied_result(await self._applied(plan))
 
@@ -111,15 +134,15 @@ class WriteTools:
         self._shown.add(caller.owner, plan)
         view = plan_view(plan, applicable=True, objects=False)
         text = plan_text.plan_text(plan, view, read_only=False)
-        shown = ToolResult(content=text, structured_content=RollbackView(plan=view))
+        shown = answer(text, RollbackView(plan=view))
         if not plan.changes:
             return shown
-        answer = await ask(context, _question(plan), about=f"rollback {plan.digest}")
-        if isinstance(answer, InputRequiredResult):
-            return answer
-        if answer is Confirmation.CANNOT_ASK:
+        said = await ask(context, self._question(plan), about=f"rollback {plan.digest}")
+        if isinstance(said, InputRequiredResult):
+            return said
+        if said is Confirmation.CANNOT_ASK:
             return shown
-        self._require(answer, _applying(plan))
+        self._require(said, _applying(plan))
         return _applied_result(await self._applied(plan), of_rollback=True)
 
     async def change_rollout(
@@ -134,66 +157,81 @@ class WriteTools:
         now = await asked(caller.rollout(namespace, optimization))
         required = await self._confirm(
             context,
-            f"{action.capitalize()} the rollout of optimization {optimization} in namespace"
-            f" {namespace}? It is at step {now.step} of {len(now.steps)}.",
+            f"{action.capitalize()} the rollout on"
+            f" {result_text.whose(self._hub_name, namespace, optimization)}?"
+            f" It is at step {now.step} of {len(now.steps)}.",
             about=f"change_rollout {action} {now.record}",
             attempt=_WriteAttempt(f"rollout {action}", namespace),
         )
         if required is not None:
             return required
         changed = await asked(caller.change_rollout(namespace, optimization, action))
-        status = await asked(caller.placement_status(namespace, optimization))
-        view = follow_view(status, changed, "")
-        return ToolResult(content=plan_text.follow_text(view), structured_content=view)
+        return await followed(caller, namespace, optimization, changed)
 
     async def reset_placements(
-        self, namespace: Namespace, context: Context, optimization: OnlyOptimization = None
+        self,
+        namespace: SeenNamespace,
+        context: Context,
+        optimization: OnlyOptimization = None,
+        stop_workloads: StopWorkloads = False,
+        digest: ResetDigest = "",
     ) -> ToolResult | InputRequiredResult:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace.
 
-        Their policies are no longer enforced. Workloads stay where they are until the next plan.
+        Their policies are no longer enforced. Workloads run on, unless stop_workloads is true.
         """
+        planned = await asked(
+            self._caller().plan_reset(namespace, optimization, stop_workloads=stop_workloads)
+        )
+        status = await asked(self._caller().placement_status(namespace, optimization))
+        if not digest:
+            view = planned_reset_view(planned)
+            return answer(result_text.planned_reset_text(view, status), view)
+        if digest != planned.digest:
+            granted(reset_changed(replace(planned, digest=digest)))
         required = await self._confirm(
             context,
-            result_text.reset_question(namespace, optimization),
-            about=f"reset_placements {namespace} {optimization or ''}".strip(),
-            attempt=_WriteAttempt("reset", namespace),
+            result_text.reset_question(self._hub_name, planned, status),
+            about=f"reset_placements {digest}",
+            attempt=_WriteAttempt("reset", namespace, digest),
         )
         if required is not None:
             return required
         with hub_errors():
             async with caller_of(http_messages()) as client:
                 result = await self._caller().reset(
-                    namespace, optimization=optimization, wanted=client.is_connected
+                    namespace,
+                    optimization=optimization,
+                    stop_workloads=stop_workloads,
+                    digest=digest,
+                    wanted=client.is_connected,
                 )
         view = reset_view(namespace, granted(result))
-        return ToolResult(
-            content=result_text.reset_text(view),
-            structured_content=view,
-            is_error=bool(view.failed),
-        )
+        return answer(result_text.reset_text(view), view, is_error=bool(view.failed))
 
     async def _applied(self, plan: Plan) -> AppliedView:
         owner = self._caller().owner
         with hub_errors():
             async with caller_of(http_messages()) as client:
                 outcome = await self._caller().apply(plan, wanted=client.is_connected)
-        self._shown.forget(owner, plan.digest)
-        view: AppliedView = applied_view(granted(outcome))
-        if not view.failed:
-            self._done.add(owner, view)
-        return view
+        if plan.changes:
+            self._shown.forget(owner, plan.digest)
+        return applied_view(granted(outcome))
+
+    def _question(self, plan: Plan) -> str:
+        view = plan_view(plan, applicable=True, objects=False)
+        return plan_text.question(plan, view, self._hub_name)
 
     async def _confirm(
         self, context: Context, question: str, *, about: str, attempt: _WriteAttempt
     ) -> InputRequiredResult | None:
         """Return None if the tool may write, or the question to return; ToolError if it may not."""
-        answer = await ask(context, question, about=about)
-        if isinstance(answer, InputRequiredResult):
-            return answer
-        if answer is Confirmation.CANNOT_ASK and self._when_client_cannot_ask == "digest":
+        said = await ask(context, question, about=about)
+        if isinstance(said, InputRequiredResult):
+            return said
+        if said is Confirmation.CANNOT_ASK and self._when_client_cannot_ask == "digest":
             return None
-        self._require(answer, attempt)
+        self._require(said, attempt)
         return None
 
     def _require(self, answer: Confirmation, attempt: _WriteAttempt) -> None:
@@ -216,17 +254,10 @@ class WriteTools:
 
 
 def _applied_result(view: AppliedView, *, of_rollback: bool = False) -> ToolResult:
-    return ToolResult(
-        content=result_text.applied_text(view),
-        structured_content=RollbackView(applied=view) if of_rollback else view,
-        is_error=bool(view.failed),
-    )
+    shown = RollbackView(applied=view) if of_rollback else view
+    return answer(result_text.applied_text(view), shown, is_error=bool(view.failed))
 
 
 def _applying(plan: Plan) -> _WriteAttempt:
     action = "rollback" if plan.rollback else "apply"
     return _WriteAttempt(action, plan.request.namespace, plan.digest)
-
-
-def _question(plan: Plan) -> str:
-    return plan_text.question(plan, plan_view(plan, applicable=True, objects=False))

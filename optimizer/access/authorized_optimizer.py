@@ -1,16 +1,19 @@
 """The optimizer as one caller may use it: checks of rights, impersonation, an audit log."""
 
-import logging
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from dsf.kube.access_reviews import UserInfo
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.access_reviews import UserInfo, right
 from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
 from dsf.kube.port import Kube
+from dsf.runtime.audit_log import NOT_AUTHENTICATED, audit_log
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.access.protected_resource import ProtectedResource
 from optimizer.access.rights import (
@@ -22,31 +25,37 @@ from optimizer.access.rights import (
     naming_rights,
     planning_rights,
     record_rights,
+    resetting_rights,
+    rollout_rights,
     scraping_rights,
     status_rights,
+    uncovering_rights,
     writing_rights,
 )
 from optimizer.domain.issue import Issue
 from optimizer.history.score_history import ScoreHistory
+from optimizer.overview.findings import nothing_there
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_matrix import FleetMatrix
+from optimizer.overview.plan_request import PlanningWish, settled_wish
+from optimizer.overview.planning_request import (
+    PlanningQuestion,
+    complete_question,
+    whole_request,
+)
 from optimizer.overview.what_if import PretendedObjects
 from optimizer.plan.plan import Plan
-from optimizer.plan_writer import Writer
+from optimizer.plan_writer import PlannedReset, Writer
+from optimizer.record.plan_in_force import PlanInForce, requests_in_force
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.service import Optimizer
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
-from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem
+from optimizer.wire.request_problem import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, RequestProblem
 from optimizer.wire.result import Applied, ResetResult, ScoreObject
 from optimizer.wire.rollout import RolloutCommand, RolloutList, RolloutStatus
 
 Written = TypeVar("Written", Applied, ResetResult, RolloutStatus)
-
-audit_log = logging.getLogger("audit")
-
-NOT_AUTHENTICATED = "(not authenticated)"
-"""The user in the audit log if the server authenticates nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +136,42 @@ class AuthorizedOptimizer:
         return refused or await self._optimizer.placement_status(namespace, optimization)
 
     async def fleet(self, namespace: str) -> FleetFacts | RequestProblem:
-        """Return what answers about the fleet are made of.
+        """Return what answers about the fleet are made of; refused for a namespace that is none.
 
         Scorers are in it for users who may list DynamicScorers.
         """
         if refused := await self._refusal(fleet_rights(namespace)):
             return refused
         described = await self._refusal(describing_rights()) is None
-        return await self._optimizer.fleet(namespace, described=described)
+        facts = await self._optimizer.fleet(namespace, described=described)
+        if not facts.is_empty:
+            return facts
+        known = await self._refusal((right("list", MANIFEST_WORK_REPLICA_SET),)) is None
+        others = await self._optimizer.namespaces_with_workloads() if known else ()
+        if await self._optimizer.lacks_namespace(namespace):
+            return _no_namespace(namespace, others)
+        return replace(facts, with_workloads=others)
+
+    async def question(
+        self, wish: PlanningWish, facts: FleetFacts | None = None
+    ) -> PlanningQuestion | RequestProblem:
+        """Return the request that a wish means; `facts`: of its namespace, if they are known.
+
+        An objective that it does not say is that of the plan in force, for users who may list
+        recorded plans.
+        """
+        settled = settled_wish(wish)
+        if isinstance(settled, RequestProblem):
+            return settled
+        if settled.is_whole_request:
+            return whole_request(settled)
+        known = facts or await self.fleet(settled.namespace)
+        if isinstance(known, RequestProblem):
+            return known
+        taken = await self._plan_in_force(settled) if settled.needs_objective else None
+        if isinstance(taken, RequestProblem):
+            return taken
+        return complete_question(known, settled, taken)
 
     async def fleet_matrix(self, namespace: str) -> FleetMatrix | RequestProblem:
         """Return the fleet as a matrix; scorers are in it as in `fleet`."""
@@ -160,9 +197,12 @@ class AuthorizedOptimizer:
         refused = await self._refusal(record_rights(namespace))
         return refused or await self._optimizer.rollout(namespace, optimization)
 
-    def rollout_changes(self, namespace: str, optimization: str) -> AsyncGenerator[RolloutStatus]:
-        """Yield a rollout whenever it changes, until it ends; call `rollout` first."""
-        return self._optimizer.rollout_changes(namespace, optimization)
+    async def rollout_changes(
+        self, namespace: str, optimization: str
+    ) -> AsyncGenerator[RolloutStatus] | RequestProblem:
+        """Return the newest rollout of an optimization now and at each change, until it ends."""
+        refused = await self._refusal(record_rights(namespace))
+        return refused or await self._optimizer.rollout_changes(namespace, optimization)
 
     async def change_rollout(
         self, namespace: str, optimization: str, command: RolloutCommand
@@ -170,7 +210,7 @@ class AuthorizedOptimizer:
         """Pause, resume, undo or cancel a rollout."""
 
         async def write() -> RolloutStatus | RequestProblem:
-            refused = await self._refusal(writing_rights(namespace), to_write=True)
+            refused = await self._refusal(rollout_rights(namespace), to_write=True)
             if refused:
                 return refused
             return await self._optimizer.change_rollout(namespace, optimization, command)
@@ -219,6 +259,22 @@ class AuthorizedOptimizer:
         refused = await self._refusal(record_rights(namespace))
         return refused or await self._optimizer.plans(namespace)
 
+    async def applied_before(self, digest: str) -> Applied | RequestProblem | None:
+        """Return what a recorded plan wrote, if it is in force, or why it is not; None: unknown.
+
+        A plan of a namespace whose records the caller may not read is unknown.
+        """
+        readable = [
+            record
+            for record in await self._optimizer.recorded(digest)
+            if await self._refusal(record_rights(record.namespace)) is None
+            and await self._refusal(status_rights(record.namespace)) is None
+        ]
+        if len({record.spec.digest for record in readable}) != 1:
+            return None
+        newest = max(readable, key=lambda record: record.spec.revision)
+        return await self._optimizer.repeated(newest)
+
     async def apply(
         self, plan: Plan, *, wanted: Callable[[], bool] = lambda: True
     ) -> Applied | RequestProblem:
@@ -226,7 +282,9 @@ class AuthorizedOptimizer:
         namespace = plan.request.namespace
 
         async def write() -> Applied | RequestProblem:
-            refused = await self._refusal(changing_rights(namespace, plan.changes), to_write=True)
+            rights = changing_rights(namespace, plan.changes)
+            rights += uncovering_rights(plan.uncovers, namespace)
+            refused = await self._refusal(rights, to_write=True)
             if refused:
                 return refused
             writer = replace(self._writer(namespace), name_others=await self._may_name_others())
@@ -235,33 +293,60 @@ class AuthorizedOptimizer:
         action = "rollback" if plan.rollback else "apply"
         return await self._audited(action, namespace, write, digest=plan.digest)
 
+    async def plan_reset(
+        self, namespace: str, optimization: str | None, *, stop_workloads: bool = False
+    ) -> PlannedReset | RequestProblem:
+        """Return what a reset would write, to a caller who may write and see it."""
+        refused = await self._refusal(resetting_rights(namespace), to_write=True)
+        return refused or await self._optimizer.plan_reset(
+            namespace,
+            optimization,
+            stop_workloads=stop_workloads,
+            name_others=await self._may_name_others(),
+        )
+
     async def reset(
         self,
         namespace: str,
         *,
         optimization: str | None = None,
+        stop_workloads: bool = False,
+        digest: str = "",
         wanted: Callable[[], bool] = lambda: True,
     ) -> ResetResult | RequestProblem:
         """Delete what was generated in a namespace, or for one of its optimizations.
 
-        Delete nothing if `wanted` returns False before it.
+        Delete nothing if `wanted` returns False before it, or if it is not what the digest says.
+        `stop_workloads`: OCM stops what it has placed, too.
         """
 
         async def write() -> ResetResult | RequestProblem:
-            refused = await self._refusal(writing_rights(namespace), to_write=True)
+            refused = await self._refusal(resetting_rights(namespace), to_write=True)
             if refused:
                 return refused
+            writer = replace(self._writer(namespace), name_others=await self._may_name_others())
             return await self._optimizer.reset(
-                namespace, self._writer(namespace), optimization=optimization, wanted=wanted
+                namespace,
+                writer,
+                optimization=optimization,
+                stop_workloads=stop_workloads,
+                digest=digest,
+                wanted=wanted,
             )
 
-        return await self._audited("reset", namespace, write)
+        return await self._audited("reset", namespace, write, digest=digest)
 
     def audit_unconfirmed(
         self, action: str, namespace: str, reason: str, *, digest: str = ""
     ) -> None:
         """Write the line of an attempt that ended because no user confirmed it."""
         self._audit(action, namespace, reason, digest=digest)
+
+    async def _plan_in_force(self, wish: PlanningWish) -> PlanInForce | RequestProblem | None:
+        found = await self.plans(wish.namespace)
+        records = () if isinstance(found, Issue | RequestProblem) else found
+        found_in = requests_in_force(records, wish.optimization)
+        return await asyncio.to_thread(next, found_in, None)
 
     async def _may_name_others(self) -> bool:
         """Return whether the user may list in all namespaces what others' parts are read from."""
@@ -346,6 +431,16 @@ def unauthorized() -> RequestProblem:
         title="The caller is not authenticated",
         detail="send a token for this server: Authorization: Bearer $(kubectl create token NAME"
         " --audience AUDIENCE); docs/reference/optimizer-access.md says which audience",
+    )
+
+
+def _no_namespace(namespace: str, others: Sequence[str]) -> RequestProblem:
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="UnknownNamespace",
+        title="There is no such namespace",
+        detail=f"the hub has no namespace {UntrustedName(namespace)};"
+        f" {nothing_there(namespace, others)}",
     )
 
 

@@ -22,6 +22,7 @@ from dsf.kube.kinds import (
     POLICY,
     Kind,
 )
+from optimizer.snapshot.ownership.others import Dependents
 from optimizer.wire.request_problem import RequestProblem, optimizer_forbidden
 
 Rights = tuple[Right, ...]
@@ -81,9 +82,33 @@ def writing_rights(namespace: str, kinds: Iterable[Kind] = ()) -> Rights:
     return tuple(right(verb, kind, namespace) for kind in written for verb in ("create", "delete"))
 
 
+def resetting_rights(namespace: str) -> Rights:
+    """Return the rights to delete what was generated, and to be told what goes on running."""
+    return writing_rights(namespace) + status_rights(namespace)
+
+
+def rollout_rights(namespace: str) -> Rights:
+    """Return the rights to change a rollout, and to be told how far it is."""
+    return resetting_rights(namespace) + record_rights(namespace)
+
+
 def changing_rights(namespace: str, changes: Iterable[Change]) -> Rights:
     """Return the rights to make these changes in a namespace."""
     return writing_rights(namespace, (change.kind for change in changes))
+
+
+def uncovering_rights(uncovers: Dependents, own: str) -> Rights:
+    """Return the rights to uncover workloads of other namespaces than one's own.
+
+    Who may write their Placements may stop them anyway. Who may not know their namespaces needs the
+    right in all of them.
+    """
+    named = {item.namespace if item.named else "" for found in uncovers.values() for item in found}
+    return tuple(
+        right(verb, PLACEMENT, namespace)
+        for namespace in sorted(named - {own})
+        for verb in ("create", "delete")
+    )
 
 
 def lacking_own_right(error: KubeError) -> RequestProblem | None:

@@ -14,6 +14,8 @@ MOST_OF_OWNER = 16
 """Plans kept for one user: more than a conversation compares."""
 MOST_PLANS = 64
 """Plans kept in all, which bounds the memory that callers can make the server take."""
+SHORTEST_DIGEST = 8
+"""Characters of a digest that name a plan: nobody has two plans that begin alike by chance."""
 APPROVAL_SECONDS = 900.0
 """How long a plan may be applied after it was shown: a person has forgotten an older one."""
 
@@ -59,6 +61,11 @@ class ShownPlans:
         """Return whether the owner was shown this plan, but too long ago."""
         shown = self._shown(owner, digest)
         return shown is not None and self._clock() - shown[1] > self._seconds
+
+    def in_full(self, owner: Owner, digest: str) -> str:
+        """Return the digest of the owner's only plan whose digest begins so, or what was said."""
+        found = [known for known in self._plans.get(owner, ()) if known.startswith(digest)]
+        return found[0] if len(digest) >= SHORTEST_DIGEST and len(found) == 1 else digest
 
     def forget(self, owner: Owner, digest: str) -> None:
         """Drop a plan that was applied, or that the hub has changed since."""

@@ -14,10 +14,9 @@ from pydantic import BaseModel, Field
 from starlette.middleware import Middleware
 
 from dsf import __version__
-from dsf.kube.errors import Unreachable
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.access.shown_plans import ShownPlans
-from optimizer.api.authentication import Authentication, user_of
+from optimizer.api.authentication import Authentication, is_open, user_of
 from optimizer.api.body_limit import BodyLimit
 from optimizer.api.caller import caller_of
 from optimizer.api.examples import RESET_EXAMPLES
@@ -25,11 +24,12 @@ from optimizer.api.host_guard import HostGuard
 from optimizer.api.problem_details import describe, documented, install, refusal
 from optimizer.api.rate_limit import RateLimit
 from optimizer.api.routes.fleet import add_fleet_route
-from optimizer.api.routes.page import add_page_route
+from optimizer.api.routes.page import PagePolicy, add_page_route
 from optimizer.api.routes.planning import add_planning_routes
 from optimizer.api.routes.recorded_plans import add_plan_routes
 from optimizer.api.routes.rollouts import rollout_routes
 from optimizer.api.routes.score_history import add_score_history_route
+from optimizer.api.stream_limit import DEFAULT_STREAMS, StreamLimit, StreamLimits
 from optimizer.service import Optimizer
 from optimizer.snapshot.unknown_names import unknown_filters
 from optimizer.wire.placement_status import PlacementStatus
@@ -43,9 +43,6 @@ from optimizer.wire.result import ResetResult, ScoreList
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Largest request body: enough for the largest request that the model accepts."""
-
-READY_SECONDS = 5.0
-"""Time limit of the hub's answer to /readyz, below the usual 10 s of a probe."""
 
 _DESCRIPTION = """Decides which policies each managed cluster enforces and where each workload runs,
 so that the sum of the chosen scores is highest. Writes the decision as Placements and
@@ -79,6 +76,7 @@ def create_app(
     access: Access | None = None,
     read_only: bool = True,
     requests_per_second: float = 0.0,
+    streams: StreamLimits = DEFAULT_STREAMS,
 ) -> FastAPI:
     """Return the app.
 
@@ -91,7 +89,7 @@ def create_app(
         openapi_tags=[{"name": "optimize"}, {"name": "rollouts"}, {"name": "health"}],
         lifespan=_background(optimizer),
     )
-    app.user_middleware += guards(allowed_hosts, access, requests_per_second)
+    app.user_middleware += guards(allowed_hosts, access, requests_per_second, streams)
     install(app)
 
     def of(request: Request) -> AuthorizedOptimizer:
@@ -113,22 +111,28 @@ def create_app(
 
 
 def guards(
-    allowed_hosts: Collection[str], access: Access | None, requests_per_second: float
+    allowed_hosts: Collection[str],
+    access: Access | None,
+    requests_per_second: float,
+    streams: StreamLimits,
 ) -> list[Middleware]:
     """Return what stands before both doors, REST and MCP, the outermost first.
 
     A request is refused unless its Host header is loopback, the address that it was sent to, or one
     of `allowed_hosts`, and so is its Origin, if it has one. With `access`, callers send a bearer
     token and need rights on the hub. `requests_per_second` are answered of each caller; 0: all.
+    As many `streams` are open at once.
     """
     listed = [
         Middleware(HostGuard, allowed=allowed_hosts),
         Middleware(BodyLimit, most=MAX_BODY_BYTES),
+        Middleware(PagePolicy),
     ]
     if access:
         listed.append(Middleware(Authentication, auth=access.auth, resource=access.resource))
     if requests_per_second:
         listed.append(Middleware(RateLimit, per_second=requests_per_second))
+    listed.append(Middleware(StreamLimit, limits=streams))
     return listed
 
 
@@ -158,7 +162,7 @@ def _reading_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
         summary="List the scores of all managed clusters",
         operation_id="list_scores",
         response_model=ScoreList,
-        responses=documented(400, 401, 403, 408, 422, 503),
+        responses=documented(422),
     )
     async def scores(
         only: Annotated[ScoreFilter, Query()], connection: Request
@@ -186,7 +190,7 @@ def _reading_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
         summary="Compare what was decided with what OCM has done",
         operation_id="placement_status",
         response_model=PlacementStatus,
-        responses=documented(400, 401, 403, 408, 422, 503),
+        responses=documented(422),
     )
     async def status(
         only: Annotated[StatusFilter, Query()], connection: Request
@@ -209,7 +213,7 @@ def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
         summary="Delete what was generated in a namespace",
         operation_id="reset",
         response_model=ResetResult,
-        responses=documented(400, 401, 403, 404, 408, 409, 413, 422, 503),
+        responses=documented(404, 409, 422),
     )
     async def reset(
         connection: Request,
@@ -217,7 +221,8 @@ def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
     ) -> ResetResult | Response:
         """Delete the generated Placements, PlacementBindings and Policies of a namespace.
 
-        With `optimization`, only those that were generated for it.
+        With `optimization`, only those that were generated for it. The workloads go on running,
+        and `running` names them; with `stopWorkloads` they stop.
         If the caller disconnects before the first deletion, nothing is deleted.
         """
         optimizer = of(connection)
@@ -225,6 +230,7 @@ def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
             done = await optimizer.reset(
                 request.namespace,
                 optimization=request.optimization,
+                stop_workloads=request.stop_workloads,
                 wanted=caller.is_connected,
             )
         return refusal(done) if isinstance(done, RequestProblem) else done
@@ -245,14 +251,9 @@ def _health_routes(app: FastAPI, optimizer: Optimizer) -> None:
         tags=["health"],
         summary="Tell whether the hub can be read",
         response_class=PlainTextResponse,
-        responses=documented(400, 408, 503),
     )
     async def readyz() -> str:
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                await optimizer.ready()
-        except TimeoutError as error:
-            raise Unreachable(f"no answer within {READY_SECONDS:g} s") from error
+        await optimizer.ready()
         return "ok"
 
 
@@ -262,7 +263,6 @@ def _metrics_route(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -
         tags=["health"],
         summary="Tell what this process has done, for Prometheus",
         response_class=PlainTextResponse,
-        responses=documented(401, 403, 408, 503),
     )
     async def metrics(request: Request) -> Response:
         """Return the metrics in Prometheus' text format, or in OpenMetrics if it is accepted.
@@ -287,7 +287,8 @@ def _document(app: FastAPI) -> None:
                     description=app.description,
                     routes=app.routes,
                     tags=app.openapi_tags,
-                )
+                ),
+                is_open,
             )
         return app.openapi_schema
 

@@ -1,13 +1,18 @@
-"""Limits of HTTP connections: how many, and how long a request may take to arrive.
+"""Limits of HTTP connections: how many, how long a request may take to arrive, and in what form.
 
 An ASGI application is called when the headers have arrived, so slow headers, and connections that
-send nothing, can only be limited here, below it.
+send nothing, can only be limited here, below it. It sees headers as h11 has read them, so what a
+proxy may have read in another way can only be refused here, too.
 """
 
 import asyncio
+import re
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import h11
+import uvicorn
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -39,6 +44,40 @@ class ConnectionLimits:
 
 DEFAULT_LIMITS = ConnectionLimits()
 
+_FOLD_OR_END = re.compile(rb"\n(?:([ \t])|\r?\n)")
+
+
+class _StrictConnection(h11.Connection):
+    """h11's parser, without what RFC 9112 lets servers read in several ways (5.2, 6.1).
+
+    `refusal`: why a request was refused.
+    """
+
+    refusal = ""
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Return the next event; raises RemoteProtocolError."""
+        head = self.trailing_data[0] if self.their_state is h11.IDLE else b""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self.refusal = _ambiguity(event, head)
+            if self.refusal:
+                raise h11.RemoteProtocolError(self.refusal)
+        return event
+
+
+def _ambiguity(request: h11.Request, head: bytes) -> str:
+    """Return what of a request another server may read differently; empty if nothing."""
+    fields = {name for name, _ in request.headers}
+    line = _FOLD_OR_END.search(head)
+    if line and line[1]:
+        return "a header goes on in a second line; write it in one"
+    if b"transfer-encoding" in fields and b"content-length" in fields:
+        return "Content-Length and Transfer-Encoding say the length twice; send one of them"
+    if b"transfer-encoding" in fields and request.http_version < b"1.1":
+        return "HTTP/1.0 has no Transfer-Encoding; send a Content-Length"
+    return ""
+
 
 class LimitedConnection(H11Protocol):
     """uvicorn's connection with limits; a request that breaks one is answered by problem details.
@@ -50,6 +89,10 @@ class LimitedConnection(H11Protocol):
     limits = DEFAULT_LIMITS
     _deadline: asyncio.TimerHandle | None = None
     _reads_body = False
+
+    def __init__(self, config: uvicorn.Config, *arguments: Any, **rest: Any) -> None:
+        super().__init__(config, *arguments, **rest)
+        self.conn: _StrictConnection = _StrictConnection(h11.SERVER)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline of the first request."""
@@ -110,7 +153,7 @@ class LimitedConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Respond 400 with problem details to bytes that are not an HTTP request."""
-        self._refuse(MALFORMED, msg)
+        self._refuse(MALFORMED, self.conn.refusal or msg)
 
     def _follow_request(self) -> None:
         reads_body = self.conn.their_state is h11.SEND_BODY
@@ -169,7 +212,8 @@ class LimitedConnection(H11Protocol):
             h11.Data(data=bytes(response.body)),
             h11.EndOfMessage(),
         ):
-            self.transport.write(self.conn.send(event) or b"")
+            with suppress(h11.LocalProtocolError):  # the response to HEAD has no body
+                self.transport.write(self.conn.send(event) or b"")
 
 
 def limited_connection(limits: ConnectionLimits) -> type[LimitedConnection]:

@@ -12,8 +12,10 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dsf.api.host_header import MALFORMED_HOST, host_name
 from optimizer.api.problem_details import error_response
 
+MALFORMED = 400
 MISDIRECTED = 421
 FORBIDDEN_ORIGIN = 403
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -23,6 +25,8 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 class HostGuard:
     """ASGI middleware: responds 421 if the Host is not this server, 403 if the Origin is not.
 
+    A malformed Host is a 400, after which the connection closes.
+
     Case and port of the `allowed` names are ignored.
     """
 
@@ -30,7 +34,7 @@ class HostGuard:
     allowed: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        self.allowed = frozenset(map(_without_port, self.allowed))
+        self.allowed = frozenset(host_name(name) or name for name in self.allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -39,25 +43,22 @@ class HostGuard:
 
     def _refusal(self, scope: Scope) -> HTTPException | None:
         headers = Headers(scope=scope)
-        if not self._ours(scope, headers.get("host", "")):
+        host = host_name(headers.get("host", ""))
+        if host is None:
+            return HTTPException(MALFORMED, MALFORMED_HOST, headers={"Connection": "close"})
+        if not self._ours(scope, host):
             return HTTPException(
                 MISDIRECTED, "the Host header names another server; see --allowed-host"
             )
         origin = headers.get("origin")
-        if origin is not None and not self._ours(scope, origin.partition("://")[2]):
+        if origin is not None and not self._ours(scope, host_name(origin.partition("://")[2])):
             return HTTPException(
                 FORBIDDEN_ORIGIN, "a page of another origin asks; see --allowed-host"
             )
         return None
 
-    def _ours(self, scope: Scope, host: str) -> bool:
-        name = _without_port(host)
+    def _ours(self, scope: Scope, name: str | None) -> bool:
         return name in LOOPBACK or name == _address(scope) or name in self.allowed
-
-
-def _without_port(host: str) -> str:
-    name = host.lower()
-    return name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
 
 
 def _address(scope: Scope) -> str:

@@ -5,7 +5,7 @@ not be valid text.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from dsf.api.plural import joined
 from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.errors import KubeError, Unreachable
 from optimizer.access.rights import lacking_own_right
@@ -43,10 +44,13 @@ _FIELDS = {
 }
 _BEARER = "A token that the hub verifies, such as that of `kubectl create token`."
 _INTERNAL = 500
+_EVERYWHERE = (400, 403, 408, 413, 421, 503)
+_OF_CALLERS = (401, 429)
+"""What only paths with a token answer: the others count no requests."""
 _TEMPORARY = frozenset({TOO_MANY_REQUESTS, UNAVAILABLE})
 RETRY_LATER = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 _TITLES = {
-    400: ("MalformedBody", "The body can't be read"),
+    400: ("MalformedRequest", "The request can't be read"),
     408: ("RequestTimeout", "The request did not arrive in time"),
     404: ("NotFound", "There is nothing at this path"),
     405: ("MethodNotAllowed", "This path has other methods"),
@@ -69,18 +73,20 @@ class ProblemDetails(BaseModel):
 
 
 def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI responses of some HTTP codes."""
+    """Return the OpenAPI responses of some HTTP codes, besides those that `describe` adds."""
     texts = {
         400: "The request is not HTTP, or its body is not JSON in UTF-8.",
         401: "The caller is not authenticated.",
-        403: "The caller, or the optimizer itself, lacks a right on the hub; `detail` says which.",
+        403: "The caller, or the optimizer itself, lacks a right on the hub; `detail` says which."
+        " Or a page of another origin asks.",
         404: "The namespace does not exist on the hub, or the plan is not recorded.",
         408: "The request did not arrive in time.",
         409: "Objects on the hub, or another writer, prevent it.",
         413: "The body is too large.",
+        421: "The Host header names another server.",
         422: "A field is wrong, or names an object that does not exist; see `errors`.",
-        429: "Too many plans are being made at once.",
-        503: "The hub can't be reached, or refused a request.",
+        429: "The caller sends too many requests, or too many plans or streams are open at once.",
+        503: "The hub can't be reached, or refused a request, or all connections are in use.",
     }
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
     found: dict[int | str, dict[str, Any]] = {
@@ -93,8 +99,17 @@ def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
     return found
 
 
-def describe(openapi: dict[str, Any]) -> dict[str, Any]:
-    """Add the schema of problem details to an OpenAPI document."""
+def describe(openapi: dict[str, Any], is_open: Callable[[str], bool]) -> dict[str, Any]:
+    """Add to an OpenAPI document the schema of problem details, and what each operation may answer.
+
+    Those are the answers of the server and the guards before every operation. `is_open` returns
+    whether a path needs no token.
+    """
+    for path, operations in openapi["paths"].items():
+        before = documented(*_EVERYWHERE, *(() if is_open(path) else _OF_CALLERS))
+        for operation in operations.values():
+            responses = operation["responses"] | {str(code): said for code, said in before.items()}
+            operation["responses"] = dict(sorted(responses.items()))
     schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
     nested = schema.pop("$defs")
     openapi["components"]["schemas"] |= {**nested, ProblemDetails.__name__: schema}
@@ -127,7 +142,7 @@ def install(app: FastAPI) -> None:
 async def _validation(request: Request, error: Exception) -> Response:
     found = error.errors() if isinstance(error, RequestValidationError) else []
     errors = field_problems(found, _FIELDS.get(request.url.path))
-    detail = "; ".join(f"{item.field}: {item.message}" for item in errors[:5])
+    detail = joined((f"{item.field}: {item.message}" for item in errors), 5, separator="; ")
     return _response(
         422, "InvalidField", title="The request is not valid", detail=detail, errors=errors
     )

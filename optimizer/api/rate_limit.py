@@ -50,7 +50,7 @@ class RateLimit:
         if scope["type"] != "http" or is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
-        wait = self._seconds_to_wait(_caller(scope))
+        wait = self._seconds_to_wait(caller_of_scope(scope))
         if not wait:
             await self._app(scope, receive, send)
             return
@@ -71,7 +71,8 @@ class RateLimit:
         return 0.0
 
 
-def _caller(scope: Scope) -> Caller:
+def caller_of_scope(scope: Scope) -> Caller:
+    """Return the name and the uid of a user; without authentication, the address."""
     user = user_of(HTTPConnection(scope))
     address, _ = scope.get("client") or ("", 0)
     return (user.name, user.uid) if user else ("", str(address))

@@ -47,10 +47,11 @@ async def serve(
     certificate: WatchedCertificate | None = None,
     *,
     limits: ConnectionLimits = DEFAULT_LIMITS,
+    shutdown_seconds: int = SHUTDOWN_SECONDS,
 ) -> None:
     """Serve HTTP/1.1 until cancelled, over TLS with a certificate.
 
-    Open requests get SHUTDOWN_SECONDS to end.
+    Open requests get `shutdown_seconds` to end, and then the same time to release what they hold.
     """
     config = uvicorn.Config(
         app,
@@ -58,7 +59,7 @@ async def serve(
         ws="none",
         log_config=None,
         server_header=False,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_graceful_shutdown=shutdown_seconds,
         ssl_context_factory=(lambda *_: certificate.context) if certificate else None,
     )
     server = _SignalFreeServer(config)
@@ -68,6 +69,8 @@ async def serve(
     except asyncio.CancelledError:
         server.should_exit = True
         await running
+        if cut_off := server.server_state.tasks:
+            await asyncio.wait(cut_off, timeout=shutdown_seconds)
         raise
 
 

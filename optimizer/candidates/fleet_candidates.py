@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -10,19 +10,61 @@ from itertools import chain
 import numpy as np
 
 from dsf.api.optimization import Optimization
+from dsf.kube.selectors import valid_selector
 from optimizer.candidates import pool_candidates as mig
-from optimizer.candidates.affinity_bonus import Dependents, affinity_bonus, dependents
 from optimizer.candidates.layout_relaxation import mean_pattern_counts
 from optimizer.candidates.pool_candidates import composed_candidate
 from optimizer.candidates.tuning import CANDIDATES_PER_PRICED_ONE, PRICED_CANDIDATES
 from optimizer.domain.arrays import Floats
-from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, net_supplies
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload, net_supplies
 from optimizer.domain.gpu_layout import GPU_KIND, OmittedLayouts
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.demand import Demand, DeviceRequest
 from optimizer.mig.gpu_patterns import ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, GpuPools, possible_devices
+
+Dependents = Mapping[str, tuple[Workload, ...]]
+"""For each workload, those that may need it on their cluster, directly or through others."""
+
+Value = Callable[[str, str], float | None]
+"""What an app's assignment on a device of a cluster is worth; None where it has none."""
+
+
+def dependents(workloads: Iterable[Workload]) -> Dependents:
+    """Return the dependents of each workload that an affinity selector matches."""
+    every = list(workloads)
+    direct: dict[str, list[Workload]] = {}
+    for text in dict.fromkeys(item.workload_affinity for item in every if item.workload_affinity):
+        wanted, users = valid_selector(text), [i for i in every if i.workload_affinity == text]
+        for host in every:
+            if wanted.matches(host.labels):
+                direct.setdefault(host.name, []).extend(users)
+    return {name: _all(name, direct) for name in direct}
+
+
+def affinity_bonus(needing: Dependents, cluster: Cluster, value: Value) -> Mapping[str, float]:
+    """Return an upper bound on what the dependents of each workload are worth on a cluster."""
+    known = {item.name: item for found in needing.values() for item in found}
+    best = {name: max(0.0, _best(item, cluster, value)) for name, item in known.items()}
+    return {host: sum(best[item.name] for item in found) for host, found in needing.items()}
+
+
+def _all(host: str, direct: Mapping[str, Iterable[Workload]]) -> tuple[Workload, ...]:
+    found, ahead = dict[str, Workload](), [host]
+    while ahead:
+        new = {item.name: item for item in direct.get(ahead.pop(), ()) if item.name not in found}
+        found.update(new)
+        ahead += new
+    return tuple(item for name, item in found.items() if name != host)
+
+
+def _best(dependent: Workload, cluster: Cluster, value: Value) -> float:
+    devices = dict.fromkeys(item.device for item in cluster.supplies if item.kind == dependent.kind)
+    values = [found for name in devices if (found := value(dependent.app, name)) is not None]
+    stays = dependent.move_cost if cluster.name in dependent.current else 0.0
+    return max(values, default=0.0) + stays
+
 
 RequestCounts = Mapping[tuple[str, float, float, float], int]
 """Number of workloads by app, amount, move cost saved by staying, and affinity bonus."""

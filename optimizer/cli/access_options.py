@@ -123,7 +123,7 @@ def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":
         return None
     issuers = rest["oauth_issuer"]
     return Access(
-        DelegatedAuth(kube, rest["auth_audience"]),
+        DelegatedAuth(kube.on_own_connections("reviews"), rest["auth_audience"]),
         kube.impersonating if rest["impersonate"] else None,
         ProtectedResource(issuers, rest["resource_url"].rstrip("/")) if issuers else None,
     )

@@ -7,28 +7,48 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import cluster_options, http_options, log_options, server_url
+from dsf.cli.options import (
+    cluster_options,
+    http_options,
+    identity_option,
+    log_options,
+    options,
+    server_url,
+)
 from optimizer.cli.access_options import access_of, access_options, certificate_of, check_auth
-from optimizer.cli.connection_options import connection_limits, connection_options
+from optimizer.cli.connection_options import (
+    connection_limits,
+    connection_options,
+    stream_limits,
+)
 from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from optimizer.access.authorized_optimizer import Access
+    from optimizer.api.stream_limit import StreamLimits
     from optimizer.service import Optimizer
 
 SERVICE_APP = "mcp_server.app:create_service_app"
 
 _log = logging.getLogger(__name__)
 
-approval_option = click.option(
-    "--when-client-cannot-ask",
-    type=click.Choice(["deny", "digest"]),
-    default="digest",
-    show_default=True,
-    help="Whether MCP tools write for a client that can't ask its user to confirm. deny: never."
-    " digest: it may apply a plan by naming its digest, and reset a namespace by naming it.",
+approval_options = options(
+    click.option(
+        "--when-client-cannot-ask",
+        type=click.Choice(["deny", "digest"]),
+        default="digest",
+        show_default=True,
+        help="Whether MCP tools write for a client that can't ask its user to confirm. deny: never."
+        " digest: it may apply a plan, or reset a namespace, by naming the digest that was shown.",
+    ),
+    click.option(
+        "--hub-name",
+        default="",
+        help="What questions to users of MCP tools call the hub. Default: the URL of its API"
+        " server.",
+    ),
 )
 
 
@@ -46,7 +66,7 @@ approval_option = click.option(
     help="Whether callers may write, within their own rights: by POST /optimize, /rollback, /reset"
     " and those of rollouts, and by MCP tools, which exist only then.",
 )
-@approval_option
+@approval_options
 @click.option(
     "--prometheus-url",
     default="",
@@ -59,6 +79,7 @@ approval_option = click.option(
     multiple=True,
     help="Namespace whose Stepwise rollouts this server makes; repeatable. Default: all.",
 )
+@identity_option
 @log_options
 def optimizer(
     *,
@@ -103,14 +124,23 @@ async def _serve(
     certificate = certificate_of(rest)
     start_fork_server()
     async with connect(kubeconfig, context) as kube:
-        service = Optimizer(kube, settings_of(rest), now=utc_now, registry=REGISTRY)
+        service = Optimizer(
+            kube,
+            settings_of(rest),
+            now=utc_now,
+            registry=REGISTRY,
+            identity=rest["identity"],
+            health=kube.on_own_connections("health"),
+        )
         app = _app(
             service,
             allowed_hosts=rest["allowed_host"],
             access=access_of(rest, kube),
             read_only=rest["read_only"],
             requests_per_second=rest["requests_per_second"],
+            streams=stream_limits(rest),
             when_client_cannot_ask=rest["when_client_cannot_ask"],
+            hub_name=rest["hub_name"] or kube.server,
         )
         _log.info("serving", extra={"url": url(listener, tls=bool(certificate))})
         await serve(app, listener, certificate, limits=connection_limits(rest))
@@ -123,6 +153,7 @@ def _app(
     access: "Access | None",
     read_only: bool,
     requests_per_second: float,
+    streams: "StreamLimits",
     **of_mcp: Any,
 ) -> "FastAPI":
     """Return the app with MCP where it is installed, else the HTTP API alone."""
@@ -133,6 +164,7 @@ def _app(
         "access": access,
         "read_only": read_only,
         "requests_per_second": requests_per_second,
+        "streams": streams,
     }
     module, _, attribute = SERVICE_APP.partition(":")
     try:

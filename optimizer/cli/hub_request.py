@@ -1,22 +1,23 @@
 """What commands share that plan for a namespace: options, the hub or files, and the request."""
 
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from dsf.cli.options import Namespace, cluster_options, options
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from dsf.kube.port import Kube
+    from dsf.kube.port import Kube, Lister
+    from optimizer.domain.settings import OptimizerSettings
+    from optimizer.overview.plan_request import PlanningWish
     from optimizer.service import Optimizer
     from optimizer.wire.request import OptimizeRequest
     from optimizer.wire.request_problem import RequestProblem
 
 T = TypeVar("T")
+
 
 namespace_option = options(
     cluster_options("the hub"),
@@ -46,7 +47,8 @@ request_options = options(
         "--objective",
         default="",
         help="Scores to maximise, such as `performance:2,power:1`; parts of names are enough."
-        " Default: plan again what the plan in force was asked for.",
+        " Default: plan again what the plan in force was asked for; with --cluster or --workload,"
+        " its objective.",
     ),
     click.option(
         "--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster; repeatable."
@@ -71,7 +73,10 @@ request_options = options(
 
 
 class AskedPlan(NamedTuple):
-    """What the options of `request_options` and `files_option` ask for."""
+    """What the options of `request_options` and `files_option` ask for.
+
+    `stated`: those of them that were typed, besides defaults.
+    """
 
     kubeconfig: Path | None
     context: str | None
@@ -82,45 +87,99 @@ class AskedPlan(NamedTuple):
     optimization: str = ""
     request_file: Path | None = None
     paths: tuple[Path, ...] = ()
+    stated: frozenset[str] = frozenset()
 
 
 def asked_plan(flags: dict[str, Any]) -> AskedPlan:
     """Take what belongs to the question out of the flags of a command; raises UsageError."""
-    asked = AskedPlan(**{name: flags.pop(name) for name in AskedPlan._fields if name in flags})
+    source = click.get_current_context().get_parameter_source
+    taken = {name: flags.pop(name) for name in AskedPlan._fields if name in flags}
+    typed = (name for name in taken if source(name) is ParameterSource.COMMANDLINE)
+    asked = AskedPlan(**taken, stated=frozenset(typed))
     said = bool(asked.objective or asked.clusters or asked.workloads)
     if asked.request_file and said:
         raise click.UsageError("--request says all: give no --objective, --cluster or --workload")
+    if asked.paths and asked.stated & {"kubeconfig", "context"}:
+        raise click.UsageError("--filename is instead of a hub: give no --kubeconfig or --context")
     return asked
 
 
-@asynccontextmanager
-async def asked_hub(asked: AskedPlan) -> "AsyncIterator[tuple[Kube, OptimizeRequest | None]]":
-    """Yield the hub, or one with the objects of files, and the request of a file, if there is one.
+def _require_same(asked: AskedPlan, request: "OptimizeRequest") -> None:
+    """Raise UsageError if options say something else than a request that says all."""
+    from dsf.api.untrusted_text import UntrustedName
+
+    if asked.clusters or asked.workloads:
+        raise click.UsageError(
+            "the files have a request, which says all: give no --cluster or --workload, or say"
+            " --objective too"
+        )
+    for name in ("namespace", "optimization"):
+        there = getattr(request, name)
+        if name in asked.stated and getattr(asked, name) != there:
+            raise click.UsageError(
+                f"--{name}: the request says {UntrustedName(there)}; leave one of them out"
+            )
+
+
+def asked_files(asked: AskedPlan) -> "tuple[Lister, OptimizeRequest | None]":
+    """Return the objects of files, and the request of a file, if there is one.
 
     Raises ClickException.
     """
     from dsf.api.untrusted_text import escaped_lines
-    from dsf.kube.client.connect import connect
-    from dsf.kube.embedded.yaml_documents import YamlFileError
-    from optimizer.cli.offline_hub import read_offline_hub, read_request
+    from dsf.kube.files.yaml_documents import YamlFileError
+    from optimizer.cli.object_files import read_object_files
 
+    named = named_request(asked)
     try:
-        named = read_request(asked.request_file) if asked.request_file else None
-        read = await read_offline_hub(asked.paths, named) if asked.paths else None
+        read = read_object_files(asked.paths, named)
     except YamlFileError as error:
         raise click.ClickException(str(error)) from error
-    if read is None:
-        async with connect(asked.kubeconfig, asked.context) as kube:
-            yield kube, named
-        return
     for text in read.ignored:
         click.echo(f"Ignored: {escaped_lines(text)}", err=True)
+    if read.request and asked.objective:
+        click.echo("Ignored: the request in the files, because --objective is said", err=True)
+    elif read.request:
+        _require_same(asked, read.request)
     if read.request is None and not asked.objective:
         raise click.ClickException(
             "no request found: add the body of POST /optimize as a YAML or JSON file, or name it"
             " with --request, or say --objective"
         )
-    yield read.hub, None if asked.objective else read.request
+    return read.hub, None if asked.objective else read.request
+
+
+def named_request(asked: AskedPlan) -> "OptimizeRequest | None":
+    """Return the request of --request, None without it. Raises ClickException."""
+    if asked.request_file is None:
+        return None
+    from dsf.kube.files.yaml_documents import YamlFileError
+    from optimizer.cli.object_files import read_request
+
+    try:
+        named = read_request(asked.request_file)
+    except YamlFileError as error:
+        raise click.ClickException(str(error)) from error
+    _require_same(asked, named)
+    return named
+
+
+async def request_of_files(
+    files: "Lister", asked: AskedPlan, settings: "OptimizerSettings"
+) -> "OptimizeRequest":
+    """Return the request that the options mean, for the objects of files. Raises ClickException."""
+    from dsf.kube.clock import utc_now
+    from optimizer.observe_fleet import observe_fleet
+    from optimizer.overview.planning_request import complete_question
+
+    facts = await observe_fleet(
+        files,
+        asked.namespace,
+        now=utc_now,
+        described=True,
+        cluster_label_key=settings.cluster_label_key,
+    )
+    return usable(complete_question(facts, _wish(asked))).request
 
 
 async def request_for(
@@ -130,31 +189,35 @@ async def request_for(
 
     Raises ClickException.
     """
+    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.domain.issue import Issue
     from optimizer.overview.name_search import find_name
     from optimizer.overview.placement_answer import request_in_force
-    from optimizer.overview.planning_request import (
-        PlanningWish,
-        complete_question,
-        read_objective,
-    )
 
     if not (asked.objective or asked.clusters or asked.workloads):
         records = await optimizer.plans(asked.namespace)
         kept = () if isinstance(records, Issue) else records
-        same = (item for item in kept if asked.optimization in ("", item.spec.optimization))
-        if found := request_in_force(same, workload):
+        if found := request_in_force(kept, workload, asked.optimization):
             return usable(found)
     facts = await optimizer.fleet(asked.namespace)
     if workload:
         usable(find_name(workload, facts.workloads, field="workload", what="workload"))
-    wish = PlanningWish(
+    question = usable(await AuthorizedOptimizer(optimizer).question(_wish(asked), facts))
+    if question.objective is not None:
+        click.echo(question.objective.message, err=True)
+    return question.request
+
+
+def _wish(asked: AskedPlan) -> "PlanningWish":
+    from optimizer.overview.plan_request import PlanningWish, read_objective
+
+    return PlanningWish(
         usable(read_objective(asked.objective)),
         asked.clusters,
         asked.workloads,
         further={"optimization": asked.optimization} if asked.optimization else {},
+        namespace=asked.namespace,
     )
-    return usable(complete_question(facts, wish)).request
 
 
 async def own_name(kube: "Kube") -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,7 +36,7 @@ class _MissingScore(click.ParamType[str | float]):
         return number
 
 
-class _ConfigMapName(click.ParamType[tuple[str, str]]):
+class _ObjectName(click.ParamType[tuple[str, str]]):
     name = "NAMESPACE/NAME"
 
     def convert(
@@ -48,10 +48,10 @@ class _ConfigMapName(click.ParamType[tuple[str, str]]):
         return namespace, name
 
 
-model_options = options(
+object_options = options(
     click.option(
         "--mig-config-map",
-        type=_ConfigMapName(),
+        type=_ObjectName(),
         default="gpu-operator/dsf-mig-parted-config",
         show_default=True,
         help="ConfigMap from which the MIG manager of managed clusters reads layouts.",
@@ -64,6 +64,23 @@ model_options = options(
         help="Node labels that generated MIG policies set: those of the GPU operator, or"
         " those of the development guide's mock.",
     ),
+    click.option(
+        "--claim-name",
+        default="policy-watcher-claim",
+        show_default=True,
+        help="ClusterClaim that must be 'compliant' before a cluster gets workloads.",
+    ),
+    click.option(
+        "--cluster-label-key",
+        default="cluster-name",
+        show_default=True,
+        help="Label whose value is the managed cluster's name. Placements select others"
+        " by the label `name`, or by metadata.name.",
+    ),
+)
+"""The options that shape the generated objects."""
+
+formulation_options = options(
     click.option(
         "--prefer-no-select-cost",
         type=NumberRange(min=0, max=1e9),
@@ -81,19 +98,30 @@ model_options = options(
         " once.",
     ),
     click.option(
-        "--missing-score",
-        type=_MissingScore(),
-        default="forbid",
-        show_default=True,
-        help="Value of a place without a usable score; 'forbid' excludes it.",
-    ),
-    click.option(
         "--max-places",
         type=click.IntRange(min=1),
         default=40_000_000,
         show_default=True,
         help="Largest request: workloads times devices of clusters. It determines the memory that a"
         " request takes. Places with limits, spread and the like count several times.",
+    ),
+    click.option(
+        "--time-limit",
+        type=_POSITIVE,
+        default=30.0,
+        show_default=True,
+        help="Seconds for the solver; afterwards the best plan found is used.",
+    ),
+)
+"""The options that shape what a decision is worth, and how large a request may be."""
+
+choice_options = options(
+    click.option(
+        "--missing-score",
+        type=_MissingScore(),
+        default="forbid",
+        show_default=True,
+        help="Value of a place without a usable score; 'forbid' excludes it.",
     ),
     click.option(
         "--memory-limit",
@@ -111,60 +139,53 @@ model_options = options(
         " stops when the plan is proven best, or at --time-limit.",
     ),
     click.option(
-        "--time-limit",
-        type=_POSITIVE,
-        default=30.0,
-        show_default=True,
-        help="Seconds for the solver; afterwards the best plan found is used.",
-    ),
-    click.option(
         "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
     ),
-    click.option(
-        "--claim-name",
-        default="policy-watcher-claim",
-        show_default=True,
-        help="ClusterClaim that must be 'compliant' before a cluster gets workloads.",
-    ),
-    click.option(
-        "--cluster-label-key",
-        default="cluster-name",
-        show_default=True,
-        help="Label whose value is the managed cluster's name. Placements select others"
-        " by the label `name`, or by metadata.name.",
-    ),
 )
-"""The options that shape the optimizer's model; `settings_of` reads them."""
+"""The options that shape how a decision is found; one that is restored was found before."""
 
-history_option = click.option(
-    "--plan-history-limit",
-    type=click.IntRange(1, 1000),
-    default=10,
+model_options = options(object_options, formulation_options, choice_options)
+"""All options that shape a plan; `settings_of` reads them, or some of them."""
+
+key_option = click.option(
+    "--record-key-secret",
+    type=_ObjectName(),
+    default="open-cluster-management/dynamic-scoring-optimizer-record-key",
     show_default=True,
-    help="PlacementPlans kept for each optimization, the current one included. A rollback needs 2.",
+    help="Secret whose key signs the records of plans; made where there is none. What it did not"
+    " sign is neither restored nor rolled out.",
+)
+
+history_option = options(
+    click.option(
+        "--plan-history-limit",
+        type=click.IntRange(1, 1000),
+        default=10,
+        show_default=True,
+        help="PlacementPlans kept for each optimization, the current one included. A rollback"
+        " needs 2.",
+    ),
+    key_option,
 )
 
 
 def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
-    """Return the settings that the options of `model_options` and `history_option` name."""
+    """Return the settings that options name; what a command has no option for is the default."""
     from optimizer.domain.mig_manager_settings import GPU_OPERATOR, GUIDE
-    from optimizer.domain.settings import DEFAULTS, OptimizerSettings
+    from optimizer.domain.settings import DEFAULTS
 
-    namespace, name = rest["mig_config_map"]
-    labels = {"gpu-operator": GPU_OPERATOR, "guide": GUIDE}[rest["mig_labels"]]
-    return OptimizerSettings(
-        cluster_label_key=rest["cluster_label_key"],
-        claim_name=rest["claim_name"],
-        solver=rest["solver"],
-        time_limit_seconds=rest["time_limit"],
-        gap=rest["gap"],
-        memory_mib=rest["memory_limit"],
-        missing_score=rest["missing_score"],
-        max_places=rest["max_places"],
-        default_toleration_seconds=rest["default_toleration_seconds"],
-        prefer_no_select_cost=rest["prefer_no_select_cost"],
-        plan_history_limit=rest.get("plan_history_limit", DEFAULTS.plan_history_limit),
-        prometheus_url=rest.get("prometheus_url", DEFAULTS.prometheus_url),
-        rollout_namespaces=tuple(rest.get("rollout_namespace", ())),
-        mig=replace(labels, config_namespace=namespace, config_map=name),
-    )
+    said = {_SETTINGS.get(name, name): value for name, value in rest.items()}
+    known = {field.name: said[field.name] for field in fields(DEFAULTS) if field.name in said}
+    if "mig_labels" in rest:
+        namespace, name = rest["mig_config_map"]
+        labels = {"gpu-operator": GPU_OPERATOR, "guide": GUIDE}[rest["mig_labels"]]
+        known["mig"] = replace(labels, config_namespace=namespace, config_map=name)
+    return replace(DEFAULTS, **known)
+
+
+_SETTINGS = {
+    "time_limit": "time_limit_seconds",
+    "memory_limit": "memory_mib",
+    "rollout_namespace": "rollout_namespaces",
+}
+"""The setting of each option that has another name."""

@@ -12,21 +12,24 @@ from dsf.cli.output import coloured_diff, document, document_of, output_option, 
 from dsf.cli.progress import Progress
 from optimizer.cli.hub_request import (
     AskedPlan,
-    asked_hub,
+    asked_files,
     asked_plan,
     files_option,
+    named_request,
     own_name,
     request_for,
+    request_of_files,
     request_options,
     usable,
 )
 from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
-    from dsf.kube.port import Kube
+    from dsf.kube.port import Kube, Lister
     from optimizer.plan.plan import Plan
     from optimizer.plan.text.object_diffs import ObjectDiff
     from optimizer.service import Optimizer
+    from optimizer.wire.request import OptimizeRequest
     from optimizer.wire.result import Applied
     from optimizer.wire.rollout import RolloutStrategy
 
@@ -61,8 +64,11 @@ EXIT_DIFFERENT, EXIT_NO_DIFF = 1, 2
 def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> None:
     """Solve a placement for a hub, or offline from files; print the plan, write nothing there.
 
-    Files hold ManagedClusters, Policies, ManifestWorkReplicaSets and AddOnPlacementScores.
+    Files hold ManagedClusters, Policies, ManifestWorkReplicaSets and AddOnPlacementScores. With a
+    ManagedClusterSetBinding among them, only clusters of bound sets are used, as on a hub.
     """
+    if explain and output == "manifests":
+        raise click.UsageError("--explain: manifests have no place for it; choose another --output")
     made = asyncio.run(_plan(asked_plan(rest), rest, explain=explain))
     if picture is not None:
         _draw(made, picture)
@@ -136,6 +142,7 @@ def optimize(
     made, applied = asyncio.run(
         _optimize(asked, rest, strategy, ask=not yes, dry_run=dry_run, show_plan=show_plan)
     )
+    dry_run = made.request.dry_run
     if output != "table":
         from optimizer.plan.plan import result
 
@@ -175,35 +182,66 @@ class _PlannedHub(NamedTuple):
 
 
 @asynccontextmanager
-async def _planned(
+async def _planned_hub(
     asked: AskedPlan, rest: dict[str, Any], **changes: Any
 ) -> AsyncIterator[_PlannedHub]:
     """Yield a hub and the plan that is asked for; `changes`: fields of the request."""
+    from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from optimizer.service import Optimizer
 
-    async with asked_hub(asked) as (kube, named):
+    named = named_request(asked)
+    async with connect(asked.kubeconfig, asked.context) as kube:
         optimizer = Optimizer(kube, settings_of(rest), now=utc_now)
         with Progress("Planning"):
-            request = named or await request_for(optimizer, asked)
-            stated = {name: value for name, value in changes.items() if value is not None}
-            made = usable(await optimizer.plan(request.model_copy(update=stated)))
+            request = named or _not_dry(await request_for(optimizer, asked))
+            made = usable(await optimizer.plan(_changed(request, changes)))
         yield _PlannedHub(kube, optimizer, made)
 
 
+@asynccontextmanager
+async def _planned(
+    asked: AskedPlan, rest: dict[str, Any], **changes: Any
+) -> "AsyncIterator[tuple[Lister, Plan]]":
+    """Yield a hub or the objects of files, and the plan that is asked for."""
+    if not asked.paths:
+        async with _planned_hub(asked, rest, **changes) as found:
+            yield found.kube, found.plan
+        return
+    from dsf.kube.clock import utc_now
+    from optimizer.planner import Planner
+
+    files, named = asked_files(asked)
+    settings = settings_of(rest)
+    with Progress("Planning"):
+        request = named or _not_dry(await request_of_files(files, asked, settings))
+        planner = Planner(files, settings, now=utc_now)
+        made = await planner.plan(_changed(request, changes), name_others=True)
+    yield files, usable(made)
+
+
+def _not_dry(request: "OptimizeRequest") -> "OptimizeRequest":
+    """Return a request that was made of a question, which is for a dry run: a command says that."""
+    return request.model_copy(update={"dry_run": False})
+
+
+def _changed(request: "OptimizeRequest", changes: dict[str, Any]) -> "OptimizeRequest":
+    return request.model_copy(update={name: value for name, value in changes.items() if value})
+
+
 async def _plan(asked: AskedPlan, rest: dict[str, Any], *, explain: bool) -> "Plan":
-    async with _planned(asked, rest, explain=explain or None) as found:
-        return found.plan
+    async with _planned(asked, rest, explain=explain) as (_, plan):
+        return plan
 
 
 async def _diffs(asked: AskedPlan, rest: dict[str, Any]) -> "tuple[ObjectDiff, ...]":
     from optimizer.observe import list_all
     from optimizer.plan.text.object_diffs import object_diffs
 
-    async with _planned(asked, rest) as found:
-        places = {(item.kind, item.namespace) for item in found.plan.changes}
-        current = {place: await list_all(found.kube, *place) for place in places}
-    return object_diffs(found.plan.changes, current)
+    async with _planned(asked, rest) as (lister, plan):
+        places = {(item.kind, item.namespace) for item in plan.changes}
+        current = {place: await list_all(lister, *place) for place in places}
+    return object_diffs(plan.changes, current)
 
 
 async def _optimize(
@@ -217,10 +255,10 @@ async def _optimize(
 ) -> "tuple[Plan, Applied | None]":
     from optimizer.plan_writer import Writer
 
-    async with _planned(asked, rest, rollout=strategy, dry_run=dry_run) as found:
+    async with _planned_hub(asked, rest, rollout=strategy, dry_run=dry_run) as found:
         made = found.plan
         show_plan(made)
-        if not made.changes or dry_run:
+        if not made.changes or made.request.dry_run:
             return made, None
         if ask and not click.confirm(f"Apply this plan, {len(made.changes)} changes?", err=True):
             return made, None

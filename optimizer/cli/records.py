@@ -9,7 +9,12 @@ import click
 from dsf.cli.options import Namespace
 from dsf.cli.output import document_of, output_option, show
 from optimizer.cli.hub_request import namespace_option, own_name, usable
-from optimizer.cli.model_options import history_option, model_options, settings_of
+from optimizer.cli.model_options import (
+    formulation_options,
+    history_option,
+    object_options,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from dsf.kube.port import Kube
@@ -64,7 +69,8 @@ def plans(
 )
 @click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @history_option
-@model_options
+@object_options
+@formulation_options
 def rollback(
     *,
     kubeconfig: Path | None,
@@ -132,10 +138,9 @@ async def _rollback(
 
 def _optimizer(kube: "Kube", rest: dict[str, Any]) -> "Optimizer":
     from dsf.kube.clock import utc_now
-    from optimizer.domain.settings import DEFAULTS
     from optimizer.service import Optimizer
 
-    return Optimizer(kube, settings_of(rest) if rest else DEFAULTS, now=utc_now)
+    return Optimizer(kube, settings_of(rest), now=utc_now)
 
 
 def _said(made: "Plan", applied: "Applied | None") -> str:

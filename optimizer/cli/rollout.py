@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from dsf.cli.options import options
 from dsf.cli.output import document_of, output_option, show
 from optimizer.cli.hub_request import namespace_option, usable
+from optimizer.cli.model_options import key_option, settings_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +25,7 @@ _which = options(
     click.option(
         "--optimization", default="default", show_default=True, help="Name of the optimization."
     ),
+    key_option,
 )
 
 
@@ -98,8 +101,7 @@ async def _follow(which: dict[str, Any], output: str) -> "RolloutStatus":
     from optimizer.rollout.text import rollout_headline
 
     async def followed(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
-        found = usable(await optimizer.rollout(namespace, name))
-        async for found in optimizer.rollout_changes(namespace, name):
+        async for found in usable(await optimizer.rollout_changes(namespace, name)):
             line = rollout_headline(found) if output == "table" else _text(found, output).rstrip()
             click.echo(line)
         return found
@@ -116,8 +118,9 @@ async def _with_optimizer(
     from optimizer.service import Optimizer
 
     kubeconfig: Path | None = which["kubeconfig"]
+    only = replace(settings_of(which), rollout_namespaces=(which["namespace"],))
     async with connect(kubeconfig, which["context"]) as kube:
-        service = Optimizer(kube, now=utc_now)
+        service = Optimizer(kube, only, now=utc_now)
         return await work(service, which["namespace"], which["optimization"])
 
 

@@ -42,7 +42,8 @@ def status(
     """Show what is installed, healthy, stale and waiting on a hub, and what to do.
 
     With --namespace: how far OCM is with each workload that was placed there, and what drifted.
-    Exit code 0 if nothing is to be done (with --namespace: if every workload has landed), else 1.
+    Exit code 0 if nothing is to be done (with --namespace: if every workload has landed, and
+    nothing has drifted), else 1.
     Writes nothing.
     """
     if namespace is None:
@@ -53,7 +54,7 @@ def status(
     with Progress(f"Reading namespace {namespace}"):
         found = asyncio.run(_read(kubeconfig, context, namespace, optimization))
     show(_text(found, output))
-    if not found.landed:
+    if not found.landed or found.drift:
         raise click.exceptions.Exit(EXIT_NOT_LANDED)
 
 

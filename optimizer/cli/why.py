@@ -11,7 +11,7 @@ from dsf.cli.options import SHOWN
 from dsf.cli.output import document_of, output_option, show
 from dsf.cli.progress import Progress
 from optimizer.cli.hub_request import AskedPlan, namespace_option, request_for, usable
-from optimizer.cli.model_options import model_options, settings_of
+from optimizer.cli.model_options import choice_options, formulation_options, settings_of
 
 if TYPE_CHECKING:
     from optimizer.overview.placement_answer import PlacementAnswer
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     help="Explain a plan for these scores, such as `performance:2,power:1`; default: the plan in"
     " force.",
 )
-@model_options
+@formulation_options
+@choice_options
 @output_option("text", "json", "yaml", default="text")
 def why(
     *,

@@ -22,7 +22,8 @@ class OptimizerSettings:
     same. `prefer_no_select_cost`: see Fleet.avoidance_cost. `plan_history_limit`: PlacementPlans
     kept for each optimization, the current one included. `rollout_namespaces`: namespaces whose
     Stepwise rollouts are executed; none: all. `prometheus_url`: where the history of scores is
-    read; empty: nowhere.
+    read; empty: nowhere. `record_key_secret`: namespace and name of the Secret whose key signs
+    records.
     """
 
     cluster_label_key: str = "cluster-name"
@@ -41,6 +42,7 @@ class OptimizerSettings:
     plan_history_limit: int = 10
     rollout_namespaces: tuple[str, ...] = ()
     prometheus_url: str = ""
+    record_key_secret: tuple[str, str] = (names.HUB_NAMESPACE, names.RECORD_KEY_SECRET)
     mig: MigLabels = GPU_OPERATOR
 
 

@@ -1,7 +1,7 @@
 """A decision, and the solution that says how good it is known to be."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from optimizer.domain.status import Status
 
@@ -40,12 +40,25 @@ class Tier(NamedTuple):
     bound: float
 
 
+FailureCause = Literal["NotStarted", "Killed", "MemoryLimit", "Crashed", "CallFailed"]
+"""Why a process did not do its work. CallFailed: it did, but the solver it called did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFailure:
+    """Why a process that solves or explains failed; `message` is a clause that says it."""
+
+    cause: FailureCause
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class Solution:
     """A decision, and how good it is known to be.
 
     `bound`: no decision is worth more; with several priorities the sum of those of `tiers`, highest
     priority first. None where unknown. `seconds` is wall-clock time of building and solving.
+    `failure`: why a better decision or bound may be missing, although there was time to find it.
     """
 
     status: Status
@@ -55,6 +68,7 @@ class Solution:
     seconds: float
     solver: str
     tiers: tuple[Tier, ...] = ()
+    failure: ProcessFailure | None = None
 
     @property
     def gap(self) -> float | None:

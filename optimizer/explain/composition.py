@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -58,7 +57,6 @@ MAX_TRANSITION_ASSIGNMENTS = 1_000
 """Changed assignments up to which a transition is ordered."""
 
 _TOO_LATE = "the time limit was reached"
-_CUT_OFF = "everything after that: the process died, or did not stop at its time limit"
 
 T = TypeVar("T")
 
@@ -79,12 +77,8 @@ def compose(
     for part in parts.all():
         missing = tuple(parts.not_computed)
         found = found.model_copy(update={**part, "not_computed": missing, "solves": parts.solves})
-        report(partial(_unfinished, found))
+        report(found)
     return found
-
-
-def _unfinished(found: Explanation) -> Explanation:
-    return found.model_copy(update={"not_computed": (*found.not_computed, _CUT_OFF)})
 
 
 @dataclass(slots=True)

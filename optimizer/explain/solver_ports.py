@@ -61,11 +61,11 @@ class NearOptimalDecisions(Protocol):
 FindNearOptimal = Callable[[Problem, float], NearOptimalDecisions]
 """Returns the near-optimal decisions of a problem, given the value of its optimum."""
 
-ReportProgress = Callable[[Callable[[], Explanation]], None]
-"""Called repeatedly with a function that returns the partial explanation found so far."""
+ReportProgress = Callable[[Explanation], None]
+"""Called repeatedly with the partial explanation found so far."""
 
 
-def report_nothing(_: Callable[[], Explanation]) -> None:
+def report_nothing(_: Explanation) -> None:
     """Ignore progress."""
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
+from dsf.api.plural import joined
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.domain.stop_callback import TimeLeft
@@ -67,8 +68,7 @@ def _words(uncovered: Sequence[str], *, least: bool) -> str:
 
 
 def _few(names: Sequence[str], most: int = 10) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + more
+    return joined(names, most)
 
 
 def _returning(

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.names import CLUSTER_CLAIM, HUB_NAMESPACE, SCORING_CONFIG, VERSION
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import UntrustedName, UntrustedText
+from dsf.api.plural import counted, joined
+from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed
 from dsf.kube.errors import Forbidden, KubeError, Unauthorized
 from dsf.kube.kinds import (
     DYNAMIC_SCORER,
@@ -394,7 +394,8 @@ def _rights(found: HubInstallation) -> HubCheck:
             f"you may not {_first(lacking)}",
             "ask for these rights if you are to plan and apply: docs/reference/optimizer-access.md",
         )
-    return _ok("rights", "you may plan and apply here")
+    where = listed(sorted({item.namespace for item in found.rights if item.namespace}))
+    return _ok("rights", f"you may plan and apply in namespace {where}")
 
 
 def _unread(found: HubInstallation, check: str, kind: Kind) -> HubCheck | None:
@@ -426,5 +427,4 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _first(words: Sequence[str]) -> str:
-    left = len(words) - MAX_NAMED
-    return ", ".join(words[:MAX_NAMED]) + (f" and {left} more" if left > 0 else "")
+    return joined(words, MAX_NAMED)

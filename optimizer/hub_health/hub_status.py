@@ -115,16 +115,6 @@ def _of_namespaces(fleets: Iterable[FleetFacts]) -> Iterator[HubFinding]:
         for item in findings(facts):
             if item.stage not in _HUB_STAGES:
                 yield _finding(item, f" of namespace {where}")
-        unplaced = sorted(
-            facts.workloads.keys() - {item.workload for item in facts.status.workloads}
-        )
-        if unplaced:
-            yield HubFinding(
-                about=facts.namespace,
-                message=f"{len(unplaced)} of {len(facts.workloads)} workloads of namespace {where}"
-                f" are placed nowhere, first {UntrustedName(unplaced[0])}",
-                next=f"`dsf plan -n {where} --objective SCORE` shows a plan",
-            )
 
 
 def _finding(item: FleetFinding, where: str = "") -> HubFinding:

@@ -1,18 +1,21 @@
 """What is broken on the way from a scorer to a workload that has landed, and what to do next."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName, listed
+from optimizer.domain.grouping import members_by_key
+from optimizer.domain.issue import Issue
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.scorer_overview import ScorerOverview
+from optimizer.snapshot.object_readers import read_workload
 from optimizer.wire.base import Name, ResultPart, Sentence
-from optimizer.wire.placement_status import PlacementDrift, WorkloadLanding
+from optimizer.wire.placement_status import PlacementDrift, SolverFailure, WorkloadLanding
 
-Stage = Literal["scorer", "score", "cluster", "workload", "generated object"]
+Stage = Literal["scorer", "score", "cluster", "namespace", "workload", "generated object", "plan"]
 
 Severity = Literal["error", "warning", "info"]
 
@@ -40,29 +43,64 @@ class FleetFinding(ResultPart):
         Severity,
         Field(description="warning: a part is missing. info: OCM is at work. Else error."),
     ] = "error"
+    count: Annotated[int, Field(description="Objects with this cause; `name` is the first.")] = 1
+    names: Annotated[tuple[Name, ...], Field(exclude=True)] = ()
+    """All objects with this cause."""
+
+
+_Found = tuple[FleetFinding, Hashable]
+"""A finding about one object, and its cause: findings with equal causes are told as one."""
 
 
 def findings(facts: FleetFacts) -> tuple[FleetFinding, ...]:
-    """Return what is wrong, in the order of the way: scorers first, drift last."""
-    return (
-        *_of_scorers(facts),
-        *_of_scores(facts),
-        *_of_clusters(facts),
-        *map(_of_landing, (item for item in facts.status.workloads if item.state != "Landed")),
-        *map(_of_drift, facts.status.drift),
+    """Return what is wrong, in the order of the way: scorers first, the plan in force last."""
+    return tuple(
+        _by_cause(
+            (
+                *_of_scorers(facts),
+                *_of_scores(facts),
+                *_of_clusters(facts),
+                *_of_namespace(facts),
+                *_of_unplaced(facts),
+                *map(_of_landing, (item for item in facts.status.workloads if not landed(item))),
+                *map(_of_drift, facts.status.drift),
+                *map(_of_solver_failure, facts.status.solver_failures),
+                *_of_unread_plans(facts),
+            )
+        )
     )
+
+
+def landed(item: WorkloadLanding) -> bool:
+    """Return whether a workload has landed on a cluster."""
+    return item.state == "Landed"
 
 
 def findings_about(found: Iterable[FleetFinding], names: Iterable[str]) -> tuple[FleetFinding, ...]:
     """Return the findings that are about one of these objects."""
     wanted = frozenset(names)
-    return tuple(item for item in found if item.name in wanted)
+    return tuple(item for item in found if not wanted.isdisjoint(item.names))
 
 
-def _of_scorers(facts: FleetFacts) -> Iterator[FleetFinding]:
+def _by_cause(found: Iterable[_Found]) -> Iterator[FleetFinding]:
+    """Yield one finding for each cause: that of the first object, with the names of the others."""
+    alike = members_by_key(
+        ((item.stage, item.reason, item.severity, cause), item) for item, cause in found
+    )
+    for items in alike.values():
+        first, names = items[0], list(dict.fromkeys(item.name for item in items))
+        said = first.message
+        if len(names) > 1:
+            said = f"{len(names)} {first.stage}s ({listed(names, MAX_NAMED)}); the first: {said}"
+        told = {"message": said, "count": len(names), "names": tuple(names)}
+        yield first.model_copy(update=told)
+
+
+def _of_scorers(facts: FleetFacts) -> Iterator[_Found]:
     for item in facts.scorers:
         if not item.ready:
-            yield FleetFinding(
+            failing = item.failing[0] if item.failing else None
+            finding = FleetFinding(
                 stage="scorer",
                 name=item.name,
                 reason=item.reason,
@@ -70,13 +108,11 @@ def _of_scorers(facts: FleetFacts) -> Iterator[FleetFinding]:
                 next=scorer_remedy(item),
                 severity="warning" if item.clusters.get("scoring") else "error",
             )
+            yield finding, (failing or item.message, item.health)
 
 
 def _scorer_message(item: ScorerOverview) -> str:
-    counts = item.clusters
-    said = f"scorer {item.name} is {item.health}"
-    if counts:
-        said += f" and scores on {counts.get('scoring', 0)} of {counts.get('desired', 0)} clusters"
+    said = f"scorer {item.name} is {item.health} and {item.reach}"
     first = item.failing[0] if item.failing else None
     if first:
         return f"{said}; first failing: {first.cluster}: {first.reason}: {first.message}"
@@ -85,29 +121,28 @@ def _scorer_message(item: ScorerOverview) -> str:
 
 def scorer_remedy(item: ScorerOverview) -> str:
     """Return the next step to make a DynamicScorer work."""
+    describe = f"`kubectl describe dynamicscorer {item.name} -n {item.namespace}`"
     if item.failing:
-        return f"look up {item.failing[0].reason} in docs/how-to/troubleshooting-clusters.md"
+        return f"{describe} lists each cluster on which it fails"
     if item.health == "Inactive":
         return "make the scoring API answer at its /healthz; `dsf scorer check URL` says what fails"
-    return f"look up {item.reason} in docs/how-to/troubleshooting-distribution.md"
+    return f"mend what the message says; {describe} has the conditions of its registration"
 
 
-def _of_scores(facts: FleetFacts) -> Iterator[FleetFinding]:
+def _of_scores(facts: FleetFacts) -> Iterator[_Found]:
     expected = _scored_clusters(facts)
     for name, rows in sorted(facts.scores.items()):
         expired = [item.cluster for item in rows if item.expired]
-        if expired:
-            yield _score_finding(
-                name, "ScoreExpired", f"has expired on {_clusters(expired)}", facts
-            )
         empty = [item.cluster for item in rows if not item.entries and not item.expired]
-        if empty:
-            yield _score_finding(name, "NoEntries", f"has no entries on {_clusters(empty)}", facts)
         missing = sorted(expected - {item.cluster for item in rows})
-        if missing:
-            yield _score_finding(
-                name, "ScoreMissing", f"does not exist on {_clusters(missing)}", facts
-            )
+        for reason, says, clusters in (
+            ("ScoreExpired", "has expired on", expired),
+            ("NoEntries", "has no entries on", empty),
+            ("ScoreMissing", "does not exist on", missing),
+        ):
+            if clusters:
+                said = f"{says} {_clusters(clusters)}"
+                yield _score_finding(name, reason, said, facts), tuple(clusters)
 
 
 def _scored_clusters(facts: FleetFacts) -> set[str]:
@@ -119,7 +154,7 @@ def _scored_clusters(facts: FleetFacts) -> set[str]:
 def _score_finding(name: str, reason: str, message: str, facts: FleetFacts) -> FleetFinding:
     scorer = facts.scorer_of(name)
     remedy = (
-        f"see what is said of scorer {scorer.name}: kubectl describe dynamicscorer {scorer.name}"
+        f"`kubectl describe dynamicscorer {scorer.name} -n {scorer.namespace}`"
         if scorer
         else "no DynamicScorer fills it: find out who writes it"
     )
@@ -133,19 +168,73 @@ def _score_finding(name: str, reason: str, message: str, facts: FleetFacts) -> F
     )
 
 
-def _of_clusters(facts: FleetFacts) -> Iterator[FleetFinding]:
+def _of_clusters(facts: FleetFacts) -> Iterator[_Found]:
     for name, fault in sorted(facts.faults.items()):
-        yield FleetFinding(
+        finding = FleetFinding(
             stage="cluster",
             name=name,
             reason=fault.reason,
             message=fault.message,
             next="do what the message says, or plan without the cluster",
         )
+        yield finding, fault.message.replace(name, "")
 
 
-def _of_landing(item: WorkloadLanding) -> FleetFinding:
-    return FleetFinding(
+def _of_namespace(facts: FleetFacts) -> Iterator[_Found]:
+    """Yield that a namespace has nothing, so that nobody takes that for a namespace in order."""
+    if facts.is_empty and facts.with_workloads is not None:
+        finding = FleetFinding(
+            stage="namespace",
+            name=facts.namespace,
+            reason="NothingThere",
+            message=nothing_there(facts.namespace, facts.with_workloads),
+            next="name a namespace with workloads",
+            severity="warning",
+        )
+        yield finding, ""
+
+
+def nothing_there(namespace: str, with_workloads: Sequence[str]) -> str:
+    """Return that a namespace has nothing to place, and which namespaces have something."""
+    known = f"; namespaces with workloads: {listed(with_workloads, MAX_NAMED)}"
+    return (
+        f"namespace {UntrustedName(namespace)} has no workload, policy or generated object"
+        f"{known if with_workloads else ''}"
+    )
+
+
+def _of_unplaced(facts: FleetFacts) -> Iterator[_Found]:
+    """Yield each workload with the labels of a request that runs on fewer clusters than it asks."""
+    for name, obj in facts.workloads.items():
+        read, places = read_workload(obj), len(facts.landings.get(name, ()))
+        wanted = 1 if isinstance(read, Issue) else read.replicas
+        if places >= wanted:
+            continue
+        reason = "FewerPlaces" if places else "NotPlaced"
+        message = (
+            f"{UntrustedName(name)} has {counted(places, 'place')} of {wanted}"
+            if places
+            else f"{UntrustedName(name)} has no place: no plan in force places it"
+        )
+        next_step = (
+            f"plan_placement, or `dsf plan -n {UntrustedName(facts.namespace)} --objective SCORE`,"
+            " places it or says why not"
+        )
+        if isinstance(read, Issue):
+            reason, message, next_step = read.reason, read.message, "mend its labels, then plan"
+        finding = FleetFinding(
+            stage="workload",
+            name=name,
+            reason=reason,
+            message=message,
+            next=next_step,
+            severity="warning",
+        )
+        yield finding, next_step
+
+
+def _of_landing(item: WorkloadLanding) -> _Found:
+    finding = FleetFinding(
         stage="workload",
         name=item.workload,
         reason=item.reason or item.state,
@@ -153,19 +242,46 @@ def _of_landing(item: WorkloadLanding) -> FleetFinding:
         next=_NEXT_FOR_STATE[item.state],
         severity="error" if item.state == "Refused" else "info",
     )
+    return finding, (item.state, item.message.replace(item.cluster, "").replace(item.workload, ""))
 
 
-def _of_drift(item: PlacementDrift) -> FleetFinding:
-    return FleetFinding(
+def _of_drift(item: PlacementDrift) -> _Found:
+    finding = FleetFinding(
         stage="generated object",
         name=item.name,
         reason=item.reason,
         message=f"{item.kind} {item.name}: {item.message}",
-        next="plan again and apply: a plan restores what was edited",
+        next=item.next,
     )
+    return finding, (item.kind, item.message.replace(item.name, ""))
+
+
+def _of_solver_failure(item: SolverFailure) -> _Found:
+    finding = FleetFinding(
+        stage="plan",
+        name=item.optimization,
+        reason=item.cause,
+        message=f"revision {item.revision} of {item.optimization}: {item.message}",
+        next="plan again and apply: a solver that does not fail may find a better plan",
+        severity="warning",
+    )
+    return finding, item.optimization
+
+
+def _of_unread_plans(facts: FleetFacts) -> Iterator[_Found]:
+    """Yield why drift is not known, unless nothing was placed, or nobody can change that."""
+    for item in facts.status.not_compared if facts.status.workloads else ():
+        if item.reason != "NoContent":
+            finding = FleetFinding(
+                stage="plan",
+                name=facts.namespace,
+                reason=item.reason,
+                message=f"drift is not known: {item.message}",
+                next="do what the message says, or plan again and apply, which makes a new record",
+                severity="warning",
+            )
+            yield finding, item.message
 
 
 def _clusters(names: list[str]) -> str:
-    left = len(names) - MAX_NAMED
-    more = f" and {left} more" if left > 0 else ""
-    return f"{counted(len(names), 'cluster')}: {listed(names[:MAX_NAMED])}{more}"
+    return f"{counted(len(names), 'cluster')}: {listed(names, MAX_NAMED)}"

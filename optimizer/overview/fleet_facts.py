@@ -23,7 +23,8 @@ class FleetFacts:
     """The objects of one namespace, the managed clusters, all scores and all scorers.
 
     `status`: what OCM has made of what was generated in the namespace. `columns`: the entries of
-    scores, if they were read.
+    scores, if they were read. `with_workloads`: if the namespace has nothing, those that have
+    workloads, as far as they are known; None if nobody looked for them.
     """
 
     namespace: str
@@ -32,6 +33,13 @@ class FleetFacts:
     scores: ClusterScores = field(default_factory=dict)
     scorers: tuple[ScorerOverview, ...] = ()
     columns: Mapping[str, ScoreColumns] = field(default_factory=dict)
+    with_workloads: Sequence[str] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the namespace has no object that a plan could be about."""
+        seen = self.observation
+        return not (seen.workloads or seen.policies or seen.placements or seen.bindings)
 
     @cached_property
     def hub(self) -> HubState:

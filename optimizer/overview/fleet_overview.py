@@ -24,10 +24,13 @@ class ClusterOverview(ResultPart):
     state: Annotated[Name, Field(description="Ready, or why OCM selects it for nothing new.")]
     message: Sentence = ""
     hardware: Annotated[
-        dict[Name, Name], Field(description="status.allocatable, and GPUs by model where known.")
+        dict[Name, Name],
+        Field(
+            default_factory=dict, description="status.allocatable, and GPUs by model where known."
+        ),
     ]
-    policies: tuple[Name, ...]
-    workloads: tuple[Name, ...]
+    policies: tuple[Name, ...] = ()
+    workloads: tuple[Name, ...] = ()
 
 
 class WorkloadOverview(ResultPart):
@@ -37,7 +40,11 @@ class WorkloadOverview(ResultPart):
     app: Name = ""
     requests: Annotated[Name, Field(description="Such as `2 gpu`.")] = ""
     places: Annotated[
-        dict[Name, Name], Field(description="State by cluster, such as Landed; empty: not placed.")
+        dict[Name, Name],
+        Field(
+            default_factory=dict,
+            description="State by cluster, such as Landed; left out: not placed.",
+        ),
     ]
 
 

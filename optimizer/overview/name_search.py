@@ -1,7 +1,8 @@
 """Finds the object that a person means by a part of its name, and names near ones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 
 from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
@@ -13,26 +14,36 @@ MAX_WANTED = 253
 """Characters of a name that is looked for; objects of Kubernetes have no longer ones."""
 
 
-def find_name(wanted: str, names: Iterable[str], *, field: str, what: str) -> str | RequestProblem:
+def find_name(
+    wanted: str,
+    names: Iterable[str],
+    *,
+    field: str,
+    what: str,
+    same: Mapping[str, str] = MappingProxyType({}),
+) -> str | RequestProblem:
     """Return the name that is meant: the equal one, or the only one that contains the words.
 
-    `what`: the noun of a refusal, which lists near names, or else the first ones.
+    `what`: the noun of a refusal, which lists near names, or else the first ones. `same`: names
+    that mean the object of another name, which is returned unless they are said in full.
     """
     known = sorted(set(names))
     if wanted in known:
         return wanted
     asked = wanted[:MAX_WANTED].lower().replace("_", "-").strip()
     words = asked.replace("-", " ").split()
-    found = [name for name in known if words and all(word in name.lower() for word in words)]
+    matching = [name for name in known if words and all(word in name.lower() for word in words)]
+    found = list(dict.fromkeys(same.get(name, name) for name in matching))
     if len(found) == 1:
         return found[0]
     near = found or get_close_matches(asked, known, n=MAX_NEAR, cutoff=0.4)
+    shown = UntrustedName(wanted)
     if found:
-        said = f"{UntrustedName(wanted)} is ambiguous; {what}s that match: {_few(found)}"
+        said = f"{shown} is ambiguous; {what}s that match: {listed(found, MAX_NEAR)}"
     elif near:
-        said = f"no {what} is named {UntrustedName(wanted)}; near names: {_few(near)}"
+        said = f"no {what} is named {shown}; near names: {listed(near, MAX_NEAR)}"
     else:
-        said = f"no {what} is named {UntrustedName(wanted)}; there is {_few(known) or 'none'}"
+        said = f"no {what} is named {shown}; there is {listed(known, MAX_NEAR) or 'none'}"
     return RequestProblem(
         status=UNPROCESSABLE,
         reason="AmbiguousName" if found else "UnknownName",
@@ -40,8 +51,3 @@ def find_name(wanted: str, names: Iterable[str], *, field: str, what: str) -> st
         detail=said,
         errors=(FieldProblem(field, said, tuple((near or known)[:MAX_NEAR])),),
     )
-
-
-def _few(names: list[str]) -> str:
-    left = len(names) - MAX_NEAR
-    return listed(names[:MAX_NEAR]) + (f" and {left} more" if left > 0 else "")

@@ -5,11 +5,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedName
 from optimizer.overview.name_search import find_name
-from optimizer.overview.planning_request import validated_request
 from optimizer.plan.plan import Plan
+from optimizer.record.plan_in_force import requests_in_force
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.explanation import (
@@ -35,20 +34,17 @@ class PlacementAnswer(ResultPart):
 
 
 def request_in_force(
-    records: Iterable[RecordedPlan], workload: str = ""
+    records: Iterable[RecordedPlan], workload: str = "", optimization: str = ""
 ) -> OptimizeRequest | RequestProblem | None:
     """Return the request of the plan in force, if named one with a workload; None without one."""
-    for record in records:
-        content = record.content() if record.phase == "Applied" else None
-        if content is None or isinstance(content, InvalidInput):
-            continue
-        request = validated_request({**content.request, "dryRun": True})
-        if isinstance(request, RequestProblem):
-            return request
-        names = [item.name for item in request.target_workloads]
-        found = find_name(workload, names, field="workload", what="workload")
-        if not workload or isinstance(found, str):
-            return request
+    for found in requests_in_force(records, optimization):
+        if isinstance(found, RequestProblem):
+            return found
+        names = [item.name for item in found.request.target_workloads]
+        if not workload or isinstance(
+            find_name(workload, names, field="workload", what="workload"), str
+        ):
+            return found.request
     return None
 
 
@@ -66,8 +62,11 @@ def explained_request(base: OptimizeRequest, workload: str, cluster: str) -> Opt
 def placement_answer(plan: Plan, workload: str, cluster: str) -> PlacementAnswer:
     """Return what the plan of an explained request says of a workload."""
     found = plan.explanation or Explanation()
+    answer = _answer(plan, found, workload, cluster)
+    for failure in plan.failures:
+        answer += f"; {failure}"
     return PlacementAnswer(
-        answer=_answer(plan, found, workload, cluster),
+        answer=answer,
         workload=workload,
         here=tuple(item for item in found.places if item.workload == workload),
         unplaced=next((item for item in found.unplaced if item.workload == workload), None),
@@ -84,7 +83,9 @@ def _answer(plan: Plan, found: Explanation, workload: str, cluster: str) -> str:
     if cluster and cluster not in plan.request.cluster_names:
         return f"cluster {UntrustedName(cluster)} is not in the plan's request"
     if cluster:
-        return "; ".join(f"{item.asked}: {item.message}" for item in found.why_not)
+        answers = "; ".join(f"{item.asked}: {item.message}" for item in found.why_not)
+        nothing = f"nothing was computed for {UntrustedName(workload)} on {UntrustedName(cluster)}"
+        return answers or nothing
     for missing in found.unplaced:
         if missing.workload == workload:
             return f"{UntrustedName(workload)} has fewer places than it asks for: {missing.message}"

@@ -1,77 +1,79 @@
 """Completes a request that names little: scores in words, everything that carries the labels."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import listed
 from optimizer.domain.fleet import CandidatePolicy, Workload
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
+from optimizer.overview.plan_request import PlanningWish, settled_wish
 from optimizer.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
+from optimizer.record.plan_in_force import ObjectiveInForce, PlanInForce
 from optimizer.snapshot.object_readers import read_policy, read_workload
-from optimizer.wire.field_problems import field_problems
-from optimizer.wire.request import DEFAULT_FORMAT, REQUEST_FIELDS, OptimizeRequest
+from optimizer.wire.field_problems import dry_request
+from optimizer.wire.request import DEFAULT_FORMAT, OptimizeRequest
 from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
 
 MAX_NAMED = 10
 """Existing names that one refusal spells out."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanningWish:
-    """What somebody wants planned, as far as it was said.
-
-    `objective`: weights by score name or a part of it. `clusters`, `workloads`: names or parts of
-    them; empty: all that carry the labels. `further`: fields of POST /optimize that are taken over.
-    """
-
-    objective: Mapping[str, float]
-    clusters: Sequence[str] = ()
-    workloads: Sequence[str] = ()
-    what_if: WhatIf = field(default_factory=WhatIf)
-    further: Mapping[str, Any] = field(default_factory=dict)
-
-
 class PlanningQuestion(NamedTuple):
-    """A request, and what the hub is pretended to have; None: nothing is pretended."""
+    """A request, and what the hub is pretended to have; None: nothing is pretended.
+
+    `objective`: where its objective is from; None if it was said.
+    """
 
     request: OptimizeRequest
-    pretended: PretendedObjects | None
+    pretended: PretendedObjects | None = None
+    objective: ObjectiveInForce | None = None
 
 
-def complete_question(facts: FleetFacts, wish: PlanningWish) -> PlanningQuestion | RequestProblem:
+def whole_request(wish: PlanningWish) -> PlanningQuestion | RequestProblem:
+    """Return the question of a settled wish that is a whole request."""
+    request = dry_request({"namespace": wish.namespace, **wish.further})
+    return request if isinstance(request, RequestProblem) else PlanningQuestion(request)
+
+
+def complete_question(
+    facts: FleetFacts, wish: PlanningWish, in_force: PlanInForce | None = None
+) -> PlanningQuestion | RequestProblem:
     """Return the request for a wish; a problem if a name is unknown or ambiguous.
 
-    A wish that names some workloads only does not remove the others.
+    A wish that names some workloads only does not remove the others. One without an objective has
+    that of the plan in force.
     """
-    meant = _names_meant(facts, wish)
+    settled = settled_wish(replace(wish, namespace=facts.namespace))
+    meant = settled if isinstance(settled, RequestProblem) else _names_meant(facts, wish)
     if isinstance(meant, RequestProblem):
         return meant
-    if not meant.weights:
+    further, what_if = wish.further, meant.what_if
+    taken = in_force if wish.needs_objective else None
+    if wish.needs_objective and taken is None:
         return _no_objective(facts)
-    what_if, preferences = meant.what_if, [_preference(facts, *item) for item in meant.weights]
-    clusters = list(_clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if))
-    body = {
-        "prune": not meant.workloads,
-        **({} if any(item["availablePolicies"] for item in clusters) else _generated_policies()),
-        **wish.further,
-        "namespace": facts.namespace,
-        "clusters": clusters,
-        "targetWorkloads": [
-            _workload(facts, name, what_if) for name in meant.workloads or facts.workloads
-        ],
-        "preference": preferences[0],
-        "objectives": preferences[1:],
-        "limits": [_limit(facts, *item) for item in meant.budget],
-        "dryRun": True,
-    }
-    request = validated_request(body)
+    body: dict[str, Any] = {"prune": not (meant.workloads or "targetWorkloads" in further)}
+    if "clusters" not in further:
+        clusters = list(_clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if))
+        body["clusters"] = clusters
+        if not any(item["availablePolicies"] for item in clusters):
+            body |= _generated_policies()
+    if "targetWorkloads" not in further:
+        names = meant.workloads or facts.workloads
+        body["targetWorkloads"] = [_workload(facts, name, what_if) for name in names]
+    preferences = [_preference(facts, *item) for item in meant.weights]
+    if preferences:
+        body |= {"preference": preferences[0], "objectives": preferences[1:]}
+    elif taken:
+        body |= taken.objective
+    body |= {**further, "namespace": facts.namespace}
+    body["limits"] = _limits(facts, further.get("limits", []), meant.budget)
+    request = dry_request(body)
     if isinstance(request, RequestProblem):
         return request
-    return PlanningQuestion(request, what_if.pretended)
+    objective = taken.taken_objective(request) if taken else None
+    return PlanningQuestion(request, what_if.pretended, objective)
 
 
 class _NamesMeant(NamedTuple):
@@ -112,41 +114,6 @@ def _names_meant(facts: FleetFacts, wish: PlanningWish) -> _NamesMeant | Request
 def _generated_policies() -> dict[str, Any]:
     """Return the fields that let policies be generated where people wrote none."""
     return {"mig": {"discover": True}}
-
-
-def read_objective(text: str) -> dict[str, float] | RequestProblem:
-    """Return the weights of scores: `power`, or `performance: 2, power: 1`."""
-    weights: dict[str, float] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        name, _, weight = part.partition(":")
-        try:
-            weights[name.strip()] = float(weight or 1)
-        except ValueError:
-            message = f"objective: {UntrustedName(weight.strip())} is no weight; say `power: 2`"
-            return RequestProblem(
-                status=UNPROCESSABLE,
-                reason="InvalidObjective",
-                title="The objective can't be read",
-                detail=message,
-                errors=(FieldProblem("objective", message),),
-            )
-    return weights
-
-
-def validated_request(body: Mapping[str, Any]) -> OptimizeRequest | RequestProblem:
-    """Return the request of a body, or the problem that names each wrong field."""
-    try:
-        return OptimizeRequest.model_validate(body)
-    except ValidationError as error:
-        found = field_problems(error.errors(include_url=False, include_input=False), REQUEST_FIELDS)
-        problems = tuple(found)
-        return RequestProblem(
-            status=UNPROCESSABLE,
-            reason="InvalidRequest",
-            title="The request is not valid",
-            detail="; ".join(f"{item.field}: {item.message}" for item in problems[:5]),
-            errors=problems,
-        )
 
 
 def policies_of(facts: FleetFacts, cluster: str) -> tuple[CandidatePolicy, ...]:
@@ -256,6 +223,11 @@ def _preference(facts: FleetFacts, name: str, weight: float) -> dict[str, Any]:
     scorer = facts.scorer_of(name)
     inverted = scorer is not None and scorer.direction == "LowerIsBetter"
     return {**_score(facts, name), "weight": weight, "invert": inverted}
+
+
+def _limits(facts: FleetFacts, said: Any, budget: Iterable[tuple[str, float]]) -> Any:
+    """Return the limits that were said, and those of budgets; what is no list is refused later."""
+    return [*said, *(_limit(facts, *item) for item in budget)] if isinstance(said, list) else said
 
 
 def _limit(facts: FleetFacts, name: str, most: float) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from dsf.api.crd.score_meaning import Direction
+from dsf.api.scoring.placement_scores import validity_of
 from dsf.kube.port import Object
 from optimizer.domain.grouping import members_by_key
 from optimizer.overview.scorer_overview import ScorerOverview
-from optimizer.snapshot.scores.score_entries import entries_of, validity_of
+from optimizer.snapshot.scores.score_entries import entries_of
 from optimizer.wire.base import Name, ResultPart, Text
 
 
@@ -41,21 +42,23 @@ class ScoreOverview(ResultPart):
     direction: Direction | None = None
     clusters: int
     entries: int
-    expired: Annotated[int, Field(description="Managed clusters whose score has expired.")]
+    expired: Annotated[int, Field(description="Managed clusters whose score has expired.")] = 0
     valid_until: Annotated[
-        datetime | None, Field(description="When the first of them expires; null: never.")
-    ]
+        datetime | None,
+        Field(description="When the first of them expires; left out: never."),
+    ] = None
     mean: Annotated[float | None, Field(description="Mean over the clusters; null: none valid.")]
     best: tuple[ClusterScore, ...]
     worst: Annotated[
-        tuple[ClusterScore, ...], Field(description="Worst first, without those in best.")
-    ]
+        tuple[ClusterScore, ...],
+        Field(description="Worst first; none is as good as the best."),
+    ] = ()
 
 
 def cluster_score(score: Object, *, now: datetime) -> ClusterScore:
     """Return the aggregate of one AddOnPlacementScore; without entries its mean is 0."""
     found = [value for _, value in entries_of(score)]
-    values, (valid_until, expired) = found or [0], validity_of(score, now=now)
+    values, (valid_until, expired) = found or [0], validity_of(score, now)
     return ClusterScore(
         cluster=str(score["metadata"].get("namespace") or ""),
         mean=round(sum(values) / len(values), 2),
@@ -83,6 +86,7 @@ def _overview(
 ) -> ScoreOverview:
     ranked = ranking(rows, scorer.direction if scorer else None)
     until = [item.valid_until for item in ranked if item.valid_until]
+    worse = [item for item in ranked[shown:][-shown:] if item.mean != ranked[0].mean]
     described = {} if scorer is None else _described(scorer)
     return ScoreOverview(
         name=name,
@@ -92,7 +96,7 @@ def _overview(
         valid_until=min(until, default=None),
         mean=round(sum(item.mean for item in ranked) / len(ranked), 2) if ranked else None,
         best=ranked[:shown],
-        worst=tuple(reversed(ranked[shown:][-shown:])),
+        worst=tuple(reversed(worse)),
         **described,
     )
 

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.score_meaning import Direction
+from dsf.api.plural import counted
 from dsf.api.scoring.registered_meaning import format_for_apps, published_meaning, published_score
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import name_of
@@ -40,7 +41,7 @@ class ScorerOverview(ResultPart):
     reason: Annotated[Name, Field(description="Reason of the condition Ready.")]
     message: Text = ""
     clusters: Annotated[
-        dict[str, int], Field(description="Managed clusters: desired, distributed, scoring, ...")
+        dict[Name, int], Field(description="Managed clusters: desired, distributed, scoring, ...")
     ]
     failing: tuple[ScorerFailure, ...] = ()
 
@@ -53,6 +54,14 @@ class ScorerOverview(ResultPart):
             and not self.failing
             and counts.get("scoring", 0) >= counts.get("desired", 0)
         )
+
+    @property
+    def reach(self) -> str:
+        """On how many of the managed clusters that should have it, it scores."""
+        desired = self.clusters.get("desired", 0)
+        if not desired:
+            return "is sent to no cluster" if self.clusters else "has not said where it scores"
+        return f"scores on {self.clusters.get('scoring', 0)} of {counted(desired, 'cluster')}"
 
 
 def scorer_overview(scorer: Object) -> ScorerOverview:

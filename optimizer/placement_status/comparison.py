@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from dsf.api.names import DEFAULT_OPTIMIZATION
 from dsf.kube.port import Object
-from optimizer.placement_status.drift import drift
+from optimizer.placement_status.drift import drift, missing_works, running_without_placement
 from optimizer.placement_status.hub_state import Enforcement, HubState, read_hub_state
 from optimizer.placement_status.landing import landing
 from optimizer.snapshot.object_readers import name_of, placement_of
@@ -30,13 +30,16 @@ def placement_status(
     enforced = hub.enforced_on()
     workloads = sorted(observation.workloads, key=name_of)
     landings = tuple(row for workload in workloads for row in _landings(workload, hub, enforced))
-    referred = {placement_of(workload) for workload in workloads}
     settled = {
         cluster: items
         for cluster, items in enforced.items()
         if not {item.optimization or DEFAULT_OPTIMIZATION for item in items} & set(rolling_out)
     }
-    found = drift(hub, namespace, referred, settled)
+    found = (
+        *drift(hub, namespace, workloads, settled),
+        *missing_works(landings, hub.observed_at),
+        *(running_without_placement(workloads, hub) if optimization is None else ()),
+    )
     return PlacementStatus(
         namespace=namespace,
         landed=bool(landings) and all(item.state == "Landed" for item in landings),

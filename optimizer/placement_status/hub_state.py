@@ -3,11 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from dsf.api.names import CLUSTER_CLAIM, ROOT_POLICY_LABEL
 from dsf.api.optimization import generating_optimization
+from dsf.api.scoring.placement_scores import status_written
+from dsf.api.times import read_time
 from dsf.kube.port import Object
 from dsf.placement.cluster_sets import bound_sets, sets_of
 from dsf.placement.obstacles import Obstacle, sets_obstacle
@@ -16,20 +18,25 @@ from optimizer.placement_status.observed_placements import (
     ObservedPlacement,
     read_placements,
 )
-from optimizer.snapshot.object_readers import generated_by, labels_of, name_of
+from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, replica_set_of
 from optimizer.snapshot.observation import Observation
+
+REPORT_GRACE = timedelta(seconds=60)
+"""How long a compliance from before a binding says nothing about it. OCM reports within seconds."""
 
 
 class Enforcement(NamedTuple):
     """A policy that a PlacementBinding binds to the clusters of a Placement.
 
-    `optimization`: the one that generated the binding; None if none did.
+    `optimization`: the one that generated the binding; None if none did. `since`: when the binding
+    was created, if the hub says so.
     """
 
     binding: str
     policy: str
     placement: str
     optimization: str | None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +44,20 @@ class HubState:
     """The objects by name, the enforcements, and compliances by policy and cluster.
 
     `bound`: the policies that any PlacementBinding names. `unbound`: the clusters none of whose
-    cluster sets is bound to the namespace.
+    cluster sets is bound to the namespace. `existing_placements`: also those that were not
+    generated. `works`: the ManifestWorks by replica set and cluster;
+    None if they may not be listed.
     """
 
     clusters: Mapping[str, Object]
     policies: Mapping[str, Object]
     placements: Mapping[str, ObservedPlacement]
+    existing_placements: frozenset[str]
     enforcements: tuple[Enforcement, ...]
     bound: frozenset[str]
     compliances: Mapping[tuple[str, str], str]
     unbound: Mapping[str, Obstacle]
+    works: Mapping[tuple[str, str], Object] | None
     observed_at: datetime
 
     def enforced_on(self) -> Mapping[str, list[Enforcement]]:
@@ -65,6 +76,16 @@ class HubState:
         if found or cluster is None:
             return found
         return taint_fault(name, cluster, placement.tolerations, now=self.observed_at)
+
+    def compliance_is_current(self, item: Enforcement) -> bool:
+        """Return whether OCM has reported on a policy since it was bound.
+
+        A report has no time of its own. OCM writes it within seconds, unless nothing changes.
+        """
+        written = status_written(self.policies[item.policy])
+        if item.since is None or written is None or written >= item.since:
+            return True
+        return self.observed_at - item.since > REPORT_GRACE
 
     def claim(self, cluster: str, name: str = CLUSTER_CLAIM) -> str:
         """Return the value of a cluster's claim as the hub has it; empty if it has none."""
@@ -88,6 +109,7 @@ def read_hub_state(
             observation.decisions,
             observation.managed_clusters,
         ),
+        existing_placements=frozenset(map(name_of, observation.placements)),
         enforcements=tuple(_enforcements(generated_by(observation.bindings, optimization))),
         bound=frozenset(item.policy for item in _enforcements(observation.bindings)),
         compliances={
@@ -96,8 +118,20 @@ def read_hub_state(
             for item in (obj.get("status") or {}).get("status") or ()
         },
         unbound=dict(_unbound(observation, namespace)),
+        works=_works(observation, namespace),
         observed_at=observation.observed_at,
     )
+
+
+def _works(observation: Observation, namespace: str) -> Mapping[tuple[str, str], Object] | None:
+    if observation.works is None:
+        return None
+    owners = ((replica_set_of(work), work) for work in observation.works)
+    return {
+        (name, str(work["metadata"]["namespace"])): work
+        for (owning, name), work in owners
+        if owning == namespace
+    }
 
 
 def _unbound(observation: Observation, namespace: str) -> Iterator[tuple[str, Obstacle]]:
@@ -117,6 +151,7 @@ def _enforcements(bindings: Iterable[Object]) -> Iterable[Enforcement]:
             str(subject.get("name")),
             str(reference.get("name")),
             generating_optimization(labels_of(obj)),
+            read_time(str(obj["metadata"].get("creationTimestamp") or "")),
         )
         for obj in bindings
         for reference in [obj.get("placementRef") or {}]

@@ -5,14 +5,18 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from dsf.api.conditions import conditions_of, find
+from dsf.api.names import WORK_PLACEMENT_LABEL
+from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
-from optimizer.placement_status.cluster_faults import said, since
+from optimizer.placement_status.cluster_faults import cluster_fault, said, since
 from optimizer.placement_status.hub_state import Enforcement, HubState
 from optimizer.placement_status.observed_placements import ObservedPlacement
+from optimizer.snapshot.object_readers import is_disabled, labels_of, name_of
 from optimizer.wire.placement_status import LandingState
 
 COMPLIANT = "Compliant"
+NO_WORK = "NoManifestWork"
 
 
 class Landing(NamedTuple):
@@ -33,19 +37,25 @@ def landing(
 ) -> Landing:
     """Return the state of a workload on one cluster; `enforcements` are those of the cluster.
 
-    What OCM has selected is landing or has landed, whatever its policies say now. Else the first
-    thing that OCM waits for is named, in OCM's order: cluster, policy, claim, selection.
+    The first thing that OCM waits for is named, in OCM's order: cluster, policy, claim, selection,
+    delivery. A workload has landed if none is left, so that it runs and OCM leaves it running.
     """
-    if cluster in placement.selected:
-        return _delivered(workload, placement)
-    fault = hub.fault(cluster, placement)
+    selected = cluster in placement.selected
+    fault = (
+        cluster_fault(cluster, hub.clusters.get(cluster))
+        if selected
+        else hub.fault(cluster, placement)
+    )
     if fault:
         return Landing("Refused", *fault)
     for enforcement in enforcements:
         waiting = _policy(enforcement, cluster, placement, hub)
         if waiting:
             return waiting
-    return _claims(placement, cluster, hub) or _selection(placement, cluster)
+    waiting = _claims(placement, cluster, hub)
+    if waiting or not selected:
+        return waiting or _selection(placement, cluster)
+    return _delivery(workload, placement, cluster, hub)
 
 
 def _policy(
@@ -56,16 +66,19 @@ def _policy(
     policy = hub.policies.get(enforcement.policy)
     if policy is None:
         return Landing("Refused", "PolicyMissing", f"policy {name} does not exist")
-    if (policy.get("spec") or {}).get("disabled"):
+    if is_disabled(policy):
         return Landing("Refused", "PolicyDisabled", f"policy {name} is disabled")
     selecting = hub.placements[enforcement.placement]
     if cluster not in selecting.selected:
         return _selection(selecting, cluster)
     compliance = hub.compliances.get((enforcement.policy, cluster), "Pending")
-    if compliance == COMPLIANT:
-        return None
-    message = f"policy {name} is not compliant on the cluster"
-    return Landing("WaitingForPolicy", compliance, message, since(waiting.satisfied))
+    if compliance != COMPLIANT:
+        message = f"policy {name} is not compliant on the cluster"
+        return Landing("WaitingForPolicy", compliance, message, since(waiting.satisfied))
+    if not hub.compliance_is_current(enforcement):
+        message = f"OCM has not reported on policy {name} since it was bound to the cluster"
+        return Landing("WaitingForPolicy", "NotReported", message, enforcement.since)
+    return None
 
 
 def _claims(placement: ObservedPlacement, cluster: str, hub: HubState) -> Landing | None:
@@ -93,11 +106,53 @@ def _selection(placement: ObservedPlacement, cluster: str) -> Landing:
     return Landing("Refused", str(condition.get("reason") or ""), message, since(condition))
 
 
-def _delivered(workload: Object, placement: ObservedPlacement) -> Landing:
-    """Return whether the ManifestWorks on the selected clusters are applied and available.
+def _delivery(
+    workload: Object, placement: ObservedPlacement, cluster: str, hub: HubState
+) -> Landing:
+    """Return whether the ManifestWork on a selected cluster is applied and available."""
+    if hub.works is None:
+        return _counted(workload, placement)
+    name, work = name_of(workload), hub.works.get((name_of(workload), cluster))
+    if work is None:
+        message = f"OCM has selected the cluster, which has no ManifestWork {UntrustedName(name)}"
+        decided = placement.decided or since(placement.satisfied)
+        return Landing("Planned", NO_WORK, message, decided)
+    if work["metadata"].get("deletionTimestamp"):
+        gone = read_time(str(work["metadata"]["deletionTimestamp"]))
+        return Landing("Planned", "Terminating", "its ManifestWork is being deleted", gone)
+    owner = labels_of(work).get(WORK_PLACEMENT_LABEL, placement.name)
+    if owner != placement.name:
+        message = f"its ManifestWork is that of Placement {UntrustedName(owner)}"
+        return Landing("Planned", "OfAnotherPlacement", message)
+    return _work_state(work)
 
-    A ManifestWorkReplicaSet only counts its ManifestWorks, so all clusters of a Placement land at
-    once.
+
+def _work_state(work: Object) -> Landing:
+    """Return the state of a replica by the conditions of its ManifestWork."""
+    conditions, generation = conditions_of(work), work["metadata"].get("generation")
+    degraded = find(conditions, "Degraded")
+    if degraded is not None and degraded.get("status") == "True":
+        message = f"its ManifestWork is degraded: {said(degraded)}"
+        return Landing("Refused", str(degraded.get("reason") or ""), message, since(degraded))
+    for kind, what in (("Applied", "applied"), ("Available", "available")):
+        condition = find(conditions, kind)
+        if condition is None:
+            message = f"its cluster has not reported whether the ManifestWork is {what}"
+            return Landing("Planned", "NotReported", message)
+        reason = str(condition.get("reason") or "")
+        if condition.get("observedGeneration", generation) != generation:
+            message = f"its cluster has not reported on the last change of the ManifestWork: {what}"
+            return Landing("Planned", "NotReported", message, since(condition))
+        if condition.get("status") != "True":
+            message = f"its ManifestWork is not {what}: {said(condition)}"
+            return Landing("Planned", reason, message, since(condition))
+    return Landing("Landed", reason, "its ManifestWork is applied and available", since(condition))
+
+
+def _counted(workload: Object, placement: ObservedPlacement) -> Landing:
+    """Return the state by the counts of the ManifestWorkReplicaSet, if no work may be read.
+
+    All clusters of a Placement land at once then.
     """
     counts = _summary(workload, placement.name)
     wanted = max(len(placement.selected), counts.get("total", 0))
@@ -109,7 +164,7 @@ def _delivered(workload: Object, placement: ObservedPlacement) -> Landing:
     state: LandingState = "Planned"
     if counts.get("degraded", 0):
         state, message = "Refused", f"{message}, {counts['degraded']} are degraded"
-    elif min(applied, available) >= wanted:
+    elif min(applied, available) >= wanted and counts.get("total", 0) >= wanted:
         state = "Landed"
     return Landing(state, reason, message, since(condition))
 

@@ -72,6 +72,9 @@ def _landed(status: PlacementStatus) -> Condition:
 
 
 def _drifted(status: PlacementStatus) -> Condition:
+    if status.not_compared and not status.drift:
+        missing = status.not_compared[0]
+        return Condition(DRIFTED, "Unknown", missing.reason, missing.message)
     if not status.drift:
         return Condition(DRIFTED, "False", "AsPlanned", "the hub is as the plan left it")
     first = status.drift[0]

@@ -3,10 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dsf.api.conditions import conditions_of, find
-from dsf.api.names import PLACEMENT_LABEL
+from dsf.api.names import PLACEMENT_LABEL, SCHEDULING_DISABLED
+from dsf.api.scoring.placement_scores import status_written
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, Requirement, label_selector_of
 from dsf.placement.taints import Toleration, read_tolerations
@@ -20,6 +22,8 @@ class ObservedPlacement:
 
     A named cluster need not exist. `number` is numberOfClusters. `selected`: the clusters of its
     PlacementDecisions. `satisfied`: its condition PlacementSatisfied, None before OCM has decided.
+    `decided`: when they were written last, if the hub says so. `unscheduled`: an annotation tells
+    OCM not to decide it.
     """
 
     name: str
@@ -28,6 +32,8 @@ class ObservedPlacement:
     selected: frozenset[str]
     satisfied: Mapping[str, Any] | None
     tolerations: tuple[Toleration, ...] = ()
+    decided: datetime | None = None
+    unscheduled: bool = False
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -39,11 +45,13 @@ def read_placements(
     placements: Iterable[Object], decisions: Iterable[Object], clusters: Iterable[Object]
 ) -> dict[str, ObservedPlacement]:
     """Return generated Placements by name."""
-    selected = defaultdict[str, set[str]](set)
+    selected, decided = defaultdict[str, set[str]](set), dict[str, datetime]()
     for decision in decisions:
         owner = labels_of(decision).get(PLACEMENT_LABEL, "")
         listed = (decision.get("status") or {}).get("decisions") or ()
         selected[owner].update(str(item["clusterName"]) for item in listed)
+        if written := status_written(decision):
+            decided[owner] = max(written, decided.get(owner, written))
     labels = _ClusterLabels(clusters)
     return {
         name: ObservedPlacement(
@@ -53,6 +61,8 @@ def read_placements(
             frozenset(selected.get(name, ())),
             find(conditions_of(obj), "PlacementSatisfied"),
             read_tolerations(obj.get("spec") or {}),
+            decided.get(name),
+            (obj["metadata"].get("annotations") or {}).get(SCHEDULING_DISABLED) == "true",
         )
         for obj in placements
         for name in [name_of(obj)]
@@ -72,7 +82,7 @@ class _ClusterLabels:
     def named(self, selector: Mapping[str, Any]) -> Iterator[str]:
         """Yield the clusters that a requiredClusterSelector names, whatever their claims are.
 
-        A value that no cluster's label has is yielded too: it is the name of a cluster that left.
+        A value that neither a label nor a name of a cluster is is yielded too: that cluster left.
         """
         parsed = label_selector_of(selector.get("labelSelector") or {})
         expressions = (selector.get("celSelector") or {}).get("celExpressions") or ()
@@ -85,7 +95,9 @@ class _ClusterLabels:
         elif [item.operator for item in parsed.requirements] == ["In"]:
             (one,) = parsed.requirements
             for value in sorted(one.values):
-                yield from self._having.get((one.key, value)) or [value]
+                yield from self._having.get((one.key, value), ())
+                if (one.key, value) not in self._having and value not in self._labels:
+                    yield value
         else:
             yield from (name for name, own in self._labels.items() if parsed.matches(own))
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from typing import Any
@@ -10,19 +10,29 @@ from typing import Any
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
+from optimizer.snapshot.ownership.namespace_reader import Dependent
 from optimizer.wire.rollout import RolloutStrategy
 
 
 def digest_of(
-    fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change], rollout: RolloutStrategy
+    fleet: Fleet,
+    objects: Iterable[Object],
+    changes: Iterable[Change],
+    rollout: RolloutStrategy,
+    uncovers: Mapping[str, Sequence[Dependent]],
 ) -> str:
-    """Return the SHA-256 of the facts used, scores included, the objects and the changes."""
+    """Return the SHA-256 of the facts used, scores included, the objects and the changes.
+
+    Whoever approves it has also seen which workloads of others the plan uncovers.
+    """
     rest: dict[str, Any] = {
         "objects": list(objects),
         "changes": [str(change) for change in changes],
     }
     if rollout != "AllAtOnce":
         rest["rollout"] = rollout
+    if uncovers:
+        rest["uncovers"] = {name: [i.key for i in on] for name, on in uncovers.items()}
     return _sha256(chain(map(_text, [_facts(fleet), rest]), _scores(fleet)))
 
 

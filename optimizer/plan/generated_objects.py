@@ -1,10 +1,12 @@
-"""The generated objects of a namespace: what a decision changes of them, what a reset deletes."""
+"""The generated objects of a namespace: what a decision changes of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from dsf.api.optimization import generating_optimization
 from dsf.kube.access_reviews import missing_right
-from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, diff
+from dsf.kube.changes import NOT_DATA, Change, ChangeResult, Create, Delete, Patch, diff
+from dsf.kube.json_merge_patch import merged
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, placement_of
@@ -66,15 +68,11 @@ def selecting_nothing(placement: Object) -> Object:
 
 
 def selects_nothing(change: Change) -> bool:
-    """Return whether a change lets a Placement select no cluster any more."""
-    if change.kind != PLACEMENT or not isinstance(change, Patch):
+    """Return whether a change lets a Placement select no cluster any more, or none at first."""
+    if change.kind != PLACEMENT or isinstance(change, Delete):
         return False
-    return (change.body.get("spec") or {}).get("numberOfClusters") == 0
-
-
-def reset_changes(observation: Observation, optimization: str | None) -> tuple[Change, ...]:
-    """Return what a reset deletes: every object of an optimization, or every generated one."""
-    return changes((), observation, optimization)
+    body = change.body if isinstance(change, Patch) else change.obj
+    return (body.get("spec") or {}).get("numberOfClusters") == 0
 
 
 def taken_names(
@@ -97,6 +95,16 @@ def taken_names(
     }
     names = sorted((obj["kind"], name_of(obj)) for obj in desired)
     return {f"{kind} {name}": taken[kind, name] for kind, name in names if (kind, name) in taken}
+
+
+def after_changes(observation: Observation, made: Iterable[Change]) -> Observation:
+    """Return an observation with the Placements and PlacementBindings as changes leave them."""
+    every = list(made)
+    return replace(
+        observation,
+        placements=_after(PLACEMENT, observation.placements, every),
+        bindings=_after(PLACEMENT_BINDING, observation.bindings, every),
+    )
 
 
 def describe(change: Change) -> PlannedChange:
@@ -128,7 +136,34 @@ def successes(outcomes: Iterable[ChangeResult]) -> tuple[PlannedChange, ...]:
 
 
 def _diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> list[Change]:
-    return diff(kind, [obj for obj in desired if obj["kind"] == kind.kind], observed)
+    """Return the changes of one kind.
+
+    Fields beside the `spec` that no generated object has are removed, such as the overrides of a
+    PlacementBinding.
+    """
+    seen = {name_of(obj): obj for obj in observed}
+    own = [obj for obj in desired if obj["kind"] == kind.kind]
+    whole = [{**_absent_fields(seen.get(name_of(obj), {})), **obj} for obj in own]
+    return diff(kind, whole, seen.values())
+
+
+def _absent_fields(observed: Object) -> Object:
+    return dict.fromkeys(field for field in observed if field not in NOT_DATA)
+
+
+def _after(kind: Kind, objects: Iterable[Object], made: Iterable[Change]) -> tuple[Object, ...]:
+    found = {name_of(obj): obj for obj in objects}
+    for change in made:
+        if change.kind != kind:
+            continue
+        match change:
+            case Create():
+                found[change.name] = change.obj
+            case Patch():
+                found[change.name] = merged(found[change.name], change.body)
+            case Delete():
+                found.pop(change.name)
+    return tuple(found.values())
 
 
 def _stopped(

@@ -1,6 +1,6 @@
 """The plan: a decision, the facts that it depends on, and the changes that it implies."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -9,31 +9,42 @@ import yaml
 
 from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.api.optimization import Optimization
-from dsf.api.untrusted_text import quoted
+from dsf.api.plural import joined
+from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.candidates.layout_bounds import bounded_over_all_layouts, omitted_layout_issues
-from optimizer.domain.fleet import Fleet
+from optimizer.domain.fleet import Fleet, Selector
 from optimizer.domain.issue import OTHERS_REASONS, Issue
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.domain.solution import PolicyEnforcement, Solution
+from optimizer.domain.solution import Decision, PolicyEnforcement, ProcessFailure, Solution
 from optimizer.explain.wire_values import placed
 from optimizer.mig.gpu_pools import GpuPools
 from optimizer.model.formulate import staying
 from optimizer.model.problem import Problem
-from optimizer.plan.assumptions import assumptions
-from optimizer.plan.basis import Basis, basis_of, changed_facts
+from optimizer.plan.basis import Basis, assumptions, basis_of, changed_facts
 from optimizer.plan.digest import digest_of
-from optimizer.plan.generated_objects import changes, describe, taken_names
-from optimizer.plan.manifests import manifests
-from optimizer.plan.removals import removal_issues, removals
+from optimizer.plan.generated_objects import after_changes, changes, describe, taken_names
+from optimizer.plan.manifests import manifests, workload_placement
+from optimizer.plan.removals import removal_issues, removals, staying_issues
 from optimizer.plan.rollout_plan import RolloutPlan
+from optimizer.plan.solver_failure import solver_issues
+from optimizer.plan.uncovered_others import as_result as uncovered_as_result
+from optimizer.plan.uncovered_others import issues as uncovering_issues
+from optimizer.plan.uncovered_others import losing_claims, uncovered_others
 from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.plan.workload_moves import enforcement_changes, workload_moves
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
+from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.kept_objects import kept_objects, own_decisions
+from optimizer.snapshot.ownership.kept_objects import (
+    kept_objects,
+    left_over,
+    own_decisions,
+)
+from optimizer.snapshot.ownership.others import Dependents
+from optimizer.snapshot.ownership.running_works import unselected_works, with_works
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.request import OptimizeRequest
@@ -73,7 +84,10 @@ class Plan:
     each AddOnPlacementScore that was read, by cluster and name; `oldest_score`: when the first of
     them was written, if the hub says so. `rollback`: what it restores.
     `rollout`: its steps, if it is not written all at once. `moves`: what becomes of each workload;
-    `enforcement_changes`: the clusters whose enforced policies change.
+    `enforcement_changes`: the clusters whose enforced policies change. `explanation_failure`: why
+    the explanation lacks parts, if neither time nor size is the cause. `uncovers`: by cluster, the
+    workloads of others that depend on policies which change. `unselected`: the ManifestWorks that
+    no Placement selected any more when the plan was made.
     """
 
     digest: str
@@ -93,8 +107,11 @@ class Plan:
     oldest_score: datetime | None = None
     rollback: RecordedRollback | None = None
     rollout: RolloutPlan | None = None
+    explanation_failure: ProcessFailure | None = None
     moves: tuple[WorkloadMove, ...] = ()
     enforcement_changes: tuple[EnforcementChange, ...] = ()
+    uncovers: Dependents = field(default_factory=dict, repr=False)
+    unselected: Mapping[tuple[str, str, str], Object] = field(default_factory=dict, repr=False)
 
     @property
     def optimization(self) -> str:
@@ -108,6 +125,13 @@ class Plan:
         clusters = {item.cluster for item in decision.policies}
         clusters |= {item.cluster for item in decision.assignments}
         return frozenset(clusters if self.changes else ())
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What failed while the plan was made or explained, in sentences; else empty."""
+        solver = tuple(item.message for item in solver_issues(self.solution))
+        failed = self.explanation_failure
+        return (*solver, f"the explanation failed: {failed.message}") if failed else solver
 
     @property
     def output_yaml(self) -> str:
@@ -124,30 +148,53 @@ def plan(
     solution: Solution,
     settings: OptimizerSettings,
 ) -> Plan | RequestProblem:
-    """Return the plan of a solution; a decision without placements implies no changes."""
-    objects = manifests(fleet, solution.decision, claim_name=settings.claim_name, mig=settings.mig)
+    """Return the plan of a solution; a decision without placements implies no changes.
+
+    A workload without a place that runs although its Placement is gone gets one that selects
+    nothing: OCM would leave it where it is otherwise, on what the plan counts as free.
+    """
+    decided = solution.decision
+    objects = manifests(fleet, decided, claim_name=settings.claim_name, mig=settings.mig)
+    left = left_over(observation, request)
+    if objects:
+        objects += tuple(_stopping(fleet, decided, left, settings.claim_name))
     refused = _taken(objects, observation, request)
     if refused:
         return refused
     running = own_decisions(observation, request, settings)
     kept = kept_objects(observation, request, running)
     implied = changes(objects, observation, request.optimization, kept) if objects else ()
+    written = own_decisions(after_changes(observation, implied), request, settings)
+    uncovering = losing_claims(observation, request, settings, written.policies, implied)
+    others = uncovered_others(observation, request, settings, uncovering)
     removed = tuple(removals(implied, observation, request, running))
     wide = bounded_over_all_layouts(fleet, solution)
     more = (wide.bound or 0.0) - (solution.bound or 0.0)
+    told = _net_of_stays(wide, staying(fleet))
+    left_out = unplaced(request, fleet, problem, solution)
+    moves = workload_moves(
+        fleet,
+        decided,
+        before=running,
+        after=written,
+        uncovering=uncovering,
+        restarted=[item.name for item in fleet.workloads if objects and item.placement in left],
+        unplaced=left_out,
+        removed=removed,
+    )
     issues = (
+        *solver_issues(told),
         *removal_issues(removed),
+        *uncovering_issues(others),
+        *staying_issues(moves if not objects else (), observation),
         *fleet.issues,
         *omitted_layout_issues(fleet.omitted_layouts, more),
     )
-    left_out = unplaced(request, fleet, problem, solution)
-    named = request.cluster_names
-    in_force = [item for item in running.policies if request.prune or item.cluster in named]
     return Plan(
-        digest=digest_of(fleet, objects, implied, request.rollout),
+        digest=digest_of(fleet, objects, implied, request.rollout, others),
         basis=_basis(observation, request, settings),
         request=request,
-        solution=_net_of_stays(wide, staying(fleet)),
+        solution=told,
         policies=_policies(solution.decision.policies),
         placements=placed(problem, solution),
         unplaced=left_out,
@@ -156,14 +203,10 @@ def plan(
         changes=implied,
         assumptions=assumptions(fleet, solution.decision),
         removals=removed,
-        moves=workload_moves(
-            fleet,
-            solution.decision,
-            enforced=in_force,
-            unplaced=left_out,
-            removed=removed,
-        ),
-        enforcement_changes=enforcement_changes(in_force, solution.decision.policies),
+        moves=moves,
+        enforcement_changes=enforcement_changes(running.policies, written.policies),
+        uncovers=others,
+        unselected=dict(unselected_works(observation, _selectors(observation, settings))),
     )
 
 
@@ -172,8 +215,10 @@ def stale(
 ) -> RequestProblem | None:
     """Return why a plan is out of date; None if it can be applied.
 
-    Scores are not compared: they change which plan is best, not which plans are possible.
+    Scores are not compared: they change which plan is best, not which plans are possible. What no
+    longer runs is not missed: a plan that left room for it has room.
     """
+    observation = with_works(observation, made.unselected)
     scores = [score.score_name for _, score in made.request.read_scores]
     refused = unknown_names(observation, made.request, scores)
     if refused:
@@ -192,7 +237,30 @@ def stale(
             f"the generated objects of {made.request.owner} have changed",
             _other_changes(made.changes, implied),
         )
+    more = _more_uncovered(made, observation, settings)
+    if more:
+        return _stale("it would uncover workloads of others that it did not announce", more)
     return _taken(made.manifests, observation, made.request)
+
+
+def _more_uncovered(
+    made: Plan, observation: Observation, settings: OptimizerSettings
+) -> list[FieldProblem]:
+    """Return the workloads of others that a plan uncovers now, and did not when it was made."""
+    request = made.request
+    after = own_decisions(after_changes(observation, made.changes), request, settings)
+    losing = losing_claims(observation, request, settings, after.policies, made.changes)
+    now = uncovered_others(observation, request, settings, losing if made.manifests else ())
+    announced = {(name, *i.key) for name, items in made.uncovers.items() for i in items}
+    return [
+        FieldProblem(
+            f"managed cluster {name}",
+            f"{UntrustedName(item.workload) if item.named else 'a workload'} of {item.owner}",
+        )
+        for name, items in now.items()
+        for item in items
+        if (name, *item.key) not in announced
+    ]
 
 
 def result(made: Plan, applied: Applied | None) -> OptimizeResult:
@@ -218,6 +286,7 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         removals=made.removals,
         moves=made.moves,
         enforcement_changes=made.enforcement_changes,
+        uncovers_others=uncovered_as_result(made.uncovers),
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,
         record=applied.record if applied else "",
@@ -255,7 +324,11 @@ def refused_writes(
         status=UNAVAILABLE,
         reason="HubRefused",
         title="The hub refused some writes of the plan",
-        detail="; ".join(f"{error.field}: {quoted(error.message)}" for error in errors[:5]),
+        detail=joined(
+            (f"{error.field}: {quoted(error.message)}" for error in errors),
+            MAX_NAMED,
+            separator="; ",
+        ),
         errors=errors,
     )
 
@@ -266,6 +339,20 @@ def _first(issues: tuple[Issue, ...], unlisted: int) -> Iterator[Issue]:
     more = max(0, len(issues) - MAX_ISSUES) + unlisted
     if more:
         yield Issue(reason="Truncated", message=f"{more} more issues are not shown")
+
+
+def _selectors(observation: Observation, settings: OptimizerSettings) -> Mapping[str, Selector]:
+    return cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
+
+
+def _stopping(
+    fleet: Fleet, decision: Decision, left: Container[str], claim_name: str
+) -> Iterator[Object]:
+    """Yield Placements that select nothing, of workloads that run and have no place."""
+    placed = {item.workload for item in decision.assignments}
+    for item in fleet.workloads:
+        if item.placement in left and item.name not in placed:
+            yield workload_placement(fleet, item, (), (), claim_name=claim_name)
 
 
 def _basis(
@@ -314,7 +401,7 @@ def _others_since(made: Plan, fleet: Fleet) -> RequestProblem | None:
         reason="HeldByOthers",
         title="Others have what the plan counts on",
         detail=f"since {made.request.owner} was planned:"
-        f" {'; '.join(f'{text}' for text in found[:MAX_NAMED])}; plan again",
+        f" {joined(found, MAX_NAMED, separator='; ')}; plan again",
     )
 
 
@@ -368,13 +455,15 @@ def _other_changes(then: Sequence[Change], now: Sequence[Change]) -> Iterator[Fi
 
 
 def _stale(why: str, differences: Iterable[FieldProblem] = ()) -> RequestProblem:
-    found = tuple(islice(differences, MAX_DIFFERENCES))
-    named = [f"{item.field}: {item.message}" for item in found[:MAX_NAMED]]
-    more = ["and more"] if len(found) > MAX_NAMED else []
+    every = iter(differences)
+    found = tuple(islice(every, MAX_DIFFERENCES))
+    named = (f"{item.field}: {item.message}" for item in found)
+    total = len(found) + sum(1 for _ in every)
+    said = joined(named, MAX_NAMED, separator="; ", of=total)
     return RequestProblem(
         status=CONFLICT,
         reason="StalePlan",
         title="The plan is out of date",
-        detail=f"{'; '.join((why, *named, *more))}; plan again",
+        detail=f"{'; '.join(filter(None, (why, said)))}; plan again",
         errors=found,
     )

@@ -99,7 +99,8 @@ class _Reasons:
 
     def _not_chosen(self, item: ProblemWorkload, usable: Floats) -> tuple[str, str]:
         if self.solution.status == "NotSolved":
-            return "NotSolved", "the solver found no placement within its limits"
+            why = "failed" if self.solution.failure else "found no placement within its limits"
+            return "NotSolved", f"the solver {why}"
         if usable.max() < 0:
             message = f"its best score is {usable.max():g}: placing it would lower the total"
             return "ScoresBelowZero", message

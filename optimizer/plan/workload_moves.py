@@ -1,10 +1,11 @@
 """A plan told by workload: where each one runs now, where it will run, and what it gains."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from optimizer.domain.fleet import Cluster, Fleet, Workload
 from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
+from optimizer.snapshot.current_decisions import CurrentDecisions
 from optimizer.wire.result import (
     EnforcementChange,
     MoveAction,
@@ -37,24 +38,34 @@ def workload_moves(
     fleet: Fleet,
     decision: Decision,
     *,
-    enforced: Iterable[PolicyEnforcement],
+    before: CurrentDecisions,
+    after: CurrentDecisions,
+    uncovering: frozenset[str] = frozenset(),
+    restarted: Collection[str] = (),
     unplaced: Iterable[Unplaced] = (),
     removed: Iterable[Removal] = (),
 ) -> tuple[WorkloadMove, ...]:
     """Return what becomes of each workload, in the order of the request.
 
-    `enforced`: the policies in force. `removed`: workloads that the request does not name and that
-    the plan removes; they come last, without devices and scores.
+    `before`, `after`: what the generated objects say now, and once the plan is written; the
+    decision adds the devices. `uncovering`: clusters whose claim is not compliant for a while.
+    `restarted`: workloads that run although their Placement is gone; OCM may stop one until it has
+    decided the new Placement. `removed`: workloads that the request does not name and that the plan
+    removes; they come last, without devices and scores.
     """
-    now = frozenset(enforced)
-    replaced = {item.cluster for item in enforcement_changes(now, decision.policies)}
-    running = {item.name: _Supplied(item, now) for item in fleet.clusters}
-    after = members_by_key((item.workload, item) for item in decision.assignments)
+    running = {item.name: _Supplied(item, before.policies) for item in fleet.clusters}
+    assigned = members_by_key((item.workload, item) for item in decision.assignments)
     why = {item.workload: item.reason for item in unplaced}
     named = {item.name for item in fleet.workloads}
     return (
         *(
-            _move(fleet, item, running, after.get(item.name, ()), replaced, why.get(item.name, ""))
+            _move(
+                _Places(fleet, item, running, assigned.get(item.name, ())),
+                after.placements.get(item.placement, ()),
+                uncovered=item.name in restarted
+                or not uncovering.isdisjoint(after.placements.get(item.placement, ())),
+                why=why.get(item.name, ""),
+            )
             for item in fleet.workloads
         ),
         *(_removed(item) for item in removed if item.workload not in named),
@@ -75,70 +86,84 @@ def score_totals(moves: Iterable[WorkloadMove]) -> dict[str, float]:
 
 
 class _Supplied:
-    """The devices that the policies in force supply on a cluster."""
+    """The devices that a cluster supplies now: by the policies in force, and without any."""
 
     def __init__(self, cluster: Cluster, enforced: frozenset[PolicyEnforcement]) -> None:
-        self._cluster = cluster
-        self._enforced = enforced
+        policies = (
+            item
+            for item in (*cluster.candidates, *cluster.enforced)
+            if PolicyEnforcement(cluster.name, item.policy) in enforced
+        )
+        self._supplies = (*(one for item in policies for one in item.supplies), *cluster.base)
 
-    def device(self, kind: str) -> str:
-        """Return the device of a kind; empty if the cluster supplies it without any policy."""
-        policies = (*self._cluster.candidates, *self._cluster.enforced)
-        for item in policies:
-            if PolicyEnforcement(self._cluster.name, item.policy) in self._enforced:
-                for supply in item.supplies:
-                    if supply.kind == kind:
-                        return supply.device
-        return ""
+    def device(self, kind: str, likely: str) -> str:
+        """Return the device of a kind: `likely` if it is one of several, empty if there is none."""
+        devices = [item.device for item in self._supplies if item.kind == kind]
+        return likely if likely in devices else next(iter(devices), "")
 
 
-def _move(
-    fleet: Fleet,
-    workload: Workload,
-    running: Mapping[str, _Supplied],
-    assigned: Sequence[Assignment],
-    replaced: set[str],
-    why: str,
-) -> WorkloadMove:
-    kind = workload.kind
-    before = [
-        _place(fleet, workload, cluster, running[cluster].device(kind))
-        for cluster in sorted(workload.current)
-        if cluster in running
-    ]
-    after = [_place(fleet, workload, item.cluster, item.device) for item in sorted(assigned)]
-    gone = [name for name in workload.current if name not in running]
+class _Places:
+    """Where a workload runs, with the device and the raw scores of each place.
+
+    The hub does not record on which of several devices a workload runs: it is taken to be the one
+    that the decision assigns.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        workload: Workload,
+        running: Mapping[str, _Supplied],
+        assigned: Iterable[Assignment],
+    ) -> None:
+        self.workload = workload
+        self._fleet = fleet
+        self._running = running
+        self._assigned = {item.cluster: item.device for item in assigned}
+
+    def before(self, cluster: str) -> WorkloadPlace:
+        """Return the place that the workload has now; without scores if no cluster is asked."""
+        if cluster not in self._running:
+            return WorkloadPlace(cluster=cluster, device="", scores={})
+        kind, likely = self.workload.kind, self._assigned.get(cluster, "")
+        return self._place(cluster, self._running[cluster].device(kind, likely))
+
+    def after(self, cluster: str) -> WorkloadPlace:
+        """Return the place that the workload will have."""
+        if cluster not in self._assigned:
+            return self.before(cluster)
+        return self._place(cluster, self._assigned[cluster])
+
+    def _place(self, cluster: str, device: str) -> WorkloadPlace:
+        scores = dict(_scores(self._fleet, (cluster, self.workload.app, device)))
+        return WorkloadPlace(cluster=cluster, device=device, scores=scores)
+
+
+def _move(places: _Places, selected: Iterable[str], *, uncovered: bool, why: str) -> WorkloadMove:
+    workload = places.workload
+    before = tuple(map(places.before, sorted(workload.current)))
+    after = tuple(map(places.after, sorted(selected)))
     was, will = _totals(before), _totals(after)
     return WorkloadMove(
         workload=workload.name,
-        action=_action(sorted(workload.current), before, after),
-        before=(*before, *(WorkloadPlace(cluster=name, device="", scores={}) for name in gone)),
-        after=tuple(after),
+        action=_action(before, after),
+        before=before,
+        after=after,
         gain={name: will.get(name, 0.0) - was.get(name, 0.0) for name in {**will, **was}},
-        uncovered=bool(workload.current) and any(item.cluster in replaced for item in after),
+        uncovered=uncovered and bool(before) and bool(after),
         why=why,
     )
 
 
-def _action(
-    current: Sequence[str], before: Sequence[WorkloadPlace], after: Sequence[WorkloadPlace]
-) -> MoveAction:
-    if not current:
+def _action(before: Sequence[WorkloadPlace], after: Sequence[WorkloadPlace]) -> MoveAction:
+    if not before:
         return "starts" if after else "waits"
     if not after:
         return "stops"
     was, will = ({(item.cluster, item.device) for item in places} for places in (before, after))
-    if will == was and len(current) == len(before):
+    if will == was:
         return "stays"
     return "shrinks" if will < was else "moves"
-
-
-def _place(fleet: Fleet, workload: Workload, cluster: str, device: str) -> WorkloadPlace:
-    return WorkloadPlace(
-        cluster=cluster,
-        device=device,
-        scores=dict(_scores(fleet, (cluster, workload.app, device))),
-    )
 
 
 def _scores(fleet: Fleet, key: tuple[str, str, str]) -> Iterator[tuple[str, float]]:

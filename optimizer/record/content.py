@@ -10,16 +10,24 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.json_size import value_count
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.wire.base import GeneratedObject, ResultPart
+from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import PlannedChange, Unplaced
 
 MAX_CONTENT_CHARACTERS = 1_000_000
 """Etcd refuses requests above 1.5 MiB; the other fields of a record and its status need a part."""
 
-MAX_CONTENT_BYTES = 64 * 1024 * 1024
-"""Unpacked size of a content: 30 times that of 5,000 workloads, so that no record fills memory."""
+MAX_CONTENT_BYTES = 16 * 1024 * 1024
+"""Unpacked size of a content: four times that of 5,000 workloads on 1,000 clusters."""
 
+MAX_CONTENT_VALUES = 400_000
+"""Values of a content, nearly twice those of 5,000 workloads on 1,000 clusters.
+
+They bound the memory and the time to read one: the worst takes 160 MB and 1.5 s on a slow core,
+during which other threads wait. Source: python -m benchmarks.optimizer.records.
+"""
 
 Content = TypeVar("Content", bound=ResultPart)
 
@@ -27,7 +35,8 @@ Content = TypeVar("Content", bound=ResultPart)
 class RecordContent(ResultPart):
     """The part of a record that is packed.
 
-    `assumptions`: what each enforced policy supplied and each assigned workload requested.
+    `assumptions`: what each enforced policy supplied and each assigned workload requested, net of
+    what others used. `stated`: what they said themselves; empty in records of earlier versions.
     `unplaced`: empty also in records of versions that did not keep it.
     """
 
@@ -38,6 +47,14 @@ class RecordContent(ResultPart):
     changes: tuple[PlannedChange, ...]
     assumptions: Mapping[str, str]
     unplaced: tuple[Unplaced, ...] = ()
+    stated: Mapping[str, str] = {}
+
+    def asked(self) -> OptimizeRequest | InvalidInput:
+        """Return the request, as this version reads it."""
+        try:
+            return OptimizeRequest.model_validate(self.request)
+        except ValidationError:
+            return InvalidInput("UnreadableRecord", "its request is none that this version knows")
 
     @property
     def decision(self) -> Decision:
@@ -46,25 +63,38 @@ class RecordContent(ResultPart):
 
 
 def packed(content: ResultPart, most: int = MAX_CONTENT_CHARACTERS) -> str | None:
-    """Return a content as JSON, compressed by gzip, in base64; None if that is too large."""
+    """Return a content as JSON, compressed by gzip, in base64; None if it could not be read."""
     text = content.model_dump_json().encode()
+    if not _is_admissible(text):
+        return None
     found = base64.b64encode(gzip.compress(text, mtime=0)).decode()
     return found if len(found) <= most else None
 
 
 def unpacked(text: str, of: type[Content]) -> Content | InvalidInput:
-    """Return the content that was packed."""
+    """Return the content that was packed. Await it in a thread: a large one takes a second."""
     try:
-        return of.model_validate_json(_decompressed(base64.b64decode(text)))
+        data = _decompressed(base64.b64decode(text))
+        if not _is_admissible(data):
+            return InvalidInput("UnreadableRecord", f"its content has {_TOO_MUCH}")
+        return of.model_validate_json(data)
     except (binascii.Error, zlib.error, ValidationError, ValueError) as error:
         return InvalidInput(
             "UnreadableRecord", f"its content can't be read: {type(error).__name__}"
         )
 
 
+_TOO_MUCH = f"more than {MAX_CONTENT_BYTES} bytes or {MAX_CONTENT_VALUES} values"
+
+
+def _is_admissible(text: bytes) -> bool:
+    return len(text) <= MAX_CONTENT_BYTES and value_count(text) <= MAX_CONTENT_VALUES
+
+
 def _decompressed(data: bytes) -> bytes:
+    """Return inflated data, or so much of it that it is known to be too large."""
     stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    found = stream.decompress(data, MAX_CONTENT_BYTES)
-    if not stream.eof:
-        raise ValueError("incomplete, or too large")
+    found = stream.decompress(data, MAX_CONTENT_BYTES + 1)
+    if not stream.eof and len(found) <= MAX_CONTENT_BYTES:
+        raise ValueError("incomplete")
     return found

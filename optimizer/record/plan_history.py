@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from dsf.kube.changes import Delete, Patch
+from dsf.api.untrusted_text import UntrustedText
+from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
 from optimizer.plan.digest import digest_of_json
 from optimizer.plan.generated_objects import changes
@@ -42,19 +43,57 @@ def is_recorded(plan: Plan, history: PlanHistory) -> bool:
     )
 
 
+def in_force(history: PlanHistory) -> RecordedPlan | None:
+    """Return the plan in force: the newest that was not replaced; None if it is not whole.
+
+    A plan whose rollout goes on counts, because its next steps are being written. A record that the
+    optimizer did not sign does not.
+    """
+    for record in history:
+        if record.signed is False:
+            continue
+        if record.phase == "Applied" or record.is_rolling_out:
+            return record
+        if record.phase in ("Applying", "Failed"):
+            return None
+    return None
+
+
+def what_became(record: RecordedPlan, history: PlanHistory) -> str:
+    """Return why a recorded plan is not in force, in words."""
+    newest = history[0] if history else record
+    told = newest if record.phase == "Applied" else record
+    said = told.latest.message if told.latest else "its writer ended before it was whole"
+    return f"revision {told.spec.revision} is {told.phase}: {UntrustedText(said)}"
+
+
 def interrupted(
     records: Iterable[RecordedPlan], observation: Observation, now: datetime
 ) -> Iterator[Patch]:
     """Yield the statuses of plans whose writer died. The caller holds the namespace's Lease."""
     for record in records:
         if record.phase == "Applying" and not record.is_rolling_out:
-            content = record.content() if record.intact else None
+            content = None if record.problem else record.content()
             missing = (
-                changes(content.objects, observation, record.spec.optimization)
+                tuple(unwritten(content, record.spec.optimization, observation))
                 if isinstance(content, RecordContent)
                 else None
             )
             yield settled(record, missing, now)
+
+
+def unwritten(
+    content: RecordContent, optimization: str, observation: Observation
+) -> Iterator[Change]:
+    """Yield the changes that would make the generated objects those of a record.
+
+    A plan without pruning keeps the objects of workloads that it does not name: they are not in its
+    record, and no difference from it.
+    """
+    own = {(obj["kind"], obj["metadata"]["name"]) for obj in content.objects}
+    for change in changes(content.objects, observation, optimization):
+        if content.request.get("prune", True) or (change.kind.kind, change.name) in own:
+            yield change
 
 
 def replaced(by: RecordedPlan, history: PlanHistory, now: datetime) -> Iterator[Patch]:
@@ -65,7 +104,13 @@ def replaced(by: RecordedPlan, history: PlanHistory, now: datetime) -> Iterator[
 
 
 def forgotten(history: PlanHistory, limit: int) -> tuple[Delete, ...]:
-    """Return the deletions of the oldest records, so that at most `limit` are kept."""
+    """Return the deletions of the oldest records, so that at most `limit` are kept.
+
+    Those that the optimizer did not sign are counted apart: they push none of its own out.
+    """
+    own = [item for item in history if item.signed is not False]
+    others = [item for item in history if item.signed is False]
     return tuple(
-        Delete(PLACEMENT_PLAN, item.name, item.namespace, item.uid) for item in history[limit:]
+        Delete(PLACEMENT_PLAN, item.name, item.namespace, item.uid)
+        for item in (*own[limit:], *others[limit:])
     )

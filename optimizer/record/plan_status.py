@@ -1,16 +1,20 @@
 """What becomes of a recorded plan: the statuses that a PlacementPlan goes through."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from dsf.api.conditions import Condition, merged
-from dsf.api.crd.placement_plan import PlanPhase
-from dsf.api.plural import counted
+from dsf.api.crd.placement_plan import PlanPhase, RecordedProgress
+from dsf.api.plural import counted, joined
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
-from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.domain.solution import Solution
+from optimizer.plan.solver_failure import SOLVER_FAILED, solver_issues
+from optimizer.record.recorded_plan import RecordedPlan, signed_progress
+from optimizer.record.signature import RecordKey
 from optimizer.wire.result import FailedChange
 
 APPLIED, SUPERSEDED = "Applied", "Superseded"
@@ -20,10 +24,33 @@ _SHOWN = 5
 """Objects that a message names before it says how many more there are."""
 
 
-def applying(record: RecordedPlan, now: datetime) -> Patch:
-    """Return the status of a plan before its first write."""
+def signed(begun: Patch, record: RecordedPlan, key: RecordKey, steps: int) -> Patch:
+    """Return the first status of a record with its signature; with steps, a rollout that begins."""
+    status = begun.body["status"]
+    signature = key.signature(record.uid, "spec", record.spec.record_digest)
+    status = {**status, "signature": signature}
+    if steps:
+        progress = signed_progress(RecordedProgress(steps=steps), record.uid, key)
+        status["rollout"] = progress.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return replace(begun, body={"status": status})
+
+
+def applying(record: RecordedPlan, solution: Solution, now: datetime) -> Patch:
+    """Return the status of a plan before its first write; it keeps that the solver failed."""
     message = "the objects of the plan are being written"
-    return _status(record, "Applying", Condition(APPLIED, "Unknown", "Applying", message), now)
+    begun = Condition(APPLIED, "Unknown", "Applying", message)
+    if solution.failure is None or solution.status == "Optimal":
+        return _status(record, "Applying", begun, now)
+    (issue,) = solver_issues(solution)
+    failed = Condition(SOLVER_FAILED, "True", solution.failure.cause, issue.message)
+    return _status(record, "Applying", failed, now, begun)
+
+
+def solved_again(record: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of an applied plan that another solve, which did not fail, decided too."""
+    message = "a later solve, which did not fail, decided the same"
+    condition = Condition(SOLVER_FAILED, "False", "SolvedAgain", message)
+    return _status(record, record.phase, condition, now)
 
 
 def applied(record: RecordedPlan, now: datetime) -> Patch:
@@ -91,16 +118,16 @@ def _replaced(
     return _status(record, phase, Condition(SUPERSEDED, "True", reason, message), now)
 
 
-def _status(record: RecordedPlan, phase: PlanPhase, condition: Condition, now: datetime) -> Patch:
+def _status(
+    record: RecordedPlan, phase: PlanPhase, condition: Condition, now: datetime, *more: Condition
+) -> Patch:
     observed = [
         item.model_dump(by_alias=True, exclude_none=True) for item in record.status.conditions or ()
     ]
-    conditions = merged(observed, [condition], now=rfc3339(now))
+    conditions = merged(observed, [condition, *more], now=rfc3339(now))
     body = {"status": {"phase": phase, "conditions": conditions}}
     return Patch(PLACEMENT_PLAN, record.name, record.namespace, body, "status")
 
 
 def _some(texts: Iterable[str]) -> str:
-    listed = list(texts)
-    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return ", ".join(listed[:_SHOWN]) + more
+    return joined(texts, _SHOWN)

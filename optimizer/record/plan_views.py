@@ -54,8 +54,7 @@ def unknown_digest(namespace: str) -> RequestProblem:
 
 
 def _summary(record: RecordedPlan) -> Mapping[str, Any]:
-    spec, conditions = record.spec, reversed(record.status.conditions or ())
-    latest = max(conditions, key=lambda item: item.last_transition_time, default=None)
+    spec, failed, latest = record.spec, record.solver_failure, record.latest
     return {
         "name": record.name,
         "optimization": spec.optimization,
@@ -67,6 +66,7 @@ def _summary(record: RecordedPlan) -> Mapping[str, Any]:
         "phase": record.phase,
         "reason": latest.reason if latest else "",
         "message": latest.message if latest else "",
+        "solver_failure": failed.message if failed else "",
         "objective": spec.objective,
         "bound": spec.bound,
         "gap": spec.gap,
@@ -74,5 +74,5 @@ def _summary(record: RecordedPlan) -> Mapping[str, Any]:
         "patched_objects": spec.changes.patch if spec.changes else 0,
         "deleted_objects": spec.changes.delete if spec.changes else 0,
         "restored_revision": spec.rollback.to_revision if spec.rollback else None,
-        "intact": record.intact,
+        "intact": record.problem is None,
     }

@@ -7,12 +7,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dsf.api.crd.condition_schema import ConditionModel
 from dsf.api.crd.placement_plan import (
     LISTED_SCORE_VERSIONS,
     PlacementPlanSpec,
     PlacementPlanStatus,
     PlanPhase,
     RecordedChanges,
+    RecordedProgress,
     RecordedScores,
     RecordedScoreVersion,
 )
@@ -20,11 +22,15 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
 from dsf.kube.kinds import PLACEMENT_PLAN
 from dsf.kube.port import Object
+from optimizer.plan.basis import stated
 from optimizer.plan.digest import digest_of_json
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
+from optimizer.plan.solver_failure import SOLVER_FAILED
 from optimizer.record.content import RecordContent, packed, unpacked
+from optimizer.record.signature import EDITED, NOT_SIGNED, RecordKey
 from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.observation import Observation
 
 MAX_STEPS_CHARACTERS = 400_000
 """Packed steps of a rollout: with the content they stay below the 1.5 MiB of a request to etcd."""
@@ -34,7 +40,11 @@ _WRITTEN: frozenset[PlanPhase] = frozenset({"Applied", "Superseded", "RolledBack
 
 @dataclass(frozen=True, slots=True)
 class RecordedPlan:
-    """A PlacementPlan of the hub. `intact`: nobody has changed the record by hand."""
+    """A PlacementPlan of the hub.
+
+    `intact`: nobody has changed the record by hand. `signed`: the optimizer wrote it; None if its
+    key is not known here.
+    """
 
     name: str
     namespace: str
@@ -43,6 +53,14 @@ class RecordedPlan:
     spec: PlacementPlanSpec
     status: PlacementPlanStatus
     intact: bool
+    signed: bool | None = None
+
+    @property
+    def problem(self) -> InvalidInput | None:
+        """Why it may not be what the optimizer decided."""
+        if not self.intact:
+            return EDITED
+        return NOT_SIGNED if self.signed is False else None
 
     @property
     def phase(self) -> PlanPhase:
@@ -53,8 +71,22 @@ class RecordedPlan:
     def is_rolling_out(self) -> bool:
         """Whether its steps are still being made."""
         progress = self.status.rollout
-        return self.spec.rollout is not None and (
-            progress is None or progress.phase == "Progressing"
+        return (
+            self.spec.rollout is not None
+            and self.signed is not False
+            and (progress is None or progress.phase == "Progressing")
+        )
+
+    @property
+    def solver_failure(self) -> ConditionModel | None:
+        """The condition that says why the solver of the plan failed; None if it did not."""
+        return next(
+            (
+                item
+                for item in self.status.conditions or ()
+                if (item.type, item.status) == (SOLVER_FAILED, "True")
+            ),
+            None,
         )
 
     @property
@@ -62,15 +94,26 @@ class RecordedPlan:
         """Whether every object of the plan was written."""
         return self.phase in _WRITTEN
 
+    @property
+    def latest(self) -> ConditionModel | None:
+        """The condition that changed last: what became of the plan."""
+        every = reversed(self.status.conditions or ())
+        conditions = (item for item in every if item.type != SOLVER_FAILED)
+        return max(conditions, key=lambda item: item.last_transition_time, default=None)
+
     def content(self) -> RecordContent | InvalidInput:
-        """Unpack what the plan decided and generated."""
+        """Unpack what the plan decided and generated, unless the record was edited by hand."""
+        if not self.intact:
+            return EDITED
         if self.spec.content is None:
             return InvalidInput("NoContent", "its content was too large for the hub")
         return unpacked(self.spec.content, RecordContent)
 
 
-def record_of(plan: Plan, revision: int, requested_by: str = "") -> Object:
-    """Return the PlacementPlan of a plan that is about to be written."""
+def record_of(
+    plan: Plan, revision: int, observation: Observation, requested_by: str = ""
+) -> Object:
+    """Return the PlacementPlan of a plan that is about to be written on the hub as observed."""
     request = recorded_request(plan)
     content = RecordContent(
         request=request,
@@ -80,6 +123,7 @@ def record_of(plan: Plan, revision: int, requested_by: str = "") -> Object:
         changes=tuple(map(describe, plan.changes)),
         assumptions=plan.assumptions,
         unplaced=plan.unplaced,
+        stated=stated(observation, plan.request, plan.solution.decision),
     )
     spec = PlacementPlanSpec(
         optimization=plan.optimization,
@@ -128,31 +172,47 @@ def record_digest(spec: Mapping[str, Any]) -> str:
     return digest_of_json(_by_value({k: v for k, v in spec.items() if k != "recordDigest"}))
 
 
-def read_records(objects: Iterable[Object]) -> tuple[RecordedPlan, ...]:
-    """Return the plans of PlacementPlans, the newest first.
+def progress_digest(progress: RecordedProgress) -> str:
+    """Return the SHA-256 of all fields of a progress except its signature."""
+    return digest_of_json(
+        progress.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"signature"})
+    )
+
+
+def signed_progress(progress: RecordedProgress, uid: str, key: RecordKey) -> RecordedProgress:
+    """Return a progress with the signature of the optimizer."""
+    signature = key.signature(uid, "progress", progress_digest(progress))
+    return progress.model_copy(update={"signature": signature})
+
+
+def read_records(
+    objects: Iterable[Object], key: RecordKey | None = None
+) -> tuple[RecordedPlan, ...]:
+    """Return the plans of PlacementPlans, the newest first; with a key, whether it signed them.
 
     An object that another version of the CRD allowed, and that this one can't read, is left out.
     """
-    found = filter(None, map(_read, objects))
+    found = filter(None, (_read(obj, key) for obj in objects))
     return tuple(sorted(found, key=lambda item: (item.spec.optimization, -item.spec.revision)))
 
 
-def _read(obj: Object) -> RecordedPlan | None:
+def _read(obj: Object, key: RecordKey | None) -> RecordedPlan | None:
     try:
         spec = PlacementPlanSpec.model_validate(obj["spec"])
         status = PlacementPlanStatus.model_validate(obj.get("status") or {})
     except ValidationError:
         return None
-    metadata = obj["metadata"]
-    created = metadata.get("creationTimestamp")
+    metadata, digest = obj["metadata"], record_digest(obj["spec"])
+    created, uid = metadata.get("creationTimestamp"), str(metadata.get("uid") or "")
     return RecordedPlan(
         name=name_of(obj),
         namespace=str(metadata.get("namespace") or ""),
-        uid=str(metadata.get("uid") or ""),
+        uid=uid,
         created=datetime.fromisoformat(created) if created else None,
         spec=spec,
         status=status,
-        intact=record_digest(obj["spec"]) == spec.record_digest,
+        intact=digest == spec.record_digest,
+        signed=key.signed(uid, "spec", digest, status.signature) if key else None,
     )
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from pydantic import ValidationError
-
 from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedName
@@ -14,9 +12,11 @@ from optimizer.domain.issue import Issue
 from optimizer.record.content import RecordContent
 from optimizer.record.plan_history import PlanHistory
 from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.record.signature import NOT_SIGNED
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
-from optimizer.snapshot.object_readers import read_policy
+from optimizer.snapshot.object_readers import name_of, read_policy
+from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
 
@@ -29,6 +29,40 @@ class RestoredPlan:
     request: OptimizeRequest
     content: RecordContent
     of: RecordedRollback
+
+    def on(self, observation: Observation) -> "RestoredPlan":
+        """Return it without what its request names, its decision does not use and the hub lacks."""
+        decision = self.content.decision
+        clusters = {
+            *map(name_of, observation.managed_clusters),
+            *(item.cluster for item in decision.policies),
+            *(item.cluster for item in decision.assignments),
+        }
+        policies = {
+            *map(name_of, observation.policies),
+            *(item.policy for item in decision.policies),
+        }
+        workloads = {
+            *map(name_of, observation.workloads),
+            *(item.workload for item in decision.assignments),
+        }
+        update = {
+            "clusters": tuple(
+                item.model_copy(
+                    update={
+                        "available_policies": tuple(
+                            policy for policy in item.available_policies if policy.name in policies
+                        )
+                    }
+                )
+                for item in self.request.clusters
+                if item.name in clusters
+            ),
+            "target_workloads": tuple(
+                item for item in self.request.target_workloads if item.name in workloads
+            ),
+        }
+        return replace(self, request=self.request.model_copy(update=update))
 
     @property
     def lenient_request(self) -> OptimizeRequest:
@@ -50,8 +84,8 @@ def restored_plan(history: PlanHistory, asked: RollbackRequest) -> RestoredPlan 
     record = next(_candidates(history, asked), None)
     if record is None:
         return _unknown(history, asked)
-    if not record.intact:
-        return _unusable(record, "someone edited it: its recordDigest does not match")
+    if why := record.problem or (None if record.signed else NOT_SIGNED):
+        return _unusable(record, why.message)
     content = record.content()
     if isinstance(content, InvalidInput):
         return _unusable(record, content.message)
@@ -71,6 +105,18 @@ def no_records(why: Issue) -> RequestProblem:
         reason=why.reason,
         title="The hub keeps no plans",
         detail=why.message,
+    )
+
+
+def no_longer_in_force(record: RecordedPlan, why: str) -> RequestProblem:
+    """Return the refusal to apply once more a plan that something has replaced since."""
+    return RequestProblem(
+        status=CONFLICT,
+        reason="NotInForce",
+        title="The plan was applied before, and is not in force any more",
+        detail=f"plan {record.spec.digest[:12]} was applied before, as PlacementPlan {record.name}"
+        f" of namespace {record.namespace}, and is not in force: {why}; nothing was written;"
+        " plan again, or roll back to its revision",
     )
 
 
@@ -115,10 +161,9 @@ def _candidates(history: PlanHistory, asked: RollbackRequest) -> Iterator[Record
 
 def _request(content: RecordContent, asked: RollbackRequest) -> OptimizeRequest | InvalidInput:
     """Return the recorded request; it must be of the namespace and optimization asked for."""
-    try:
-        request = OptimizeRequest.model_validate(content.request)
-    except ValidationError:
-        return InvalidInput("UnreadableRecord", "its request is none that this version knows")
+    request = content.asked()
+    if isinstance(request, InvalidInput):
+        return request
     if request.owner != (asked.namespace, asked.optimization):
         return InvalidInput("UnreadableRecord", f"its request is of {request.owner}")
     return request.model_copy(update={"rollout": asked.rollout}) if asked.rollout else request

@@ -1,8 +1,8 @@
 """Checks a recorded decision against today's problem, and names what no longer allows it."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
+from dsf.api.plural import joined
 from dsf.api.untrusted_text import UntrustedName, quoted
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
@@ -11,7 +11,7 @@ from optimizer.model.predicates import ineligible
 from optimizer.model.problem import Problem, objective
 from optimizer.model.resource_index import ResourceIndex
 from optimizer.model.rules import chosen_part, violations
-from optimizer.plan.assumptions import assumptions
+from optimizer.plan.basis import assumptions
 from optimizer.record.rollback import RestoredPlan
 from optimizer.wire.request_problem import CONFLICT, FieldProblem, RequestProblem
 
@@ -30,7 +30,7 @@ def restored_solution(
 ) -> Solution | RequestProblem:
     """Return the recorded decision as a solution of today's problem; a refusal if it is none."""
     decision = restored.content.decision
-    broken = tuple(islice(_differences(restored, fleet, problem), MAX_DIFFERENCES))
+    broken = tuple(_differences(restored, fleet, problem))
     if broken:
         return not_allowed(restored, broken)
     ordered = problem.named(*problem.numbered(decision))
@@ -46,17 +46,17 @@ def restored_solution(
 
 def not_allowed(restored: RestoredPlan, differences: Sequence[FieldProblem]) -> RequestProblem:
     """Return the refusal of a rollback that the hub no longer allows, with the differences."""
-    listed = [item.message for item in differences[:DIFFERENCES_IN_DETAIL]]
-    more = ["and more"] if len(differences) > DIFFERENCES_IN_DETAIL else []
+    messages = (item.message for item in differences)
+    listed = joined(messages, DIFFERENCES_IN_DETAIL, separator="; ")
     spec = restored.record.spec
     return RequestProblem(
         status=CONFLICT,
         reason="RollbackRefused",
         title="The hub no longer allows this plan",
         detail=f"revision {spec.revision} of optimization {UntrustedName(spec.optimization)} can't"
-        f" be restored: {'; '.join((*listed, *more))}; restore what it needs, name another"
+        f" be restored: {listed}; restore what it needs, name another"
         " revision, or plan again with POST /optimize",
-        errors=tuple(differences),
+        errors=tuple(differences[:MAX_DIFFERENCES]),
     )
 
 

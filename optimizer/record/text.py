@@ -25,12 +25,13 @@ DIGEST_SHOWN = 12
 
 
 def plans_table(namespace: str, plans: Iterable[PlanSummary]) -> str:
-    """Return the plans of a namespace as a table, or a sentence if there are none."""
+    """Return the plans of a namespace as a table, and why solvers failed; or a sentence."""
+    listed = list(plans)
     rows = [
         (
             f"{item.optimization}",
             f"{item.revision}",
-            item.phase if item.intact else f"{item.phase} (edited by hand)",
+            item.phase if item.intact else f"{item.phase} (not as it was written)",
             f"{item.objective:g}",
             "-" if item.gap is None else f"{item.gap:.2%}",
             f"+{item.created_objects} ~{item.patched_objects} -{item.deleted_objects}",
@@ -39,8 +40,13 @@ def plans_table(namespace: str, plans: Iterable[PlanSummary]) -> str:
             item.digest[:DIGEST_SHOWN],
             item.message,
         )
-        for item in plans
+        for item in listed
     ]
     if not rows:
         return f"No plan is recorded in namespace {UntrustedName(namespace)}.\n"
-    return f"{TextTable(_COLUMNS, rows)}\n"
+    failures = [
+        f"{item.optimization} {item.revision}: {item.solver_failure}\n"
+        for item in listed
+        if item.solver_failure
+    ]
+    return f"{TextTable(_COLUMNS, rows)}\n{''.join(failures)}"

@@ -12,7 +12,6 @@ of it is made is safe in both directions.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from dsf.api.crd.placement_plan import RolloutPhase
 from dsf.api.untrusted_text import listed
@@ -89,18 +88,6 @@ def next_move(
     if writes:
         return _write(plan, progress, around, facts, now, writes)
     return _complete(plan, progress, around, facts, now)
-
-
-def clusters_around(states: Sequence[RolloutState], progress: RolloutProgress) -> frozenset[str]:
-    """Return the clusters whose ManifestWorks decide the next move."""
-    found = set[str]()
-    first = max(0, min(progress.source, progress.target) - 1)
-    for before, after in pairwise(states[first : max(progress.source, progress.target) + 2]):
-        moved = before.replicas ^ after.replicas
-        names = {item.workload for item in moved}
-        found |= {item.cluster for item in before.policies ^ after.policies}
-        found |= {i.cluster for i in before.replicas | after.replicas if i.workload in names}
-    return frozenset(found)
 
 
 def paused(progress: RolloutProgress) -> RolloutProgress:

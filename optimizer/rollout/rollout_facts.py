@@ -9,15 +9,9 @@ from dsf.api.optimization import Optimization
 from dsf.kube.port import Object
 from optimizer.placement_status.comparison import placement_status
 from optimizer.rollout.rollout_state import Replica
-from optimizer.snapshot.object_readers import labels_of, name_of
+from optimizer.snapshot.object_readers import name_of, replica_set_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding
-
-REPLICA_SET_LABEL = "work.open-cluster-management.io/manifestworkreplicaset"
-"""The label of a ManifestWork that names its replica set as `namespace.name`.
-
-Source: open-cluster-management.io/ocm, pkg/work/hub, manifestworkreplicasetcontroller.
-"""
 
 
 class ReplicaWork(NamedTuple):
@@ -51,7 +45,6 @@ class RolloutFacts:
 
 def rollout_facts(
     observation: Observation,
-    works: Iterable[Object],
     *,
     owner: Optimization,
     workloads: Collection[str],
@@ -62,7 +55,7 @@ def rollout_facts(
         observation=observation,
         status=status,
         clusters=frozenset(map(name_of, observation.managed_clusters)),
-        works=_works(works, owner.namespace, workloads),
+        works=_works(observation.works or (), owner.namespace, workloads),
         landings={Replica(item.workload, item.cluster): item for item in status.workloads},
         policies={(item.cluster, item.policy): item for item in status.policies},
     )
@@ -73,7 +66,7 @@ def _works(
 ) -> dict[Replica, ReplicaWork]:
     found = dict[Replica, ReplicaWork]()
     for work in works:
-        of, _, name = labels_of(work).get(REPLICA_SET_LABEL, "").partition(".")
+        of, name = replica_set_of(work)
         if of == namespace and name in workloads:
             deleting = bool(work["metadata"].get("deletionTimestamp"))
             available = is_true(work, "Applied") and is_true(work, "Available")

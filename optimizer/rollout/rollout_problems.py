@@ -56,6 +56,16 @@ def needs_record(why: str) -> RequestProblem:
     )
 
 
+def no_record_key(why: str) -> RequestProblem:
+    """Return the problem of a change of a rollout by somebody who can't sign its progress."""
+    return RequestProblem(
+        status=CONFLICT,
+        reason="RecordNotSigned",
+        title="The progress can't be signed",
+        detail=f"nothing was written: {why}; ask the optimizer's service, which has the key",
+    )
+
+
 def no_rollout(namespace: str, optimization: str) -> RequestProblem:
     """Return the problem of a question about a rollout that never was."""
     return RequestProblem(

@@ -12,14 +12,20 @@ from dsf.api.crd.placement_plan import RecordedProgress, RecordedWait, RolloutPh
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import DEFAULT_OPTIMIZATION, IN_PROGRESS, ROLLOUT_LABEL
 from dsf.api.optimization import Optimization, generating_optimization
-from dsf.api.plural import counted
+from dsf.api.plural import counted, joined
 from dsf.api.times import read_time, rfc3339
 from dsf.kube.changes import Patch
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, PLACEMENT_PLAN, POLICY
 from dsf.kube.port import Object
 from optimizer.plan.rollout_plan import RolloutPlan
 from optimizer.record.content import unpacked
-from optimizer.record.recorded_plan import record_digest
+from optimizer.record.recorded_plan import (
+    progress_digest,
+    read_records,
+    record_digest,
+    signed_progress,
+)
+from optimizer.record.signature import EDITED, NOT_SIGNED, RecordKey
 from optimizer.rollout.next_step import RolloutProgress
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.rollout import RolloutStatus, RolloutWait, StepActions
@@ -35,11 +41,15 @@ _GENERATED_KINDS = frozenset({PLACEMENT.kind, PLACEMENT_BINDING.kind, POLICY.kin
 
 @dataclass(frozen=True, slots=True)
 class RolloutRecord:
-    """A PlacementPlan with a rollout; `plan` says why its steps can't be used, if they can't."""
+    """A PlacementPlan with a rollout; `plan` says why its steps can't be used, if they can't.
+
+    `key`: that of the optimizer, which was found to have signed steps and progress; None: unknown.
+    """
 
     obj: Object
     plan: RolloutPlan | InvalidInput
     progress: RolloutProgress
+    key: RecordKey | None = None
 
     @property
     def name(self) -> str:
@@ -90,12 +100,19 @@ def optimization_of(obj: Object) -> str:
     return str(obj["spec"].get("optimization") or DEFAULT_OPTIMIZATION)
 
 
-def rollout_record(obj: Object) -> RolloutRecord | None:
-    """Return the rollout of a PlacementPlan; None if its plan was written all at once."""
+def rollout_record(obj: Object, key: RecordKey | None = None) -> RolloutRecord | None:
+    """Return the rollout of a PlacementPlan; None if its plan was written all at once.
+
+    With a key, it is one only if the optimizer signed it and its progress.
+    """
     if not is_rollout(obj):
         return None
-    steps = str(obj["spec"]["rollout"])
-    return RolloutRecord(obj, _plan(obj, steps), _progress(obj.get("status") or {}))
+    progress = _progress(obj.get("status") or {})
+    if record_digest(obj["spec"]) != obj["spec"].get("recordDigest"):
+        return RolloutRecord(obj, EDITED, progress)
+    if key is not None and not _signed(obj, key):
+        return RolloutRecord(obj, NOT_SIGNED, progress)
+    return RolloutRecord(obj, _plan(obj, str(obj["spec"]["rollout"])), progress, key)
 
 
 def progress_reason(obj: Object) -> str:
@@ -127,8 +144,11 @@ def status_of(record: RolloutRecord) -> RolloutStatus:
 def progress_patch(record: RolloutRecord, progress: RolloutProgress, now: datetime) -> Patch:
     """Return the write of a progress; refused if someone has written the record meanwhile."""
     condition = progressing_condition(record.plan, progress)
+    recorded = _recorded(progress, record.plan)
+    if record.key is not None:
+        recorded = signed_progress(recorded, str(record.obj["metadata"]["uid"]), record.key)
     status = {
-        "rollout": _recorded(progress, record.plan).model_dump(by_alias=True, mode="json"),
+        "rollout": recorded.model_dump(by_alias=True, mode="json"),
         "conditions": merged(conditions_of(record.obj), [condition], now=rfc3339(now)),
     }
     version = record.obj["metadata"]["resourceVersion"]
@@ -138,7 +158,8 @@ def progress_patch(record: RolloutRecord, progress: RolloutProgress, now: dateti
 
 def label_patch(record: RolloutRecord) -> Patch | None:
     """Return the write that makes the label say whether the rollout goes on; None if it does."""
-    wanted = None if record.progress.ended else IN_PROGRESS
+    goes_on = not record.progress.ended and record.plan not in (NOT_SIGNED, EDITED)
+    wanted = IN_PROGRESS if goes_on else None
     if (record.obj["metadata"].get("labels") or {}).get(ROLLOUT_LABEL) == wanted:
         return None
     body = {"metadata": {"labels": {ROLLOUT_LABEL: wanted}}}
@@ -172,16 +193,28 @@ def progressing_condition(plan: RolloutPlan | InvalidInput, progress: RolloutPro
     return Condition(PROGRESSING, status, reason, _message(plan, progress))
 
 
+def _signed(obj: Object, key: RecordKey) -> bool:
+    """Return whether the optimizer wrote the spec and the progress of a record."""
+    (record,) = read_records([obj], key) or (None,)
+    progress = record.status.rollout if record else None
+    return bool(
+        record
+        and record.signed
+        and progress
+        and key.signed(record.uid, "progress", progress_digest(progress), progress.signature)
+    )
+
+
 def _plan(obj: Object, steps: str) -> RolloutPlan | InvalidInput:
-    """Return the steps of a record, unless somebody else than the optimizer wrote them."""
+    """Return the steps of a record, if all their objects are of its optimization."""
     spec, plan = obj["spec"], unpacked(steps, RolloutPlan)
     if isinstance(plan, InvalidInput):
         return plan
     owner = Optimization(str(obj["metadata"]["namespace"]), str(spec.get("optimization")))
     written = (plan.objects, *(step.write for step in plan.steps))
     own = all(_is_of(owner, item) for objects in written for item in objects)
-    if not own or plan.owner != owner or record_digest(spec) != spec.get("recordDigest"):
-        return InvalidInput("RecordInvalid", "the record was edited by hand")
+    if not own or plan.owner != owner:
+        return InvalidInput("RecordInvalid", "its steps write objects of somebody else")
     return plan
 
 
@@ -235,11 +268,9 @@ def _message(plan: RolloutPlan, progress: RolloutProgress) -> str:
     if progress.paused:
         return f"{where}{back}: resume it, turn it back, or cancel it"
     words = step_words(steps[at - 1].actions) if 0 < at <= len(steps) else "about to begin"
-    told = "; ".join(wait.message for wait in progress.waiting_for[:3])
-    more = len(progress.waiting_for) - 3
-    rest = f" and {more} more" if more > 0 else ""
+    told = joined((wait.message for wait in progress.waiting_for), 3, separator="; ")
     late = " for longer than its deadline" if progress.overdue else ""
-    waits = f"; waits{late} for: {told}{rest}" if told else ""
+    waits = f"; waits{late} for: {told}" if told else ""
     return f"{where}{back}: {words}{waits}"
 
 
@@ -292,5 +323,4 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _few(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return joined(names, most)

@@ -83,6 +83,11 @@ def states_of(plan: RolloutPlan) -> tuple[RolloutState, ...]:
     return tuple(states)
 
 
+def workloads_of(states: Iterable[RolloutState]) -> frozenset[str]:
+    """Return the workloads that run in any state."""
+    return frozenset(item.workload for state in states for item in state.replicas)
+
+
 def _after(before: RolloutState, step: RecordedStep) -> RolloutState:
     done = step.actions
     gone = {(item.kind, item.name) for item in step.delete}

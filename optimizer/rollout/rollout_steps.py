@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from dsf.kube.changes import merge_patch
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Fleet, Selector
+from optimizer.domain.fleet import Fleet, Selector, Workload
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import Decision, PolicyEnforcement
 from optimizer.domain.stop_callback import TimeLeft
@@ -28,6 +28,7 @@ from optimizer.model.problem import Problem
 from optimizer.plan.generated_objects import selecting_nothing
 from optimizer.plan.manifests import manifests, workload_placement
 from optimizer.plan.rollout_plan import RecordedStep, RolloutPace, RolloutPlan
+from optimizer.plan.uncovered_others import as_result
 from optimizer.record.content import packed
 from optimizer.record.plan_annotations import PLAN_ANNOTATIONS
 from optimizer.record.recorded_plan import MAX_STEPS_CHARACTERS
@@ -43,7 +44,8 @@ from optimizer.rollout.rollout_state import (
 from optimizer.snapshot.current_decisions import read_current_decisions
 from optimizer.snapshot.object_readers import cluster_selectors, generated_by, name_of, placement_of
 from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.kept_objects import KeptObjects
+from optimizer.snapshot.ownership.kept_objects import KeptObjects, only_kept
+from optimizer.snapshot.ownership.others import Dependents
 from optimizer.transition.policy_replacement import policy_replacements
 from optimizer.transition.transition import Transition, TransitionStage, plan_transition
 from optimizer.wire.explanation import GpusToDrain
@@ -61,13 +63,15 @@ def rollout_plan(
     objects: Iterable[Object],
     *,
     kept: KeptObjects,
+    uncovers: Dependents,
     pace: RolloutPace,
     settings: OptimizerSettings,
     time_left: TimeLeft,
 ) -> RolloutPlan | RequestProblem:
     """Return the steps from what the hub holds to the goal, whose objects are `objects`.
 
-    What is `kept` stays as it is in every state.
+    What is `kept` stays as it is in every state. `uncovers`: by cluster, the workloads of others
+    that depend on policies which the plan changes.
     """
     wide = with_enforced_candidates(fleet)
     posed = problem if wide is fleet else formulate(wide)
@@ -75,11 +79,14 @@ def rollout_plan(
     if len(set(begin.assignments) ^ set(goal.assignments)) > MAX_TRANSITION_ASSIGNMENTS:
         return _too_many_moves()
     asks = policy_replacements(wide)
-    transition = plan_transition(posed, begin, goal, time_left, asks)
+    others = {
+        name: [item.key for item in found if not item.left_over] for name, found in uncovers.items()
+    }
+    transition = plan_transition(posed, begin, goal, time_left, asks, others)
     select = cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
-    start = _observed_state(observation, select, fleet.optimization)
+    start = _with_left_over(fleet, _observed_state(observation, select, fleet.optimization))
     hidden = dict(unseen_replaced(wide, posed, goal))
-    stays = _observed_state(_only(kept, observation), select, fleet.optimization)
+    stays = _observed_state(only_kept(kept, observation), select, fleet.optimization)
     path = _Path(wide, settings, select, start, stays, hidden, begin, goal)
     states = path.states(transition, {key_of(obj): obj for obj in objects})
     gpus = {
@@ -95,7 +102,9 @@ def rollout_plan(
         policies=policy_refs(start),
         replicas=replica_refs(start),
         objects=tuple(start.objects.values()),
-        steps=tuple(_with_gpus(step, gpus) for step in recorded(states, fleet.namespace)),
+        steps=tuple(
+            _with_effects(step, gpus, uncovers) for step in recorded(states, fleet.namespace)
+        ),
     )
     return found if packed(found, MAX_STEPS_CHARACTERS) else _too_large()
 
@@ -106,13 +115,20 @@ def _hidden_pairs(
     return ((hidden[new], new) for new in stage.enforced if new in hidden)
 
 
-def _with_gpus(
+def _with_effects(
     step: RecordedStep,
     gpus: Mapping[frozenset[PolicyEnforcement], tuple[GpusToDrain, ...]],
+    uncovers: Dependents,
 ) -> RecordedStep:
-    enforced = frozenset(PolicyEnforcement(i.cluster, i.policy) for i in step.actions.enforce)
-    found = gpus.get(enforced, ()) if enforced else ()
-    return step.model_copy(update={"actions": step.actions.model_copy(update={"gpus": found})})
+    done = step.actions
+    enforced = frozenset(PolicyEnforcement(i.cluster, i.policy) for i in done.enforce)
+    changed = {item.cluster for item in (*done.enforce, *done.release)}
+    there = {name: found for name, found in uncovers.items() if name in changed}
+    found = {
+        "gpus": gpus.get(enforced, ()) if enforced else (),
+        "uncovers_others": as_result(there),
+    }
+    return step.model_copy(update={"actions": done.model_copy(update=found)})
 
 
 def _observed_state(
@@ -139,14 +155,20 @@ def _observed_state(
     )
 
 
-def _only(kept: KeptObjects, observation: Observation) -> Observation:
-    """Return an observation whose generated objects are only those that are kept."""
-    return replace(
-        observation,
-        policies=(),
-        placements=tuple(i for i in observation.placements if (PLACEMENT, name_of(i)) in kept),
-        bindings=tuple(i for i in observation.bindings if (PLACEMENT_BINDING, name_of(i)) in kept),
+def _with_left_over(fleet: Fleet, start: RolloutState) -> RolloutState:
+    """Return the start with what runs although its Placement is gone."""
+    left = (
+        Replica(item.name, cluster)
+        for item in fleet.workloads
+        if _is_left_over(item, start)
+        for cluster in item.current
     )
+    return replace(start, replicas=start.replicas | frozenset(left))
+
+
+def _is_left_over(workload: Workload, start: RolloutState) -> bool:
+    key = (PLACEMENT.kind, workload.placement)
+    return bool(workload.current) and key not in start.objects
 
 
 def _written(kind: Kind, found: Iterable[Object]) -> Iterator[Object]:
@@ -194,6 +216,7 @@ class _Path:
             objects = _as_before(different[-1].objects, state.objects)
             if objects != different[-1].objects:
                 short = frozenset(needed - _counts(state))
+                short |= self._restarted(different[-1].objects, objects) & frozenset(needed)
                 different.append(replace(state, objects=objects, uncovered=short))
         return different
 
@@ -206,19 +229,41 @@ class _Path:
         )
 
     def _prepared(self, decisions: Iterable[Decision]) -> RolloutState:
-        """Return the start with a Placement for each workload that will run, so that it can stop.
+        """Return the start with a Placement for each workload that runs or will, so it can stop.
 
-        A Placement that is new selects nothing.
+        A Placement that is new selects nothing, which stops a workload that runs without one. If
+        the rules allow it where it runs, its new Placement selects that, in the next state.
         """
+        begun = {item.workload for item in self.begin.assignments}
+        stopping = self.left_over - begun
         runs = {item.workload for decision in decisions for item in decision.assignments}
         made = (
             workload_placement(self.fleet, workload, (), (), claim_name=self.settings.claim_name)
             for workload in self.fleet.workloads
-            if workload.name in runs
+            if workload.name in (runs | stopping) - (self.left_over & begun)
         )
         return replace(
-            self.start, objects={**{key_of(obj): obj for obj in made}, **self.start.objects}
+            self.start,
+            replicas=frozenset(i for i in self.start.replicas if i.workload not in stopping),
+            objects={**{key_of(obj): obj for obj in made}, **self.start.objects},
         )
+
+    @property
+    def left_over(self) -> frozenset[str]:
+        """The workloads that run at the start although their Placement is gone."""
+        return frozenset(
+            item.name for item in self.fleet.workloads if _is_left_over(item, self.start)
+        )
+
+    def _restarted(
+        self, before: Mapping[ObjectKey, Object], after: Mapping[ObjectKey, Object]
+    ) -> frozenset[str]:
+        """Return the workloads that get their Placement back: OCM may stop them until it decides.
+
+        What it does not select stops for good.
+        """
+        new = {name for kind, name in after.keys() - before.keys() if kind == PLACEMENT.kind}
+        return self.left_over & {i.name for i in self.fleet.workloads if i.placement in new}
 
     def _towards(self, before: RolloutState, decision: Decision) -> Iterator[RolloutState]:
         """Yield the state after a stage; before it, one without the claims that it would lose."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.cli.text_table import TextTable
 from optimizer.rollout.rollout_record import step_words
 from optimizer.wire.rollout import RolloutStatus
@@ -31,7 +31,8 @@ def rollout_tables(status: RolloutStatus) -> str:
 
 def _steps(status: RolloutStatus) -> Iterator[tuple[str, str, str, str]]:
     for number, step in enumerate(status.steps, start=1):
-        names = ", ".join(f"{name}" for name in step.uncovered)
+        others = (name for i in step.uncovers_others for name in i.workloads or ("others",))
+        names = listed((*step.uncovered, *others))
         yield str(number), _state(status, number), step_words(step), names or "-"
 
 

@@ -90,8 +90,8 @@ def eligible_clusters(
 ) -> EligibleClusters:
     """Return which clusters of a request OCM can select.
 
-    A hub without any cluster set, such as a folder of files, is not asked about sets: OCM always
-    has some.
+    A hub without any cluster set, such as files without a ManagedClusterSetBinding, is not asked
+    about sets: OCM always has some.
     """
     bound = bound_sets(observation.set_bindings, observation.cluster_sets)
     named = {

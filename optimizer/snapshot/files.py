@@ -1,10 +1,11 @@
 """Reads the documents of files as Kubernetes objects or as a request, for `dsf plan`."""
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 from pydantic import ValidationError
 
-from dsf.kube.embedded.yaml_documents import YamlDocument, YamlFileError
+from dsf.kube.files.yaml_documents import YamlDocument, YamlFileError
 from dsf.kube.port import Object
 from optimizer.wire.field_problems import field_problems
 from optimizer.wire.request import REQUEST_FIELDS, OptimizeRequest
@@ -25,14 +26,29 @@ def is_request(found: YamlDocument) -> bool:
 def objects(found: YamlDocument) -> Iterator[Object]:
     """Yield the objects of a document; a List yields each of its items.
 
-    Raises YamlFileError if one has no name.
+    Items of a list of one kind, such as a PlacementList, need not repeat the kind. Raises
+    YamlFileError for what is no object, or has no name.
     """
-    items = found.value.get("items") if str(found.value["kind"]).endswith("List") else None
-    for item in [found.value] if items is None else items:
-        metadata = item.get("metadata") if isinstance(item, dict) else None
-        if not isinstance(metadata, dict) or not metadata.get("name"):
-            raise YamlFileError(f"{found.path}: an object without metadata.name")
-        yield item
+    kind, items = str(found.value["kind"]), found.value.get("items")
+    if not kind.endswith("List") or items is None:
+        yield _named(found.value, str(found.path))
+        return
+    if not isinstance(items, list):
+        raise YamlFileError(f"{found.path}: items of a {kind} must be a list")
+    one = kind.removesuffix("List")
+    stated = {"apiVersion": found.value["apiVersion"], "kind": one} if one else {}
+    for number, item in enumerate(items):
+        whole = {**stated, **item} if isinstance(item, dict) else item
+        yield _named(whole, f"{found.path}: items[{number}]")
+
+
+def _named(value: Any, place: str) -> Object:
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        raise YamlFileError(f"{place}: an object without metadata.name")
+    if not {"apiVersion", "kind"} <= value.keys():
+        raise YamlFileError(f"{place}: an object without apiVersion and kind")
+    return cast("Object", value)
 
 
 def request_of(found: YamlDocument) -> OptimizeRequest:

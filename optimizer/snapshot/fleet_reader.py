@@ -5,14 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
 
-from dsf.api.scoring.placement_scores import status_written
+from dsf.api.scoring.placement_scores import status_written, validity_of
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.object_readers import name_of
-from optimizer.snapshot.scores.score_entries import validity_of
 from optimizer.snapshot.scores.score_reader import ScoreReader
 from optimizer.snapshot.scores.trust_weights import TrustRule
 from optimizer.wire.request import OptimizeRequest, Preference, ScoreRef
@@ -55,7 +54,7 @@ class FleetReader:
                 version = str(metadata.get("resourceVersion") or "")
                 self._versions[metadata["namespace"], name_of(obj)] = version
                 written = status_written(obj)
-                if written and not validity_of(obj, now=self._now)[1]:
+                if written and not validity_of(obj, self._now)[1]:
                     self._written[metadata["namespace"], name_of(obj)] = written
             for reader in self._readers.values():
                 reader.add(obj)

@@ -21,7 +21,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.gpu_pools import GpuPools
-from optimizer.snapshot.current_decisions import CurrentDecisions, read_current_decisions
+from optimizer.snapshot.current_decisions import CurrentDecisions
 from optimizer.snapshot.eligible_clusters import (
     default_tolerations,
     eligible_clusters,
@@ -42,6 +42,7 @@ from optimizer.snapshot.object_readers import (
     tolerations_of,
 )
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.kept_objects import own_decisions
 from optimizer.snapshot.ownership.others import others_on_clusters
 from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
@@ -73,7 +74,7 @@ def read_objects(
 ) -> FleetSnapshot:
     """Read the objects that a request names, which all exist; the fleet has no scores yet."""
     select = cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
-    running = read_current_decisions(observation, select, request.optimization)
+    running = own_decisions(observation, request, settings)
     asked, defaults = tolerations_of(request.tolerations), default_tolerations(settings)
     eligible = eligible_clusters(observation, request, defaults)
     listed, cluster_issues = _clusters(observation, request, select, running)

@@ -1,12 +1,22 @@
 """Reads single objects: a policy, a workload, a managed cluster and its selector."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import REQUEST_KIND
+from dsf.api.names import (
+    APP,
+    REPLICA_SET_LABEL,
+    REQUEST_AMOUNT,
+    REQUEST_KIND,
+    SUPPLY_AMOUNT,
+    SUPPLY_DEVICE,
+    SUPPLY_KIND,
+)
 from dsf.api.optimization import generating_optimization
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, listed, quoted
 from dsf.kube.port import Object
 from dsf.placement.taints import Toleration
 from optimizer.domain.fleet import (
@@ -23,7 +33,6 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.quantity import parse_quantity
 from optimizer.mig.mig_parted import parse_layout
 from optimizer.snapshot.annotations import merge_specs, read_annotations
-from optimizer.snapshot.resource_labels import request_of, supply_of
 from optimizer.wire.object_specs import (
     ClusterSpec,
     GpuLayoutSpec,
@@ -56,10 +65,21 @@ def is_workload(obj: Object) -> bool:
     return REQUEST_KIND in labels_of(obj)
 
 
+def is_disabled(policy: Object) -> bool:
+    """Return whether OCM enforces a Policy nowhere, whatever binds it."""
+    return bool((policy.get("spec") or {}).get("disabled"))
+
+
 def generated_by(objects: Iterable[Object], optimization: str | None) -> list[Object]:
     """Return the objects that an optimization generated; with None, those that any generated."""
     named = ((obj, generating_optimization(labels_of(obj))) for obj in objects)
     return [obj for obj, name in named if name is not None and optimization in (None, name)]
+
+
+def replica_set_of(work: Object) -> tuple[str, str]:
+    """Return namespace and name of the ManifestWorkReplicaSet that a ManifestWork is of."""
+    namespace, _, name = labels_of(work).get(REPLICA_SET_LABEL, "").partition(".")
+    return namespace, name
 
 
 def read_policy(
@@ -70,6 +90,9 @@ def read_policy(
     `said`: what the request says about the policy; it wins over annotations.
     """
     name = name_of(policy)
+    if is_disabled(policy):
+        message = f"policy {name} is disabled, so it supplies nothing"
+        return Issue(reason="PolicyDisabled", message=message, policy=name)
     annotated = read_annotations(policy, PolicySpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidSupply", "policy", name, annotated.message)
@@ -167,22 +190,15 @@ def cluster_selectors(managed_clusters: Iterable[Object], key: str) -> dict[str,
     It uses the label `key`, or else the label `name`, if the value is the cluster's name and no
     other cluster has it; otherwise it uses `metadata.name`.
     """
-    clusters = list(managed_clusters)
-    carried = Counter(pair for cluster in clusters for pair in labels_of(cluster).items())
+    keys = tuple(dict.fromkeys((key, NEWER_CLUSTER_LABEL)))
+    labels = {name_of(cluster): labels_of(cluster) for cluster in managed_clusters}
+    carried = Counter((k, found.get(k)) for found in labels.values() for k in keys)
     return {
         name: Selector(
             name,
-            next(
-                (
-                    k
-                    for k in (key, NEWER_CLUSTER_LABEL)
-                    if carried[k, name] == 1 and labels_of(cluster).get(k) == name
-                ),
-                "",
-            ),
+            next((k for k in keys if found.get(k) == name and carried[k, name] == 1), ""),
         )
-        for cluster in clusters
-        for name in [name_of(cluster)]
+        for name, found in labels.items()
     }
 
 
@@ -216,12 +232,59 @@ def _supplies(specs: Iterable[SupplySpec]) -> tuple[Supply, ...]:
     return tuple(Supply(kind, device, amount) for (kind, device), amount in amounts.items())
 
 
+def placements_of(replica_set: Object) -> list[str]:
+    """Return the names of the Placements that a ManifestWorkReplicaSet refers to; one at least."""
+    references: list[Object] = (replica_set.get("spec") or {}).get("placementRefs") or [{}]
+    return [str(item.get("name") or "") for item in references]
+
+
 def placement_of(replica_set: Object) -> str:
     """Return the name of the Placement that a decision writes for a ManifestWorkReplicaSet."""
-    references = (replica_set.get("spec") or {}).get("placementRefs") or [{}]
-    return str(references[0].get("name") or "")
+    return placements_of(replica_set)[0]
 
 
 def _invalid(reason: str, kind: str, name: str, wrong: str) -> Issue:
     """Return an issue of a policy, workload or cluster, which `kind` tells."""
     return Issue(reason=reason, message=f"{kind} {name}: {wrong}", **{kind: name})
+
+
+_AMOUNT = re.compile(r"[0-9]{1,9}")
+
+
+class LabelledRequest(NamedTuple):
+    """The app whose scores count for a workload, and the amount of a kind that it requests."""
+
+    app: UntrustedName
+    kind: UntrustedName
+    amount: int
+
+
+def supply_of(labels: Mapping[str, str]) -> Supply | str:
+    """Return what a policy with these labels supplies, or what is wrong with the labels."""
+    amount = _amount(labels.get(SUPPLY_AMOUNT))
+    wrong = _wrong(labels, (SUPPLY_KIND, SUPPLY_DEVICE), SUPPLY_AMOUNT)
+    if wrong or amount is None:
+        return wrong
+    return Supply(UntrustedName(labels[SUPPLY_KIND]), UntrustedName(labels[SUPPLY_DEVICE]), amount)
+
+
+def request_of(labels: Mapping[str, str]) -> LabelledRequest | str:
+    """Return what a workload with these labels requests, or what is wrong with the labels."""
+    amount = _amount(labels.get(REQUEST_AMOUNT))
+    wrong = _wrong(labels, (APP, REQUEST_KIND), REQUEST_AMOUNT)
+    if wrong or amount is None:
+        return wrong
+    return LabelledRequest(UntrustedName(labels[APP]), UntrustedName(labels[REQUEST_KIND]), amount)
+
+
+def _amount(text: str | None) -> int | None:
+    return int(text) if text is not None and _AMOUNT.fullmatch(text) else None
+
+
+def _wrong(labels: Mapping[str, str], texts: Iterable[str], amount: str) -> str:
+    missing = [key for key in (*texts, amount) if not labels.get(key)]
+    if missing:
+        return f"label {listed(missing)} is missing"
+    if _amount(labels[amount]) is None:
+        return f"label {amount} is {quoted(labels[amount])}, not a whole number"
+    return ""

@@ -16,7 +16,9 @@ class Observation:
     hub's. Scores are left out where they are read page by page. `decisions` are the namespace's
     PlacementDecisions. `elsewhere`: by namespace, the policies, workloads, Placements, bindings and
     decisions of the others; `unread`: the kinds that could not be listed there. `named`: whether
-    a plan may name them. `usage_scores`: OCM's resource usage scores. `scorers`: DynamicScorers;
+    a plan may name them. `works`: the ManifestWorks of the namespace's ManifestWorkReplicaSets on
+    all clusters, or of all namespaces' if `elsewhere` was read; without manifests; None if they may
+    not be listed. `usage_scores`: OCM's resource usage scores. `scorers`: DynamicScorers;
     None if they may not be listed. `observed_at` is aware.
     """
 
@@ -33,5 +35,6 @@ class Observation:
     elsewhere: Mapping[str, "Observation"] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     named: bool = True
+    works: tuple[Object, ...] | None = ()
     usage_scores: tuple[Object, ...] = ()
     scorers: tuple[Object, ...] | None = ()

@@ -1,9 +1,10 @@
 """Finds the names in a request that the hub does not have, and lists those that it has."""
 
 from collections.abc import Collection, Iterable
-from itertools import chain, islice
+from itertools import chain
 
 from dsf.api.names import score_object_name
+from dsf.api.plural import joined
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import name_of
@@ -17,6 +18,9 @@ MAX_NAMES = 100
 
 MAX_NAMES_IN_MESSAGE = 10
 """Names or errors that one message spells out: more than a person reads."""
+
+_UnknownName = tuple[str, str, str, frozenset[str]]
+"""A field, what it names, the name that does not exist, and those that do."""
 
 
 def unknown_names(
@@ -33,12 +37,12 @@ def unknown_names(
     inside = f"in namespace {request.namespace}"
     unknown = chain(
         (
-            _unknown(f"clusters[{index}].name", "managed cluster", cluster.name, clusters)
+            (f"clusters[{index}].name", "managed cluster", cluster.name, clusters)
             for index, cluster in enumerate(request.clusters)
             if cluster.name not in clusters
         ),
         (
-            _unknown(
+            (
                 f"clusters[{index}].availablePolicies[{position}].name",
                 f"policy {inside}",
                 policy.name,
@@ -49,7 +53,7 @@ def unknown_names(
             if policy.name not in policies
         ),
         (
-            _unknown(
+            (
                 f"targetWorkloads[{index}].name",
                 f"ManifestWorkReplicaSet {inside}",
                 workload.name,
@@ -59,7 +63,7 @@ def unknown_names(
             if workload.name not in workloads
         ),
         (
-            _unknown(
+            (
                 f"{field}.addonPlacementScore",
                 "AddOnPlacementScore in the namespaces of the request's clusters",
                 score.score_name,
@@ -79,24 +83,26 @@ def unknown_filters(
     everything = tuple(scores)
     clusters = frozenset(score.cluster for score in everything)
     names = frozenset(score.name for score in everything)
-    unknown: list[FieldProblem] = []
+    unknown: list[_UnknownName] = []
     if namespace is not None and namespace not in clusters:
-        unknown.append(_unknown("namespace", "managed cluster with scores", namespace, clusters))
+        unknown.append(("namespace", "managed cluster with scores", namespace, clusters))
     if name is not None and score_object_name(name) not in names:
-        unknown.append(_unknown("name", "AddOnPlacementScore", name, names))
+        unknown.append(("name", "AddOnPlacementScore", name, names))
     return _problem(unknown)
 
 
-def _problem(unknown: Iterable[FieldProblem]) -> RequestProblem | None:
-    errors = tuple(islice(unknown, MAX_NAMES))
-    if not errors:
+def _problem(unknown: Iterable[_UnknownName]) -> RequestProblem | None:
+    found = list(unknown)
+    if not found:
         return None
-    more = ["and more"] if len(errors) > MAX_NAMES_IN_MESSAGE else []
+    errors = tuple(_field_problem(*item) for item in found[:MAX_NAMES])
     return RequestProblem(
         status=UNPROCESSABLE,
         reason="UnknownName",
         title="The request names objects that do not exist",
-        detail="; ".join([*(error.message for error in errors[:MAX_NAMES_IN_MESSAGE]), *more]),
+        detail=joined(
+            (error.message for error in errors), MAX_NAMES_IN_MESSAGE, separator="; ", of=len(found)
+        ),
         errors=errors,
     )
 
@@ -105,11 +111,9 @@ def _names(objects: Iterable[Object]) -> frozenset[str]:
     return frozenset(name_of(obj) for obj in objects)
 
 
-def _unknown(field: str, what: str, name: str, known: frozenset[str]) -> FieldProblem:
+def _field_problem(field: str, what: str, name: str, known: frozenset[str]) -> FieldProblem:
     available = sorted(known)
-    left = len(available) - MAX_NAMES_IN_MESSAGE
-    instead = f"; there is {listed(available[:MAX_NAMES_IN_MESSAGE])}"
-    instead += f" and {left} more" if left > 0 else ""
+    instead = f"; there is {listed(available, MAX_NAMES_IN_MESSAGE)}"
     message = (
         f"no {what} is named {UntrustedName(name)}{instead if available else '; there is none'}"
     )

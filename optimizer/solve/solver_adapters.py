@@ -5,7 +5,9 @@ process and starts from the values of variables; CBC is a process, and its start
 calls a start of negative value optimal, so it gets none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +15,11 @@ import numpy as np
 import pulp
 from pulp import constants
 
+from dsf.api.plural import counted
+from dsf.api.untrusted_text import one_line
 from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
+from optimizer.domain.solution import ProcessFailure
 from optimizer.domain.status import Status
 from optimizer.solve.tuning import VALUE_TOLERANCE
 
@@ -25,6 +30,48 @@ _HIGHS_OPTIONS = {
     "mip_allow_restart": False,
 }
 """HiGHS looks for no neighbourhoods: the search does, and they would take most of a solve."""
+
+
+_failed_calls: ContextVar[tuple[list[str], ...]] = ContextVar("failed_calls", default=())
+"""What went wrong in calls of a solver, for everyone who asked `failed_calls`."""
+
+
+@contextmanager
+def failed_calls() -> Iterator[list[str]]:
+    """Collect what went wrong in calls of a solver meanwhile; each call returned NotSolved."""
+    found = list[str]()
+    token = _failed_calls.set((*_failed_calls.get(), found))
+    try:
+        yield found
+    finally:
+        _failed_calls.reset(token)
+
+
+def note_failed_call(error: Exception | str) -> None:
+    """Tell those who asked `failed_calls` of a call that failed."""
+    for found in _failed_calls.get():
+        found.append(str(error))
+
+
+def failure_of_calls(errors: Sequence[str]) -> ProcessFailure | None:
+    """Return the failure of the calls with these errors; None if there is none."""
+    if not errors:
+        return None
+    told = f"{counted(len(errors), 'call')} of the solver failed, first: {one_line(errors[0])}"
+    return ProcessFailure("CallFailed", told)
+
+
+_HIGHS_FAILURES = frozenset(
+    {
+        "kLoadError",
+        "kModelError",
+        "kPresolveError",
+        "kSolveError",
+        "kPostsolveError",
+        "kMemoryLimit",
+    }
+)
+"""Statuses by which HiGHS says that it failed; a limit or no solution is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +136,9 @@ class _WarmHighs(pulp.HiGHS):  # type: ignore[misc] # pulp has no types
         super().callSolver(lp)
 
     def findSolutionValues(self, lp: Any) -> tuple[int, int]:  # noqa: N802 - PuLP's name
+        status = lp.solverModel.getModelStatus()
+        if status.name in _HIGHS_FAILURES:
+            note_failed_call(f"HiGHS ended with {status.name}")
         try:
             found: tuple[int, int] = super().findSolutionValues(lp)
         except KeyError:  # PuLP has no status for a node limit; the values are set by then
@@ -177,7 +227,8 @@ def _run_solver(
             column.setInitialValue(value)
     try:
         model.solve(engine)
-    except pulp.PulpSolverError:
+    except pulp.PulpSolverError as error:
+        note_failed_call(error)
         return nothing
     status = _status(model.sol_status)
     if status == "NotSolved":

@@ -1,15 +1,16 @@
 """Solves a problem in a process of its own: the event loop stays free, the time limit holds."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Decision, Solution
+from optimizer.domain.solution import Decision, ProcessFailure, Solution
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, upper_bounds
@@ -19,6 +20,8 @@ from optimizer.solve.supervised_process import limit_memory, run_supervised
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+_log = logging.getLogger(__name__)
 
 _PATIENT_SECONDS = 5.0
 """Seconds of a time limit up to which the fallback decision is made at once."""
@@ -54,6 +57,7 @@ async def solve(
     """Return the solution of a problem; if the solver dies or is late, the best that it reported.
 
     If it reported nothing, the solution is the greedy or the current decision, else NotSolved. The
+    `failure` of the solution says what the solver died of; a time limit is none. The
     time limit counts from this call and includes the start of the process, which is killed when it
     is late and when the caller is cancelled. `gap`: relative optimality gap that is good enough.
     `memory_mib`: MiB of address space that the process may have, 0 for any.
@@ -64,6 +68,7 @@ async def solve(
     until = started + time_limit_seconds
     task = SolveTask(problem, solver, until, gap, seed, memory_mib)
     loop, last = asyncio.get_running_loop(), list[Solution]()
+    in_calls: ProcessFailure | None = None
     needed: asyncio.Future[bool] = loop.create_future()
 
     def decide(fallback_is_needed: bool) -> None:
@@ -71,6 +76,8 @@ async def solve(
             needed.set_result(fallback_is_needed)
 
     def on_solution(solution: Solution) -> None:
+        nonlocal in_calls
+        in_calls = solution.failure
         if solution.status != "NotSolved":
             last[:] = [solution]
             loop.call_soon_threadsafe(decide, False)
@@ -79,18 +86,36 @@ async def solve(
     silent = loop.call_later(patience, decide, True)
     fallback = asyncio.create_task(_fallback_when_needed(problem, until, needed))
     try:
-        await run_supervised(solve_task, task, seconds=time_limit_seconds, on_result=on_solution)
+        ended = await run_supervised(
+            solve_task, task, seconds=time_limit_seconds, on_result=on_solution
+        )
         if last:
-            return last[0]
+            return _told(last[0], ended.failure, "after it had reported this decision")
         decide(True)
         decision, limits = await fallback
-        return with_status(problem, decision, ([], limits), time.monotonic() - started, solver)
+        found = with_status(problem, decision, ([], limits), time.monotonic() - started, solver)
+        found = replace(found, failure=in_calls)
+        return _told(found, ended.failure, "before it had reported a decision")
     finally:
         silent.cancel()
         fallback.cancel()
 
 
-def solve_task(task: SolveTask, solutions: "Connection[Solution, None]") -> None:
+def _told(solution: Solution, failure: ProcessFailure | None, when: str) -> Solution:
+    """Return a solution with what its solver died of, if it did; a warning names the cause."""
+    if failure is not None:
+        late = "" if failure.cause == "NotStarted" else f", {when}"
+        failure = replace(failure, message=f"its process {failure.message}{late}")
+        solution = replace(solution, failure=failure)
+    if solution.failure is not None:
+        _log.warning(
+            "the solver failed",
+            extra={"cause": solution.failure.cause, "error": solution.failure.message},
+        )
+    return solution
+
+
+def solve_task(task: SolveTask, solutions: "Connection[Solution | None, None]") -> None:
     """Solve a task in the process that calls this; send every improvement and the result."""
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415 - the parent never loads PuLP
 

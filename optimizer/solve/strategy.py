@@ -24,7 +24,7 @@ from optimizer.solve.independent_components import (
     within_component,
 )
 from optimizer.solve.single_model import solve_single_model
-from optimizer.solve.solver_adapters import is_available
+from optimizer.solve.solver_adapters import failed_calls, failure_of_calls, is_available
 from optimizer.solve.time_limit import SolveContext, SolveProgress
 from optimizer.solve.tuning import FILLING_SECONDS, FINISHING_TIME_SHARE, SINGLE_MODEL_VARIABLES
 
@@ -58,13 +58,15 @@ def solve_problem(
         known = None
     progress.report(lambda: known, [])
     searching = context.with_share_of_time(1.0 - FINISHING_TIME_SHARE * (problem.size > small))
-    decision, bounds = _solve_by_size(problem, known, searching, small)
+    with failed_calls() as errors:
+        decision, bounds = _solve_by_size(problem, known, searching, small)
     if decision is not None and problem.size > small and not context.is_over():
         stayed = reduce_moves(problem, decision, context.is_over)
         decision = stayed if equal(problem, decision, stayed) else decision
         if context.seconds_left() > FILLING_SECONDS * problem.values.size:
             decision = fill_remaining(problem, decision, context.is_over)
-    return progress.solution(decision, bounds)
+    found = progress.solution(decision, bounds)
+    return found if found.status == "Optimal" else replace(found, failure=failure_of_calls(errors))
 
 
 def _solve_by_size(

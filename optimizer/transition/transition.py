@@ -1,6 +1,8 @@
 """Plans a transition: greedy stages, a shortest path where moves are few, then list scheduling."""
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +16,12 @@ from optimizer.model.rules import chosen_part
 from optimizer.transition.greedy_order import greedy_stages
 from optimizer.transition.parallel_stages import in_parallel
 from optimizer.transition.policy_replacement import ReplacementLookup, nothing_stays
-from optimizer.transition.shortest_path import shortest_path
-from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
+from optimizer.transition.transition_state import (
+    Move,
+    TransitionProblem,
+    TransitionState,
+    VariableSet,
+)
 from optimizer.transition.tuning import (
     DETOURS_PER_WORKLOAD,
     KEPT_DETOURS,
@@ -54,14 +60,16 @@ def plan_transition(
     goal: Decision,
     time_left: TimeLeft = unlimited,
     replacements: ReplacementLookup = nothing_stays,
+    others: Mapping[str, Collection[Hashable]] = MappingProxyType({}),
 ) -> Transition:
     """Return stages from a start to a goal; both must be feasible if replicas may surge.
 
     After every stage all rules of `with_surge(problem, 1)` hold. While a policy is replaced, they
-    hold with only the supply that `replacements` says stays.
+    hold with only the supply that `replacements` says stays. `others`: by cluster, the workloads
+    of others that a change of its policies uncovers.
     """
     moves, detours, left_out = _moves(problem, start, goal, replacements)
-    stages = in_parallel(moves, greedy_stages(moves, detours, time_left), time_left)
+    stages = in_parallel(moves, greedy_stages(moves, detours, time_left), time_left, others)
     found = _described(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):
         return found
@@ -70,7 +78,7 @@ def plan_transition(
     better = shortest_path(moves, detours, most_states=SHORTEST_PATH_STATES, time_left=time_left)
     if better is None:
         return found
-    stages = in_parallel(moves, [(item,) for item in better], time_left)
+    stages = in_parallel(moves, [(item,) for item in better], time_left, others)
     other = _described(moves, stages, detours, least=not left_out)
     return other if len(_events(other)) <= len(_events(found)) else found
 
@@ -178,3 +186,66 @@ def _stage(state: TransitionState, move: tuple[Move, ...], detours: set[int]) ->
         ),
         state=problem.decision(state.variables),
     )
+
+
+def shortest_path(
+    moves: TransitionProblem,
+    detours: Iterable[int],
+    *,
+    most_states: int,
+    time_left: TimeLeft = unlimited,
+) -> tuple[Move, ...] | None:
+    """Return the moves of a shortest path from start to goal; None where none is found in time."""
+    assignments = {column for column in moves.start | moves.goal if moves.workload[column] >= 0}
+    possible = [*moves.policy_changes, *((c,) for c in sorted(assignments.union(detours)))]
+    cost: dict[VariableSet, tuple[int, int]] = {moves.start: (0, 0)}
+    came: dict[VariableSet, tuple[VariableSet, Move]] = {}
+    queue = [((0, _left(moves, moves.start)), 0, moves.start)]
+    closed: set[VariableSet] = set()
+    while queue and len(closed) < most_states and time_left():
+        state = heapq.heappop(queue)[2]
+        if state == moves.goal:
+            return tuple(_path(came, state))
+        if state in closed:
+            continue
+        closed.add(state)
+        current = TransitionState(moves, state)
+        for move in possible:
+            if not _allowed(current, move):
+                continue
+            after = state.symmetric_difference(move)
+            price = cost[state][0] + _uncovers(current, move), cost[state][1] + 1
+            if after not in cost or price < cost[after]:
+                cost[after], came[after] = price, (state, move)
+                rank = price[0], price[1] + _left(moves, after)
+                heapq.heappush(queue, (rank, len(cost), after))
+    return None
+
+
+def _allowed(current: TransitionState, move: Move) -> bool:
+    """Tell whether a move is feasible; policies change only towards the goal."""
+    moves = current.moves
+    if moves.workload[move[0]] < 0 and all(
+        (c in current.variables) == (c in moves.goal) for c in move
+    ):
+        return False
+    return current.is_feasible(move)
+
+
+def _uncovers(current: TransitionState, move: Move) -> int:
+    column = move[0]
+    stops = current.moves.workload[column] >= 0 and column in current.variables
+    return int(stops and not current.covered_without(column))
+
+
+def _left(moves: TransitionProblem, state: VariableSet) -> int:
+    """Return a lower bound on the moves left: a move changes at most two variables."""
+    return (len(state ^ moves.goal) + 1) // 2
+
+
+def _path(came: dict[VariableSet, tuple[VariableSet, Move]], state: VariableSet) -> list[Move]:
+    found = []
+    while state in came:
+        state, move = came[state]
+        found.append(move)
+    return found[::-1]

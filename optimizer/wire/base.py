@@ -7,9 +7,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
 
+from dsf.api.json_size import first_error_only
 from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed, one_line
 from dsf.kube.port import Object
 
@@ -31,7 +40,6 @@ Name = Annotated[str, AfterValidator(UntrustedName)]
 
 Text = Annotated[str, AfterValidator(UntrustedText)]
 """What somebody wrote for people, such as a description."""
-
 
 Sentence = Annotated[str, AfterValidator(one_line)]
 """Words of this program, which may quote others."""
@@ -95,6 +103,11 @@ class ResultPart(BaseModel):
     """A frozen part of a result; names are snake_case, as in the wire contract."""
 
     model_config = ConfigDict(frozen=True)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema, in which a collection is validated up to its first wrong item."""
+        return first_error_only(handler(source))
 
 
 def require_unique(names: Sequence[str], what: str) -> None:

@@ -237,6 +237,6 @@ class Explanation(ResultPart):
     transition: TransitionPlan | None = None
     not_computed: Annotated[
         tuple[Sentence, ...],
-        Field(description="Parts that are missing because of the time limit or the size."),
+        Field(description="Parts that are missing: the time limit, the size, or a failure."),
     ] = ()
     solves: Annotated[int, Field(description="Number of problems solved.")] = 0

@@ -1,10 +1,13 @@
-"""Turns pydantic's errors into fields and messages that never echo what was sent."""
+"""Turns what is wrong with a request into fields and messages that never echo what was sent."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from optimizer.wire.request_problem import FieldProblem
+from pydantic import ValidationError
+
+from optimizer.wire.request import REQUEST_FIELDS, OptimizeRequest
+from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
 from optimizer.wire.spelling_suggestions import KnownFields, suggested_field
 
 _SOURCES = ("body", "query", "path")
@@ -37,6 +40,35 @@ def field_problems(
         FieldProblem(_field(item), _message(item, known or {}))
         for item in errors
         if tuple(item["loc"]) not in inner
+    )
+
+
+def validated_request(body: Mapping[str, Any]) -> OptimizeRequest | RequestProblem:
+    """Return the request of a body, or the problem that names each wrong field."""
+    try:
+        return OptimizeRequest.model_validate(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        return invalid_request(field_problems(found, REQUEST_FIELDS))
+
+
+def dry_request(body: Mapping[str, Any]) -> OptimizeRequest | RequestProblem:
+    """Return the request of a body for a plan that is only shown; a problem if it wants a write."""
+    request = validated_request({"dryRun": True, **body})
+    if isinstance(request, RequestProblem) or request.dry_run:
+        return request
+    message = "this only plans; leave it out, and apply the plan that is shown by its digest"
+    return invalid_request((FieldProblem("dryRun", message),))
+
+
+def invalid_request(problems: tuple[FieldProblem, ...]) -> RequestProblem:
+    """Return the problem of a request some of whose fields are wrong."""
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="InvalidRequest",
+        title="The request is not valid",
+        detail="; ".join(f"{item.field}: {item.message}" for item in problems[:5]),
+        errors=problems,
     )
 
 

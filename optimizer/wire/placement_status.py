@@ -37,11 +37,30 @@ class BoundPolicy(ResultPart):
 
 
 class PlacementDrift(ResultPart):
-    """A difference between a generated object and the hub that waiting does not remove."""
+    """A difference between what was decided and the hub that waiting does not remove."""
 
     reason: Name
     kind: Name
     name: Name
+    message: Sentence
+    next: Annotated[
+        Sentence, Field(description="What the next plan does about it, or what a person can do.")
+    ] = ""
+
+
+class SolverFailure(ResultPart):
+    """A plan in force that was the best known when its solver failed."""
+
+    optimization: Name
+    revision: int
+    cause: Name
+    message: Sentence
+
+
+class NotCompared(ResultPart):
+    """Why the hub could not be compared with plans in force, so that their drift is not known."""
+
+    reason: Name
     message: Sentence
 
 
@@ -56,3 +75,11 @@ class PlacementStatus(ResultPart):
     unbound_policies: Annotated[
         tuple[Name, ...], Field(description="Policies that no PlacementBinding names.")
     ]
+    solver_failures: Annotated[
+        tuple[SolverFailure, ...],
+        Field(description="Plans in force whose solver failed: a new plan may be better."),
+    ] = ()
+    not_compared: Annotated[
+        tuple[NotCompared, ...],
+        Field(description="Why drift from plans in force is not known; empty: it is."),
+    ] = ()

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dsf.api.crd.placement_plan import PlanPhase
 from optimizer.domain.issue import Issue
-from optimizer.wire.base import Document, Name, ResultPart, Text
+from optimizer.wire.base import Document, Name, ResultPart, Sentence, Text
 from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy
 from optimizer.wire.result import OptimizeResult, PlannedChange, Unplaced
 
@@ -25,6 +25,9 @@ class PlanSummary(ResultPart):
     phase: PlanPhase
     reason: Annotated[Name, Field(description="Reason of the condition that changed last.")]
     message: Annotated[Text, Field(description="Message of that condition.")]
+    solver_failure: Annotated[
+        Sentence, Field(description="Why its solver failed: a better plan may exist; or empty.")
+    ] = ""
     objective: float
     bound: float | None
     gap: float | None
@@ -34,7 +37,10 @@ class PlanSummary(ResultPart):
     restored_revision: Annotated[
         int | None, Field(description="The revision that a rollback restored by this plan.")
     ]
-    intact: Annotated[bool, Field(description="False if somebody changed the record by hand.")]
+    intact: Annotated[
+        bool,
+        Field(description="False if somebody edited the record, or the optimizer did not sign it."),
+    ]
 
 
 class ScoreVersion(ResultPart):

@@ -435,6 +435,14 @@ class ResetRequest(RequestPart):
         OptimizationName | None,
         Field(description="Only what this optimization generated; default: what any generated."),
     ] = None
+    stop_workloads: Annotated[
+        bool,
+        Field(
+            description="Stop the workloads too: their Placements stay and select no cluster."
+            " Otherwise they go on running, because OCM leaves the ManifestWorks of a Placement"
+            " that is gone."
+        ),
+    ] = False
 
 
 class RollbackRequest(RequestPart):

@@ -10,7 +10,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
 from optimizer.wire.explanation import Explanation, Placed
-from optimizer.wire.rollout import StepActions
+from optimizer.wire.rollout import StepActions, UncoveredOthers
 
 Action = Literal["create", "patch", "delete"]
 
@@ -107,6 +107,13 @@ class EnforcementChange(ResultPart):
     after: tuple[Name, ...]
 
 
+class WorkloadClusters(ResultPart):
+    """A workload, and the clusters on which it has a ManifestWork."""
+
+    workload: Name
+    clusters: tuple[Name, ...]
+
+
 class ObjectRef(ResultPart):
     """A Kubernetes object by name."""
 
@@ -132,11 +139,13 @@ class FailedChange(PlannedChange):
 class Applied(ResultPart):
     """The changes of a plan that were made, and those that failed.
 
-    `record`: the PlacementPlan that records it; empty if none does, and `issues` say why.
+    `record`: the PlacementPlan that records it; empty if none does, and `issues` say why. `steps`:
+    those of its rollout, which makes the changes one by one from now on.
     """
 
     digest: str
     applied: tuple[PlannedChange, ...]
+    steps: int = 0
     failed: tuple[FailedChange, ...] = ()
     record: Name = ""
     issues: tuple[Issue, ...] = ()
@@ -147,6 +156,25 @@ class ResetResult(ResultPart):
 
     deleted: tuple[ObjectRef, ...]
     failed: tuple[FailedChange, ...] = ()
+    running: Annotated[
+        tuple[WorkloadClusters, ...],
+        Field(
+            description="Workloads that go on running: OCM leaves the ManifestWorks of a Placement"
+            " that is gone. A reset with stopWorkloads stops them."
+        ),
+    ] = ()
+    stopping: Annotated[
+        tuple[WorkloadClusters, ...],
+        Field(
+            description="Only with stopWorkloads: workloads that OCM now stops. Their Placements"
+            " stay, and select no cluster."
+        ),
+    ] = ()
+    uncovers_others: Annotated[
+        tuple[UncoveredOthers, ...],
+        Field(description="Workloads of others that are uncovered, because policies are gone."),
+    ] = ()
+    gaps: Annotated[tuple[Issue, ...], Field(description="What could not be read.")] = ()
 
 
 class PriorityValue(ResultPart):
@@ -202,6 +230,10 @@ class OptimizeResult(ResultPart):
     ] = ()
     enforcement_changes: Annotated[
         tuple[EnforcementChange, ...], Field(description="Clusters whose policies change.")
+    ] = ()
+    uncovers_others: Annotated[
+        tuple[UncoveredOthers, ...],
+        Field(description="Workloads of others that the plan uncovers; empty: none."),
     ] = ()
     gaps: tuple[Issue, ...]
     changes: tuple[PlannedChange, ...]

@@ -22,6 +22,22 @@ class ReplicaRef(ResultPart):
     cluster: Name
 
 
+class UncoveredOthers(ResultPart):
+    """Workloads of others on one cluster that a plan uncovers, because its policies change there.
+
+    A cluster has one claim for all its policies. OCM stops what requires it until all of them are
+    compliant again.
+    """
+
+    cluster: Name
+    owner: Annotated[Name, Field(description="The optimization, or who else placed them.")]
+    namespace: Annotated[Name, Field(description="Empty if the caller may not know it.")] = ""
+    workloads: Annotated[
+        tuple[Name, ...], Field(description="Empty if the caller may not know them.")
+    ] = ()
+    count: int
+
+
 class StepActions(ResultPart):
     """What one step of a rollout changes; its writes may happen in any order."""
 
@@ -39,6 +55,12 @@ class StepActions(ResultPart):
     uncovered: Annotated[
         tuple[Name, ...],
         Field(description="Workloads with fewer replicas in this step than at start and goal."),
+    ] = ()
+    uncovers_others: Annotated[
+        tuple[UncoveredOthers, ...],
+        Field(
+            description="Workloads of others that this step uncovers.", exclude_if=lambda v: not v
+        ),
     ] = ()
 
 

@@ -1,4 +1,7 @@
-"""The route of the page: one file without secrets, which asks its reader for a token."""
+"""The route of the page, and what keeps every page of the server out of frames.
+
+The page is one file without secrets, which asks its reader for a token.
+"""
 
 import base64
 from functools import lru_cache
@@ -8,7 +11,9 @@ from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from fastapi import FastAPI, Request
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from optimizer.api.cached_document import CachedDocument
 from optimizer.api.problem_details import refusal
@@ -23,6 +28,7 @@ _NOT_BUILT = RequestProblem(
     detail="run `make page` in the checkout; released packages and images have the page."
     " /docs describes the API",
 )
+_POLICY = "Content-Security-Policy"
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -43,8 +49,42 @@ def add_page_route(app: FastAPI, page: Traversable = PAGE) -> None:
         except OSError:
             return refusal(_NOT_BUILT)
         found = served_page(text)
-        headers = {**_HEADERS, "Content-Security-Policy": found.policy}
+        headers = {**_HEADERS, _POLICY: found.policy}
         return found.document.response(request, "text/html", headers)
+
+
+class PagePolicy:
+    """Adds a Content-Security-Policy to each page that has none, such as the API's documentation.
+
+    Such a page runs its own inline scripts, and files of this server. No page is shown in a frame,
+    where a foreign page could lead the clicks of its reader.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        start: Message | None = None
+        body = bytearray()
+
+        async def sending(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start":
+                headers = Headers(raw=message["headers"])
+                page = headers.get("content-type", "").startswith("text/html")
+                start = message if page and _POLICY not in headers else None
+            if start is None:
+                await send(message)
+                return
+            body.extend(message.get("body", b""))
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                policy = content_policy(bytes(body), "'self'")
+                MutableHeaders(raw=start["headers"]).update({**_HEADERS, _POLICY: policy})
+                await send(start)
+                await send({**message, "body": bytes(body)})
+
+        await self._app(scope, receive, sending)
 
 
 class ServedPage(NamedTuple):
@@ -56,22 +96,34 @@ class ServedPage(NamedTuple):
 
 @lru_cache(maxsize=1)
 def served_page(text: bytes) -> ServedPage:
-    """Return a page with a policy that names each of its inline scripts and styles by its hash."""
+    """Return a page with a policy that lets nothing but its inline scripts and styles run."""
+    return ServedPage(CachedDocument.of(text), content_policy(text))
+
+
+@lru_cache(maxsize=4)
+def content_policy(text: bytes, files: str = "") -> str:
+    """Return a policy that names each inline script and style of a page by its hash.
+
+    `files`: where scripts, styles and images may be loaded from besides.
+    """
     inline = _InlineElements()
     inline.feed(text.decode())
-    policy = "; ".join(
+    # What loads files sets styles by script, which has no hash, and starts workers from memory.
+    styles = f"{files} 'unsafe-inline'" if files else _hashes(inline.texts["style"], files)
+    workers = "blob:" if files else "'none'"
+    return "; ".join(
         (
             "default-src 'none'",
-            f"script-src {_hashes(inline.texts['script'])}",
-            f"style-src {_hashes(inline.texts['style'])}",
-            "img-src data:",
+            f"script-src {_hashes(inline.texts['script'], files)}",
+            f"style-src {styles}",
+            f"img-src data: {files}",
+            f"worker-src {workers}",
             "connect-src 'self'",
             "base-uri 'none'",
             "form-action 'none'",
             "frame-ancestors 'none'",
         )
     )
-    return ServedPage(CachedDocument.of(text), policy)
 
 
 class _InlineElements(HTMLParser):
@@ -95,9 +147,11 @@ class _InlineElements(HTMLParser):
             self.texts[self._inside][-1] += data
 
 
-def _hashes(texts: list[str]) -> str:
-    found = (base64.b64encode(sha256(text.encode()).digest()).decode() for text in texts)
-    return " ".join(f"'sha256-{item}'" for item in found) or "'none'"
+def _hashes(texts: list[str], files: str) -> str:
+    """Return the sources of a directive: where files are loaded from, and the hash of each text."""
+    digests = (base64.b64encode(sha256(text.encode()).digest()) for text in texts if text)
+    hashes = " ".join(f"'sha256-{item.decode()}'" for item in digests)
+    return f"{files} {hashes}".strip() or "'none'"
 
 
 def _accepts_html(request: Request) -> bool:

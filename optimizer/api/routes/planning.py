@@ -13,7 +13,6 @@ from optimizer.api.examples import OPTIMIZE_EXAMPLES, PLAN_EXAMPLES
 from optimizer.api.problem_details import documented, refusal
 from optimizer.api.routes.plan_application import PlanApplication
 from optimizer.overview.plan_request import PlanRequest, PlanResult
-from optimizer.overview.planning_request import complete_question
 from optimizer.plan.plan import result
 from optimizer.record.recorded_plan import recorded_request
 from optimizer.wire.request import OptimizeRequest
@@ -52,7 +51,7 @@ def add_planning_routes(
         summary="Find the best placement and apply it",
         operation_id="optimize",
         response_model=OptimizeResult,
-        responses=documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 503),
+        responses=documented(404, 409, 422),
     )
     async def optimize(
         request: Annotated[OptimizeRequest, Body(openapi_examples=OPTIMIZE_EXAMPLES)],
@@ -83,7 +82,7 @@ def add_planning_routes(
         summary="Plan from few words, and write nothing",
         operation_id="plan",
         response_model=PlanResult,
-        responses=documented(400, 401, 403, 408, 413, 422, 429, 503),
+        responses=documented(404, 409, 422),
     )
     async def plan(
         question: Annotated[PlanRequest, Body(openapi_examples=PLAN_EXAMPLES)],
@@ -96,10 +95,7 @@ def add_planning_routes(
         """
         optimizer = of(connection)
         async with caller_of(connection.receive) as caller:
-            facts = await caller.wait(optimizer.fleet(question.namespace))
-            if isinstance(facts, RequestProblem):
-                return refusal(facts)
-            asked = complete_question(facts, question.wish)
+            asked = await caller.wait(optimizer.question(question.wish))
             if isinstance(asked, RequestProblem):
                 return refusal(asked)
             made = await caller.wait(optimizer.plan(asked.request, pretended=asked.pretended))
@@ -110,6 +106,7 @@ def add_planning_routes(
         return PlanResult(
             **dict(result(made, None)),
             request=None if asked.pretended else recorded_request(made),
+            objective_from=asked.objective,
         )
 
 

@@ -1,5 +1,6 @@
 """The routes of recorded plans: list them, show one, restore one."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated
 
@@ -62,7 +63,7 @@ def add_plan_routes(
         summary="List the recorded plans of a namespace",
         operation_id="list_plans",
         response_model=PlanList,
-        responses=documented(400, 401, 403, 408, 422, 503),
+        responses=documented(422),
     )
     async def plans(
         only: Annotated[PlanFilter, Query()], connection: Request
@@ -91,7 +92,7 @@ def add_plan_routes(
         summary="Show a recorded plan",
         operation_id="show_plan",
         response_model=PlanRecord,
-        responses=documented(400, 401, 403, 404, 408, 422, 503),
+        responses=documented(404, 422),
     )
     async def plan(
         digest: Annotated[str, Path(max_length=64, pattern="^[0-9a-f]+$")],
@@ -110,7 +111,9 @@ def add_plan_routes(
         records = () if isinstance(found, Issue) else found
         named = (item for item in records if item.spec.digest == digest)
         record = max(named, key=lambda item: item.spec.revision, default=None)
-        return plan_record(record) if record else refusal(unknown_digest(where.namespace))
+        if record is None:
+            return refusal(unknown_digest(where.namespace))
+        return await asyncio.to_thread(plan_record, record)
 
     @app.post(
         "/rollback",
@@ -118,7 +121,7 @@ def add_plan_routes(
         summary="Restore a recorded plan",
         operation_id="rollback",
         response_model=RollbackResult,
-        responses=documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 503),
+        responses=documented(404, 409, 422),
     )
     async def rollback(
         request: Annotated[RollbackRequest, Body(openapi_examples=ROLLBACK_EXAMPLES)],

@@ -44,7 +44,7 @@ def rollout_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -
         summary="List the rollouts of a namespace",
         operation_id="list_rollouts",
         response_model=RolloutList,
-        responses=documented(400, 401, 403, 408, 422, 503),
+        responses=documented(422),
     )
     async def rollouts(
         only: Annotated[RolloutFilter, Query()], connection: Request
@@ -60,7 +60,7 @@ def rollout_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -
         summary="Tell how far a rollout is",
         operation_id="rollout_status",
         response_model=RolloutStatus,
-        responses=documented(400, 401, 403, 404, 408, 422, 503),
+        responses=documented(404, 422),
     )
     async def rollout(
         namespace: NamespacePath, optimization: OptimizationPath, connection: Request
@@ -77,7 +77,7 @@ def rollout_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -
         operation_id="follow_rollout",
         response_class=StreamingResponse,
         responses={
-            **documented(400, 401, 403, 404, 408, 422, 503),
+            **documented(404, 422),
             200: {
                 "description": "Server-sent events `status`; the data is a RolloutStatus.",
                 "content": {_EVENT_STREAM: {"schema": {"type": "string"}}},
@@ -88,11 +88,9 @@ def rollout_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -
         namespace: NamespacePath, optimization: OptimizationPath, connection: Request
     ) -> Response:
         """Send the status now and whenever it changes. The stream ends when the rollout has."""
-        optimizer = of(connection)
-        found = await optimizer.rollout(namespace, optimization)
-        if isinstance(found, RequestProblem):
-            return refusal(found)
-        changes = optimizer.rollout_changes(namespace, optimization)
+        changes = await of(connection).rollout_changes(namespace, optimization)
+        if isinstance(changes, RequestProblem):
+            return refusal(changes)
         headers = {"Cache-Control": "no-store"}
         return StreamingResponse(event_stream(changes), media_type=_EVENT_STREAM, headers=headers)
 
@@ -102,7 +100,7 @@ def rollout_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -
         summary="Pause, resume, undo or cancel a rollout",
         operation_id="change_rollout",
         response_model=RolloutStatus,
-        responses=documented(400, 401, 403, 404, 408, 409, 422, 503),
+        responses=documented(404, 409, 422),
     )
     async def change(
         namespace: NamespacePath,

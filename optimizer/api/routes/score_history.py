@@ -34,7 +34,7 @@ def add_score_history_route(app: FastAPI, of: Callable[[Request], AuthorizedOpti
         summary="Show how a score of a cluster changed",
         operation_id="score_history",
         response_model=ScoreHistory,
-        responses=documented(400, 401, 403, 404, 408, 422, 503),
+        responses=documented(404, 422),
     )
     async def history(
         asked: Annotated[HistoryFilter, Query()], connection: Request

@@ -12,6 +12,7 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution, LinearSolver
 from optimizer.model.rules import Row
+from optimizer.solve.solver_adapters import note_failed_call
 
 
 def linear_solver(solver: SolverName, *, until: float) -> LinearSolver:
@@ -38,7 +39,8 @@ def _solved(
         model.addConstraint(constraint)
     try:
         model.solve(_engine(solver, seconds))
-    except pulp.PulpSolverError:
+    except pulp.PulpSolverError as error:
+        note_failed_call(error)
         return nothing
     # PuLP's `status` is Optimal at a time limit too; `sol_status` is not.
     if model.sol_status != constants.LpSolutionOptimal:

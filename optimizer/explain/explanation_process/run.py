@@ -1,13 +1,13 @@
 """Runs explanations in a separate process, for a limited time."""
 
+import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Solution
+from optimizer.domain.solution import ProcessFailure, Solution
 from optimizer.explain.case import Case
 from optimizer.explain.solver_ports import (
     BudgetExceeded,
@@ -17,7 +17,7 @@ from optimizer.explain.solver_ports import (
     report_nothing,
 )
 from optimizer.model.problem import Problem
-from optimizer.solve.supervised_process import run_supervised
+from optimizer.solve.supervised_process import SupervisedResult, run_supervised
 from optimizer.wire.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _REPORT_SECONDS = 1.0
 """Between two partial explanations that are sent: each is pickled whole."""
 
-_UNTOLD = "everything: its process died, or reached the time limit before its first result"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,39 +42,62 @@ class ExplanationJob:
     until: float = inf
 
 
-async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) -> Explanation:
-    """Explain a solution; `not_computed` names what the time did not allow.
+Explained = tuple[Explanation, ProcessFailure | None]
+"""An explanation, and why parts of it are missing if that is neither the time nor the size."""
+
+
+async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) -> Explained:
+    """Explain a solution; `not_computed` names what the time or a failure did not allow.
 
     The time limit includes the start of the process.
     """
     until = time.monotonic() + time_limit_seconds
     job = ExplanationJob(case, solver, time_limit_seconds, until)
-    found = await run_supervised(run_job, job, seconds=time_limit_seconds)
-    return Explanation(not_computed=(_UNTOLD,)) if found is None else found
+    found, failure = explained(await run_supervised(run_job, job, seconds=time_limit_seconds))
+    if failure:
+        _log.warning(
+            "an explanation failed", extra={"cause": failure.cause, "error": failure.message}
+        )
+    return found, failure
 
 
-def run_job(job: ExplanationJob, answers: "Connection[Explanation, None]") -> None:
+def explained(ended: SupervisedResult[Explained]) -> Explained:
+    """Return what a process explained; `not_computed` names what its end cost, if anything."""
+    found, failure = ended.last or (Explanation(), None)
+    if ended.failure:
+        message = f"its process {ended.failure.message}"
+        failure = replace(ended.failure, message=message)
+    if not ended.finished:
+        what = "everything after that" if ended.last else "everything"
+        why = failure.message if failure else "its process did not stop at its time limit"
+        missing = (*found.not_computed, f"{what}: {why}")
+        found = found.model_copy(update={"not_computed": missing})
+    return found, failure
+
+
+def run_job(job: ExplanationJob, answers: "Connection[Explained | None, None]") -> None:
     """Explain in this process, which does nothing else.
 
     Partial explanations are sent meanwhile; the last one counts if the process is killed.
     """
     sent = time.monotonic()
 
-    def report(known: Callable[[], Explanation]) -> None:
+    def report(known: Explanation) -> None:
         nonlocal sent
         if time.monotonic() - sent >= _REPORT_SECONDS:
-            answers.send(known())
+            answers.send((known, None))
             sent = time.monotonic()
 
     answers.send(explain_here(job, report))
 
 
-def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -> Explanation:
+def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -> Explained:
     """Explain in this thread; each problem may take all the time that is left."""
     # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
     from optimizer.explain.composition import compose  # noqa: PLC0415
     from optimizer.explain.explanation_process.linear_programs import linear_solver  # noqa: PLC0415
     from optimizer.solve.search.near_optimal_columns import near_optimal_columns  # noqa: PLC0415
+    from optimizer.solve.solver_adapters import failed_calls, failure_of_calls  # noqa: PLC0415
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415
 
     until = min(job.until, time.monotonic() + job.time_limit_seconds)
@@ -96,4 +119,10 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
         return known[problem]
 
     linear = linear_solver(job.solver, until=until)
-    return compose(job.case, solve, linear, report, lambda: left() > 0, find_near)
+    with failed_calls() as errors:
+        found = compose(job.case, solve, linear, report, lambda: left() > 0, find_near)
+    failure = failure_of_calls(errors)
+    if failure is None:
+        return found, None
+    missing = (*found.not_computed, f"a part: {failure.message}")
+    return found.model_copy(update={"not_computed": missing}), failure

@@ -2,8 +2,10 @@ import { render } from "preact";
 import { RestApi } from "./api/rest-api";
 import { ChatView } from "./chat-view";
 import { Page } from "./page";
+import { showEveryText } from "./parts/visible-text";
 import "./style.css";
 
+showEveryText();
 const root = document.getElementById("page");
 // The optimizer forbids frames, so a frame is the view of a chat.
 if (root) render(window.parent === window ? browserPage() : <ChatView />, root);

@@ -192,7 +192,7 @@ function TokenForm({ onToken }: { onToken: (token: string) => void }) {
 function useTab(first: Tab): [Tab, (tab: Tab) => void] {
   const read = () => {
     const name = location.hash.slice(1);
-    return name in TABS ? (name as Tab) : first;
+    return Object.hasOwn(TABS, name) ? (name as Tab) : first;
   };
   const [tab, setTab] = useState<Tab>(read);
   useEffect(() => {

@@ -6,7 +6,6 @@ from typing import Any
 from dsf.api.untrusted_text import listed
 from optimizer.domain.quantity import format_quantity
 from optimizer.plan.text.sections import (
-    SHOWN,
     Row,
     Section,
     assignments,
@@ -94,7 +93,7 @@ def _pareto(found: ParetoSet) -> Section:
 
 
 def _point_row(point: ParetoPoint) -> Row:
-    policies = ", ".join(f"{item.policy} on {item.cluster}" for item in point.policies[:SHOWN])
+    policies = first_names([f"{item.policy} on {item.cluster}" for item in point.policies])
     values = (f"{value:g}" for value in point.values.values())
     return *values, policies, assignments(point.places)
 
@@ -108,11 +107,13 @@ def _transition(found: TransitionPlan) -> Section:
     numbered = list(enumerate(found.steps, 1))
     rows = tuple((str(number), *row) for number, step in numbered for row in _actions(step))
     title = f"Transition: {found.message}"
-    told = [f"{title}."]
-    for number, step in numbered[:SHOWN]:
-        actions = "; ".join(f"{action} {what}" for action, what in _actions(step))
-        told.append(f"Step {number} of {len(numbered)}: {actions}.")
-    return Section("steps", ("step", "action", "what"), rows, tuple(told), title)
+    told = (
+        f"Step {number} of {len(numbered)}:"
+        f" {'; '.join(f'{action} {what}' for action, what in _actions(step))}."
+        for number, step in numbered
+    )
+    sentences = (f"{title}.", *first_sentences(told))
+    return Section("steps", ("step", "action", "what"), rows, sentences, title)
 
 
 def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ Sentences quote every text except names of objects. Cells of a table are escaped
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName, listed, quoted
+from optimizer.domain.solution import Solution
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.sections import Section, first_rows
@@ -23,7 +24,8 @@ _VERDICTS = {
 def headline(plan: Plan) -> str:
     """Return the status, the objective and its bound, the solver and the digest on one line."""
     solution = plan.solution
-    value = f"{solution.status}: objective {solution.objective_value:g}{_costs(plan)}"
+    failed = ", the solver failed" if solution.failure else ""
+    value = f"{solution.status}{failed}: objective {solution.objective_value:g}{_costs(plan)}"
     if solution.status == "Feasible" and solution.bound is not None:
         value += f", at most {solution.bound:g} is possible"
     return f"{value} ({solution.solver}, plan {plan.digest[:12]})"
@@ -34,16 +36,23 @@ def verdict(plan: Plan) -> str:
 
     A plan that restores a recorded one was not searched for: its sentence names the revision.
     """
-    solution = plan.solution
+    solution, placed = plan.solution, {item.workload for item in plan.placements}
     worth = (
-        f"{counted(len(plan.placements), 'workload')} placed,"
-        f" together worth {solution.objective_value:g}"
+        f"{counted(len(placed), 'workload')} placed, together worth {solution.objective_value:g}"
     )
     if plan.rollback is not None:
         return f"Restores revision {plan.rollback.to_revision} as it was recorded: {worth}."
     unproven = solution.status == "Feasible" and solution.bound is not None
     limit = f"; no placement is worth more than {solution.bound:g}" if unproven else ""
-    return f"{_VERDICTS[solution.status]}: {worth}{limit}."
+    return f"{_verdict(solution)}: {worth}{limit}."
+
+
+def _verdict(solution: Solution) -> str:
+    if solution.failure is None or solution.status == "Optimal":
+        return _VERDICTS[solution.status]
+    if solution.status == "NotSolved":
+        return "The solver failed, and nothing was found"
+    return "The solver failed: the best plan that was known, not proven best"
 
 
 def placements(plan: Plan) -> Section:

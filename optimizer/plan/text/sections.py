@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dsf.api.plural import joined
 from optimizer.wire.explanation import AssignmentRef
 
 SHOWN = 20
@@ -45,8 +46,7 @@ def first_sentences(sentences: Iterable[str]) -> tuple[str, ...]:
 
 def first_names(names: Sequence[str]) -> str:
     """Return the first names separated by commas, and the count of the rest."""
-    left = len(names) - SHOWN
-    return ", ".join(map(str, names[:SHOWN])) + (f" and {left} more" if left > 0 else "")
+    return joined(names, SHOWN)
 
 
 def assignments(places: Sequence[AssignmentRef]) -> str:

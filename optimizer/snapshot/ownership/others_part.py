@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.kube.kinds import MANIFEST_WORK
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Supply, Workload, net_supplies
 from optimizer.domain.issue import Issue
@@ -12,12 +13,8 @@ from optimizer.domain.quantity import format_quantity, parse_quantity
 from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.others import (
-    UNNAMED,
-    OthersOnCluster,
-    OthersPolicy,
-    ResourceUse,
-)
+from optimizer.snapshot.ownership.namespace_reader import UNNAMED, OthersPolicy, ResourceUse
+from optimizer.snapshot.ownership.others import OthersOnCluster
 from optimizer.snapshot.ownership.resource_usage import unexplained_use
 
 
@@ -73,7 +70,7 @@ def _without_contradicting(
             issues.append(
                 Issue(
                     reason="HeldByOthers",
-                    message=f"cluster {cluster.name}: {_enforces(item)} in the same pool, so"
+                    message=f"cluster {cluster.name}: {enforces(item)} in the same pool, so"
                     f" {listed(against)} can't be enforced",
                     cluster=cluster.name,
                 )
@@ -88,13 +85,14 @@ def _held_pools(pools: GpuPools, others: Mapping[str, OthersOnCluster]) -> Itera
             if any(pool.name == item.policy.pool for pool in own):
                 yield Issue(
                     reason="HeldByOthers",
-                    message=f"cluster {name}: {_enforces(item)} for the GPUs, so no policy is"
+                    message=f"cluster {name}: {enforces(item)} for the GPUs, so no policy is"
                     " generated for them",
                     cluster=name,
                 )
 
 
-def _enforces(item: OthersPolicy) -> str:
+def enforces(item: OthersPolicy) -> str:
+    """Return who enforces which policy, as far as the caller may know."""
     what = "a policy" if item.owner == UNNAMED else f"policy {UntrustedName(item.policy.policy)}"
     return f"{item.owner} enforces {what}"
 
@@ -190,9 +188,10 @@ def _net(cluster: Cluster, used: Sequence[Supply]) -> Cluster:
 
 
 def _unread(observation: Observation) -> Iterator[Issue]:
-    if observation.unread:
+    kinds = (*observation.unread, *((MANIFEST_WORK.kind,) if observation.works is None else ()))
+    if kinds:
         yield Issue(
             reason="OthersNotRead",
             message="the optimizer may not list these kinds in other namespaces, so what these"
-            f" enforce and use on the clusters is not known: {listed(observation.unread)}",
+            f" enforce and use on the clusters is not known: {listed(kinds)}",
         )

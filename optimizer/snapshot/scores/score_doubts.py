@@ -104,8 +104,7 @@ class ScoreDoubts:
         return Issue(reason="UntrustedScore", message=message, cluster=cluster)
 
     def _unknown(self, clusters: Sequence[str]) -> Issue:
-        more = len(clusters) - SHOWN_CLUSTERS
-        named = listed(clusters[:SHOWN_CLUSTERS]) + (f" and {more} more" if more > 0 else "")
+        named = listed(clusters, SHOWN_CLUSTERS)
         message = (
             f"AddOnPlacementScore {self._score_name} does not tell how far it can be trusted on"
             f" {counted(len(clusters), 'cluster')} ({named}), so it counts in full there: its"

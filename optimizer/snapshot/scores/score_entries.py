@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.scoring.track_record import read_trust
-from dsf.api.times import read_time
 from dsf.kube.port import Object
 from optimizer.wire.result import ScoreEntry, ScoreObject
 
@@ -53,21 +53,9 @@ def entries_of(obj: Object) -> Iterator[tuple[str, int]]:
             yield name, value
 
 
-def validity_of(obj: Object, *, now: datetime) -> tuple[datetime | None, bool]:
-    """Return until when an AddOnPlacementScore is valid, and whether that has passed.
-
-    `now` is aware. A `validUntil` that can't be read counts as expired.
-    """
-    text = (obj.get("status") or {}).get("validUntil")
-    if text is None:
-        return None, False
-    until = read_time(text)
-    return until, until is None or until <= now
-
-
 def score_object(obj: Object, *, now: datetime) -> ScoreObject:
     """Read an AddOnPlacementScore to be shown; `now` is aware."""
-    valid_until, expired = validity_of(obj, now=now)
+    valid_until, expired = validity_of(obj, now)
     return ScoreObject(
         cluster=str(obj["metadata"].get("namespace") or ""),
         name=str(obj["metadata"]["name"]),

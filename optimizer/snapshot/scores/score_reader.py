@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.port import Object
 from optimizer.domain.arrays import Floats
@@ -22,7 +23,6 @@ from optimizer.snapshot.scores.score_entries import (
     entry_name,
     key_of,
     scores_by_key,
-    validity_of,
 )
 from optimizer.snapshot.scores.score_index import ClusterShape, ScoreIndex
 from optimizer.snapshot.scores.trust_weights import TrustRule
@@ -186,7 +186,7 @@ class ScoreReader:
 def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Issue | None:
     """Return why no entry of an AddOnPlacementScore can be used; None if some can."""
     name = score.score_name
-    if validity_of(obj, now=now)[1]:
+    if validity_of(obj, now)[1]:
         until = (obj.get("status") or {}).get("validUntil")
         message = (
             f"cluster {cluster}: AddOnPlacementScore {name} was valid until {UntrustedName(until)}"

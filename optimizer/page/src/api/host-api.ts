@@ -26,6 +26,7 @@ export interface ToolPlan {
   bound: number | null;
   moves: wire.Move[];
   enforcement_changes: wire.Plan["enforcement_changes"];
+  issues: wire.Plan["gaps"];
 }
 
 interface Answer {
@@ -61,11 +62,11 @@ export class HostApi implements OptimizerApi {
     } catch (thrown) {
       hindrance = problemOf(thrown).detail;
     }
-    const rest = { gap: null, seconds: null, gaps: [], changes: [], applied: false, record: "" };
+    const rest = { gap: null, seconds: null, changes: [], applied: false, record: "" };
     const unplaced = told.moves
       .filter((move) => move.after.length === 0)
       .map((move) => ({ workload: move.workload, reason: move.action, message: move.why }));
-    return { ...told, ...rest, unplaced, request: null, hindrance };
+    return { ...told, ...rest, gaps: told.issues, unplaced, request: null, hindrance };
   }
 
   async explain(request: wire.PlanRequest, whyNot: { workload: string; cluster: string }[]) {

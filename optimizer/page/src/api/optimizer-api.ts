@@ -16,6 +16,8 @@ export interface Wish {
 /** A plan that was computed and not applied; without a request it can't be, because it pretends facts. */
 export interface ShownPlan extends Plan {
   request: PlanRequest | null;
+  /** Where the objective is from, if the question says none. */
+  objective_from?: { message: string } | null;
   /** Why the reader can't apply it here, and what to do; empty or missing: nothing is known to hinder. */
   hindrance?: string;
 }

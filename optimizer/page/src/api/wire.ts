@@ -118,6 +118,7 @@ export interface Explanation {
     remedy: Remedy | null;
   }[];
   why_not: { asked: string; possible: boolean | null; message: string; lost: Loss | null }[];
+  not_computed: string[];
 }
 
 export interface Change {
@@ -150,7 +151,7 @@ export interface Plan {
   moves: Move[];
   enforcement_changes: { cluster: string; before: string[]; after: string[] }[];
   unplaced: { workload: string; reason: string; message: string }[];
-  gaps: { message: string }[];
+  gaps: { reason: string; message: string }[];
   changes: Change[];
   applied: boolean;
   record: string;
@@ -168,6 +169,7 @@ export interface PlanSummary {
   phase: string;
   reason: string;
   message: string;
+  solver_failure: string;
   objective: number;
   restored_revision: number | null;
   created_objects: number;

@@ -51,7 +51,9 @@ export function FleetMatrix({ fleet, onOpen }: { fleet: Fleet; onOpen: (name: st
           >
             <option value="">all</option>
             {appsOf(score).map((app) => (
-              <option key={app}>{app}</option>
+              <option key={app} value={app}>
+                {app}
+              </option>
             ))}
           </select>
         </label>

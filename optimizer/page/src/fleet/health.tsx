@@ -54,8 +54,10 @@ function ScorerCard({ scorer }: { scorer: Scorer }) {
         </span>
       </h2>
       <p>
-        {sentence(scorer.description)} {scorer.health}, scores on {counts.scoring ?? 0} of{" "}
-        {counts.desired ?? 0} clusters.
+        {sentence(scorer.description)} {scorer.health},{" "}
+        {counts.desired
+          ? `scores on ${counts.scoring ?? 0} of ${counts.desired} clusters.`
+          : "scores on no cluster."}
       </p>
       {!scorer.working && <p>{sentence(scorer.message)}</p>}
       {scorer.remedy && <p>Next: {sentence(scorer.remedy)}</p>}

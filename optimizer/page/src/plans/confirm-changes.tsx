@@ -1,18 +1,32 @@
-import type { Change } from "../api/wire";
+import type { Change, Move } from "../api/wire";
 import { Dialog } from "../parts/dialog";
 import { counted } from "../parts/sentences";
 
+const WORST_FIRST: Move["action"][] = ["stops", "shrinks", "moves", "waits", "starts"];
+
 interface Props {
   title: string;
+  moves: Move[];
   changes: Change[];
   onConfirm: () => void;
   onClose: () => void;
 }
 
-/** Lists what will be written, and writes only after a second click. */
-export function ConfirmChanges({ title, changes, onConfirm, onClose }: Props) {
+/** What happens to how many workloads, such as `stops 1, starts 2`. */
+function effects(moves: Move[]): string {
+  const counts = WORST_FIRST.map((action) => ({
+    action,
+    count: moves.filter((item) => item.action === action).length,
+  }));
+  const told = counts.filter(({ count }) => count > 0);
+  return told.map(({ action, count }) => `${action} ${count}`).join(", ") || "all stay";
+}
+
+/** Says what happens, lists what will be written, and writes only after a second click. */
+export function ConfirmChanges({ title, moves, changes, onConfirm, onClose }: Props) {
   return (
     <Dialog title={title} onClose={onClose}>
+      <p>Workloads: {effects(moves)}.</p>
       <p>This changes {counted(changes.length, "object")} on the hub, under your own rights:</p>
       <ul class="changes">
         {changes.map((item) => (

@@ -32,6 +32,9 @@ export function UnplacedWorkloads({ api, plan }: { api: OptimizerApi; plan: Show
           What would place them?
         </button>
       )}
+      {call.answer && remedies.size < unplaced.length && (
+        <NotComputed parts={call.answer.explanation?.not_computed} />
+      )}
       {call.running && <Busy what="Looking for the cheapest remedy" />}
       {call.problem && <ProblemNotice problem={call.problem} />}
     </section>
@@ -86,9 +89,15 @@ export function WorkloadExplanation(props: { explanation: Explanation; workload:
           <p>{cheapest(item.remedy)}</p>
         </div>
       ))}
-      {places.length + unplaced.length === 0 && <p>The plan says nothing about this workload.</p>}
+      {places.length + unplaced.length === 0 && <NotComputed parts={explanation.not_computed} />}
     </>
   );
+}
+
+/** Why an explanation lacks something. */
+function NotComputed({ parts }: { parts: string[] | undefined }) {
+  const said = parts?.length ? parts.join("; ") : "the plan says nothing about it";
+  return <p class="notice">Not computed: {said}.</p>;
 }
 
 function margin(item: Explanation["places"][number]): string {

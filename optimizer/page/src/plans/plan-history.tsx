@@ -61,7 +61,7 @@ function PlanEntry({ api, namespace, item, before, opened, onChanged }: EntryPro
         {item.requested_by && `, asked for by ${item.requested_by}`}, objective{" "}
         {figure(item.objective)}.{" "}
         {item.restored_revision !== null && `It restored plan ${item.restored_revision}. `}
-        {sentence(item.message)}
+        {sentence(item.message)} {sentence(item.solver_failure)}
       </p>
       <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>What it moved</summary>
@@ -140,6 +140,7 @@ function RollBack(props: {
       {asking && shown.answer && !problem && shown.answer.changes.length > 0 && (
         <ConfirmChanges
           title={`Restore plan ${item.optimization} ${item.revision}?`}
+          moves={shown.answer.moves}
           changes={shown.answer.changes}
           onConfirm={confirm}
           onClose={() => setAsking(false)}

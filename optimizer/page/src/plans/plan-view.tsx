@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Plan } from "../api/wire";
-import { figure } from "../parts/sentences";
+import { figure, sentence } from "../parts/sentences";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { Table } from "../parts/table";
 import { useCall } from "../parts/use-call";
@@ -26,7 +26,9 @@ export function PlanView({ api, shown, onApplied }: Props) {
   };
   return (
     <section aria-label="Plan">
+      {shown.objective_from && <p class="notice">{shown.objective_from.message}</p>}
       <PlanFigures plan={shown} />
+      <Issues issues={shown.gaps} />
       <BeforeAndAfter plan={shown} />
       <UnplacedWorkloads api={api} plan={shown} />
       {call.running && <Busy what="Applying the plan" />}
@@ -41,6 +43,7 @@ export function PlanView({ api, shown, onApplied }: Props) {
       {asking && (
         <ConfirmChanges
           title="Apply this plan?"
+          moves={shown.moves}
           changes={shown.changes}
           onConfirm={apply}
           onClose={() => setAsking(false)}
@@ -71,6 +74,33 @@ function PlanFigures({ plan }: { plan: Plan }) {
       {plan.status === "Optimal" ? "" : gap}
       {plan.seconds !== null && `, found in ${figure(plan.seconds)} s`}.
     </p>
+  );
+}
+
+/** A solver that failed, and what of the input could not be used. */
+function Issues({ issues }: { issues: Plan["gaps"] }) {
+  const failed = issues.find((item) => item.reason === "SolverFailed");
+  const unused = issues.filter((item) => item !== failed);
+  return (
+    <>
+      {failed && (
+        <p class="notice bad" role="alert">
+          {sentence(failed.message)}
+        </p>
+      )}
+      {unused.length > 0 && (
+        <details>
+          <summary>Issues: {unused.length}</summary>
+          <ul>
+            {unused.map((item, position) => (
+              <li key={position}>
+                {item.reason}: {item.message}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
   );
 }
 

@@ -1,21 +1,23 @@
-"""An embedded hub with the objects of files, validated by the same schemas as a real hub."""
+"""The objects of files, listed as a hub lists them and checked by the same schemas."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.api_server import WriteOptions
-from dsf.kube.embedded.schema.pruning import UnknownField
-from dsf.kube.embedded.yaml_documents import YamlDocument, YamlFileError, documents
+from dsf.api.times import rfc3339
+from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, ApiError
+from dsf.kube.files.listed_objects import ListedObjects
+from dsf.kube.files.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,
     MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET,
+    MANAGED_CLUSTER_SET_BINDING,
     MANIFEST_WORK_REPLICA_SET,
-    NAMESPACE,
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_DECISION,
@@ -24,6 +26,7 @@ from dsf.kube.kinds import (
     find,
 )
 from dsf.kube.port import Object
+from dsf.placement.cluster_sets import DEFAULT_SETS, SET_LABEL
 from optimizer.snapshot.files import is_object, is_request, objects, request_of
 from optimizer.wire.request import OptimizeRequest
 
@@ -38,6 +41,8 @@ _READ: dict[Kind, tuple[tuple[str, ...], ...]] = {
         ("status", "lastSyncedConfig"),
     ),
     MANAGED_CLUSTER: (_METADATA, ("status", "allocatable"), ("status", "clusterClaims")),
+    MANAGED_CLUSTER_SET: (_METADATA, ("spec",)),
+    MANAGED_CLUSTER_SET_BINDING: (_METADATA, ("spec",)),
     MANIFEST_WORK_REPLICA_SET: (_METADATA, ("spec", "placementRefs")),
     PLACEMENT: (_METADATA, ("spec",), ("status",)),
     PLACEMENT_BINDING: (_METADATA, ("placementRef",), ("subjects",)),
@@ -51,31 +56,45 @@ _NAMED_FIELDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class OfflineHub:
-    """A hub with the objects of files, the request if there is one, and what was ignored."""
+class ObjectFiles:
+    """The objects of files, the request if there is one, and what was ignored."""
 
-    hub: EmbeddedHub
+    hub: ListedObjects
     request: OptimizeRequest | None
     ignored: tuple[str, ...]
 
 
-async def read_offline_hub(paths: Iterable[Path], named: OptimizeRequest | None) -> OfflineHub:
-    """Read files and folders into a hub. Raises YamlFileError if one of them can't be used.
+def read_object_files(paths: Iterable[Path], named: OptimizeRequest | None) -> ObjectFiles:
+    """Read files and folders. Raises YamlFileError if one of them can't be used.
 
-    Unless a request is `named`, it is the only document among them that is one.
+    Unless a request is `named`, it is the only document among them that is one. Cluster sets count
+    as on a hub if any namespace has a ManagedClusterSetBinding, and not at all otherwise.
     """
     found = [document for path in paths for document in documents(path)]
     asked = named or _request([document for document in found if is_request(document)])
-    hub = EmbeddedHub()
-    ignored: list[str] = []
+    read = [(document, list(objects(document))) for document in found if is_object(document)]
+    bindings = [
+        obj["metadata"]["name"]
+        for _, items in read
+        for obj in items
+        if find(obj) == MANAGED_CLUSTER_SET_BINDING
+    ]
+    hub, ignored = ListedObjects(rfc3339(utc_now())), list[str]()
+    for document, items in read:
+        added = (_add(hub, document, obj, counts_sets=bool(bindings)) for obj in items)
+        ignored += filter(None, added)
+    if bindings:
+        ignored += _bound_to_nothing(hub, bindings)
+    ignored += _without_objects(found, named)
+    return ObjectFiles(hub, asked, tuple(ignored))
+
+
+def _without_objects(found: Iterable[YamlDocument], named: OptimizeRequest | None) -> Iterator[str]:
     for document in found:
-        if is_object(document):
-            ignored += [
-                text for obj in objects(document) if (text := await _add(hub, document, obj))
-            ]
-        elif not is_request(document):
-            ignored.append(f"{document.path}: neither a Kubernetes object nor a request")
-    return OfflineHub(hub, asked, tuple(ignored))
+        if is_request(document) and named and not is_object(document):
+            yield f"{document.path}: the request, because --request says which"
+        elif not is_request(document) and not is_object(document):
+            yield f"{document.path}: neither a Kubernetes object nor a request"
 
 
 def read_request(path: Path) -> OptimizeRequest:
@@ -95,14 +114,18 @@ def _request(candidates: Sequence[YamlDocument]) -> OptimizeRequest | None:
     raise YamlFileError(f"several requests found ({places}); choose one with --request")
 
 
-async def _add(hub: EmbeddedHub, document: YamlDocument, obj: Object) -> str | None:
-    """Store an object; return what was ignored of it, None for nothing."""
+def _add(
+    hub: ListedObjects, document: YamlDocument, obj: Object, *, counts_sets: bool
+) -> str | None:
+    """Add an object; return what was ignored of it, None for nothing."""
     kind = find(obj)
     label = f"{document.path}: {obj['kind']} {obj['metadata']['name']}"
     if kind not in _READ:
         return f"{label}: plans do not use this kind"
+    if kind == MANAGED_CLUSTER_SET and not counts_sets:
+        return f"{label}: no ManagedClusterSetBinding in the files makes cluster sets count"
     try:
-        unknown = await _create(hub, kind, obj)
+        unknown = hub.add(kind, _in_default_set(obj) if counts_sets else obj)
     except ApiError as error:
         raise YamlFileError(f"{label}: {error}") from error
     for found in unknown:
@@ -135,30 +158,19 @@ def _may_be_read(path: str, obj: Object, read: tuple[tuple[str, ...], ...]) -> b
     return False
 
 
-async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> list[UnknownField]:
-    """Create an object with its status; return its unknown fields."""
-    metadata, namespace = dict(obj["metadata"]), None
-    if kind.namespaced:
-        namespace = metadata.setdefault("namespace", "default")
-        await _namespace(hub, namespace)
-    for assigned in ("resourceVersion", "uid", "generation", "creationTimestamp"):
-        metadata.pop(assigned, None)
-    options = WriteOptions("Warn")
-    await hub.create(kind, {**obj, "metadata": metadata}, options=options)
-    if obj.get("status"):
-        await hub.patch(
-            kind,
-            metadata["name"],
-            {"status": obj["status"]},
-            namespace,
-            subresource="status",
-        )
-    return options.unknown_fields
+def _in_default_set(obj: Object) -> Object:
+    """Return a managed cluster in a cluster set: OCM labels those that are in none."""
+    labels = obj["metadata"].get("labels") or {}
+    if find(obj) != MANAGED_CLUSTER or not isinstance(labels, dict) or labels.get(SET_LABEL):
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "labels": {**labels, SET_LABEL: "default"}}}
 
 
-async def _namespace(hub: EmbeddedHub, name: str) -> None:
-    namespace = {"apiVersion": "v1", "kind": NAMESPACE.kind, "metadata": {"name": name}}
-    try:
-        await hub.create(NAMESPACE, namespace)
-    except AlreadyExists:
-        return
+def _bound_to_nothing(hub: ListedObjects, bindings: Iterable[str]) -> Iterator[str]:
+    """Add the cluster sets of every hub; yield the bindings whose sets are neither in the files."""
+    for name, spec in DEFAULT_SETS.items():
+        with suppress(AlreadyExists):
+            hub.add(MANAGED_CLUSTER_SET, {"metadata": {"name": name}, "spec": dict(spec)})
+    existing = hub.names(MANAGED_CLUSTER_SET)
+    for name in sorted(set(bindings) - existing):
+        yield f"ManagedClusterSetBinding {name}: the files have no ManagedClusterSet {name}"
