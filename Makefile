@@ -57,7 +57,7 @@ fire: setup ## Run the hostile suites and print a table: promise, how tested, co
 	@.build/fire/bin/python -m pytest -n auto --dist loadfile -m fire -p tests.fire.promise_table $(ARGS)
 
 fire-hub: hub ## Run the hostile suites against a real hub and print the same table
-	@FIRE_KILLS=$${FIRE_KILLS:-50} $(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
+	@FIRE_KILLS=$${FIRE_KILLS:-50} DSF_ORDERS=$${DSF_ORDERS:-100} $(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
 
 evals: setup ## Print calls and tokens of 60 questions to an assistant; with DSF_EVALS_URL a model answers them
 	@$(RUN)/python -m tests.evals $(ARGS)
@@ -151,6 +151,7 @@ benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.optimizer.priorities $(ARGS)
 	@$(RUN)/python -m benchmarks.optimizer.stability
 	@$(RUN)/python -m benchmarks.optimizer.service
+	@$(RUN)/python -m benchmarks.optimizer.plan_files --hub
 	@$(RUN)/python -m benchmarks.optimizer.explanations
 	@$(RUN)/python -m benchmarks.hub.controller
 	@$(RUN)/python -m benchmarks.hub.plan

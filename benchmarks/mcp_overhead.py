@@ -17,7 +17,8 @@ from fastmcp import Client
 
 from dsf.kube.clock import utc_now
 from mcp_server.server import create_mcp
-from optimizer.overview.planning_request import PlanningQuestion, PlanningWish, complete_question
+from optimizer.overview.plan_request import PlanningWish
+from optimizer.overview.planning_request import PlanningQuestion, complete_question
 from optimizer.service import Optimizer
 from tests.mcp_server.service import scenario_hub
 

@@ -35,7 +35,6 @@ from dsf.api.crd.definitions import crds
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Create
 from dsf.kube.client.connect import connect
-from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
@@ -48,6 +47,7 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube
+from dsf.kube.resources.ocm import ocm_crds
 from tests.real_hub.build import locate
 from tests.real_hub.harness.control_plane import ControlPlane, start_etcd
 from tests.real_hub.harness.ports import Ports

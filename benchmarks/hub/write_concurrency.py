@@ -39,10 +39,10 @@ from dsf.hub.snapshot.summaries_work import summaries_work
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.client.connect import connect
-from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, MANIFEST_WORK, NAMESPACE
 from dsf.kube.port import Kube
+from dsf.kube.resources.ocm import ocm_crds
 from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
 from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 

@@ -83,7 +83,7 @@ def cost(given: Fleet, seconds: float) -> Cost:
     begun = cpu_seconds()
     solution = solve_problem(problem, solver="highs", time_limit_seconds=300.0)
     solved = cpu_seconds()
-    found = explain_here(ExplanationJob(Case(given, problem, solution), "highs", seconds))
+    found, _ = explain_here(ExplanationJob(Case(given, problem, solution), "highs", seconds))
     done = cpu_seconds()
     bounds = sum(item.at_most is not None for item in found.places)
     margins = sum(item.margin is not None for item in found.places)

@@ -1,17 +1,25 @@
-"""The size of the record of a large plan, and the time to write and to read it.
+"""The size of the record of a large plan, the time to write and to read it, and the worst to read.
 
 python -m benchmarks.optimizer.records [--clusters 1000] [--workloads 5000]
 
 Names end in random digits, as those of generated objects do, because repeated names would compress
 better than real ones. Each workload is placed on a random cluster, and each cluster enforces one of
 three policies. Nothing is solved, and the score versions are those of one score for each cluster.
+
+The worst contents are as large as the limits admit. Each is read in a process of its own, whose
+memory grows by what is printed; no other thread of it runs meanwhile.
 """
 
 import argparse
+import base64
+import gzip
 import json
+import multiprocessing
 import random
+import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Selector, Supply, Workload
@@ -20,7 +28,13 @@ from optimizer.plan.basis import Basis
 from optimizer.plan.generated_objects import changes
 from optimizer.plan.manifests import manifests
 from optimizer.plan.plan import Plan
-from optimizer.record.content import MAX_CONTENT_CHARACTERS
+from optimizer.plan.rollout_plan import RolloutPlan
+from optimizer.record.content import (
+    MAX_CONTENT_CHARACTERS,
+    MAX_CONTENT_VALUES,
+    RecordContent,
+    unpacked,
+)
 from optimizer.record.recorded_plan import read_records, record_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
@@ -99,6 +113,43 @@ def _plan(fleet: Fleet, seeded: random.Random) -> Plan:
     )
 
 
+_CONTENT = '{"request":{%s},"policies":[],"assignments":[],"objects":[],"changes":[]%s}'
+_STEPS = '{"namespace":"a","optimization":"a","pace":{},"policies":[],"replicas":[%s],'
+_STEPS += '"objects":[],"steps":[%s]}'
+_ROOM = MAX_CONTENT_VALUES - 20
+
+
+def _listed(item: str, values: int) -> str:
+    return ",".join([item] * (_ROOM // values))
+
+
+_WORST: dict[str, tuple[type[RecordContent | RolloutPlan], str]] = {
+    "empty steps": (RolloutPlan, _STEPS % ("", _listed('{"actions":{}}', 3))),
+    "replicas": (RolloutPlan, _STEPS % (_listed('{"workload":"","cluster":""}', 3), "")),
+    "objects in a request": (
+        RecordContent,
+        _CONTENT % ('"a":[' + _listed('{"a":0}', 2) + "]", ',"assumptions":{}'),
+    ),
+    "assumptions": (
+        RecordContent,
+        _CONTENT % ("", ',"assumptions":{' + ",".join(f'"{i}":""' for i in range(_ROOM)) + "}"),
+    ),
+}
+"""Contents of many small parts."""
+
+
+def _read_worst(name: str) -> None:
+    of, text = _WORST[name]
+    found = base64.b64encode(gzip.compress(text.encode())).decode()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    before = pages * resource.getpagesize() // 1024
+    content, seconds = _timed(lambda: unpacked(found, of))
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    print(f"worst, {name}: {len(found):,} characters, {grown} MiB, {seconds:.2f} s CPU")
+    if not isinstance(content, of):
+        raise TypeError(f"{name}: {content}")
+
+
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
     started = time.process_time()
     return work(), time.process_time() - started
@@ -112,7 +163,7 @@ def main() -> None:
     asked = parser.parse_args()
     seeded = random.Random(1)  # noqa: S311 - a repeatable instance, no secret
     plan = _plan(_fleet(asked.clusters, asked.workloads, seeded), seeded)
-    record, writing = _timed(lambda: record_of(plan, 1, "alice"))
+    record, writing = _timed(lambda: record_of(plan, 1, Observation(), "alice"))
     size = len(json.dumps(record))
     plain = len(json.dumps([plan.manifests, plan.request.model_dump(by_alias=True)]))
     (read,) = read_records([record])
@@ -123,6 +174,10 @@ def main() -> None:
     content = read.spec.content or ""
     print(f"content: {len(content):,} of at most {MAX_CONTENT_CHARACTERS:,} characters")
     print(f"CPU: {writing:.2f} s to write, {unpacking:.2f} s to unpack")
+    for name in _WORST:
+        process = multiprocessing.get_context("spawn").Process(target=_read_worst, args=[name])
+        process.start()
+        process.join()
 
 
 if __name__ == "__main__":

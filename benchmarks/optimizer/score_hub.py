@@ -30,7 +30,16 @@ Make = Callable[[int], dict[str, Any]]
 
 def hub(given: Instance, missing: float) -> web.Application:
     """Return an API server for an instance; `missing`: the share of pairs without a score."""
-    lists: dict[kinds.Kind, tuple[int, Make]] = {
+    app = web.Application()
+    for kind, (count, make) in lists(given, missing).items():
+        for path in {kind.path(), kind.path(NAMESPACE)}:
+            app.router.add_get(path, _listing(count, make))
+    return app
+
+
+def lists(given: Instance, missing: float) -> dict[kinds.Kind, tuple[int, Make]]:
+    """Return how many objects of each kind an instance has, and what makes them."""
+    return {
         kinds.MANAGED_CLUSTER: (len(given.gpus), _cluster),
         kinds.POLICY: (len(given.gpus) * len(DEVICES), lambda index: _policy(given, index)),
         kinds.MANIFEST_WORK_REPLICA_SET: (len(given.sizes), lambda index: _workload(given, index)),
@@ -38,11 +47,6 @@ def hub(given: Instance, missing: float) -> web.Application:
         kinds.PLACEMENT: (0, _cluster),
         kinds.PLACEMENT_BINDING: (0, _cluster),
     }
-    app = web.Application()
-    for kind, (count, make) in lists.items():
-        for path in {kind.path(), kind.path(NAMESPACE)}:
-            app.router.add_get(path, _listing(count, make))
-    return app
 
 
 def serve(
@@ -114,7 +118,7 @@ def _policy(given: Instance, index: int) -> dict[str, Any]:
         "resource-supply-device": DEVICES[device],
         "resource-supply-amount": str(int(given.gpus[cluster]) * PER_GPU[device]),
     }
-    spec: dict[str, Any] = {"policy-templates": []}
+    spec: dict[str, Any] = {"disabled": False, "policy-templates": []}
     return _in_namespace(_object(f"p{cluster}-{DEVICES[device]}", labels, spec=spec))
 
 

@@ -302,7 +302,7 @@ HEURISTICS: Mapping[str, Replaced] = {
         lambda _old: lambda _problem, decision, _stop: decision,
     ),
     "exchanged clusters": Replaced(
-        "optimizer.solve.heuristics.cluster_exchange",
+        "optimizer.solve.heuristics.move_reduction",
         "exchange_equal_clusters",
         lambda _old: lambda _problem, decision, _stop: decision,
     ),

@@ -43,7 +43,7 @@ from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus, possible_devices
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
-from optimizer.solve.heuristics.cluster_exchange import unchanged_count
+from optimizer.solve.heuristics.move_reduction import unchanged_count
 from optimizer.solve.strategy import solve_problem
 from optimizer.transition.transition import plan_transition
 
@@ -263,7 +263,9 @@ def _explained(given: Fleet) -> Found:
     solution = solve_problem(
         made, solver="highs", time_limit_seconds=_LIMIT, clock=time.process_time
     )
-    found = explain_here(ExplanationJob(explained_case.Case(given, made, solution), "highs", 300.0))
+    found, _ = explain_here(
+        ExplanationJob(explained_case.Case(given, made, solution), "highs", 300.0)
+    )
     repairs = [item.remedy for item in found.unplaced if item.remedy is not None]
     facts = [item.margin is not None for item in found.places]
     facts += [item.at_most is not None for item in found.places]

@@ -77,7 +77,6 @@ async def test_a_scorer_that_fails_on_a_cluster_says_where_and_why(
 async def register(service: Service, **status: Any) -> None:
     """Register the static sample's performance scorer with a status."""
     [scorer, *_] = yaml.safe_load_all(SCORERS.read_text())
-    await service.hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, scorer["metadata"]["namespace"]))
     told = {"healthStatus": "Active", "scoreName": PERFORMANCE, **status}
     await put(service.hub, {**scorer, "status": told})
 
@@ -221,3 +220,10 @@ async def test_of_thousands_of_clusters_only_the_visible_ones_are_drawn(open_pag
         await page.get_by_role("button", name="app gpu").click()
         await page.keyboard.press("Home")
         await expect(cells(page, "cluster-0099").last).to_have_text("99")
+
+
+async def test_an_address_that_names_no_view_shows_the_first_one(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(f"{service.url}/#__proto__")
+    await expect(page.get_by_role("columnheader", name="app01 3g.48gb")).to_be_visible()

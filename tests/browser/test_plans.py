@@ -9,6 +9,7 @@ from optimizer.plan.plan import Plan
 from optimizer.wire.request import OptimizeRequest
 from tests.browser.conftest import Open
 from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated, request
+from tests.optimizer.test_solver_failures import nothing_starts
 
 
 async def apply(service: Service, score: str = PERFORMANCE, **changes: Any) -> None:
@@ -36,11 +37,27 @@ async def test_a_plan_is_shown_and_nothing_is_written(service: Service, open_pag
     assert await generated(service.hub) == []
 
 
+async def test_a_solver_that_failed_is_told_with_the_plan_and_in_the_history(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    with nothing_starts():
+        await planned(page, {PERFORMANCE: "1", POWER: "1"})
+    await expect(page.get_by_role("alert")).to_contain_text("The solver failed: its process could")
+    await page.get_by_role("button", name="Apply…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+    await expect(page.get_by_text("Applied as default-1")).to_be_visible()
+    await page.get_by_role("link", name="Plans").click()
+    entry = page.get_by_role("listitem").filter(has_text="default 1")
+    await expect(entry).to_contain_text("The solver failed: its process could")
+
+
 async def test_only_the_second_click_applies(service: Service, open_page: Open) -> None:
     page = await open_page(service.url)
     await planned(page, {PERFORMANCE: "1"})
     await page.get_by_role("button", name="Apply…").click()
     dialog = page.get_by_role("dialog", name="Apply this plan?")
+    await expect(dialog).to_contain_text("Workloads: starts 2.")
     await expect(dialog).to_contain_text("create Placement default/app01-placement")
     await page.keyboard.press("Escape")
     assert await generated(service.hub) == []

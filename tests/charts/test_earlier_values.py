@@ -28,6 +28,8 @@ DEFAULTS: dict[str, Values] = {
     WATCHER: {"clusterName": "east"},
 }
 """What 0.1.0 asked for, or is said to be a step of the upgrade."""
+WITHOUT_NEW_RIGHTS: dict[str, Values] = {OPTIMIZER: {"manifestWorks": {"read": False}}}
+"""Values of today that grant by default what 0.1.0 granted by another value."""
 CHANGED: dict[str, Values] = {
     CORE: {
         "hubSetting": {
@@ -180,7 +182,8 @@ def effect(chart: str, *, earlier: bool) -> set[tuple[str, ...]]:
 def rendered(chart: str, values: Values, *, earlier: bool) -> Iterator[tuple[str, ...]]:
     """The scalars in the objects of a chart, with kind, name and path of each."""
     source = charts.package(chart) if earlier else CHARTS / chart
-    for obj in expanded(render(chart, values, source=source)):
+    asked = values if earlier else {**WITHOUT_NEW_RIGHTS.get(chart, {}), **values}
+    for obj in expanded(render(chart, asked, source=source)):
         for path, value in compared(obj):
             yield obj["kind"], obj["metadata"]["name"], path, str(value)
 

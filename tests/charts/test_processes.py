@@ -20,7 +20,7 @@ from dsf.api.crd.definitions import crds
 from dsf.cli.root import root as dsf
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.resources.ocm import ocm_crds
 from tests.charts.entrypoints import DSF, entrypoint
 from tests.charts.rendering import expanded, render
 from tests.charts.toggles import CHARTS as TOGGLES
@@ -66,7 +66,10 @@ def command_lines(chart: str) -> frozenset[CommandLine]:
         CommandLine(
             entrypoint(container["image"]),
             tuple(container.get("args", ())),
-            tuple((entry["name"], entry["value"]) for entry in container.get("env") or ()),
+            tuple(
+                (entry["name"], entry.get("value", "a-field-of-the-pod"))
+                for entry in container.get("env") or ()
+            ),
             container["startupProbe"]["httpGet"]["scheme"].lower(),
             container["startupProbe"]["httpGet"]["path"],
         )

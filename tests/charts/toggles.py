@@ -139,6 +139,7 @@ CHARTS: dict[str, dict[str, Values]] = {
         "writes": {"allowWrites": True, "mig": {"generatePolicies": True}},
         "impersonation": {"auth": {"impersonate": True}},
         "rollouts": {"rollouts": {"enabled": True}},
+        "no manifest works": {"manifestWorks": {"read": False}},
         "no namespaces": {"namespaces": []},
         "monitoring": {"metrics": ALL_MONITORING},
         "no crds": {"crds": {"install": False}},

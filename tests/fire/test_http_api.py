@@ -9,20 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dsf.kube.embedded import EmbeddedHub
+from optimizer.api.app import create_app
+from optimizer.service import Optimizer
+from tests.optimizer.build import NOW
+
 schemathesis = pytest.importorskip("schemathesis", reason="in the dependency group `fire`")
 
 EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "100"))
 """Requests to each operation, with and without a token; FIRE_EXAMPLES sets another number."""
-OPERATIONS = (
-    "POST /optimize",
-    "POST /reset",
-    "GET /addonplacementscores",
-    "GET /fleet",
-    "POST /plan",
-    "GET /scores/history",
-    "GET /plans",
-    "POST /rollback",
-    "GET /rollouts",
+DOCUMENT = create_app(Optimizer(EmbeddedHub(), now=lambda: NOW)).openapi()
+OPERATIONS = tuple(
+    f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods
 )
 
 

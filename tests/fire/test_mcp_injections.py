@@ -1,15 +1,21 @@
 """Instructions for assistants, wherever others may write on the hub: they stay data."""
 
+import json
 import re
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from fastmcp import Client
+from fastmcp.client.elicitation import ElicitResult
 
 from dsf.api.names import HUB_NAMESPACE
+from dsf.cli.root import root
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,
@@ -20,8 +26,17 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from mcp_server.server import create_mcp
+from optimizer.access.authorized_optimizer import Access
+from optimizer.access.delegated_auth import DelegatedAuth
+from optimizer.access.rights import fleet_rights
+from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
+from optimizer.wire.request import OptimizeRequest
+from tests.command_line import invoked_meanwhile
 from tests.evals.fleets import guide
+from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
+from tests.mcp_server.service import request, serving_hub
+from tests.optimizer.access.callers import READER, TOKENS, WRITER, writes
 
 WATCHED = (
     ADD_ON_PLACEMENT_SCORE,
@@ -60,6 +75,30 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("explain_placement", {"workload": "mwrs-app01", "objective": "powerconsumption"}),
     ("follow_rollout", {}),
 )
+
+APPROVED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("compare_plans", {"objectives": ["performance", "power"]}),
+    ("apply_plan", {"digest": "sha256:unknown"}),
+    ("change_rollout", {"action": "pause"}),
+    ("rollback", {"revision": 1}),
+    ("reset_placements", {"namespace": "default"}),
+)
+"""The other tools: those that ask a person first, and one that plans twice."""
+
+FREE = {
+    "list_scores": ("score", "cluster"),
+    "describe_scorer": ("name",),
+    "describe_workload": ("name",),
+    "plan_placement": ("objective",),
+    "explain_placement": ("workload", "cluster", "objective"),
+    "follow_rollout": ("optimization",),
+    "diagnose": ("name",),
+    "apply_plan": ("digest",),
+    "change_rollout": ("optimization",),
+    "rollback": ("optimization",),
+    "reset_placements": ("namespace", "optimization"),
+}
+"""Arguments that may have any text."""
 
 Place = Callable[[EmbeddedHub, str], Awaitable[object]]
 
@@ -162,3 +201,90 @@ def said_bare(text: str, payload: str) -> bool:
     bare = " ".join(WORD.findall(QUOTED.sub(" | ", text)))
     words = WORD.findall(payload)
     return any(" ".join(words[at : at + 4]) in bare for at in range(len(words) - 3))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.fire(
+    "text from a cluster stays data",
+    "every tool, for a caller without rights, a reader and a writer, with hostile arguments too",
+    count=3 * (len(CALLS) + len(APPROVED) + len(FREE)),
+)
+@pytest.mark.parametrize("caller", ["stranger", "reader", "writer"])
+async def test_every_tool_shows_hidden_characters_to_every_caller(caller: str) -> None:
+    read = [*fleet_rights("default")]
+    rights = {READER.name: read, WRITER.name: [*read, *writes("default")]}
+    hub = await guide(AccessTable(TOKENS, rights))
+    for place in PLACES:
+        await place(hub, MARKER)
+    optimizer, access = Optimizer(hub, now=utc_now), Access(DelegatedAuth(hub))
+    asked, told = list[str](), list[str]()
+
+    async def declines(message: str, *_: Any) -> ElicitResult[Any]:
+        asked.append(message)
+        return ElicitResult(action="decline")
+
+    before = await versions(hub)
+    async with (
+        serving_hub(hub, optimizer, access=access, read_only=False) as service,
+        Client(service.mcp, auth=f"token-of-{caller}", elicitation_handler=declines) as client,
+    ):
+        calls = (*CALLS, *APPROVED)
+        assert {tool for tool, _ in calls} == {item.name for item in await client.list_tools()}
+        known = dict(calls)
+        odd = tuple(
+            (tool, known[tool] | dict.fromkeys(names, MARKER)) for tool, names in FREE.items()
+        )
+        for tool, arguments in (*calls, *odd):
+            result = await client.call_tool(tool, arguments, raise_on_error=False)
+            text = "\n".join(getattr(item, "text", "") for item in result.content)
+            assert text, tool
+            assert not text.startswith("Error calling tool"), text
+            for shown in (text, json.dumps(result.structured_content, ensure_ascii=False)):
+                assert not raw(shown), (tool, shown)
+            assert not unquoted(text), (tool, text)
+            told.append(text)
+    assert (WORDS in "\n".join(told[: len(calls)])) == (caller != "stranger")
+    for question in asked:
+        assert not raw(question)
+        assert not unquoted(question)
+    assert await versions(hub) == before
+
+
+COMMANDS = (
+    ("status",),
+    ("status", "--namespace=default"),
+    ("scores",),
+    ("plans",),
+    ("plan", "--objective=power"),
+    ("why", "mwrs-app01"),
+    ("why", "mwrs-app02", "worker02"),
+    ("why", MARKER),
+    ("plans", f"--optimization={MARKER}"),
+    ("doctor",),
+)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.fire(
+    "text from a cluster stays data",
+    "what commands print on terminals, before and after a plan",
+    count=2 * len(COMMANDS),
+)
+async def test_commands_show_hidden_characters_on_a_terminal(tmp_path: Path) -> None:
+    hub, config = await guide(), tmp_path / "config"
+    for place in PLACES:
+        await place(hub, MARKER)
+    optimizer, shown = Optimizer(hub, now=utc_now), list[str]()
+    async with serving(hub) as url:
+        config.write_text(yaml.safe_dump(kubeconfig(url)))
+        for _ in range(2):
+            for command in COMMANDS:
+                code, out, err = await invoked_meanwhile(root, *command, f"--kubeconfig={config}")
+                assert code in {0, 1, 2}, (command, out, err)
+                assert not raw(out + err), (command, raw(out + err))
+                assert not forged_lines(out + err), (command, out)
+                shown.append(out)
+            plan = await optimizer.plan(OptimizeRequest(**request()))
+            assert isinstance(plan, Plan)
+            await optimizer.apply(plan)
+    assert WORDS in "\n".join(shown)

@@ -26,6 +26,17 @@ FORMATTERS = {"str", "repr", "quoted", "cleaned", "escaped", "display_url"}
 EXEMPT = {
     "sentences and numbers that were formatted before": {
         "dsf/agent/dry_run.py:explained",
+        "mcp_server/results/plan_text.py:_places",
+        "mcp_server/results/plan_text.py:_policies",
+        "mcp_server/results/result_text.py:_loses",
+        "mcp_server/results/result_text.py:planned_reset_text",
+        "mcp_server/results/result_text.py:_places",
+        "mcp_server/results/result_text.py:reset_question",
+        "mcp_server/results/result_text.py:whose",
+        "optimizer/explain/transition_steps.py:_few",
+        "optimizer/plan/plan.py:_others_since",
+        "optimizer/plan/text/sections.py:first_names",
+        "optimizer/service.py:repeated",
         "optimizer/cli/records.py:_said",
         "dsf/agent/score/explanation.py:explain",
         "dsf/agent/score/explanation.py:_context",
@@ -62,7 +73,7 @@ EXEMPT = {
         "optimizer/hub_health/text.py:hub_status_text",
         "optimizer/model/rules.py:_listed",
         "optimizer/placement_status/text.py:status_tables",
-        "optimizer/plan/assumptions.py:_said",
+        "optimizer/plan/basis.py:_said",
         "optimizer/plan/plan.py:_stale",
         "optimizer/plan/plan.py:_taken",
         "optimizer/plan/text/explanation_sections.py:_actions",
@@ -87,12 +98,13 @@ EXEMPT = {
         "optimizer/snapshot/unknown_names.py:_problem",
     },
     "words of this program: profiles, fields, arguments, modules, predicates, kinds": {
+        "optimizer/placement_status/record_drift.py:_difference",
         "dsf/agent/cli.py:_require_otlp",
-        "dsf/hub/run.py:missing",
-        "mcp_server/argument_errors.py:on_call_tool",
+        "dsf/hub/run.py:unready_reason",
+        "mcp_server/server.py:on_call_tool",
         "optimizer/cli/mig.py:_demand",
         "optimizer/cli/mig.py:models",
-        "optimizer/cli/offline_hub.py:_add",
+        "optimizer/cli/object_files.py:_add",
         "optimizer/explain/margins/why_not.py:",
         "optimizer/mig/geometry.py:geometry",
         "optimizer/plan/basis.py:changed_facts",
@@ -109,6 +121,7 @@ EXEMPT = {
         "dsf/api/scoring/scorer_summary.py:dump_summaries",
         "dsf/scorer_kit/backtest/history.py:window",
         "dsf/scorer_kit/backtest/picture.py:svg",
+        "mcp_server/install/config_text.py:_written",
     },
     "values, which get a type or are shown by their reader": {
         "optimizer/explain/wire_values.py:placed",
@@ -116,6 +129,7 @@ EXEMPT = {
         "optimizer/wire/request.py:key",
     },
     "words of one text, which is cleaned as a whole": {
+        "dsf/api/untrusted_text.py:listed",
         "dsf/api/untrusted_text.py:cleaned",
         "dsf/api/untrusted_text.py:one_line",
     },
@@ -164,6 +178,9 @@ def _unchecked(tree: ast.AST, function: str = "") -> Iterator[tuple[str, int]]:
         match node:
             case ast.Call(func=ast.Attribute(value=separator, attr="join"), args=[parts]):
                 if _person_reads(separator) and not _all_formatted(parts):
+                    yield function, node.lineno
+            case ast.Call(func=ast.Name(id="joined"), args=[parts, *_]):
+                if not _all_formatted(parts):
                     yield function, node.lineno
         yield from _unchecked(node, where)
 

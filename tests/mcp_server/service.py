@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 import dsf.sim
+from dsf.api.names import HUB_NAMESPACE
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.errors import AlreadyExists
@@ -44,7 +45,7 @@ def wish(score: str = PERFORMANCE, **changes: Any) -> dict[str, Any]:
 
 async def scenario_hub(access: AccessTable | None = None) -> EmbeddedHub:
     hub = EmbeddedHub(access=access or AccessTable())
-    for name in NAMESPACES:
+    for name in (HUB_NAMESPACE, *NAMESPACES):
         await put(hub, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for obj in _scenario():
         await put(hub, obj)

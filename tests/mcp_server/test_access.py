@@ -112,11 +112,9 @@ async def test_a_plan_is_known_to_its_asker_alone() -> None:
         for guess in (digest, "x"):
             refused = await mcp.call("apply_plan", "token-of-writer", digest=guess)
             assert refused["isError"] is True
-            listed = text(refused).rpartition("plans that can be applied:")[2]
-            assert digest not in listed
+            assert digest not in text(refused).replace(guess, "")
         assert await generated(mcp.hub) == []
-        listed = text(await mcp.call("apply_plan", "token-of-reader", digest="x"))
-        assert digest in listed
+        assert digest not in text(await mcp.call("apply_plan", "token-of-reader", digest="x"))
 
 
 async def shown(count: int) -> list[Plan]:

@@ -40,7 +40,8 @@ async def test_the_question_shows_the_plan_and_a_yes_applies_it() -> None:
         assert len(await generated(service.hub)) == 6
     [question] = asked
     assert plan["digest"] in question
-    assert "mwrs-app01 starts on 3g.48gb on worker01" in question
+    assert question.startswith("Stop 0, move 0, start 2 of 2 workloads on the hub, namespace")
+    assert '"mwrs-app01" starts on "3g.48gb" on "worker01"' in question
 
 
 @pytest.mark.parametrize("answer", NOT_YES.values(), ids=NOT_YES.keys())
@@ -53,14 +54,17 @@ async def test_anything_but_a_yes_writes_nothing_and_is_audited(
         plan = (await client.call_tool("plan_placement", wish())).structured_content
         with pytest.raises(ToolError, match="did not confirm; nothing was written"):
             await client.call_tool("apply_plan", {"digest": plan["digest"]})
-        with pytest.raises(ToolError, match="did not confirm; nothing was written"):
-            await client.call_tool("reset_placements", {"namespace": "default"})
+        for tool, arguments in (await _writes(client, plan["digest"])).items():
+            if tool == "reset_placements":
+                reset = arguments["digest"]
+                with pytest.raises(ToolError, match="did not confirm; nothing was written"):
+                    await client.call_tool(tool, arguments)
         assert await generated(service.hub) == []
     assert len(asked) == 2
     records: list[Any] = [item for item in caplog.records if item.name == "audit"]
     assert [(item.action, item.namespace, item.digest, item.outcome) for item in records] == [
         ("apply", "default", plan["digest"], "NotConfirmed"),
-        ("reset", "default", "", "NotConfirmed"),
+        ("reset", "default", reset, "NotConfirmed"),
     ]
 
 
@@ -89,7 +93,7 @@ async def test_while_a_tool_waits_an_error_and_an_answer_of_another_form_are_a_r
     mcp = create_mcp(lambda: Optimizer(hub, now=utc_now), read_only=False)
     async with Client(mcp, mode="legacy", elicitation_handler=handler) as client:
         plan = (await client.call_tool("plan_placement", wish())).structured_content
-        for tool, arguments in _writes(plan["digest"]).items():
+        for tool, arguments in (await _writes(client, plan["digest"])).items():
             with pytest.raises(ToolError, match="did not confirm; nothing was written"):
                 await client.call_tool(tool, arguments)
     assert await generated(hub) == []
@@ -126,7 +130,7 @@ async def test_a_client_that_can_not_ask_applies_by_digest_unless_the_server_den
         Client(service.mcp, mode=era) as client,
     ):
         plan = (await client.call_tool("plan_placement", wish())).structured_content
-        for tool, arguments in _writes(plan["digest"]).items():
+        for tool, arguments in (await _writes(client, plan["digest"])).items():
             with pytest.raises(ToolError, match="can't ask its user to confirm"):
                 await client.call_tool(tool, arguments)
         assert await generated(service.hub) == []
@@ -139,8 +143,15 @@ async def test_a_client_that_can_not_ask_applies_by_digest_unless_the_server_den
         assert len(await generated(service.hub)) == 6
 
 
-def _writes(digest: str) -> dict[str, dict[str, str]]:
-    return {"apply_plan": {"digest": digest}, "reset_placements": {"namespace": "default"}}
+async def _writes(client: Client[Any], digest: str) -> dict[str, dict[str, str]]:
+    """The calls of the tools that write, with the digests that were shown."""
+    namespace = {"namespace": "default"}
+    shown = (await client.call_tool("reset_placements", namespace)).structured_content
+    assert shown["deleted"] == []
+    return {
+        "apply_plan": {"digest": digest},
+        "reset_placements": {**namespace, "digest": shown["digest"]},
+    }
 
 
 async def _reset(service: Service, **more: Any) -> dict[str, Any]:
@@ -151,7 +162,8 @@ async def _reset(service: Service, **more: Any) -> dict[str, Any]:
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
         "io.modelcontextprotocol/clientInfo": {"name": "careless", "version": "1"},
     }
-    arguments = {"namespace": "default"}
+    async with Client(service.mcp) as shown:
+        arguments = (await _writes(shown, ""))["reset_placements"]
     params = {"_meta": meta, "name": "reset_placements", "arguments": arguments, **more}
     headers = {
         "Accept": "application/json, text/event-stream",

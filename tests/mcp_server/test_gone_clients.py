@@ -74,7 +74,12 @@ async def test_a_gone_client_deletes_nothing() -> None:
         held[0].reached.clear()
         before = await generated(service.hub)
         assert before
-        connection = await _sent(service, _call("reset_placements", {"namespace": "default"}))
+        held[0].passing = 2  # what is shown, twice
+        shown = await _post(service.mcp, _call("reset_placements", {"namespace": "default"}))
+        digest = shown.json()["result"]["structuredContent"]["digest"]
+        held[0].passing = 2
+        asked = {"namespace": "default", "digest": digest}
+        connection = await _sent(service, _call("reset_placements", asked))
         await held[0].reached.wait()
         await connection.close()
         await _post(service.mcp, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"})

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from fastmcp import Client
 
 from tests.mcp_server.service import Service, generated, request, serving
 from tests.mcp_server.tool_names import READS, VIEW, WRITES
@@ -89,11 +90,16 @@ async def test_an_answer_to_a_question_that_was_not_asked_does_not_count(
     params = {
         "_meta": meta,
         "name": "reset_placements",
-        "arguments": {"namespace": "default"},
+        "arguments": {"namespace": "default", "digest": ""},
         "inputResponses": {"confirm": {"action": "accept", "content": {"confirm": True}}},
         **({"requestState": state} if state else {}),
     }
     await _plan_and_apply(service)
+    async with Client(service.mcp) as client:
+        shown = (
+            await client.call_tool("reset_placements", {"namespace": "default"})
+        ).structured_content
+    params["arguments"] = {"namespace": "default", "digest": shown["digest"]}
     response = await _post(
         service.mcp,
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},

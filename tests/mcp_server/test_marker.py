@@ -37,7 +37,9 @@ from mcp_server.results.result_views import (
     cleaned_texts,
     reset_view,
     score_page,
+    structured,
 )
+from mcp_server.tools.registration import tool_results
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.overview.fleet_overview import FleetOverview
@@ -47,6 +49,7 @@ from optimizer.placement_status.text import status_tables
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.tables import render
+from optimizer.plan_writer import PlannedReset
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest
@@ -94,7 +97,11 @@ def _texts() -> Mapping[str, str]:
     )
     return {
         "plan": plan_text.plan_text(plan, view, read_only=False),
-        "question": plan_text.question(plan, view),
+        "question": plan_text.question(plan, view, MARKER),
+        "reset question": result_text.reset_question(
+            MARKER, PlannedReset(MARKER, MARKER, "d1", writes=plan.changes), filled(PlacementStatus)
+        ),
+        "planned reset": result_text.planned_reset_text(filled(ResetView), filled(PlacementStatus)),
         "explanation": plan_text.explanation_text(filled(PlacementAnswer)),
         "comparison": plan_text.comparison_text(filled(ComparisonView), applicable=True),
         "follow": plan_text.follow_text(filled(FollowView)),
@@ -111,7 +118,6 @@ def _texts() -> Mapping[str, str]:
         "refusal without fields": result_text.refusal(
             RequestProblem(status=409, reason="R", title="t", detail=MARKER)
         ),
-        "names": result_text.few([MARKER]),
     }
 
 
@@ -133,12 +139,40 @@ def test_structured_content_has_no_invisible_characters() -> None:
         score_page(scores, offset=0, limit=10),
         applied_view(filled(Applied)),
         reset_view("default", filled(ResetResult)),
-        follow_view(filled(PlacementStatus), filled(RolloutStatus), MARKER),
+        follow_view(filled(PlacementStatus), filled(RolloutStatus)),
         cleaned_texts(filled(FleetOverview)),
     ):
         content = json.dumps(view.model_dump(mode="json"), ensure_ascii=False)
         assert WORDS in content
         assert not raw(content)
+
+
+SENTENCES = {"message", "failures", "detail", "limit", "asked", "not_computed", "title", "rule"}
+OURS = SENTENCES | {"answer", "next", "issue", "in_force", "missing_right"}
+OURS |= {"digest", "current", "namespace", "checked", "omitted", "writes", "reason"}
+"""Fields with words of this program, which quote what others wrote, or what the caller said."""
+
+
+@pytest.mark.parametrize("result", tool_results().values(), ids=lambda result: result.__name__)
+def test_structured_content_names_every_field_with_text_of_others(result: type[Any]) -> None:
+    content = structured(filled(result))
+    named = set(content.pop("untrusted"))
+    assert {field for field, text in _leaves(content) if WORDS in text} - named <= OURS
+    assert named <= {field for field, text in _leaves(content) if WORDS in text}
+
+
+def _leaves(part: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text of a JSON value, keys of free maps too, with the field that holds it."""
+    if isinstance(part, dict):
+        for name, item in part.items():
+            if WORDS in name:
+                yield field, name
+            yield from _leaves(item, field if WORDS in name else name)
+    elif isinstance(part, list):
+        for item in part:
+            yield from _leaves(item, field)
+    elif isinstance(part, str):
+        yield field, part
 
 
 def test_a_terminal_gets_the_plan_escaped() -> None:
@@ -180,7 +214,6 @@ def _annotated(**texts: Any) -> dict[str, Any]:
 HANGS_SECONDS = 60
 QUICK = frozenset({2, 5, 7, 9, 10})
 """The cases of SAID in the quick suite: at least one of each kind of object."""
-SENTENCES = {"message", "detail", "limit", "asked", "not_computed", "title", "rule"}
 SUPPLIES = [{"kind": "gpu", "device": MARKER, "amount": 9}]
 SAID: list[tuple[Kind, str, str, dict[str, Any]]] = [
     (

@@ -16,7 +16,7 @@ from mcp_server.results.plan_text import (
     question,
 )
 from mcp_server.results.plan_views import ISSUES_SHOWN, MOVES_SHOWN, plan_view
-from mcp_server.results.result_text import few, reset_text
+from mcp_server.results.result_text import reset_text
 from mcp_server.results.result_views import LIST_LIMIT, reset_view
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
@@ -26,6 +26,7 @@ from optimizer.plan.plan import Plan
 from optimizer.wire.explanation import Placed
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import (
+    EnforcementChange,
     FailedChange,
     MoveAction,
     ObjectRef,
@@ -170,10 +171,36 @@ def test_the_time_without_cover_is_the_policy_watchers_default() -> None:
 
 def test_the_question_names_what_is_agreed_to() -> None:
     plan = _plan(places=1)
-    asked = question(plan, plan_view(plan, applicable=True, objects=False))
-    assert "w0 starts on d on c000" in asked
-    assert "create 1" in asked
-    assert asked.endswith("Digest: d1")
+    asked = question(plan, plan_view(plan, applicable=True, objects=False), "hub.example")
+    where = 'hub "hub.example", namespace "default", optimization "default"'
+    assert asked.splitlines() == [
+        f"Stop 0, move 0, start 1 of 1 workload on {where}?",
+        '"w0" starts on "d" on "c000", +1 "s".',
+        "Proven best: 1 workload placed, together worth 1.",
+        "Objects: create 1.",
+        "Digest: d1",
+    ]
+
+
+def test_the_question_counts_what_it_does_not_name_and_tells_the_worst_first() -> None:
+    plan = _plan(places=40, unplaced=20)
+    stops = WorkloadMove(
+        workload="z",
+        action="stops",
+        before=(WorkloadPlace(cluster="c" * 200, device="d", scores={}),),
+        after=(),
+        gain={},
+    )
+    changed = tuple(
+        EnforcementChange(cluster=f"c{i:03}", before=(), after=("p",)) for i in range(30)
+    )
+    plan = replace(plan, moves=(*plan.moves, stops), enforcement_changes=changed)
+    lines = question(plan, plan_view(plan, applicable=True, objects=False), "").splitlines()
+    assert lines[0].startswith("Stop 1, move 0, start 40, have no place 20 of 61 workloads on the")
+    assert lines[1] == f'"z" stops on "d" on "{"c" * 48}…{"c" * 15}".'
+    assert f"and {61 - 12} more" in lines
+    assert any("on 30 clusters" in line and "and 18 more" in line for line in lines)
+    assert f"and {20 - ISSUES_SHOWN} more issues" in lines
 
 
 def test_a_reset_names_what_failed() -> None:
@@ -184,16 +211,8 @@ def test_a_reset_names_what_failed() -> None:
     view = reset_view("default", ResetResult(deleted=(gone,), failed=(failed,) * MANY))
     lines = reset_text(view).splitlines()
     assert lines[:3] == [
-        "Deleted 1 generated objects of namespace default.",
+        "Deleted 1 generated object of namespace default.",
         "Placement default/a",
         f"Failed: delete Placement default/b: {json.dumps(failed.message)}",
     ]
     assert lines[-1] == "and 7 more failures"
-
-
-@pytest.mark.parametrize(
-    ("names", "shown"),
-    [([], "none"), (["a", "b"], "a, b"), (["a"] * 22, ", ".join(["a"] * 20) + " and 2 more")],
-)
-def test_a_few_names(names: list[str], shown: str) -> None:
-    assert few(names) == shown

@@ -1,7 +1,9 @@
 """Subscriptions to resources, by the SDK's client over a real socket."""
 
 import asyncio
+import json
 from contextlib import AsyncExitStack
+from typing import Any
 
 import httpx2
 import pytest
@@ -12,6 +14,8 @@ from mcp.shared.subscriptions import ResourceUpdated
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from mcp_server import subscriptions
+from optimizer.api.stream_limit import LISTEN, SUBSCRIPTIONS
+from optimizer.wire.request_problem import TOO_MANY_REQUESTS
 from tests.mcp_server.service import POWER, Service, serving
 from tests.mcp_server.test_access import door
 from tests.optimizer.access.callers import READER, reads
@@ -81,13 +85,25 @@ async def test_a_stream_ends_by_itself_and_the_client_is_told(
 
 
 async def test_one_user_has_few_streams_and_gets_a_place_back() -> None:
-    async with serving() as service, Client(service.mcp) as client, asyncio.timeout(HANGS_SECONDS):
+    problems: list[dict[str, Any]] = []
+
+    async def keep(response: httpx2.Response) -> None:
+        if response.status_code == TOO_MANY_REQUESTS:
+            problems.append(json.loads(await response.aread()))
+
+    async with (
+        serving() as service,
+        httpx2.AsyncClient(event_hooks={"response": [keep]}) as http,
+        Client(streamable_http_client(service.mcp, http_client=http)) as client,
+        asyncio.timeout(HANGS_SECONDS),
+    ):
         async with AsyncExitStack() as streams:
-            for _ in range(subscriptions.MOST_STREAMS_OF_OWNER):
+            for _ in range(SUBSCRIPTIONS.of_caller):
                 await streams.enter_async_context(client.listen(resource_subscriptions=[SCORE]))
-            with pytest.raises(MCPError, match="too many subscriptions"):
+            with pytest.raises(MCPError):
                 async with client.listen(resource_subscriptions=[SCORE]):
                     pass
+            assert [problem["reason"] for problem in problems] == ["TooManyStreams"]
         while True:
             try:
                 async with client.listen(resource_subscriptions=[SCORE]) as stream:
@@ -95,3 +111,20 @@ async def test_one_user_has_few_streams_and_gets_a_place_back() -> None:
                     return
             except MCPError:  # until the server has seen that a stream was closed
                 await asyncio.sleep(0)
+
+
+async def test_nothing_but_a_subscription_holds_a_stream_or_a_session() -> None:
+    """Those of earlier protocols can't subscribe; a request without the header is refused."""
+    listen = {"jsonrpc": "2.0", "id": 1, "method": LISTEN, "params": {"notifications": {}}}
+    accepts = {"Accept": "application/json, text/event-stream"}
+    async with (
+        serving() as service,
+        httpx2.AsyncClient() as http,
+        asyncio.timeout(HANGS_SECONDS),
+    ):
+        assert (await http.get(service.mcp, headers=accepts)).status_code == 405
+        for protocol in ("2025-06-18", "2026-07-28"):
+            headers = {**accepts, "MCP-Protocol-Version": protocol}
+            answered = await http.post(service.mcp, json=listen, headers=headers)
+            assert "error" in answered.json(), protocol
+            assert "mcp-session-id" not in answered.headers

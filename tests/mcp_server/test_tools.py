@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import pytest_asyncio
@@ -11,7 +11,7 @@ from fastmcp import Client
 from fastmcp.exceptions import ToolError
 
 from dsf.kube.errors import Forbidden, Unreachable
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, PLACEMENT_BINDING
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, NAMESPACE, PLACEMENT_BINDING
 from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.mcp_server.service import (
     PERFORMANCE,
@@ -23,6 +23,8 @@ from tests.mcp_server.service import (
     wish,
 )
 from tests.mcp_server.tool_names import READS, VIEW, WRITES
+from tests.optimizer.neighbours import uncovered_by_hand, work_of
+from tests.optimizer.test_solver_failures import nothing_starts
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -114,6 +116,46 @@ async def test_a_plan_honours_constraints_limits_and_weights(untouched: Service)
     assert (left["workload"], left["after"][0]["cluster"]) == ("mwrs-app01", "worker02")
 
 
+async def test_fields_of_the_request_count_beside_an_objective(untouched: Service) -> None:
+    limit = {"name": "power", "maximum": 30, "score": {"addonPlacementScore": POWER}}
+    where = {"clusters": ["worker02"], "name": "mwrs-app01"}
+    async with Client(untouched.mcp) as client:
+
+        async def planned(**request: Any) -> Any:
+            arguments = {"objective": "performance", "request": request}
+            return (await client.call_tool("plan_placement", arguments)).structured_content
+
+        capped = await planned(limits=[limit])
+        pinned = await planned(targetWorkloads=[where])
+        assert capped["objective_value"] < 115
+        assert [item["after"][0]["cluster"] for item in pinned["moves"]] == ["worker02"]
+        for field, value in {
+            "limits": "garbage",
+            "preference": {"addonPlacementScore": POWER},
+            "objectives": [{"addonPlacementScore": POWER}],
+            "dryRun": False,
+        }.items():
+            with pytest.raises(ToolError, match=rf"\b{field}: "):
+                await planned(**{field: value})
+        question = {"objective": "power", "namespace": "default"}
+        other = {**question, "request": {"namespace": "other"}}
+        with pytest.raises(ToolError, match=r"request\.namespace: the question is about"):
+            await client.call_tool("plan_placement", other)
+
+
+async def test_the_objective_of_the_plan_in_force_is_taken_and_told() -> None:
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        with pytest.raises(ToolError, match="name the score to maximise"):
+            await client.call_tool("plan_placement", {"what_if": {"lose": ["worker02"]}})
+        first = (await client.call_tool("plan_placement", wish(POWER))).structured_content
+        await client.call_tool("apply_plan", {"digest": first["digest"]})
+        told = await client.call_tool("plan_placement", {"what_if": {"lose": ["worker02"]}})
+    taken = told.structured_content["objective_from"]
+    assert (taken["digest"], taken["scores"]) == (first["digest"], {POWER: 1})
+    assert told.content[0].text.startswith(taken["message"])
+    assert f"{POWER} x 1 (PlacementPlan default-1, digest {first['digest']})" in taken["message"]
+
+
 async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
     crowded = request()
     crowded["clusters"] = crowded["clusters"][:1]
@@ -174,11 +216,50 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
         ):
             await client.call_tool("apply_plan", {"digest": other["digest"]})
         assert await generated(service.hub) == names
-        reset = await client.call_tool("reset_placements", {"namespace": "default"})
+        namespace = {"namespace": "default"}
+        planned = await client.call_tool("reset_placements", namespace)
+        assert sorted(item["name"] for item in planned.structured_content["goes"]) == names
+        assert planned.structured_content["deleted"] == []
+        assert "Nothing was deleted. A reset deletes 6 generated objects" in planned.content[0].text
+        with pytest.raises(ToolError, match="is not that of what a reset"):
+            await client.call_tool("reset_placements", {**namespace, "digest": first["digest"]})
+        assert await generated(service.hub) == names
+        digest = planned.structured_content["digest"]
+        reset = await client.call_tool("reset_placements", {**namespace, "digest": digest})
         assert sorted(gone["name"] for gone in reset.structured_content["deleted"]) == names
         assert await generated(service.hub) == []
-        empty = await client.call_tool("reset_placements", {"namespace": "default"})
-        assert empty.structured_content["deleted"] == []
+        empty = await client.call_tool("reset_placements", namespace)
+        assert empty.structured_content["goes"] == []
+
+
+async def test_a_reset_names_what_goes_on_running_and_can_stop_it() -> None:
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        await work_of(service.hub, "mwrs-app01", "worker01", "app01-placement")
+        shown = (await client.call_tool("plan_placement", wish())).structured_content
+        await client.call_tool("apply_plan", {"digest": shown["digest"]})
+        asked: dict[str, object] = {"namespace": "default"}
+        shown = await client.call_tool("reset_placements", asked)
+        left = (
+            "These go on running: mwrs-app01 on worker01. A reset with stop_workloads stops them."
+        )
+        assert left in shown.content[0].text
+        asked["digest"] = shown.structured_content["digest"]
+        assert left in (await client.call_tool("reset_placements", asked)).content[0].text
+        asked = {"namespace": "default", "stop_workloads": True}
+        shown = await client.call_tool("reset_placements", asked)
+        assert "OCM stops: mwrs-app01 on worker01." in shown.content[0].text
+        asked["digest"] = shown.structured_content["digest"]
+        stopped = await client.call_tool("reset_placements", asked)
+        assert "OCM stops: mwrs-app01 on worker01." in stopped.content[0].text
+
+
+async def test_a_plan_begins_with_whom_it_uncovers() -> None:
+    async with serving() as service, Client(service.mcp) as client:
+        await uncovered_by_hand(service.hub, "worker01")
+        shown = await client.call_tool("plan_placement", wish())
+        assert shown.content[0].text.startswith('Others: "cluster worker01: OCM stops alone of')
+        (found,) = shown.structured_content["uncovers_others"]
+        assert (found["cluster"], found["workloads"]) == ("worker01", ["alone"])
 
 
 async def test_a_compared_plan_can_be_applied_by_its_digest() -> None:
@@ -192,6 +273,19 @@ async def test_a_compared_plan_can_be_applied_by_its_digest() -> None:
         assert power["totals"][POWER] == 170
         result = await client.call_tool("apply_plan", {"digest": power["digest"]})
         assert len(result.structured_content["applied"]) == len(await generated(service.hub)) == 6
+
+
+async def test_a_solver_that_failed_is_told_with_each_plan() -> None:
+    asked = {"objectives": ["performance", "performance:1, power:1"], "trade_offs": True}
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        with nothing_starts():
+            plan = await client.call_tool("plan_placement", wish())
+            compared = await client.call_tool("compare_plans", asked)
+    (issue,) = plan.structured_content["issues"]
+    assert issue["reason"] == "SolverFailed"
+    for text in (plan.content[0].text, compared.content[0].text):
+        assert "the solver failed: its process could not be started" in text
+    assert "the explanation failed: its process could not be started" in compared.content[0].text
 
 
 async def test_a_plan_is_refused_when_its_clusters_have_changed() -> None:
@@ -227,6 +321,14 @@ async def test_scores_come_by_name_and_the_entries_of_one_cluster(untouched: Ser
         ("describe_scorer", {"name": "perfromance"}, ["near names", PERFORMANCE]),
         ("explain_placement", {"workload": "app01"}, ["name the score to maximise", "list_scores"]),
         ("compare_plans", {}, ["name objectives or digests"]),
+        ("compare_plans", {"trade_offs": True}, ["trade_offs and what_if", "name objectives"]),
+        ("compare_plans", {"what_if": {"lose": ["worker02"]}}, ["name objectives"]),
+        ("list_scores", {"offset": 5}, ["offset: ", "name the cluster"]),
+        (
+            "explain_placement",
+            {"workload": "app01", "digest": "abc", "objective": "power"},
+            ["objective: the plan of the digest has its own"],
+        ),
         ("plan_placement", {"objective": "power: much"}, ["is no weight"]),
         (
             "plan_placement",
@@ -288,6 +390,49 @@ async def test_a_wrong_call_is_told_what_was_wrong_and_what_exists(
         assert part in str(raised.value)
     assert "Traceback" not in str(raised.value)
     assert "pydantic" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("fleet_overview", {"namespace": "nope"}),
+        ("diagnose", {"namespace": "nope"}),
+        ("describe_workload", {"name": "app01", "namespace": "nope"}),
+        ("plan_placement", {"objective": "power", "namespace": "nope"}),
+    ],
+)
+async def test_a_namespace_that_does_not_exist_is_refused_with_those_that_have_workloads(
+    untouched: Service, tool: str, arguments: dict[str, str]
+) -> None:
+    async with Client(untouched.mcp) as client:
+        with pytest.raises(ToolError) as raised:
+            await client.call_tool(tool, arguments)
+    assert "the hub has no namespace nope" in str(raised.value)
+    assert "namespaces with workloads: default" in str(raised.value)
+
+
+async def test_a_namespace_with_nothing_in_it_says_so(untouched: Service) -> None:
+    async with Client(untouched.mcp) as client:
+        for tool in ("fleet_overview", "diagnose"):
+            text = (await client.call_tool(tool, {"namespace": "worker01"})).content[0].text
+            assert "NothingThere" in text
+            assert "namespaces with workloads: default" in text
+            assert "Nothing is broken" not in text
+
+
+class _NamespacesAreHidden(Wrapper):
+    """A hub whose optimizer may not read Namespaces, like that of the chart."""
+
+    def before(self, call: Call) -> None:
+        if call.kind is NAMESPACE:
+            raise Forbidden("namespaces is forbidden")
+
+
+async def test_where_namespaces_can_not_be_read_what_is_missing_is_said() -> None:
+    async with serving(through=_NamespacesAreHidden) as service, Client(service.mcp) as client:
+        text = (await client.call_tool("fleet_overview", {"namespace": "nope"})).content[0].text
+    assert "namespace nope has no workload, policy or generated object" in text
+    assert "namespaces with workloads: default" in text
 
 
 class _Broken(Wrapper):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import Kind
@@ -15,6 +16,7 @@ async def hub_of(
 ) -> EmbeddedHub:
     observation = observation or guide()
     hub = EmbeddedHub(now=lambda: NOW, access=access or AccessTable())
+    await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, HUB_NAMESPACE))
     for cluster in observation.managed_clusters:
         await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, cluster["metadata"]["name"]))
     await _create(hub, kinds.MANAGED_CLUSTER, observation.managed_clusters)

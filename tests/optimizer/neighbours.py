@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from dsf.api.names import PLACEMENT_LABEL
+from dsf.api.names import CLUSTER_CLAIM, PLACEMENT_LABEL, REPLICA_SET_LABEL, WORK_PLACEMENT_LABEL
 from dsf.kube import kinds
-from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
@@ -17,9 +17,9 @@ from tests.optimizer.hubs import hub_of
 TEAM = "team-b"
 
 
-async def hub_of_two_teams() -> EmbeddedHub:
+async def hub_of_two_teams(access: AccessTable | None = None) -> EmbeddedHub:
     """The guide's hub, with copies of its policies and workloads in the namespace team-b."""
-    hub = await hub_of()
+    hub = await hub_of(access=access)
     await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, TEAM))
     for kind, objects in (
         (kinds.POLICY, guide().policies),
@@ -114,3 +114,25 @@ async def everything(
         for kind in (*touched, *kinds_)
         for item in (await hub.list(kind)).items
     }
+
+
+async def work_of(
+    hub: EmbeddedHub, name: str, cluster: str, placement: str, namespace: str = "default"
+) -> None:
+    """A ManifestWork as OCM makes it for a ManifestWorkReplicaSet of the guide."""
+    asked = {"resource-request-kind": "gpu", "resource-request-amount": "2"}
+    own = {REPLICA_SET_LABEL: f"{namespace}.{name}", WORK_PLACEMENT_LABEL: placement}
+    labels = {"app": name.removeprefix("mwrs-"), **asked, **own}
+    spec = {"workload": {"manifests": []}}
+    await hub.create(
+        kinds.MANIFEST_WORK, obj(kinds.MANIFEST_WORK, name, cluster, labels=labels, spec=spec)
+    )
+
+
+async def uncovered_by_hand(hub: EmbeddedHub, cluster: str) -> None:
+    """A workload that runs by a Placement made by hand, which requires the cluster's claim."""
+    await run_by_hand(hub, "alone", cluster, 0)
+    required = {"matchExpressions": [{"key": CLUSTER_CLAIM, "operator": "Exists"}]}
+    predicates = [{"requiredClusterSelector": {"claimSelector": required}}]
+    spec = {"spec": {"predicates": predicates}}
+    await hub.patch(kinds.PLACEMENT, "alone-placement", spec, "default")

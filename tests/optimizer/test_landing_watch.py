@@ -9,9 +9,11 @@ import pytest
 
 from dsf.api.conditions import conditions_of, find
 from dsf.kube import kinds
+from dsf.kube.errors import Forbidden
+from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, Subresource
 from optimizer.landing_watch import LandingWatch
-from tests.dsf.sim.builders import NOW
+from tests.dsf.sim.builders import NOW, make
 from tests.eventually import eventually
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.wrapper import Call, Wrapper
@@ -111,9 +113,41 @@ async def test_a_look_that_finds_nothing_new_writes_nothing(run: GuideRun) -> No
     counting = Counting(run.hub)
     again = LandingWatch(counting, now=lambda: NOW)
     await again.look()
-    read = sum(counting.calls.values())
-    await again.look(settled=False)
-    assert (counting.writes, sum(counting.calls.values())) == (0, read + 1)
+    assert counting.writes == 0
+
+
+class Lists(Wrapper):
+    """A hub that notes which kinds are listed, and in which namespace."""
+
+    def __init__(self, hub: Kube) -> None:
+        super().__init__(hub)
+        self.listed = list[tuple[Kind, str | None]]()
+
+    def before(self, call: Call) -> None:
+        """Note the lists."""
+        if call.verb == "list":
+            self.listed.append((call.kind, call.namespace))
+
+
+async def test_a_look_at_many_namespaces_lists_each_kind_once(run: GuideRun) -> None:
+    await run.land()
+    record = await run.hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
+    for namespace in ("team-a", "team-b"):
+        await run.hub.create(kinds.NAMESPACE, make(kinds.NAMESPACE, namespace))
+        metadata = {"name": "default-1", "namespace": namespace}
+        await run.hub.create(kinds.PLACEMENT_PLAN, {**record, "metadata": metadata})
+        applied = {"status": {"phase": "Applied"}}
+        await run.hub.patch(
+            kinds.PLACEMENT_PLAN, "default-1", applied, namespace, subresource="status"
+        )
+    hub = Lists(run.hub)
+    watch = LandingWatch(hub, now=lambda: NOW)
+    await watch.look()
+    assert hub.listed.count((kinds.POLICY, None)) == 1
+    assert hub.listed.count((kinds.MANAGED_CLUSTER, None)) == 1
+    hub.listed.clear()
+    await watch.look({"team-a"})
+    assert (kinds.PLACEMENT_PLAN, None) not in hub.listed, "records of others were read"
 
 
 class WrittenMeanwhile(Wrapper):
@@ -171,6 +205,58 @@ async def test_an_unexpected_error_ends_no_later_look(run: GuideRun) -> None:
         return (await condition(run, "Landed"))[0] == "True"
 
     await eventually(landed)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_change_is_told_without_waiting_for_a_poll(run: GuideRun) -> None:
+    await run.land()
+    watch = LandingWatch(run.hub, now=lambda: NOW, poll_seconds=3600)
+    task = asyncio.create_task(watch.run())
+
+    async def reads(type_: str, status: str, reason: str) -> None:
+        async def told() -> bool:
+            return (await condition(run, type_))[:2] == (status, reason)
+
+        await eventually(told)
+
+    await reads("Landed", "True", "AllLanded")
+    await run.hub.patch(
+        kinds.MANIFEST_WORK, "mwrs-app01", {"metadata": {"finalizers": []}}, "worker01"
+    )
+    await run.hub.delete(kinds.MANIFEST_WORK, "mwrs-app01", "worker01")
+    await reads("Landed", "False", "Planned")
+    await run.settle()
+    await reads("Landed", "True", "AllLanded")
+    label = {"metadata": {"labels": {"cluster-name": "elsewhere"}}}
+    await run.hub.patch(kinds.MANAGED_CLUSTER, "worker02", label)
+    await reads("Drifted", "True", "ClusterLabelMoved")
+    await run.hub.patch(
+        kinds.MANAGED_CLUSTER, "worker02", {"metadata": {"labels": {"cluster-name": "worker02"}}}
+    )
+    await reads("Drifted", "False", "AsPlanned")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+class WithoutWorks(Wrapper):
+    """A hub whose ManifestWorks may not be listed."""
+
+    def before(self, call: Call) -> None:
+        """Refuse the kind."""
+        if call.kind == kinds.MANIFEST_WORK:
+            raise Forbidden("manifestworks is forbidden")
+
+
+async def test_what_may_not_be_watched_is_polled(run: GuideRun) -> None:
+    await run.land()
+    watch = LandingWatch(WithoutWorks(run.hub), now=lambda: NOW, poll_seconds=0.01)
+    task = asyncio.create_task(watch.run())
+
+    async def told() -> bool:
+        return (await condition(run, "Landed"))[0] == "True"
+
+    await eventually(told)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -148,7 +148,7 @@ async def test_a_plan_says_first_and_in_words_which_workloads_it_removes() -> No
     assert removed.message.startswith(words)
     assert (made.issues[0].reason, made.issues[0].message) == ("RemovesWorkload", removed.message)
     assert render(made).index(words) < render(made).index("mwrs-app01")
-    asked = question(made, plan_view(made, applicable=True, objects=False))
+    asked = question(made, plan_view(made, applicable=True, objects=False), "hub")
     assert asked.splitlines()[1].startswith(f'The plan "{words}')
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.kinds import PLACEMENT_PLAN, Kind
+from dsf.kube.kinds import LEASE, NAMESPACE, PLACEMENT_PLAN, Kind
 from dsf.kube.port import Kube, Object, Subresource
+from optimizer.namespace_lease import LEASE_NAME
 from optimizer.plan.plan import Plan
 from optimizer.record.recorded_plan import read_records
 from optimizer.service import Optimizer
@@ -128,10 +129,17 @@ class Mortal(Wrapper):
             self._left -= 1
 
 
-async def killed_after(hub: EmbeddedHub, plan: Plan, writes: int) -> bool:
+def another(kube: Kube) -> Optimizer:
+    """Return an optimizer as another process has it."""
+    return Optimizer(kube, now=lambda: NOW, lease_seconds=1)
+
+
+async def killed_after(
+    hub: EmbeddedHub, plan: Plan, writes: int, process: Callable[[Kube], Optimizer] = another
+) -> bool:
     """Apply a plan in a process that is killed; tell whether it was, before it ended."""
     mortal = Mortal(hub, writes)
-    service = Optimizer(mortal, now=lambda: NOW, lease_seconds=1)
+    service = process(mortal)
     with contextlib.suppress(Killed, BaseExceptionGroup):
         await service.apply(plan)
     return mortal.dead
@@ -158,6 +166,50 @@ async def test_the_next_caller_makes_whole_what_a_kill_at_any_write_left(
     pytest.fail("the process was killed at every write and never ended")
 
 
+@pytest.mark.fire(
+    "an optimizer that is started again with its identity writes at once",
+    "killed after each write; its Lease would last an hour",
+)
+async def test_a_process_that_is_started_again_takes_its_leases_back_at_once(
+    record_property: Callable[[str, object], None],
+) -> None:
+    for writes in range(1, 40):
+        hub = await hub_of()
+        plan = await again(hub).plan(request("power"))
+        assert isinstance(plan, Plan)
+        if not await killed_after(hub, plan, writes, again):
+            record_property("count", writes - 1)
+            return
+        await apply_now(again(hub), "performance")
+        assert await bound(hub) == POLICIES["performance"]
+    pytest.fail("the process was killed at every write and never ended")
+
+
+def again(kube: Kube) -> Optimizer:
+    """Return an optimizer as a restarted container has it: with the identity of its Pod."""
+    return Optimizer(kube, now=lambda: NOW, identity="pod", lease_seconds=3_600)
+
+
+async def test_two_callers_of_one_process_write_one_after_the_other() -> None:
+    hub = await hub_of()
+    service, made = again(hub), await plans()
+    outcomes = await asyncio.gather(*map(service.apply, made.values()))
+    (won,) = (item for item in outcomes if isinstance(item, Applied))
+    (lost,) = (item for item in outcomes if isinstance(item, RequestProblem))
+    assert won.failed == ()
+    assert lost.status == 409
+
+
+async def test_a_lease_that_a_predecessor_left_elsewhere_keeps_nobody_waiting() -> None:
+    hub = await hub_of()
+    await hub.create(NAMESPACE, {"metadata": {"name": "another"}})
+    spec = {"holderIdentity": "pod", "leaseDurationSeconds": 3_600}
+    metadata = {"name": LEASE_NAME, "namespace": "another"}
+    await hub.create(LEASE, {"metadata": metadata, "spec": spec})
+    await apply_now(again(hub), "power")
+    assert await bound(hub) == POLICIES["power"]
+
+
 async def one_life(next_score: str, writes: int) -> bool:
     """Kill a process after some writes and let the next one apply a plan; whether it came to it."""
     hub = await hub_of()
@@ -169,8 +221,7 @@ async def one_life(next_score: str, writes: int) -> bool:
         return False
     clusters = [policy.rsplit("-", 1)[1] for policy in await bound(hub)]
     assert len(clusters) == len(set(clusters)), "two policies on one cluster"
-    survivor = Optimizer(hub, now=lambda: NOW, lease_seconds=1)
-    await apply_now(survivor, next_score)
+    await apply_now(another(hub), next_score)
     assert await bound(hub) == POLICIES[next_score]
     newest, *older = read_records((await hub.list(PLACEMENT_PLAN, "default")).items)
     assert newest.phase == "Applied"

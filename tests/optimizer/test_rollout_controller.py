@@ -1,17 +1,29 @@
 """Rollouts on the embedded hub and the simulated OCM: killed, paused, turned back, edited."""
 
+import asyncio
 import contextlib
 
 import pytest
 
-from dsf.api.names import PLAN_DIGEST_ANNOTATION
+from dsf.api.names import (
+    HUB_NAMESPACE,
+    PLAN_DIGEST_ANNOTATION,
+    RECORD_KEY_SECRET,
+    ROLLOUT_LABEL,
+)
 from dsf.api.optimization import Optimization
 from dsf.kube import kinds
-from dsf.kube.errors import Forbidden
+from dsf.kube.errors import Forbidden, KubeError
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
+from optimizer.plan.rollout_plan import RolloutPlan
+from optimizer.plan_writer import Writer
+from optimizer.record.content import packed
+from optimizer.record.recorded_plan import MAX_STEPS_CHARACTERS, record_digest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
+from tests.dsf.sim.builders import make
+from tests.eventually import eventually
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.build import obj, policy
@@ -135,13 +147,6 @@ async def test_edits_by_hand_are_put_back_and_an_edited_record_writes_nothing() 
     rollout = await guide_rollout()
     name = await rollout.begin()
     await rollout.until(name, "StepWaiting")
-    before = await rollout.bound()
-    wrong = {"status": {"rollout": {"source": 5, "target": 5}}}
-    await rollout.hub.patch(kinds.PLACEMENT_PLAN, name, wrong, "default", subresource="status")
-    await rollout.advance(name)
-    assert (await rollout.record(name)).progress.target < 5
-    assert await rollout.bound() == before
-
     placement = (await rollout.hub.get(kinds.PLACEMENT, "app02-placement", "default"))["spec"]
     edited = {"spec": {"numberOfClusters": 7}}
     await rollout.hub.patch(kinds.PLACEMENT, "app02-placement", edited, "default")
@@ -150,17 +155,83 @@ async def test_edits_by_hand_are_put_back_and_an_edited_record_writes_nothing() 
         placement
     )
 
-    forged = (await rollout.record(name)).obj
-    await rollout.hub.delete(kinds.PLACEMENT_PLAN, name, "default")
-    kept = ("name", "namespace", "labels")
-    forged["metadata"] = {key: forged["metadata"][key] for key in kept}
-    forged["spec"]["objective"] = 1
-    await rollout.hub.create(kinds.PLACEMENT_PLAN, forged)
+    await rollout.replace_record(name, {"objective": 1})
     versions = await rollout.versions()
     await rollout.advance(name)
-    assert await rollout.condition(name) == ("False", "RecordInvalid")
+    assert await rollout.condition(name) == ("False", "RecordEdited")
     assert await rollout.versions() == versions
     await rollout.command("cancel")
+
+
+async def test_a_progress_that_somebody_else_wrote_is_not_followed() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    await rollout.until(name, "StepWaiting")
+    versions = await rollout.versions()
+    wrong = {"status": {"rollout": {"source": 2, "target": 2, "turningBack": True}}}
+    await rollout.hub.patch(kinds.PLACEMENT_PLAN, name, wrong, "default", subresource="status")
+    await rollout.advance(name)
+    assert await rollout.condition(name) == ("False", "RecordNotSigned")
+    assert await rollout.versions() == versions
+    labels = (await rollout.record(name)).obj["metadata"]["labels"]
+    assert ROLLOUT_LABEL not in labels, "looked at once more"
+
+
+@pytest.mark.parametrize("status", [{}, {"phase": "Applying"}], ids=["none", "copied"])
+async def test_what_a_forged_record_wants_written_is_not_written(status: dict[str, str]) -> None:
+    """Its digest fits; a step writes a policy that gives everyone all rights."""
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    await rollout.until(name, "StepWaiting")
+    record = await rollout.record(name)
+    assert isinstance(record.plan, RolloutPlan)
+    evil = make(kinds.POLICY, "evil", "default", spec={"disabled": False})
+    labels = record.plan.objects[0]["metadata"]["labels"]
+    evil["metadata"]["labels"] = labels
+    step = record.plan.steps[0]
+    steps = (step.model_copy(update={"write": (*step.write, evil)}), *record.plan.steps[1:])
+    forged = packed(record.plan.model_copy(update={"steps": steps}), MAX_STEPS_CHARACTERS)
+    spec = {**record.obj["spec"], "rollout": forged}
+    changed = {"rollout": forged, "recordDigest": record_digest(spec)}
+    found = await rollout.replace_record(name, changed)
+    if status:
+        body = {"status": {**status, **{f: found["status"][f] for f in ("signature", "rollout")}}}
+        await rollout.hub.patch(kinds.PLACEMENT_PLAN, name, body, "default", subresource="status")
+    for _ in range(5):
+        await rollout.advance(name)
+    assert "evil" not in await rollout.names(kinds.POLICY)
+    assert await rollout.condition(name) == ("False", "RecordNotSigned")
+    assert not await rollout.service().rollouts.in_progress("default"), "it holds nobody up"
+
+
+async def test_each_write_of_a_rollout_leaves_a_line_in_the_audit_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rollout = await guide_rollout()
+    with caplog.at_level("INFO", logger="audit"):
+        planned = await rollout.plan()
+        applied = await rollout.service().apply(planned, Writer(user="jane"))
+        assert isinstance(applied, Applied)
+        await rollout.finish(applied.record)
+    lines = [vars(item) for item in caplog.records if item.name == "audit"]
+    assert {(line["user"], line["plan"], line["outcome"]) for line in lines} == {
+        ("jane", applied.record, "done")
+    }
+    assert {line["step"] for line in lines} == set(range(1, applied.steps + 1))
+
+
+async def test_without_the_key_no_rollout_begins_or_goes_on() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    await rollout.until(name, "StepWaiting")
+    await rollout.hub.delete(kinds.SECRET, RECORD_KEY_SECRET, HUB_NAMESPACE)
+    versions = await rollout.versions()
+    with pytest.raises(KubeError, match=RECORD_KEY_SECRET):
+        await rollout.advance(name)
+    refused = await rollout.service().change_rollout("default", "default", "undo")
+    assert isinstance(refused, RequestProblem)
+    assert refused.reason == "RecordNotSigned"
+    assert await rollout.versions() == versions
 
 
 async def test_a_binding_that_vanishes_is_restored_before_the_rollout_goes_on() -> None:
@@ -262,3 +333,35 @@ async def test_a_plan_is_written_at_once_where_rollouts_can_not_be_listed() -> N
     plan = await service.plan(asked(rollout="AllAtOnce"))
     assert isinstance(plan, Plan)
     assert isinstance(await service.apply(plan), Applied)
+
+
+async def test_a_rollout_that_may_not_read_the_hub_says_that_it_waits_for_this() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    await rollout.advance(name)
+    forbidden = True
+    said = (
+        'policies is forbidden: User "optimizer" cannot list resource "policies" in API group'
+        ' "policy.open-cluster-management.io"'
+    )
+
+    def refuse(call: Call) -> Fault | None:
+        refused = forbidden and (call.verb, call.kind) == ("list", kinds.POLICY)
+        return Fault(Forbidden(said)) if refused else None
+
+    rollouts = rollout.service(Faulty(rollout.hub, refuse)).rollouts
+    running = asyncio.create_task(rollouts.run())
+
+    async def told() -> bool:
+        waits = (await rollout.record(name)).progress.waiting_for
+        return [(item.reason, said in item.message) for item in waits] == [("HubRefused", True)]
+
+    async def gone() -> bool:
+        rollouts.nudge()
+        return not await told()
+
+    await eventually(told)
+    forbidden = False
+    await eventually(gone)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -125,7 +125,6 @@ async def test_scores_come_with_what_their_scorer_says() -> None:
         if item["metadata"]["name"] == "performance"
     )
     hub = await hub_of(replace(observation, scores=scores))
-    await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, "open-cluster-management"))
     spec = {
         "description": "higher is faster",
         "configURL": "http://scorer/config",
@@ -166,7 +165,7 @@ async def test_expired_scores_place_nothing_and_touch_nothing() -> None:
         await hub.patch(kind, "performance", patch, cluster, subresource="status")
     plan = await planned(optimizer(hub))
     assert (plan.solution.status, plan.changes) == ("Infeasible", ())
-    assert {issue.reason for issue in plan.issues} == {"ExpiredScore"}
+    assert {issue.reason for issue in plan.issues} == {"ExpiredScore", "StaysInForce"}
     assert len(await names(hub, kinds.PLACEMENT)) == 4
 
 

@@ -18,7 +18,9 @@ from optimizer.access.authorized_optimizer import Access
 from optimizer.access.delegated_auth import DEFAULT_AUDIENCE, DelegatedAuth
 from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer
-from tests.eventually import until
+from tests.eventually import eventually, until
+from tests.mcp_server.strict_play import StrictAssistant, play
+from tests.mcp_server.strict_reader import read_truth
 
 from .test_placement_plans import CLUSTERS, MANIFEST, SCORE, decided, prefer
 
@@ -86,7 +88,7 @@ async def served(hub: Hub) -> AsyncIterator[str]:
     async with connect(hub.admin_kubeconfig) as kube:
         access = Access(DelegatedAuth(kube), kube.impersonating)
         optimizer = Optimizer(kube, now=utc_now)
-        app = create_service_app(optimizer, read_only=False, access=access)
+        app = create_service_app(optimizer, read_only=False, access=access, hub_name=kube.server)
         with listen("127.0.0.1", 0) as listener:
             task = asyncio.create_task(serve(app, listener))
             try:
@@ -96,13 +98,14 @@ async def served(hub: Hub) -> AsyncIterator[str]:
                 await asyncio.gather(task, return_exceptions=True)
 
 
-def assistant(address: str, token: str, era: Any) -> Client[Any]:
-    async def yes(*_: object) -> ElicitResult[Any]:
-        return ElicitResult(action="accept", content={"confirm": True})
+async def yes(*_: object) -> ElicitResult[Any]:
+    return ElicitResult(action="accept", content={"confirm": True})
 
+
+def assistant(address: str, token: str, era: Any, user: Any = yes) -> Client[Any]:
     headers = {"Authorization": f"Bearer {token}"}
     transport = StreamableHttpTransport(address, headers=headers)
-    return Client(transport, mode=era, elicitation_handler=yes)
+    return Client(transport, mode=era, elicitation_handler=user)
 
 
 def body(namespace: str) -> dict[str, Any]:
@@ -147,6 +150,34 @@ def test_an_assistant_moves_a_workload_follows_it_and_takes_it_back(
             if back["plan"]:  # because the server can't ask this client
                 await call(client, "apply_plan", digest=back["plan"]["digest"])
             await asyncio.to_thread(until_on, hub, place, CLUSTERS[0])
+
+    asyncio.run(task())
+
+
+def test_each_sentence_that_an_assistant_is_told_is_true_on_the_hub(hub: Hub, place: str) -> None:
+    def preferring(best: str) -> Any:
+        async def arguments() -> dict[str, Any]:
+            await asyncio.to_thread(prefer, hub, best)
+            return {"request": body(place)}
+
+        return arguments
+
+    async def task() -> None:
+        token = await asyncio.to_thread(user, hub, place, "strict", "assistant-writer")
+        async with connect(hub.admin_kubeconfig) as kube, served(hub) as address:
+            strict = StrictAssistant(kube, place, kube.server)
+            async with assistant(address, token, "auto", strict.user) as client:
+                plans = [preferring(best) for best in CLUSTERS]
+
+                async def runs_where_it_is_placed() -> bool:
+                    truth = await read_truth(kube, place)
+                    return truth.placed <= truth.available and len(truth.available) == 1
+
+                await play(
+                    strict, client, place, plans, lambda: eventually(runs_where_it_is_placed)
+                )
+        for rule in ("_at_stake", "_applied", "_repeated", "_not_in_force", "_deleted"):
+            assert strict.checked[rule] > 0, rule
 
     asyncio.run(task())
 

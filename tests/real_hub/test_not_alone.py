@@ -21,12 +21,14 @@ from .harness.bound_namespace import bound
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .harness.api import Object
     from .harness.cluster import ManagedCluster
     from .harness.hub import Hub
 
 CLUSTERS = ("east", "west")
 POLICY = ("policy.open-cluster-management.io/v1", "Policy")
 BINDING = ("policy.open-cluster-management.io/v1", "PlacementBinding")
+WORK = ("work.open-cluster-management.io/v1", "ManifestWork")
 PLACEMENT = ("cluster.open-cluster-management.io/v1beta1", "Placement")
 DECISION = ("cluster.open-cluster-management.io/v1beta1", "PlacementDecision")
 SCORE = ("cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore")
@@ -141,10 +143,11 @@ def test_two_optimizations_two_namespaces_and_a_person_share_clusters(
     assert "optimization race of namespace" in refused.detail
     assert first in refused.detail
     assert second in refused.detail
+    until("speech to stop", lambda: hub.api.find(*WORK, "speech", "west") is None)
 
     hub.apply(BY_HAND.format(namespace=second))
     until_decided(hub, second, "by-hand", ["west"])
-    by_hand = [hub.api.get(*kind, "by-hand", second) for kind in (PLACEMENT, BINDING)]
+    by_hand = _asked_by_hand(hub, second)
 
     speech = applied(hub, second, ["speech"], list(CLUSTERS), optimization="talk")
     assert speech.policies == {"west": "small-west"}
@@ -161,8 +164,21 @@ def test_two_optimizations_two_namespaces_and_a_person_share_clusters(
     assert f"speech of optimization talk of namespace {second} uses 2 gpu" in str(other.issues)
 
     asyncio.run(_reset(hub, second))
-    assert by_hand == [hub.api.get(*kind, "by-hand", second) for kind in (PLACEMENT, BINDING)]
+    assert by_hand == _asked_by_hand(hub, second)
     assert decided(hub, first, "vision") == ["east"]
+
+
+def _asked_by_hand(hub: Hub, namespace: str) -> list[tuple[Object, Object]]:
+    """Return what a person asked for; OCM writes a Placement's status after its decision."""
+    objects = [hub.api.get(*kind, "by-hand", namespace) for kind in (PLACEMENT, BINDING)]
+    changes = ("managedFields", "resourceVersion")
+    return [
+        (
+            {name: value for name, value in item["metadata"].items() if name not in changes},
+            {name: value for name, value in item.items() if name not in ("metadata", "status")},
+        )
+        for item in objects
+    ]
 
 
 def applied(hub: Hub, namespace: str, apps: list[str], on: list[str], **more: Any) -> Plan:
@@ -242,7 +258,7 @@ async def _race(hub: Hub, first: str, second: str) -> RequestProblem:
         (won,) = (item for item in outcomes if isinstance(item, Applied))
         assert won.failed == ()
         for service, namespace in zip(services, (first, second), strict=True):
-            await service.reset(namespace, optimization="race")
+            await service.reset(namespace, optimization="race", stop_workloads=True)
         return lost
 
 

@@ -17,7 +17,6 @@ from dsf.hub.run import HubController, HubOptions
 from dsf.kube.apply import apply
 from dsf.kube.changes import Create
 from dsf.kube.client.connect import connect
-from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
@@ -28,6 +27,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK,
     NAMESPACE,
 )
+from dsf.kube.resources.ocm import ocm_crds
 from tests.eventually import eventually
 
 from .harness.control_plane import ControlPlane, start_etcd

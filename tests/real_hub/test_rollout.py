@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import CLUSTER_CLAIM
+from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
 from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import diff
 from dsf.kube.client.connect import connect
 from dsf.kube.clock import utc_now
 from dsf.kube.port import WatchEvent
-from optimizer.namespace_lease import LEASE_NAME
 from optimizer.plan.plan import Plan
-from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL
 from optimizer.rollout.rollout_record import RolloutRecord, rollout_record
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
@@ -240,16 +238,19 @@ async def mortal_servers(kube: Kube, namespace: str, name: str) -> int:
         while not (await read(kube, namespace, name)).progress.ended:
             mortal = Mortal(kube, writes)
             with contextlib.suppress(Killed, BaseExceptionGroup):
-                await Optimizer(mortal, now=utc_now).rollouts.advance(namespace, name)
+                await server(mortal).rollouts.advance(namespace, name)
             if mortal.dead:
                 kills, writes = kills + 1, writes + 1
-                with contextlib.suppress(Exception):
-                    await kube.delete(kinds.LEASE, LEASE_NAME, namespace)
             else:
                 writes = 1
                 await asyncio.sleep(SECONDS)
     await Optimizer(kube, now=utc_now).rollouts.advance(namespace, name)
     return kills
+
+
+def server(kube: Kube) -> Optimizer:
+    """Return a server as a container that is started again in its Pod has it."""
+    return Optimizer(kube, now=utc_now, identity="server")
 
 
 async def applied(service: Optimizer, asked: OptimizeRequest) -> Applied:

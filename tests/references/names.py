@@ -53,6 +53,14 @@ LABELS: Mapping[str, tuple[str, str]] = {
         "OCM's: the policy of which it is a copy",
     ),
     names.PLACEMENT_LABEL: ("PlacementDecision", "OCM's: the Placement that it decides"),
+    names.REPLICA_SET_LABEL: (
+        "ManifestWork",
+        "OCM's: the ManifestWorkReplicaSet that it is of, as `namespace.name`",
+    ),
+    names.WORK_PLACEMENT_LABEL: (
+        "ManifestWork",
+        "OCM's: the Placement that selected its cluster",
+    ),
 }
 ANNOTATIONS: Mapping[str, tuple[str, str]] = {
     names.ALLOWED_HOSTS_ANNOTATION: (

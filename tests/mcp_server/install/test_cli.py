@@ -1,11 +1,15 @@
 """`dsf mcp install`: what it prints and writes, and what it leaves alone."""
 
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_server.cli import mcp
 from mcp_server.install.clients import CLIENTS
@@ -113,6 +117,10 @@ def test_a_server_that_the_client_starts_has_the_options(tmp_path: Path) -> None
         ('{"a": {"b": 1,\n"b": 2}}', 'line 2: "b" is there twice'),
         ('{\n\n"mcpServers": {"dynamic-scoring-framework": {}}}', "line 3: "),
         ("[" * 200_000, "nested too deeply"),
+        (f'{{"a": {"[" * 700}{"]" * 700}}}', "nested too deeply"),
+        ('{"a": NaN}', "NaN is not a JSON value"),
+        ('{\n"a": "\\ud83d\\ude00",\n"b": "\\ud83d"}', "line 3: \\ud83d is half of a surrogate"),
+        ('{"\\uDE00": 1}', "line 1: \\ude00 is half of a surrogate"),
     ],
 )
 def test_a_file_that_can_not_be_kept_whole_is_refused_with_its_line(
@@ -125,6 +133,64 @@ def test_a_file_that_can_not_be_kept_whole_is_refused_with_its_line(
     assert why in err
     assert "nothing was written" in err
     assert file.read_text() == text
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text())
+DOCUMENTS = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@pytest.mark.fire(
+    "a file of somebody else is kept, or left alone with a reason",
+    "random configurations to dsf mcp install, whole and damaged",
+)
+@given(
+    st.dictionaries(st.text() | st.sampled_from(("mcpServers", "servers")), DOCUMENTS, max_size=4),
+    st.binary(max_size=4),
+    st.integers(0, 200),
+    st.sampled_from(list(CLIENTS)),
+)
+def test_any_file_is_kept_whole_or_left_as_it_was(
+    kept: dict[str, Any], put: bytes, where: int, client: str
+) -> None:
+    before = json.dumps(kept, ensure_ascii=where % 2 == 0).encode(errors="surrogatepass")
+    before = before[:where] + put + before[where:]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "mcp.json"
+        file.write_bytes(before)
+        code, _, err = install(client, "--file", str(file), "--write")
+        if code:
+            assert (file.read_bytes(), err.count("\n"), err[:7]) == (before, 1, "Error: ")
+            return
+        old, new = json.loads(before or b"{}"), json.loads(file.read_bytes())
+    assert new[CLIENTS[client].key].pop(NAME)
+    old.setdefault(CLIENTS[client].key, {})
+    assert json.dumps(new) == json.dumps(old)
+
+
+def test_numbers_and_the_order_of_keys_stay_as_they_were_written(tmp_path: Path) -> None:
+    numbers = ["1.0", "1e3", "-0", "1E+400", "0.10", "9" * 5000]
+    file = tmp_path / "mcp.json"
+    file.write_text('{\n  "z": [\n    ' + ",\n    ".join(numbers) + '\n  ],\n  "a": {}\n}\n')
+    before = file.read_text()
+    code, _, err = install("cursor", "--file", str(file), "--write")
+    assert (code, err) == (0, "")
+    assert file.read_text().startswith(before.removesuffix("\n}\n") + ",\n")
+
+
+@pytest.mark.parametrize("write", [[], ["--write"]])
+def test_a_file_that_may_have_no_end_is_not_opened(write: list[str], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    for file in (pipe, Path("/dev/zero")):
+        code, out, err = install("cursor", "--file", str(file), *write)
+        assert (code, out) == (1, "")
+        assert err == (
+            f"Error: {file}: it is not a regular file; write its text to one; nothing was written\n"
+        )
 
 
 def test_an_entry_that_differs_is_replaced_only_if_asked(tmp_path: Path) -> None:

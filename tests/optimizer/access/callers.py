@@ -10,6 +10,8 @@ from dsf.kube.kinds import (
     MANIFEST_WORK_REPLICA_SET,
     PLACEMENT,
     PLACEMENT_BINDING,
+    PLACEMENT_DECISION,
+    PLACEMENT_PLAN,
     POLICY,
 )
 from optimizer.access.delegated_auth import DEFAULT_AUDIENCE
@@ -40,11 +42,18 @@ def reads(*namespaces: str) -> list[ResourceAttributes]:
 
 
 def writes(*namespaces: str) -> list[ResourceAttributes]:
-    """The rights to write Placements and PlacementBindings in these namespaces."""
+    """The rights to write Placements and PlacementBindings in these namespaces, and to list them.
+
+    What becomes of them, too: writes tell it.
+    """
     return [
         right(verb, kind, namespace)
-        for verb in ("create", "delete")
+        for verb in ("create", "delete", "list")
         for kind in (PLACEMENT, PLACEMENT_BINDING)
+        for namespace in namespaces
+    ] + [
+        right("list", kind, namespace)
+        for kind in (PLACEMENT_DECISION, PLACEMENT_PLAN)
         for namespace in namespaces
     ]
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from dsf.api.names import GENERATED_LABEL
 from dsf.kube.access_reviews import UserInfo, right
 from dsf.kube.changes import Create
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, LEASE, PLACEMENT, POLICY
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import changing_rights, status_rights
-from optimizer.plan.manifests import GENERATED_SELECTOR
+from optimizer.access.rights import changing_rights, status_rights, writing_rights
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.placement_status import PlacementStatus
@@ -21,7 +21,7 @@ from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.read_only import ReadOnly
-from tests.optimizer.access.callers import READER, TOKENS, WRITER, table, writes
+from tests.optimizer.access.callers import READER, TOKENS, WRITER, table
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import hub_of, names
 
@@ -134,7 +134,7 @@ async def test_a_reset_that_deletes_policies_needs_the_right_to() -> None:
     await hub.patch(
         POLICY,
         (await names(hub, POLICY))[0],
-        {"metadata": {"labels": dict([GENERATED_SELECTOR.split("=")])}},
+        {"metadata": {"labels": {GENERATED_LABEL: "true"}}},
         "default",
     )
     before = await names(hub, POLICY)
@@ -149,7 +149,7 @@ async def test_a_reset_that_deletes_policies_needs_the_right_to() -> None:
 def test_changes_need_rights_for_their_kinds() -> None:
     change = Create(POLICY, {"metadata": {"name": "mig", "namespace": "ns"}})
     assert set(changing_rights("ns", [change])) == {
-        *writes("ns"),
+        *writing_rights("ns"),
         right("create", POLICY, "ns"),
         right("delete", POLICY, "ns"),
     }
@@ -215,3 +215,16 @@ async def test_a_read_only_optimizer_refuses_each_write_and_writes_it_down(
     )
     assert {getattr(outcome, "reason", "") for outcome in outcomes} == {"ReadOnly"}
     assert [line[-1] for line in audited(caplog)] == ["ReadOnly"] * len(outcomes)
+
+
+async def test_who_may_write_and_see_nothing_is_told_nothing_by_a_write() -> None:
+    """A reset tells what runs, and a rollout tells its steps: kubectl would need rights to list."""
+    blind = AccessTable(TOKENS, {WRITER.name: list(writing_rights("default"))})
+    writer, hub = await served(WRITER, await hub_of(access=blind))
+    for outcome, missing in (
+        (await writer.reset("default"), "list manifestworkreplicasets"),
+        (await writer.change_rollout("default", "default", "pause"), "list placementplans"),
+    ):
+        assert isinstance(outcome, RequestProblem)
+        assert (outcome.reason, missing in outcome.detail) == ("Forbidden", True)
+    assert await names(hub, LEASE) == []

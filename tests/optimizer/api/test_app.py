@@ -22,6 +22,7 @@ from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer
 from tests.optimizer.build import NOW, body, obj
 from tests.optimizer.hubs import bound, hub_of, names
+from tests.optimizer.neighbours import work_of
 
 JSON = {"Content-Type": "application/json"}
 
@@ -98,6 +99,22 @@ async def test_reset_deletes_what_was_generated() -> None:
         answer = (await http.post("/reset", json={"namespace": "default"})).json()
     assert (len(answer["deleted"]), answer["failed"]) == (6, [])
     assert await names(hub, kinds.PLACEMENT) == []
+
+
+async def test_a_reset_says_what_goes_on_running_and_stops_it_if_asked() -> None:
+    hub = await hub_of()
+    await work_of(hub, "mwrs-app01", "worker01", "app01-placement")
+    runs = [{"workload": "mwrs-app01", "clusters": ["worker01"]}]
+    async with client(hub) as http:
+        await http.post("/optimize", json=body())
+        left = (await http.post("/reset", json={"namespace": "default"})).json()
+        assert (left["running"], left["stopping"]) == (runs, [])
+        asked = {"namespace": "default", "stopWorkloads": True}
+        stopped = (await http.post("/reset", json=asked)).json()
+        assert (stopped["running"], stopped["stopping"]) == ([], runs)
+    (placement,) = (await hub.list(kinds.PLACEMENT, "default")).items
+    assert placement["metadata"]["name"] == "app01-placement"
+    assert placement["spec"]["numberOfClusters"] == 0
 
 
 async def test_scores_are_listed() -> None:
@@ -365,7 +382,7 @@ async def test_the_documentation_is_complete() -> None:
     references = {part.split('"')[0] for part in seen.split("#/components/schemas/")[1:]}
     assert references <= set(schemas)
     optimize = document["paths"]["/optimize"]["post"]
-    codes = {"200", "400", "401", "403", "404", "408", "409", "413", "422", "429", "503"}
+    codes = {"200", "400", "401", "403", "404", "408", "409", "413", "421", "422", "429", "503"}
     assert set(optimize["responses"]) == codes
     examples = optimize["requestBody"]["content"]["application/json"]["examples"]
     assert set(examples) == {"performance", "power", "mig"}
@@ -447,6 +464,8 @@ async def test_a_web_page_of_another_origin_is_refused(origin: str, status: int)
         ("evil.example", 421),
         ("evil.example:8338", 421),
         ("", 421),
+        ("[::1]evil", 400),
+        ("localhost:80@evil.com", 400),
         ("localhost:8338", 200),
         ("127.0.0.1", 200),
         ("[::1]:8338", 200),

@@ -123,6 +123,17 @@ async def test_without_a_valid_token_nothing_is_said(
     assert "writer" not in answer.text
 
 
+async def test_headers_of_impersonation_make_nobody_somebody_else() -> None:
+    """The API server honours them; this server asks only for the user of the token."""
+    as_writer = {"Impersonate-User": WRITER.name, "Impersonate-Uid": WRITER.uid}
+    async with door(await hub()) as http:
+        headers = {**bearer("token-of-reader"), **as_writer}
+        answer = await http.post("/reset", json={"namespace": "default"}, headers=headers)
+        alone = await http.get("/addonplacementscores", headers=as_writer)
+    assert (answer.status_code, "reader may not" in answer.json()["detail"]) == (403, True)
+    assert alone.status_code == 401
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json"])
 async def test_health_and_documentation_are_open(path: str) -> None:
     async with door(await hub()) as http:

@@ -26,6 +26,7 @@ from optimizer.api.connection_limits import ConnectionLimits
 from optimizer.api.serving import listen, serve, url
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.service import Optimizer
+from tests.dsf.runtime.test_endpoints import AMBIGUOUS
 from tests.eventually import eventually
 from tests.kube_wrappers.wrapper import Wrapper
 from tests.optimizer.build import NOW, SETTINGS, body, guide, score, workload
@@ -45,9 +46,14 @@ class Held(Wrapper):
         self._held = (verb, kind)
         self.reached, self.released = asyncio.Event(), asyncio.Event()
         self.cancelled = asyncio.Event()
+        self.passing = 0
+        """Calls that pass before one is held."""
 
     async def _hold(self, verb: str, kind: Kind) -> None:
         if (verb, kind) != self._held or self.reached.is_set():
+            return
+        if self.passing:
+            self.passing -= 1
             return
         self.reached.set()
         try:
@@ -201,7 +207,8 @@ async def test_a_caller_that_goes_before_the_first_write_writes_nothing(path: st
         async with served(hub) as server:
             assert (await server.optimize()).status_code == 200
     before = await names(hub, kinds.PLACEMENT)
-    kube = Held(hub, "list", kinds.PLACEMENT) if before else Held(hub, "create", kinds.LEASE)
+    reset = Held(hub, "list", kinds.DYNAMIC_SCORER)
+    kube = reset if before else Held(hub, "create", kinds.LEASE)
     async with served(kube) as server:
         sent = _post(body()) if path == "/optimize" else _post({"namespace": "default"}, path)
         connection = await server.connect(sent)
@@ -290,6 +297,39 @@ async def test_what_is_not_http_is_a_problem() -> None:
         response = await (await server.connect(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")).response()
     assert response.startswith(b"HTTP/1.1 400 ")
     assert b"application/problem+json" in response
+
+
+@pytest.mark.parametrize("request_", AMBIGUOUS)
+async def test_what_may_be_read_in_two_ways_is_a_400_and_ends_the_connection(
+    request_: bytes,
+) -> None:
+    async with served(EmbeddedHub()) as server:
+        response = await (await server.connect(request_ * 2)).response()
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert response.count(b"HTTP/1.") == 1
+    assert b"application/problem+json" in response
+    assert b"connection: close" in response.lower()
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (AMBIGUOUS[0], b"say the length twice"),
+        (AMBIGUOUS[2], b"a second line"),
+        (AMBIGUOUS[4], b"the Host header is no host"),
+        (
+            b"POST /optimize HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"HTTP/1.0 has no Transfer-Encoding",
+        ),
+    ],
+)
+async def test_a_refused_request_is_told_why(request_: bytes, why: bytes) -> None:
+    async with served(EmbeddedHub()) as server:
+        good = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        response = await (await server.connect(good + request_)).response()
+    assert response.startswith(b"HTTP/1.1 200 ")
+    assert response.count(b"HTTP/1.1 400 ") == 1
+    assert why in response
 
 
 async def test_idle_connections_make_room_for_new_ones() -> None:

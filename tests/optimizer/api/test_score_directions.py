@@ -19,7 +19,6 @@ from tests.optimizer.hubs import hub_of
 async def hub_with(direction: str | None, **meaning: Any) -> EmbeddedHub:
     """The guide's hub, whose controller says something about the score power."""
     hub = await hub_of()
-    await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, HUB_NAMESPACE))
     spec = {"description": "watts", "configURL": "http://scorer/config"}
     scorer = obj(kinds.DYNAMIC_SCORER, "energy", HUB_NAMESPACE, spec=spec)
     await hub.create(kinds.DYNAMIC_SCORER, scorer)

@@ -13,7 +13,9 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.planning import diff, optimize, plan
 from tests.command_line import invoked, invoked_meanwhile
-from tests.optimizer.cli.test_offline_hub import FOLDERS
+from tests.mcp_server.service import request as guide_request
+from tests.optimizer.build import body
+from tests.optimizer.cli.test_object_files import FOLDERS
 from tests.optimizer.hubs import bound, hub_of, names
 
 PERFORMANCE = ("--objective", "performance")
@@ -53,6 +55,15 @@ async def test_a_plan_of_a_hub_is_applied_once_and_then_planned_again(tmp_path: 
     assert await dsf(diff, hub, tmp_path) == (0, "", "")
     code, out, _ = await dsf(optimize, hub, tmp_path, "--yes")
     assert (code, out.splitlines()[-1]) == (0, "Nothing is to be written: the hub has this plan.")
+
+
+async def test_an_objective_that_is_not_said_is_that_of_the_plan_in_force(tmp_path: Path) -> None:
+    hub = await hub_of()
+    await dsf(optimize, hub, tmp_path, "--objective=power", "--yes")
+    code, out, err = await dsf(plan, hub, tmp_path, "--workload=app01")
+    assert code == 0
+    assert "No objective was said, so it is that of the plan in force: power x 1" in err
+    assert "2g.24gb" in out
 
 
 async def test_nothing_is_applied_without_a_yes(tmp_path: Path) -> None:
@@ -103,6 +114,11 @@ async def test_bad_questions_are_told(command: click.Command, tmp_path: Path) ->
     assert "--request says all" in err
 
 
+def test_manifests_have_no_place_for_an_explanation() -> None:
+    code, out, err = invoked(plan, *FOLDERS, "--objective=power", "--explain", "-o", "manifests")
+    assert (code, out, "--explain: manifests have no place for it" in err) == (2, "", True)
+
+
 def test_a_hub_that_is_gone_is_one_line() -> None:
     result = CliRunner().invoke(diff, ["--kubeconfig=/dev/null", "--objective=power"])
     assert (result.exit_code, result.stdout) == (2, "")
@@ -123,3 +139,44 @@ def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     code, _, err = invoked(plan, *FOLDERS, "--objective=power", f"--picture={picture}")
     assert code == 1
     assert f"cannot write {picture}: No such file or directory" in err
+
+
+@pytest.mark.parametrize("command", [plan, diff, optimize])
+async def test_what_a_request_file_says_otherwise_is_refused(
+    command: click.Command, tmp_path: Path
+) -> None:
+    hub, file = await hub_of(), tmp_path / "request.yaml"
+    file.write_text(yaml.safe_dump(body()))
+    for option in ("namespace", "optimization"):
+        words = (f"--request={file}", f"--{option}=other")
+        code, out, err = await dsf(command, hub, tmp_path, *words)
+        assert (code, out) == (2, "")
+        assert f"--{option}: the request says default; leave one of them out" in err
+    same = (f"--request={file}", "--namespace=default", "--optimization=default", "-o", "json")
+    code, _, err = await dsf(command, hub, tmp_path, *same)
+    assert (code, "leave one" in err) == (int(command is not plan), False)
+
+
+async def test_a_request_file_that_says_dry_run_writes_nothing(tmp_path: Path) -> None:
+    hub, file = await hub_of(), tmp_path / "request.yaml"
+    file.write_text(yaml.safe_dump({**body(), "dryRun": True}))
+    code, out, _ = await dsf(optimize, hub, tmp_path, f"--request={file}", "--yes")
+    assert (code, out.splitlines()[-1]) == (0, "Dry run: nothing was written.")
+    assert await names(hub, kinds.PLACEMENT) == []
+
+
+def test_files_and_what_they_do_not_read_contradict_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "request.yaml"
+    file.write_text(yaml.safe_dump(guide_request()))
+    scenario = (*FOLDERS, f"-f{file}")
+    for words, said in {
+        ("--workload=app01",): "the files have a request, which says all",
+        ("--namespace=other",): "--namespace: the request says default",
+        ("--context=embedded",): "--filename is instead of a hub",
+    }.items():
+        code, out, err = invoked(plan, *scenario, *words)
+        assert (code, out, said in err) == (2, "", True), err
+    code, _, err = invoked(plan, *scenario, "--objective=performance")
+    assert (code, "Ignored: the request in the files" in err) == (0, True)
+    code, _, err = invoked(plan, *scenario, f"--request={file}")
+    assert (code, "the request, because --request says which" in err) == (0, True)

@@ -12,6 +12,7 @@ from optimizer.service import Optimizer
 from tests.command_line import invoked_meanwhile
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.test_solver_failures import nothing_starts
 
 
 async def dsf_why(folder: Path, *arguments: str, applied: bool = False) -> tuple[int, str, str]:
@@ -55,3 +56,15 @@ async def test_what_is_not_there_is_told_with_what_is(
     code, out, err = await dsf_why(tmp_path, *arguments)
     assert (code, out) == (1, "")
     assert said in err
+
+
+@pytest.mark.parametrize("cluster", [(), ("worker02",)])
+async def test_a_process_that_failed_is_told_beside_what_is_known(
+    tmp_path: Path, cluster: tuple[str, ...]
+) -> None:
+    with nothing_starts():
+        code, out, _ = await dsf_why(tmp_path, "app01", *cluster, "--objective=power")
+    assert code == 0
+    assert out.startswith("nothing was computed for mwrs-app01")
+    assert "; the solver failed: its process could not be started" in out
+    assert "; the explanation failed: its process could not be started" in out

@@ -170,7 +170,7 @@ def test_more_budget_gives_more_of_the_same_explanation() -> None:
 def test_no_time_at_all_still_answers() -> None:
     given = crowded()
     problem = formulate(given)
-    found = explain_here(ExplanationJob(Case(given, problem, RESOLVE(problem)), "highs", 0.0))
+    found, _ = explain_here(ExplanationJob(Case(given, problem, RESOLVE(problem)), "highs", 0.0))
     assert found.unplaced == ()
     assert len(found.not_computed) == 3
 
@@ -178,7 +178,7 @@ def test_no_time_at_all_still_answers() -> None:
 def test_a_process_that_starts_late_gets_no_more_time() -> None:
     given = crowded()
     problem = formulate(given)
-    found = explain_here(
+    found, _ = explain_here(
         ExplanationJob(Case(given, problem, RESOLVE(problem)), "highs", 60.0, until=0.0)
     )
     assert found.unplaced == ()
@@ -227,9 +227,7 @@ def test_what_is_known_is_told_while_more_is_sought() -> None:
     case = Case(
         given, problem, RESOLVE(problem), why_not=(WhyNotQuestion(cluster="c", workload="b"),)
     )
-    whole = compose(case, RESOLVE, LINEAR, lambda known: told.append(known()))
+    whole = compose(case, RESOLVE, LINEAR, told.append)
     assert [len(item.why_not) for item in told] == [1] * len(told)
     assert [len(item.unplaced) for item in told] == sorted(len(item.unplaced) for item in told)
-    assert len(told[0].not_computed) == 1
-    assert "did not stop at its time limit" in told[0].not_computed[-1]
-    assert told[-1].model_copy(update={"not_computed": ()}) == whole
+    assert told[-1] == whole

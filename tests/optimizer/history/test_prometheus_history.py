@@ -15,6 +15,7 @@ from optimizer.history.score_history import (
 )
 from optimizer.wire.request_problem import RequestProblem
 from tests.dsf.agent.servers import Handler, endless, hanging, matrix, replying, serving
+from tests.spellings import CANARY, SPELLINGS, spelled_pieces
 
 NOW = 1_800_000_000
 DAY = HistoryQuestion("gpu-score.v1", "worker01", 24, NOW)
@@ -101,3 +102,18 @@ async def test_addresses_that_serve_credentials_are_never_asked() -> None:
     found = await PrometheusHistory("http://169.254.169.254").read(DAY)
     assert isinstance(found, RequestProblem)
     assert "Denied" in found.detail
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("status", [200, 400])
+async def test_the_password_of_its_url_does_not_come_back_out(spelling: str, status: int) -> None:
+    said = SPELLINGS[spelling](CANARY)
+    document = matrix((labels(said), [[NOW, "1"]]))
+    if status != 200:
+        document = {"status": "error", "errorType": said, "error": said}
+    async with serving(replying(document, status)) as server:
+        named = server.url.replace("://", f"://me:{CANARY}@")
+        found = await PrometheusHistory(named).read(DAY)
+        assert server.calls[0].headers["Authorization"].startswith("Basic ")
+    assert isinstance(found, RequestProblem)
+    assert spelled_pieces(CANARY, found.detail) == []

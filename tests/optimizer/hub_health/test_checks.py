@@ -46,7 +46,6 @@ async def put(hub: EmbeddedHub, kind: Kind, obj: Object, **status: Any) -> None:
 async def installed_hub() -> EmbeddedHub:
     """The guide's fleet with add-on, controller, a scorer and the policy watcher's claims."""
     hub = await scenario_hub()
-    await hub.create(kinds.NAMESPACE, make(kinds.NAMESPACE, HUB_NAMESPACE))
     for cluster in ("worker01", "worker02"):
         add_on = make(kinds.MANAGED_CLUSTER_ADD_ON, ADDON, cluster, spec={})
         available = condition("Available", "True")

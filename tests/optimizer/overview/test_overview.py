@@ -6,18 +6,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from dsf.api.names import GROUP
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER
-from optimizer.overview.findings import findings
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
+from optimizer.overview.findings import findings, findings_about
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_overview import fleet_overview
 from optimizer.overview.name_search import find_name
-from optimizer.overview.planning_request import (
-    PlanningQuestion,
-    PlanningWish,
-    complete_question,
-)
+from optimizer.overview.plan_request import PlanningWish
+from optimizer.overview.planning_request import PlanningQuestion, complete_question
 from optimizer.overview.score_overview import ClusterScore, ranking, score_overviews
 from optimizer.overview.scorer_overview import scorer_overview
 from optimizer.overview.what_if import WhatIf
@@ -202,8 +200,48 @@ async def test_what_is_broken_comes_with_a_next_step() -> None:
     assert [(item.stage, item.reason) for item in found] == [
         ("score", "ScoreExpired"),
         ("cluster", "ClusterNotAccepted"),
+        ("workload", "NotPlaced"),
     ]
+    assert [item.count for item in found] == [1, 1, 2]
     assert all(item.next for item in found)
+
+
+async def test_findings_with_one_cause_are_one_finding() -> None:
+    hub = await scenario_hub()
+    for cluster in ("worker01", "worker02"):
+        await hub.patch(MANAGED_CLUSTER, cluster, {"spec": {"hubAcceptsClient": False}})
+        for score in (PERFORMANCE, POWER):
+            expired = {"status": {"validUntil": "2020-01-01T00:00:00Z"}}
+            await hub.patch(ADD_ON_PLACEMENT_SCORE, score, expired, cluster, subresource="status")
+    found = findings(await Optimizer(hub, now=utc_now).fleet("default"))
+    assert [(item.stage, item.reason, item.count) for item in found] == [
+        ("score", "ScoreExpired", 2),
+        ("cluster", "ClusterNotAccepted", 2),
+        ("workload", "NotPlaced", 2),
+    ]
+    assert f"2 scores ({PERFORMANCE}, {POWER}); the first: score" in found[0].message
+    for name in (PERFORMANCE, POWER):
+        assert findings_about(found, [name]) == found[:1]
+
+
+async def test_a_workload_without_all_its_places_is_a_finding() -> None:
+    hub = await scenario_hub()
+    service = Optimizer(hub, now=utc_now)
+    plan = await service.plan(OptimizeRequest(**request(PERFORMANCE)))
+    assert isinstance(plan, Plan)
+    await service.apply(plan)
+    more = {"metadata": {"annotations": {f"{GROUP}/replicas": "2"}}}
+    await hub.patch(MANIFEST_WORK_REPLICA_SET, "mwrs-app01", more, "default")
+    found = findings(await service.fleet("default"))
+    reasons = {item.reason: item for item in found if item.stage == "workload"}
+    assert "mwrs-app01 has 1 place of 2" in reasons["FewerPlaces"].message
+
+
+async def test_no_scorer_scores_on_0_of_0_clusters() -> None:
+    for counts in ({}, {"desired": 0, "distributed": 0, "scoring": 0}):
+        obj = {**SCORER, "status": {**SCORER["status"], "clusters": counts}}
+        reach = scorer_overview(obj).reach
+        assert "0 of 0" not in reach
 
 
 SCORER = {

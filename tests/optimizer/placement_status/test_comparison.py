@@ -1,14 +1,15 @@
 """What was decided next to what the simulated OCM has made of it, through the optimizer's door."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from dsf.api.names import GENERATED_LABEL
 from dsf.kube import kinds
 from dsf.kube.port import Object
 from optimizer.observe import observe_namespace
 from optimizer.placement_status.comparison import placement_status
-from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.service import Optimizer
 from optimizer.wire.placement_status import PlacementStatus
 from tests.dsf.sim.builders import NOW, make
@@ -35,7 +36,7 @@ async def test_every_state_is_reached_in_turn(run: GuideRun) -> None:
     await run.divide_gpus("worker02")
     await run.claim("worker02", "noncompliant")
     assert await run.states() == {
-        "worker01": ("Landed", "AsExpected"),
+        "worker01": ("Landed", "ResourcesAvailable"),
         "worker02": ("WaitingForClaim", "noncompliant"),
     }
     assert not (await run.status()).landed
@@ -72,18 +73,46 @@ async def test_a_selection_that_ocm_withdraws_is_not_landed(run: GuideRun) -> No
     await run.settle()
     assert await run.states() == {
         "worker01": ("WaitingForClaim", "noncompliant"),
-        "worker02": ("Landed", "AsExpected"),
+        "worker02": ("Landed", "ResourcesAvailable"),
     }
 
 
-async def test_works_that_are_not_applied_yet_are_planned_with_ocms_reason(run: GuideRun) -> None:
+async def test_a_work_that_is_not_applied_yet_is_planned_with_ocms_reason(run: GuideRun) -> None:
     await run.land()
     (row,) = [item for item in (await run.status()).workloads if item.cluster == "worker01"]
-    counts = {"total": 1, "applied": 0, "available": 0}
-    await _patch_status(run, kinds.MANIFEST_WORK_REPLICA_SET, row.workload, {"summary": counts})
-    assert (await run.states())["worker01"][0] == "Planned"
+    failed = {
+        "type": "Applied",
+        "status": "False",
+        "reason": "AppliedManifestWorkFailed",
+        "message": "denied",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    await run.hub.patch(
+        kinds.MANIFEST_WORK,
+        row.workload,
+        {"status": {"conditions": [failed]}},
+        "worker01",
+        subresource="status",
+    )
+    assert (await run.states())["worker01"] == ("Planned", "AppliedManifestWorkFailed")
+    assert (await run.states())["worker02"] == ("Landed", "ResourcesAvailable")
     (row,) = [item for item in (await run.status()).workloads if item.cluster == "worker01"]
-    assert row.message == "0 of 1 ManifestWorks are applied, 0 are available"
+    assert row.message == 'its ManifestWork is not applied: AppliedManifestWorkFailed, "denied"'
+
+
+async def test_without_the_right_to_read_works_the_counts_of_the_replica_set_decide(
+    run: GuideRun,
+) -> None:
+    await run.land()
+    observation = replace(await observe_namespace(run.hub, "default", NOW), works=None)
+    assert placement_status(observation, "default").landed
+    counts = {"total": 1, "applied": 0, "available": 0}
+    await _patch_status(run, kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", {"summary": counts})
+    observation = replace(await observe_namespace(run.hub, "default", NOW), works=None)
+    states = {item.workload: item for item in placement_status(observation, "default").workloads}
+    assert states["mwrs-app01"].state == "Planned"
+    assert states["mwrs-app01"].message == "0 of 1 ManifestWorks are applied, 0 are available"
+    assert states["mwrs-app02"].state == "Landed"
 
 
 @pytest.mark.parametrize(
@@ -101,8 +130,7 @@ async def test_a_policy_that_cannot_be_enforced_refuses(
         await run.hub.patch(kinds.POLICY, name, {"spec": spec}, "default")
     await run.settle()
     assert (await run.states())["worker02"] == ("Refused", reason)
-    missing = [("PolicyMissing", "Policy", name)] if spec is None else []
-    assert _drifts(await run.status()) == missing
+    assert _drifts(await run.status()) == [(reason, "Policy", name)]
 
 
 async def test_a_lost_cluster_shows_as_drift_and_refuses_what_has_not_landed(
@@ -235,7 +263,7 @@ def _drifts(status: PlacementStatus) -> list[tuple[str, str, str]]:
 
 
 async def _generated(run: GuideRun, kind: kinds.Kind) -> list[Object]:
-    return list((await run.hub.list(kind, "default", labels=GENERATED_SELECTOR)).items)
+    return list((await run.hub.list(kind, "default", labels=f"{GENERATED_LABEL}=true")).items)
 
 
 async def _patch_status(run: GuideRun, kind: kinds.Kind, name: str, status: dict[str, Any]) -> None:

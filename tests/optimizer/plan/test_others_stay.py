@@ -12,9 +12,9 @@ from dsf.kube.changes import Create
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.plan.generated_objects import reset_changes
 from optimizer.plan.manifests import generated_name
 from optimizer.plan.plan import Plan
+from optimizer.plan.reset import reset_changes
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import SETTINGS, guide, obj, request
@@ -110,7 +110,7 @@ def test_a_reset_touches_only_what_was_generated(
     hub: tuple[Observation, Owners], name: str | None
 ) -> None:
     observation, owners = hub
-    for change in reset_changes(observation, name):
+    for change in reset_changes(observation, "default", name):
         owner = owners[change.kind, change.name]
         assert owner is not None
         assert name in (None, owner)

@@ -22,6 +22,7 @@ from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
 from tests.optimizer.build import NOW, guide, obj, request, score, workload
 from tests.optimizer.hubs import bound, hub_of, names
+from tests.optimizer.record.signing import sign
 
 PERFORMANCE = {"3g.48gb-worker01", "3g.48gb-worker02"}
 POWER = {"2g.24gb-worker01", "2g.24gb-worker02"}
@@ -206,6 +207,26 @@ async def test_a_workload_and_a_cluster_that_are_gone_are_named() -> None:
     assert "no managed cluster is named worker02" in (await refusal(service)).detail
 
 
+async def test_what_the_plan_names_and_does_not_use_may_be_gone() -> None:
+    hub = await hub_of()
+    service = optimizer(hub)
+    one = request("performance", targetWorkloads=[{"name": "mwrs-app01"}])
+    first = await planned(service, one)
+    [used] = {item.cluster for item in first.placements}
+    await applied(service, first)
+    again = [{"name": used, "availablePolicies": [{"name": f"2g.24gb-{used}"}]}]
+    await applied(service, await planned(service, one.model_copy(update=_clusters(again))))
+    [unused] = {"worker01", "worker02"} - {used}
+    await hub.delete(kinds.MANAGED_CLUSTER, unused)
+    await hub.delete(kinds.POLICY, f"all-{used}", "default")
+    await rolled_back(service)
+    assert await bound(hub) == {f"3g.48gb-{used}"}
+
+
+def _clusters(asked: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"clusters": request("performance", clusters=asked).clusters}
+
+
 async def test_a_policy_that_supplies_less_is_named_with_what_it_supplied() -> None:
     hub, service = await two_plans()
     labels = {"metadata": {"labels": {"resource-supply-amount": "1"}}}
@@ -279,6 +300,30 @@ async def replaced(hub: EmbeddedHub, found: Object, spec: Object) -> None:
     await hub.create(kinds.PLACEMENT_PLAN, {**found, "metadata": metadata, "spec": spec})
     status = {"status": found["status"]}
     await hub.patch(kinds.PLACEMENT_PLAN, "default-1", status, "default", subresource="status")
+    await sign(hub, "default-1")
+
+
+async def test_a_forged_record_of_a_legal_decision_is_not_restored() -> None:
+    """Its digests fit, and it has name, labels and status of a plan that was applied."""
+    hub, service = await two_plans()
+    found = await hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
+    forged = {**found["spec"], "requestedBy": "system:admin"}
+    await replaced(hub, found, {**forged, "recordDigest": record_digest(forged)})
+    status = {"status": {"signature": found["status"]["signature"]}}
+    await hub.patch(kinds.PLACEMENT_PLAN, "default-1", status, "default", subresource="status")
+    refused = await refusal(service)
+    assert (refused.status, refused.reason) == (409, "UnusableRecord")
+    assert "default-1: it is not signed" in refused.detail
+
+
+async def test_a_copy_of_a_signed_record_is_not_signed() -> None:
+    hub, service = await two_plans()
+    found = await hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
+    await replaced(hub, found, found["spec"])
+    assert isinstance(await service.plan_rollback(asked()), Plan)
+    status = {"status": {"signature": found["status"]["signature"]}}
+    await hub.patch(kinds.PLACEMENT_PLAN, "default-1", status, "default", subresource="status")
+    assert "not signed" in (await refusal(service)).detail
 
 
 async def test_a_content_that_unpacks_to_too_much_is_not_unpacked() -> None:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import REPLICA_SET_LABEL
 from dsf.kube import kinds
 from dsf.kube.port import Object, WatchEvent
-from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL
 from optimizer.rollout.rollout_record import RolloutRecord, rollout_record
 from optimizer.rollout.rollout_state import states_of
 

@@ -2,23 +2,22 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import CLUSTER_CLAIM
+from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
 from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import diff
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, WatchEvent
+from dsf.kube.port import Kube, Object, WatchEvent
 from dsf.sim.controllers import mig_manager
 from optimizer.namespace_lease import LEASE_NAME
 from optimizer.plan.plan import Plan
-from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL
 from optimizer.rollout.rollout_record import RolloutRecord, rollout_record
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
@@ -52,6 +51,16 @@ class GuideRollout:
         planned = await self.service().plan(asked(score, **fields))
         assert isinstance(planned, Plan), planned
         return planned
+
+    async def replace_record(self, name: str, spec: Mapping[str, object]) -> Object:
+        """Delete a record and create another of its name and labels; return the deleted one."""
+        found = await self.hub.get(kinds.PLACEMENT_PLAN, name, "default")
+        await self.hub.delete(kinds.PLACEMENT_PLAN, name, "default")
+        kept = ("name", "namespace", "labels")
+        metadata = {key: found["metadata"][key] for key in kept}
+        changed = {**found, "metadata": metadata, "spec": {**found["spec"], **spec}}
+        await self.hub.create(kinds.PLACEMENT_PLAN, changed)
+        return found
 
     async def begin(self, score: str = POWER, **fields: object) -> str:
         """Begin a rollout; return the name of its record."""

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
+from dsf.api.names import REPLICA_SET_LABEL
 from dsf.kube import kinds
 from dsf.kube.changes import Change, Create, Delete
 from dsf.kube.json_merge_patch import merged
@@ -19,7 +20,7 @@ from optimizer.placement_status.observed_placements import (
     ObservedPlacement,
     read_placements,
 )
-from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL, RolloutFacts, rollout_facts
+from optimizer.rollout.rollout_facts import RolloutFacts, rollout_facts
 from optimizer.rollout.rollout_state import ObjectKey, Replica, RolloutState, key_of
 from optimizer.snapshot.observation import Observation
 from tests.dsf.sim.builders import NOW, make
@@ -73,26 +74,12 @@ class LaggingOcm:
 
     def facts(self, workloads: Iterable[str]) -> RolloutFacts:
         """Return what a rollout reads."""
-        works = (
-            make(
-                kinds.MANIFEST_WORK,
-                item.workload,
-                item.cluster,
-                metadata={
-                    "labels": {REPLICA_SET_LABEL: f"default.{item.workload}"},
-                    **({"deletionTimestamp": "x"} if item in self.deleting else {}),
-                },
-                status={"conditions": _true("Applied") + (_true("Available") if there else [])},
-            )
-            for item, there in self.works.items()
-        )
-        return rollout_facts(
-            self.observation(), works, owner=self.fleet.owner, workloads=set(workloads)
-        )
+        return rollout_facts(self.observation(), owner=self.fleet.owner, workloads=set(workloads))
 
     def observation(self) -> Observation:
         """Return the objects of the hub."""
         return Observation(
+            works=tuple(self._works()),
             managed_clusters=tuple(
                 make(
                     kinds.MANAGED_CLUSTER,
@@ -183,6 +170,19 @@ class LaggingOcm:
 
     def _of(self, kind: str) -> tuple[Object, ...]:
         return tuple(obj for key, obj in self.objects.items() if key[0] == kind)
+
+    def _works(self) -> Iterator[Object]:
+        for item, there in self.works.items():
+            yield make(
+                kinds.MANIFEST_WORK,
+                item.workload,
+                item.cluster,
+                metadata={
+                    "labels": {REPLICA_SET_LABEL: f"default.{item.workload}"},
+                    **({"deletionTimestamp": "x"} if item in self.deleting else {}),
+                },
+                status={"conditions": _true("Applied") + (_true("Available") if there else [])},
+            )
 
     def _policies(self) -> Iterator[Object]:
         names = {item.policy for cluster in self.fleet.clusters for item in cluster.candidates}

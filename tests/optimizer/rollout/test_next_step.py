@@ -103,6 +103,7 @@ def walk_to(goal: Decision, now: Fleet, ocm: LaggingOcm) -> Walk:
         goal,
         manifests(now, goal, claim_name=DEFAULTS.claim_name),
         kept=frozenset(),
+        uncovers={},
         pace=RolloutPace(),
         settings=DEFAULTS,
         time_left=unlimited,

@@ -4,7 +4,7 @@ import pytest
 
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
-from optimizer.transition.shortest_path import shortest_path
+from optimizer.transition.transition import shortest_path
 from optimizer.transition.transition_state import TransitionProblem
 from tests.optimizer.build import fleet
 

@@ -58,8 +58,8 @@ def run_deployment(
     pod = deployment["spec"]["template"]["spec"]
     account = f"{namespace}/{pod.get('serviceAccountName', 'default')}"
     mounts = mounted(plane, namespace, pod)
-    command = command_of(pod, entrypoint, namespace=namespace, pod_name=name, mounts=mounts)
     process = process or f"{plane.name}-{name}"
+    command = command_of(pod, entrypoint, namespace=namespace, pod_name=process, mounts=mounts)
     plane.processes.start(
         process,
         [*(word for word in command.argv if word.partition("=")[0] != dropped_flag), *extra_args],

@@ -8,6 +8,7 @@ import pytest
 
 from tests.eventually import until
 
+from ..harness.bound_namespace import remove_workloads
 from ..harness.helm import CHARTS, install_chart
 from .guide import PREFERENCES, WORKLOADS, Guide, caller, prepare
 from .parts import Part, run_optimizer, run_part
@@ -199,10 +200,11 @@ def guide(
     scored: dict[tuple[str, str], Object],
     optimizer: Part,
     watchers: dict[str, Part],
-) -> Guide:
-    """The development guide, ready to run."""
+) -> Iterator[Guide]:
+    """The development guide, ready to run; what it runs is stopped at the end."""
     prepare(hub, clusters)
-    return Guide(hub, clusters, optimizer.url, caller(hub))
+    yield Guide(hub, clusters, optimizer.url, caller(hub))
+    remove_workloads(hub, WORKLOADS)
 
 
 @pytest.fixture(scope="package")

@@ -50,7 +50,7 @@ def test_optimizing_again_puts_back_what_others_changed(guide: Guide, preference
 def test_the_placement_status_follows_the_guide(guide: Guide, preference: str) -> None:
     told = guide.tell(preference)
     rows = [(item["state"], item["reason"]) for item in told.status["workloads"]]
-    assert rows == [("Landed", "AsExpected")] * 2
+    assert rows == [("Landed", "ResourcesAvailable")] * 2
     assert all(item["since"] for item in told.status["workloads"])
     assert {item["compliance"] for item in told.status["policies"]} == {"Compliant"}
     assert told.status["drift"] == []

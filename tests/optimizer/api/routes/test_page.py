@@ -78,3 +78,22 @@ async def test_the_page_needs_no_token_and_its_data_does() -> None:
     async with client(hub, checked=True) as http:
         assert (await http.get("/")).status_code != 401
         problem(await http.get("/fleet"), 401, "Unauthorized")
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/redoc", "/docs/oauth2-redirect"])
+async def test_no_page_of_the_server_can_be_framed(path: str) -> None:
+    async with client(await hub_of()) as http:
+        found = await http.get(path, headers={"Accept": "text/html"})
+    if path == "/" and found.status_code == 404:  # the page was not built
+        return
+    assert found.headers["content-type"].startswith("text/html")
+    policy = found.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in policy
+    assert "'unsafe-inline'" not in policy.partition("script-src")[2].partition(";")[0]
+    assert found.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_answers_that_are_no_pages_keep_their_headers() -> None:
+    async with client(await hub_of()) as http:
+        found = await http.get("/openapi.json")
+    assert "content-security-policy" not in found.headers

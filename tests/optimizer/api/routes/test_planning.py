@@ -7,7 +7,7 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from optimizer.access.rights import fleet_rights, writing_rights
+from optimizer.access.rights import fleet_rights, record_rights, writing_rights
 from tests.optimizer.access.callers import READER, TOKENS, WRITER
 from tests.optimizer.api.routes.test_recorded_plans import client
 from tests.optimizer.api.test_app import problem
@@ -116,7 +116,7 @@ async def test_what_if_shows_a_plan_and_only_a_possible_one_has_a_request() -> N
         ({"objective": {"perfromance": 1}}, 422, "UnknownName", "objective"),
         ({"objective": {}}, 422, "NoObjective", "objective"),
         ({"objective": {"performance": -1}}, 422, "InvalidField", "objective.performance"),
-        ({"objectiv": {}}, 422, "InvalidField", "objective"),
+        ({"objectiv": {}}, 422, "InvalidField", "objectiv"),
         (
             {"objective": {"performance": 1}, "request": {"explian": True}},
             422,
@@ -174,3 +174,153 @@ async def test_a_plan_is_applied_for_those_alone_who_were_shown_it_and_may_write
     problem(refused, 403, "Forbidden")
     assert before == set()
     problem(other, 409, "PlanChanged")
+
+
+POWER_LIMIT = {"name": "power", "maximum": 30, "score": {"addonPlacementScore": "power"}}
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ({"request": {"limits": [POWER_LIMIT]}}, {"request.limits.0.maximum": 30}),
+        (
+            {"request": {"limits": [POWER_LIMIT]}, "whatIf": {"budget": {"performance": 70}}},
+            {"request.limits.0.name": "power", "request.limits.1.name": "budget-performance"},
+        ),
+        (
+            {"request": {"targetWorkloads": [{"name": "mwrs-app02"}]}},
+            {"placements.0.workload": "mwrs-app02", "request.prune": False},
+        ),
+        (
+            {"request": {"clusters": [{"name": "worker02"}], "mig": {"discover": True}}},
+            {"request.clusters": [{"name": "worker02"}]},
+        ),
+        (
+            {"objective": None, "request": {"preference": {"addonPlacementScore": "power"}}},
+            {"objective_value": 170},
+        ),
+        ({"namespace": None, "request": {"namespace": "default"}}, {"objective_value": 115}),
+        ({"request": {"namespace": "default", "dryRun": True}}, {"objective_value": 115}),
+        ({"request": {"optimization": "team-a"}}, {"request.optimization": "team-a"}),
+    ],
+)
+async def test_a_field_of_the_request_of_a_question_counts(
+    question: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    said = {"namespace": "default", "objective": {"performance": 1}, **question}
+    async with client(await hub_of()) as http:
+        stated = {key: value for key, value in said.items() if value is not None}
+        found = (await http.post("/plan", json=stated)).json()
+    for path, value in expected.items():
+        part: Any = found
+        for key in path.split("."):
+            part = part[int(key)] if key.isdigit() else part.get(key)
+        assert part == value, found
+
+
+@pytest.mark.parametrize(
+    ("question", "field", "said"),
+    [
+        ({"request": {"limits": "garbage"}}, "limits", "must be a list"),
+        (
+            {"request": {"limits": 3}, "whatIf": {"budget": {"power": 1}}},
+            "limits",
+            "must be a list",
+        ),
+        (
+            {"request": {"targetWorkloads": [{"name": "mwrs-app01"}]}, "workloads": ["app02"]},
+            "request.targetWorkloads",
+            "the question says workloads too; say one of them",
+        ),
+        (
+            {"request": {"targetWorkloads": []}, "whatIf": {"drain": ["worker01"]}},
+            "request.targetWorkloads",
+            "the question says what_if.drain too; say one of them",
+        ),
+        (
+            {"request": {"clusters": [{"name": "worker01"}]}, "clusters": ["worker02"]},
+            "request.clusters",
+            "the question says clusters too; say one of them",
+        ),
+        (
+            {"request": {"preference": {"addonPlacementScore": "power"}}},
+            "request.preference",
+            "the question says objective too; say one of them",
+        ),
+        (
+            {"request": {"objectives": []}},
+            "request.objectives",
+            "the question says objective too; say one of them",
+        ),
+        (
+            {"objective": {}, "request": {"objectives": []}},
+            "request.objectives",
+            "say preference too, or objective with each weight",
+        ),
+        (
+            {"request": {"namespace": "other"}},
+            "request.namespace",
+            "the question is about namespace default; say it as its namespace",
+        ),
+        ({"request": {"namespace": 3}}, "request.namespace", "Input should be a valid string"),
+        ({"request": {"dryRun": False}}, "dryRun", "this only plans"),
+        ({"request": {"dryRun": "maybe"}}, "dryRun", "valid boolean"),
+        ({"request": {"target_workloads": []}}, "target_workloads", "did you mean targetWorkloads"),
+    ],
+)
+async def test_a_field_of_the_request_that_cannot_count_is_refused_by_name(
+    question: dict[str, Any], field: str, said: str
+) -> None:
+    wish = {"namespace": "default", "objective": {"performance": 1}, **question}
+    async with client(await hub_of()) as http:
+        found = problem(await http.post("/plan", json=wish), 422, "InvalidRequest")
+    assert (found["errors"][0]["field"], said in found["errors"][0]["message"]) == (field, True)
+
+
+async def test_a_whole_body_is_planned_as_it_is_said() -> None:
+    async with client(await hub_of()) as http:
+        whole = await http.post("/plan", json={"request": body("power")})
+        crossed = await http.post("/plan", json={"namespace": "other", "request": body("power")})
+    assert whole.json()["objective_value"] == 170
+    assert "prune" not in whole.json()["request"]
+    assert problem(crossed, 422, "InvalidRequest")["errors"][0]["field"] == "request.namespace"
+
+
+async def test_the_objective_that_is_not_said_is_that_of_the_plan_in_force() -> None:
+    async with client(await hub_of()) as http:
+        problem(await http.post("/plan", json={}), 422, "NoObjective")
+        objectives = [{"addonPlacementScore": "performance", "weight": 0.25}]
+        given = {"objectives": objectives, "limits": [{**POWER_LIMIT, "maximum": 500}]}
+        applied = (await http.post("/optimize", json={**body("power"), **given})).json()
+        taken = (await http.post("/plan", json={"whatIf": {"lose": ["worker02"]}})).json()
+        other = await http.post("/plan", json={"request": {"optimization": "team-b"}})
+        said = (await http.post("/plan", json={"objective": {"performance": 1}})).json()
+    assert taken["request"]["preference"] == {"addonPlacementScore": "power"}
+    assert taken["request"]["objectives"] == objectives
+    assert taken["objective_from"] == {
+        "message": "No objective was said, so it is that of the plan in force: power x 1,"
+        f" performance x 0.25 (PlacementPlan default-1, digest {applied['digest']}). Its limits"
+        " are not taken over: say them in `request`.",
+        "record": "default-1",
+        "digest": applied["digest"],
+        "scores": {"power": 1, "performance": 0.25},
+    }
+    problem(other, 422, "NoObjective")
+    assert said["objective_from"] is None
+
+
+async def test_the_objective_in_force_is_told_to_those_alone_who_may_read_plans() -> None:
+    rights = {
+        READER.name: [*fleet_rights("default"), *record_rights("default")],
+        WRITER.name: [*fleet_rights("default")],
+    }
+    hub = await hub_of(access=AccessTable(TOKENS, rights))
+    async with client(hub) as http:
+        await http.post("/optimize", json=body("power"))
+    async with client(hub, checked=True) as http:
+        reader, writer = [
+            await http.post("/plan", json={}, headers={"Authorization": f"Bearer token-of-{name}"})
+            for name in ("reader", "writer")
+        ]
+    assert reader.json()["objective_value"] == 170
+    problem(writer, 422, "NoObjective")

@@ -8,6 +8,7 @@ from dsf.kube import kinds
 from dsf.kube.port import Kube
 from optimizer.api.app import create_app
 from optimizer.api.routes.rollouts import event_stream
+from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
 from optimizer.wire.rollout import RolloutStatus
 from tests.eventually import eventually
@@ -48,7 +49,8 @@ async def test_a_rollout_is_begun_followed_and_changed() -> None:
 async def test_a_stream_follows_a_rollout_to_its_end_and_says_meanwhile_that_it_lives() -> None:
     rollout = await guide_rollout()
     name = await rollout.begin()
-    statuses = rollout.service().rollout_changes("default", "default")
+    statuses = await rollout.service().rollout_changes("default", "default")
+    assert not isinstance(statuses, RequestProblem)
     stream = event_stream(statuses, heartbeat_seconds=0.001)
     parts = [await anext(stream)]
     assert "event: status" in parts[0]

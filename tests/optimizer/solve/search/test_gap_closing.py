@@ -10,8 +10,8 @@ from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 from optimizer.solve.pricing.lagrangian_dual import solve_lagrangian_dual
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
+from optimizer.solve.search.block_search import close_gap
 from optimizer.solve.search.column_enumeration import all_columns_within, best_columns_within
-from optimizer.solve.search.gap_closing import close_gap
 from optimizer.solve.time_limit import SolveContext
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem

@@ -1,5 +1,6 @@
 """Files that are refused before they cost anything, and fields that planning does not read."""
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from optimizer.cli.planning import plan
@@ -25,7 +27,7 @@ SECONDS, PEAK_MIB = 1.0, 200.0
 MEASURE = """
 import os, re, sys, time
 from pathlib import Path
-from dsf.kube.embedded.yaml_documents import YamlFileError, documents
+from dsf.kube.files.yaml_documents import YamlFileError, documents
 for line in sys.stdin:
     if os.fork():
         os.wait()
@@ -200,3 +202,78 @@ def test_an_unknown_field_that_may_be_one_that_planning_reads_is_an_error(
     assert result.exit_code == 1
     assert kind in result.stderr
     assert field in result.stderr.splitlines()[-1]
+
+
+SETS = "cluster.open-cluster-management.io/v1beta2"
+BINDING = "{{apiVersion: {0}, kind: ManagedClusterSetBinding, metadata: {{name: {1}, namespace: {2}}}, spec: {{clusterSet: {1}}}}}"  # noqa: E501
+SET = "{{apiVersion: {0}, kind: ManagedClusterSet, metadata: {{name: {1}}}, spec: {{clusterSelector: {{selectorType: ExclusiveClusterSetLabel}}}}}}"  # noqa: E501
+
+
+def _planned(tmp_path: Path, *documents: str) -> tuple[int, str, str]:
+    (tmp_path / "sets.yaml").write_text("\n---\n".join(documents))
+    result = CliRunner().invoke(plan, [*FOLDERS, REQUEST, f"-f{tmp_path / 'sets.yaml'}", "-ojson"])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def _binding(name: str, namespace: str = "default") -> str:
+    return BINDING.format(SETS, name, namespace)
+
+
+@pytest.mark.parametrize("name", ["default", "global"])
+def test_a_namespace_that_is_bound_to_a_set_of_every_hub_is_planned_for(
+    tmp_path: Path, name: str
+) -> None:
+    code, out, err = _planned(tmp_path, _binding(name))
+    assert (code, json.loads(out)["objective_value"], err) == (0, 115, "")
+
+
+def test_a_placement_chooses_from_bound_sets_only(tmp_path: Path) -> None:
+    code, out, err = _planned(tmp_path, _binding("gpu"), SET.format(SETS, "gpu"))
+    assert (code, err) == (1, "")
+    assert {item["reason"] for item in json.loads(out)["gaps"]} == {"ClusterSetNotBound"}
+    code, out, _ = _planned(tmp_path, _binding("default", "elsewhere"))
+    assert (code, json.loads(out)["placements"]) == (1, [])
+
+
+def test_a_binding_to_a_set_that_the_files_lack_is_told(tmp_path: Path) -> None:
+    code, _, err = _planned(tmp_path, _binding("gpu"), _binding("default"))
+    assert code == 0
+    assert err == (
+        "Ignored: ManagedClusterSetBinding gpu: the files have no ManagedClusterSet gpu\n"
+    )
+
+
+def test_without_a_binding_cluster_sets_do_not_count(tmp_path: Path) -> None:
+    code, out, err = _planned(tmp_path, SET.format(SETS, "gpu"))
+    assert (code, json.loads(out)["objective_value"]) == (0, 115)
+    assert "ManagedClusterSet gpu: no ManagedClusterSetBinding in the files makes" in err
+
+
+def test_a_wrong_binding_is_named(tmp_path: Path) -> None:
+    wrong = _binding("gpu").replace("clusterSet: gpu", "clusterSet: ''")
+    code, _, err = _planned(tmp_path, wrong)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "sets.yaml: ManagedClusterSetBinding gpu" in err
+    assert "spec.clusterSet" in err
+
+
+def test_items_of_a_list_of_one_kind_need_not_repeat_it(tmp_path: Path) -> None:
+    text = (SCENARIO / "clusters" / "worker01.yaml").read_text()
+    cluster = yaml.safe_load(text)
+    whole = {key: cluster.pop(key) for key in ("apiVersion", "kind")}
+    whole |= {"kind": f"{whole['kind']}List", "items": [cluster]}
+    (tmp_path / "clusters.json").write_text(json.dumps(whole))
+    rest = [FOLDERS[0], f"-f{SCENARIO / 'clusters' / 'worker02.yaml'}", FOLDERS[2]]
+    result = CliRunner().invoke(plan, [*rest, REQUEST, f"-f{tmp_path / 'clusters.json'}"])
+    assert (result.exit_code, result.stdout.splitlines()[0][:22]) == (0, "Optimal: objective 115")
+
+
+def test_no_api_server_is_imported_for_files() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from optimizer.cli.planning import plan;"
+        f"found = CliRunner().invoke(plan, {[*FOLDERS, REQUEST]!r}); print(found.exit_code,"
+        " [name for name in ('dsf.kube.embedded', 'optimizer.service', 'cel', 'jsonschema')"
+        " if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 []\n"

@@ -1,0 +1,224 @@
+"""The arguments of each MCP tool, and the questions of the page in a chat."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
+from typing import Any, get_args
+
+from fastmcp import Client
+from fastmcp.exceptions import ToolError
+from mcp_types import TextContent
+
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import PLACEMENT_PLAN
+from mcp_server.server import create_mcp
+from mcp_server.tools.view_tools import (
+    AskedExplanation,
+    AskedFleet,
+    AskedPlans,
+    AskedRecord,
+    AskedRollback,
+    AskedRollouts,
+    AskedShownPlan,
+    AskedWish,
+    ViewQuestion,
+)
+from optimizer.service import Optimizer
+from optimizer.wire.base import RequestPart
+from tests.fields.door import Case, Door, Fields, leaves, with_values
+from tests.fields.optimize_request import hub_in, on_hub, seen
+from tests.fields.rest_routes import CASES as ROUTE_CASES
+from tests.optimizer.build import NOW, body
+
+TAG = "the tag of a fleet that was read before"
+NEWEST = "the digest of the newest recorded plan"
+SHOWN = "the digest of the plan that was shown before"
+OBJECTIVE = {"objective": "performance"}
+WORKLOAD = {"workload": "app01"}
+COMPARED = {"objectives": ["performance", "power"]}
+PAUSE = {"action": "pause"}
+CASES: dict[str, dict[str, Case]] = {
+    "fleet_overview": {"namespace": Case("worker01")},
+    "list_scores": {
+        "score": Case("power"),
+        "cluster": Case("worker01"),
+        "top": Case(1),
+        "offset": Case(1, {"cluster": "worker01"}),
+        "namespace": Case("nope"),
+    },
+    "describe_scorer": {
+        "name": Case("power", {"name": "performance"}),
+        "namespace": Case("nope", {"name": "performance"}),
+    },
+    "describe_workload": {
+        "name": Case("app02", {"name": "app01"}),
+        "namespace": Case("worker01", {"name": "app01"}),
+    },
+    "plan_placement": {
+        "objective": Case("performance", on="applied"),
+        "namespace": Case("worker01", OBJECTIVE),
+        "clusters": Case(["worker01"], OBJECTIVE),
+        "workloads": Case(["app01"], OBJECTIVE),
+        "what_if": Case({"lose": ["worker02"]}, OBJECTIVE),
+        "request": Case({"targetWorkloads": [{"name": "mwrs-app01"}]}, OBJECTIVE),
+        "objects": Case(True, OBJECTIVE),
+    },
+    "explain_placement": {
+        "workload": Case("app02", WORKLOAD, "applied"),
+        "cluster": Case("worker02", WORKLOAD, "applied"),
+        "digest": Case(SHOWN, WORKLOAD, "applied"),
+        "objective": Case("performance", WORKLOAD, "applied"),
+        "namespace": Case("worker01", WORKLOAD, "applied"),
+    },
+    "compare_plans": {
+        "objectives": Case(["power"], COMPARED),
+        "digests": Case([SHOWN], COMPARED),
+        "trade_offs": Case(True, COMPARED),
+        "what_if": Case({"lose": ["worker02"]}, COMPARED),
+        "namespace": Case("worker01", COMPARED),
+    },
+    "follow_rollout": {
+        "namespace": Case("worker01", on="rolling"),
+        "optimization": Case("team-b", on="rolling"),
+    },
+    "diagnose": {"name": Case("worker01"), "namespace": Case("worker01", on="applied")},
+    "apply_plan": {"digest": Case("abc", {"digest": SHOWN})},
+    "change_rollout": {
+        "action": Case("cancel", PAUSE, "rolling"),
+        "namespace": Case("worker01", PAUSE, "rolling"),
+        "optimization": Case("team-b", PAUSE, "rolling"),
+    },
+    "rollback": {
+        "namespace": Case("worker01", on="replaced"),
+        "optimization": Case("team-b", on="replaced"),
+        "revision": Case(2, on="replaced"),
+    },
+    "reset_placements": {
+        "namespace": Case("worker01", {"namespace": "default"}, "applied"),
+        "optimization": Case("team-b", {"namespace": "default"}, "applied"),
+        "stop_workloads": Case(True, {"namespace": "default"}, "applied"),
+        "digest": Case("f" * 64, {"namespace": "default"}, "applied"),
+    },
+}
+
+
+@cache
+def schemas() -> dict[str, Fields]:
+    """The input schema of each tool."""
+
+    async def listed() -> dict[str, Fields]:
+        optimizer = Optimizer(EmbeddedHub(), now=lambda: NOW)
+        async with Client(create_mcp(lambda: optimizer, read_only=False)) as client:
+            return {tool.name: tool.input_schema for tool in await client.list_tools()}
+
+    return asyncio.run(listed())
+
+
+QUESTIONS: dict[type[RequestPart], tuple[Fields, dict[str, Case]]] = {
+    AskedFleet: ({"of": "fleet"}, {"namespace": Case("worker01"), "tag": Case(TAG)}),
+    AskedWish: (
+        {"of": "plan"},
+        {
+            f"wish.{name.removeprefix('body:')}": Case(
+                case.value,
+                {f"wish.{key.removeprefix('body:')}": value for key, value in case.given.items()},
+                case.on or "replaced",
+            )
+            for name, case in ROUTE_CASES["post /plan"].items()
+        },
+    ),
+    AskedShownPlan: ({"of": "shownPlan"}, {"digest": Case("abc", {"digest": SHOWN})}),
+    AskedExplanation: (
+        {"of": "explanation"},
+        {"request": Case({**body(), "explain": True}, {"request": body()})},
+    ),
+    AskedPlans: ({"of": "plans"}, {"namespace": Case("worker01", on="applied")}),
+    AskedRecord: (
+        {"of": "record"},
+        {
+            "namespace": Case("worker01", {"digest": NEWEST}, "applied"),
+            "digest": Case("abc", {"digest": NEWEST}, "applied"),
+        },
+    ),
+    AskedRollback: (
+        {"of": "rollback"},
+        {
+            f"wish.{name.removeprefix('body:')}": Case(
+                name != "body:dryRun" and case.value, {"wish.namespace": "default"}, case.on
+            )
+            for name, case in ROUTE_CASES["post /rollback"].items()
+            if name.startswith("body:")
+        },
+    ),
+    AskedRollouts: ({"of": "rollouts"}, {"namespace": Case("worker01", on="rolling")}),
+}
+"""What the page asks: what tells the question, and a case for each of its fields."""
+
+
+def question_fields(model: type[RequestPart]) -> Callable[[], Iterable[str]]:
+    schema = model.model_json_schema()
+    return lambda: (name for name in leaves(schema, schema) if name != "of")
+
+
+def ask_page(model: type[RequestPart]) -> Callable[[Fields, str], Awaitable[Any]]:
+    of, _ = QUESTIONS[model]
+    asked = ask_by("page_data")
+
+    async def ask(values: Fields, on: str) -> Any:
+        question = {**of, **values}
+        return await asked({f"question.{name}": value for name, value in question.items()}, on)
+
+    return ask
+
+
+def fields_of(tool: str) -> Callable[[], Iterable[str]]:
+    return lambda: leaves(schemas()[tool], schemas()[tool])
+
+
+def ask_by(tool: str) -> Callable[[Fields, str], Awaitable[Any]]:
+    async def ask(values: Fields, on: str) -> Any:
+        hub = await hub_in(on)
+        optimizer = Optimizer(hub, now=lambda: NOW)
+        async with Client(create_mcp(lambda: optimizer, read_only=False)) as client:
+            arguments = with_values({}, values)
+            if SHOWN in str(arguments):
+                shown = await client.call_tool("plan_placement", OBJECTIVE)
+                arguments = _named(arguments, SHOWN, shown.structured_content["digest"])
+            if NEWEST in str(arguments):
+                (record,) = (await hub.list(PLACEMENT_PLAN, "default")).items
+                digest = record["spec"]["digest"]
+                arguments = _named(arguments, NEWEST, digest)
+            if TAG in str(arguments):
+                read = await client.call_tool(tool, {"question": {"of": "fleet"}})
+                arguments = _named(arguments, TAG, read.structured_content["tag"])
+            try:
+                told = await client.call_tool(tool, arguments)
+            except ToolError as error:
+                return str(error), await on_hub(hub)
+        (text,) = told.content
+        assert isinstance(text, TextContent)
+        digest = (told.structured_content or {}).get("digest") or "no digest"
+        said = text.text.replace(digest, "a digest")
+        return said, seen(told.structured_content), await on_hub(hub)
+
+    return ask
+
+
+def _named(part: Any, placeholder: str, name: str) -> Any:
+    match part:
+        case str():
+            return name if part == placeholder else part
+        case dict():
+            return {key: _named(value, placeholder, name) for key, value in part.items()}
+        case list():
+            return [_named(item, placeholder, name) for item in part]
+        case _:
+            return part
+
+
+assert {*QUESTIONS} == {*get_args(get_args(ViewQuestion)[0])}, "a question without cases"
+PAGE = [
+    Door(f"page_data: {of['of']}", question_fields(model), cases, ask_page(model))
+    for model, (of, cases) in QUESTIONS.items()
+]
+TOOLS = [Door(tool, fields_of(tool), CASES.get(tool, {}), ask_by(tool)) for tool in schemas()]

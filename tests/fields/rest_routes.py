@@ -1,0 +1,222 @@
+"""The fields of each route of the HTTP API, as its OpenAPI document publishes them."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import cache
+from typing import Any
+
+import httpx
+
+from dsf.kube.embedded import EmbeddedHub
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.api.app import create_app
+from optimizer.domain.settings import OptimizerSettings
+from optimizer.overview.plan_request import PlanningWish
+from optimizer.service import Optimizer
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
+from tests.dsf.agent.servers import matrix, replying, serving
+from tests.fields.door import Case, Door, Fields, leaves, with_values
+from tests.fields.optimize_request import CASES as OPTIMIZE_CASES
+from tests.fields.optimize_request import base_body, hub_in, on_hub, seen
+from tests.optimizer.build import NOW
+
+DEFAULT = {"query:namespace": "default"}
+ROLLOUT = {"path:namespace": "default", "path:optimization": "default"}
+COMMAND = {**ROLLOUT, "path:command": "pause"}
+HISTORY = {"query:score": "power", "query:cluster": "worker01"}
+ASKED = {"body:objective": {"performance": 1}}
+COPY = {
+    **ASKED,
+    "body:whatIf.lose": ["worker01", "worker02"],
+    "body:whatIf.add": [{"name": "worker03", "like": "worker01"}],
+}
+CHANGED = {"score": "performance", "cluster": "worker01", "entry": "2g.24gb", "value": 99}
+RESCORED = {**ASKED, "body:whatIf.scores": [CHANGED]}
+BASE: dict[str, Fields] = {
+    "post /optimize": {f"body:{name}": value for name, value in base_body().items()},
+    "post /reset": {"body:namespace": "default"},
+    "post /rollback": {"body:namespace": "default"},
+}
+"""What each question of a route says."""
+
+CASES: dict[str, dict[str, Case]] = {
+    "get /addonplacementscores": {
+        "query:namespace": Case("worker01"),
+        "query:name": Case("power"),
+    },
+    "get /placements/status": {
+        "query:namespace": Case("other", DEFAULT, "applied"),
+        "query:optimization": Case("team-b", DEFAULT, "applied"),
+    },
+    "post /reset": {
+        "body:namespace": Case("other", on="applied"),
+        "body:optimization": Case("team-b", on="applied"),
+        "body:stopWorkloads": Case(True, on="applied"),
+    },
+    "get /fleet": {"query:namespace": Case("worker01")},
+    "get /scores/history": {
+        "query:score": Case("performance", HISTORY),
+        "query:cluster": Case("worker02", HISTORY),
+        "query:hours": Case(2, HISTORY),
+    },
+    "post /optimize": {
+        "query:dry_run": Case(True, {"body:dryRun": False}),
+        "query:expected_digest": Case("abc", {"body:dryRun": False}),
+        **{
+            f"body:{name}": Case(
+                case.value, {f"body:{key}": value for key, value in case.given.items()}, case.on
+            )
+            for name, case in OPTIMIZE_CASES.items()
+        },
+    },
+    "post /plan": {
+        "body:namespace": Case("worker01", ASKED),
+        "body:objective": Case({"power": 1}, on="replaced"),
+        "body:clusters": Case(["worker01"], ASKED),
+        "body:workloads": Case(["app01"], ASKED),
+        "body:whatIf.lose": Case(["worker01"], ASKED),
+        "body:whatIf.drain": Case(["worker01"], ASKED),
+        "body:whatIf.add[].name": Case("worker09", COPY),
+        "body:whatIf.add[].like": Case("worker02", COPY, "uneven"),
+        "body:whatIf.pin": Case({"app01": "worker02"}, ASKED),
+        "body:whatIf.exclude": Case({"app01": ["worker01"]}, ASKED),
+        "body:whatIf.scores[].score": Case("power", RESCORED),
+        "body:whatIf.scores[].cluster": Case("worker02", RESCORED),
+        "body:whatIf.scores[].entry": Case("app01;2g.24gb", RESCORED),
+        "body:whatIf.scores[].value": Case(5, RESCORED),
+        "body:whatIf.budget": Case({"performance": 60}, ASKED),
+        "body:request": Case({"explain": True}, ASKED),
+    },
+    "get /plans": {
+        "query:namespace": Case("other", DEFAULT, "applied"),
+        "query:optimization": Case("team-b", DEFAULT, "applied"),
+    },
+    "get /plans/{digest}": {
+        "path:digest": Case("abc", {**DEFAULT, "path:digest": "newest"}, "applied"),
+        "query:namespace": Case("other", {**DEFAULT, "path:digest": "newest"}, "applied"),
+    },
+    "post /rollback": {
+        "query:expected_digest": Case("abc", on="replaced"),
+        "body:namespace": Case("other", on="replaced"),
+        "body:optimization": Case("team-b", on="replaced"),
+        "body:toRevision": Case(2, on="replaced"),
+        "body:digest": Case("abc", on="replaced"),
+        "body:rollout": Case("Stepwise", on="replaced"),
+        "body:dryRun": Case(True, on="replaced"),
+    },
+    "get /rollouts": {"query:namespace": Case("other", DEFAULT, "rolling")},
+    "get /rollouts/{namespace}/{optimization}": {
+        "path:namespace": Case("other", ROLLOUT, "rolling"),
+        "path:optimization": Case("team-b", ROLLOUT, "rolling"),
+    },
+    "get /rollouts/{namespace}/{optimization}/events": {
+        "path:namespace": Case("other", ROLLOUT, "cancelled"),
+        "path:optimization": Case("team-b", ROLLOUT, "cancelled"),
+    },
+    "post /rollouts/{namespace}/{optimization}/{command}": {
+        "path:namespace": Case("other", COMMAND, "rolling"),
+        "path:optimization": Case("team-b", COMMAND, "rolling"),
+        "path:command": Case("cancel", COMMAND, "rolling"),
+    },
+    "get /healthz": {},
+    "get /readyz": {},
+    "get /metrics": {},
+}
+
+
+@cache
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = create_app(Optimizer(EmbeddedHub(), now=lambda: NOW)).openapi()
+    return found
+
+
+def routes() -> Iterator[str]:
+    """The routes of the document."""
+    for path, operations in document()["paths"].items():
+        yield from (f"{method} {path}" for method in operations)
+
+
+def fields_of(route: str) -> Callable[[], Iterable[str]]:
+    method, path = route.split()
+
+    def fields() -> Iterable[str]:
+        asked = document()["paths"][path][method]
+        named = [f"{item['in']}:{item['name']}" for item in asked.get("parameters", ())]
+        if "requestBody" not in asked:
+            return named
+        schema = asked["requestBody"]["content"]["application/json"]["schema"]
+        return named + [f"body:{name}" for name in leaves(schema, document())]
+
+    return fields
+
+
+def ask_by(route: str) -> Callable[[Fields, str], Awaitable[Any]]:
+    method, path = route.split()
+
+    async def ask(values: Fields, on: str) -> Any:
+        parts = _parts({**BASE.get(route, {}), **values})
+        hub = await hub_in(on)
+        async with serving(replying(matrix())) as prometheus:
+            settings = OptimizerSettings(prometheus_url=prometheus.url)
+            app = create_app(Optimizer(hub, settings, now=lambda: NOW), read_only=False)
+            transport = httpx.ASGITransport(app=app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://hub") as http:
+                if parts["path"].get("digest") == "newest":
+                    listed = await http.get("/plans", params={"namespace": "default"})
+                    parts["path"]["digest"] = listed.json()["items"][0]["digest"]
+                answer = await http.request(
+                    method,
+                    path.format(**parts["path"]),
+                    params=parts["query"],
+                    json=parts["body"] if method == "post" else None,
+                )
+            asked = [call.parameters for call in prometheus.calls]
+        said = answer.headers["content-type"].endswith("json")
+        told = seen(answer.json()) if said else answer.text
+        return answer.status_code, told, await on_hub(hub), asked
+
+    return ask
+
+
+def _parts(values: Fields) -> dict[str, Fields]:
+    """The values by where they are said: in the path, the query or the body."""
+    return {
+        where: with_values(
+            {},
+            {
+                name.removeprefix(f"{where}:"): value
+                for name, value in values.items()
+                if name.startswith(f"{where}:")
+            },
+        )
+        for where in ("path", "query", "body")
+    }
+
+
+ROUTES = [Door(route, fields_of(route), CASES.get(route, {}), ask_by(route)) for route in routes()]
+
+
+def question_cases() -> dict[str, Case]:
+    """A case for each field of POST /optimize in `request` of a question that says the rest."""
+    found: dict[str, Case] = {}
+    for path, case in OPTIMIZE_CASES.items():
+        field = re.split(r"[.\[]", path)[0]
+        value = with_values(base_body(), {**case.given, path: case.value})[field]
+        found.setdefault(field, Case(value))
+    return found
+
+
+async def ask_question(values: Fields, _: str) -> Any:
+    """What POST /plan, the MCP tool plan_placement and the page complete a question to."""
+    wish = PlanningWish({"performance": 1}, further=values)
+    found = await AuthorizedOptimizer(Optimizer(await hub_in(""), now=lambda: NOW)).question(wish)
+    return found if isinstance(found, RequestProblem) else found.request
+
+
+QUESTION = Door(
+    "request of a question",
+    lambda: OptimizeRequest.model_json_schema()["properties"],
+    {**question_cases(), "dryRun": Case(False)},
+    ask_question,
+)

@@ -1,0 +1,219 @@
+"""Somebody who may write PlacementPlans, and has no key, makes the optimizer write nothing."""
+
+import asyncio
+import base64
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsf.kube import kinds
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.errors import Invalid
+from dsf.kube.port import Object
+from optimizer.plan.plan import Plan
+from optimizer.record.recorded_plan import record_digest
+from optimizer.service import Optimizer
+from optimizer.wire.request import RollbackRequest
+from optimizer.wire.request_problem import RequestProblem
+from tests.access_table.table import copy_of, hub_in
+from tests.optimizer.build import NOW
+from tests.optimizer.neighbours import TEAM
+
+EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "100"))
+RECORDS = ("default-1", "default-2", "default-3")
+"""A plan that was replaced, the one in force, and a rollout from it that has begun."""
+PACKED = ("content", "rollout")
+OWN = {kinds.PLACEMENT_PLAN, kinds.LEASE, kinds.EVENT}
+EVIL: Object = {
+    "apiVersion": kinds.POLICY.api_version,
+    "kind": "Policy",
+    "metadata": {"name": "cluster-admin-for-everyone", "namespace": "default"},
+    "spec": {"disabled": False},
+}
+
+
+class Forgery(NamedTuple):
+    """A record that somebody makes of `model`, in its place or under another name.
+
+    `swapped`: whose packed content it takes. `edits`: numbers that choose a place in what is packed
+    or in the rest of the spec, and what is put there. `signature`: whose it carries.
+    """
+
+    model: str
+    swapped: str
+    edits: list[tuple[str, int, Any]]
+    signature: str
+    digest_fits: bool
+    namespace: str
+    in_its_place: bool
+    progress: list[tuple[int, Any]]
+
+
+VALUES = st.one_of(
+    st.none(), st.integers(-2, 9), st.text(max_size=5), st.just(EVIL), st.just([EVIL]), st.just([])
+)
+FORGERIES = st.builds(
+    Forgery,
+    model=st.sampled_from(RECORDS),
+    swapped=st.sampled_from(RECORDS),
+    edits=st.lists(
+        st.tuples(st.sampled_from((*PACKED, "spec")), st.integers(0, 10**6), VALUES), max_size=4
+    ),
+    signature=st.sampled_from((*RECORDS, "none", "other")),
+    digest_fits=st.booleans(),
+    namespace=st.sampled_from(("default", TEAM)),
+    in_its_place=st.booleans(),
+    progress=st.lists(st.tuples(st.integers(0, 10**6), VALUES), max_size=2),
+)
+
+
+@cache
+def rolling() -> EmbeddedHub:
+    """A hub with the records; each example has a copy."""
+    return asyncio.run(hub_in("rolling"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.fire(
+    "a record that somebody else made is not restored, not rolled out, and writes nothing",
+    "random edits of signed records, their steps, signatures, names and namespaces",
+)
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(FORGERIES)
+def test_a_forged_record_writes_nothing(forgery: Forgery) -> None:
+    asyncio.run(_tried(rolling(), forgery))
+
+
+@pytest.mark.exhaustive
+def test_what_the_optimizer_recorded_is_restored_and_rolled_out() -> None:
+    """So the test above would notice a write."""
+
+    async def tried(state: EmbeddedHub) -> None:
+        hub = await copy_of(state)
+        before = await written(hub)
+        await followed(hub, "default", "default-3")
+        assert await written(hub) != before
+        hub = await copy_of(state)
+        await hub.delete(kinds.PLACEMENT_PLAN, "default-3", "default")
+        assert await restored(hub, "default", 1)
+        assert await written(hub) != before
+
+    asyncio.run(tried(rolling()))
+
+
+async def _tried(state: EmbeddedHub, forgery: Forgery) -> None:
+    hub = await copy_of(state)
+    namespace, name = await forge(hub, forgery)
+    before = await written(hub)
+    revision = (await hub.get(kinds.PLACEMENT_PLAN, name, namespace))["spec"]["revision"]
+    await followed(hub, namespace, name)
+    assert await written(hub) == before
+    if (namespace, name) != ("default", "default-3"):  # A rollout would refuse each rollback.
+        await hub.delete(kinds.PLACEMENT_PLAN, "default-3", "default")
+    assert not await restored(hub, namespace, revision)
+    assert await written(hub) == before
+
+
+async def forge(hub: EmbeddedHub, forgery: Forgery) -> tuple[str, str]:
+    """Put the record on the hub, as far as the API server takes it; return its place."""
+    model = await hub.get(kinds.PLACEMENT_PLAN, forgery.model, "default")
+    other = await hub.get(kinds.PLACEMENT_PLAN, forgery.swapped, "default")
+    signed = {name: await hub.get(kinds.PLACEMENT_PLAN, name, "default") for name in RECORDS}
+    spec = edited(model["spec"], other["spec"], forgery)
+    namespace = forgery.namespace
+    name = forgery.model if forgery.in_its_place else "default-9"
+    if forgery.in_its_place and namespace == "default":
+        await hub.delete(kinds.PLACEMENT_PLAN, name, "default")
+    else:
+        spec["revision"] = 9
+    if forgery.digest_fits:
+        spec["recordDigest"] = record_digest(spec)
+    labels = model["metadata"]["labels"]
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    record = {**model, "metadata": metadata}
+    try:
+        await hub.create(kinds.PLACEMENT_PLAN, {**record, "spec": spec})
+    except Invalid:  # What the schema refuses, somebody writes as it was.
+        copied = {**model["spec"], "revision": 9}
+        copied["recordDigest"] = record_digest(copied)
+        await hub.create(kinds.PLACEMENT_PLAN, {**record, "spec": copied})
+    status = deepcopy(signed.get(forgery.signature, model)["status"])
+    if forgery.signature in ("none", "other"):
+        status["signature"] = "" if forgery.signature == "none" else "f" * 64
+    for number, value in forgery.progress:
+        put(status.setdefault("rollout", {}), number, value)
+    try:
+        await hub.patch(
+            kinds.PLACEMENT_PLAN, name, {"status": status}, namespace, subresource="status"
+        )
+    except Invalid:
+        status = {"status": {"phase": "Applied", "signature": "f" * 64}}
+        await hub.patch(kinds.PLACEMENT_PLAN, name, status, namespace, subresource="status")
+    return namespace, name
+
+
+def edited(spec: Object, other: Object, forgery: Forgery) -> Object:
+    """Return a spec with what another record has packed, and with edits in it."""
+    parts: dict[str, Any] = {"spec": {k: deepcopy(v) for k, v in spec.items() if k not in PACKED}}
+    for name in PACKED:
+        if text := other.get(name) or spec.get(name):
+            parts[name] = json.loads(gzip.decompress(base64.b64decode(text)))
+    for where, number, value in forgery.edits:
+        put(parts.get(where) or {}, number, value)
+    found = dict(parts.pop("spec"))
+    for name, part in parts.items():
+        packed = gzip.compress(json.dumps(part).encode(), mtime=0)
+        found[name] = base64.b64encode(packed).decode()
+    return found
+
+
+def put(part: Any, number: int, value: Any) -> None:
+    """Put a value at a place of a document, or at the end of a list."""
+    places = list(_places(part))
+    if places:
+        where, key = places[number % len(places)]
+        if isinstance(where, list) and number % 2:
+            where.append(deepcopy(value))
+        else:
+            where[key] = deepcopy(value)
+
+
+def _places(part: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(part, dict | list):
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            yield part, key
+            yield from _places(value)
+
+
+async def followed(hub: EmbeddedHub, namespace: str, name: str) -> None:
+    """Let new processes follow a record, and look at what is in force."""
+    for _ in range(3):
+        service = Optimizer(hub, now=lambda: NOW)
+        await service.rollouts.advance(namespace, name)
+        await service.placement_status(namespace)
+
+
+async def restored(hub: EmbeddedHub, namespace: str, revision: int) -> bool:
+    """Ask for a rollback to a record; return whether it was applied."""
+    service = Optimizer(hub, now=lambda: NOW)
+    asked = RollbackRequest(namespace=namespace, to_revision=revision)
+    plan = await service.plan_rollback(asked)
+    if not isinstance(plan, Plan):
+        return False
+    return not isinstance(await service.apply(plan), RequestProblem)
+
+
+async def written(hub: EmbeddedHub) -> list[Object]:
+    """All objects but those in which the optimizer writes down what it does."""
+    every = (item for item in hub.server.catalog.all() if not item.review)
+    return [
+        obj for item in every if item.kind not in OWN for obj in (await hub.list(item.kind)).items
+    ]

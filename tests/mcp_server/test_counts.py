@@ -1,0 +1,285 @@
+"""Counts are of the whole, and each list that is cut is followed by how many more there are."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from dsf.kube.changes import Create
+from dsf.kube.kinds import PLACEMENT
+from mcp_server.results import fleet_text, plan_text, result_text
+from mcp_server.results.fleet_views import DiagnosisView, ScoresView
+from mcp_server.results.plan_views import ComparisonView, compared_plan, follow_view, plan_view
+from mcp_server.results.result_views import applied_view, planned_reset_view, reset_view
+from mcp_server.tools.fleet_tools import FINDINGS_SHOWN, OVERVIEW_ITEMS, SCORES_SHOWN
+from optimizer.domain.issue import Issue
+from optimizer.domain.solution import Decision, Solution
+from optimizer.overview.findings import FleetFinding
+from optimizer.overview.fleet_overview import FleetOverview, WorkloadOverview
+from optimizer.overview.score_overview import ScoreOverview
+from optimizer.plan.basis import Basis
+from optimizer.plan.plan import Plan
+from optimizer.plan_writer import PlannedReset
+from optimizer.wire.explanation import ParetoPoint
+from optimizer.wire.placement_status import (
+    BoundPolicy,
+    PlacementDrift,
+    PlacementStatus,
+    WorkloadLanding,
+)
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
+from optimizer.wire.result import (
+    Applied,
+    EnforcementChange,
+    FailedChange,
+    ObjectRef,
+    PlannedChange,
+    Removal,
+    ResetResult,
+    WorkloadMove,
+    WorkloadPlace,
+)
+from tests.mcp_server.service import request
+
+ALL = 143
+"""More than any list shows."""
+LANDED = 51
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def names(prefix: str) -> list[str]:
+    return [f"{prefix}{number:03}" for number in range(ALL)]
+
+
+def plan() -> Plan:
+    place = WorkloadPlace(cluster="c", device="d", scores={})
+    return Plan(
+        digest="d1",
+        basis=Basis("b1"),
+        request=OptimizeRequest(**request()),
+        solution=Solution("Optimal", Decision(), 1.0, 1.0, 0.1, "highs"),
+        policies={},
+        placements=(),
+        unplaced=(),
+        issues=tuple(Issue(reason="MissingScore", message=name) for name in names("issue")),
+        manifests=(),
+        changes=tuple(
+            Create(PLACEMENT, {"metadata": {"name": name, "namespace": "n"}})
+            for name in names("object")
+        ),
+        removals=tuple(
+            Removal(workload=name, clusters=(), message=f"removes {name}")
+            for name in names("removal")
+        ),
+        moves=tuple(
+            WorkloadMove(workload=name, action="stops", before=(place,), after=(), gain={})
+            for name in names("move")
+        ),
+        enforcement_changes=tuple(
+            EnforcementChange(cluster=name, before=(), after=()) for name in names("cluster")
+        ),
+    )
+
+
+def status() -> PlacementStatus:
+    return PlacementStatus(
+        namespace="n",
+        landed=False,
+        workloads=tuple(
+            WorkloadLanding(
+                workload=name,
+                cluster="c",
+                state="Landed" if number < LANDED else "Planned",
+                reason="r",
+                message="m",
+            )
+            for number, name in enumerate(names("landing"))
+        ),
+        policies=tuple(BoundPolicy(cluster=name, policy="p") for name in names("bound")),
+        drift=tuple(
+            PlacementDrift(reason="r", kind="Placement", name=name, message="m")
+            for name in names("drift")
+        ),
+        unbound_policies=(),
+    )
+
+
+def findings(shown: int) -> tuple[FleetFinding, ...]:
+    return tuple(
+        FleetFinding(stage="score", name=name, reason="r", message="m", next="n")
+        for name in names("finding")[:shown]
+    )
+
+
+def scores(shown: int) -> tuple[ScoreOverview, ...]:
+    return tuple(
+        ScoreOverview(
+            name=name,
+            clusters=1,
+            entries=1,
+            expired=0,
+            valid_until=None,
+            mean=None,
+            best=(),
+            worst=(),
+        )
+        for name in names("score")[:shown]
+    )
+
+
+def overview() -> FleetOverview:
+    omitted = ALL - OVERVIEW_ITEMS
+    return FleetOverview(
+        namespace="n",
+        ready_clusters=ALL,
+        total_clusters=ALL,
+        total_workloads=ALL,
+        placed_workloads=0,
+        clusters=(),
+        workloads=tuple(
+            WorkloadOverview(name=name, places={}) for name in names("workload")[:OVERVIEW_ITEMS]
+        ),
+        scores=scores(OVERVIEW_ITEMS),
+        findings=findings(OVERVIEW_ITEMS),
+        omitted={"workloads": omitted, "scores": omitted, "findings": omitted},
+    )
+
+
+def view(objects: bool = False) -> Any:
+    return plan_view(plan(), applicable=True, objects=objects)
+
+
+def failed(action: Any = "create") -> tuple[FailedChange, ...]:
+    return tuple(
+        FailedChange(kind="K", namespace="n", name=name, action=action, message="m")
+        for name in names("failure")
+    )
+
+
+def written() -> Applied:
+    made = tuple(
+        PlannedChange(kind="K", namespace="n", name=name, action="create") for name in names("made")
+    )
+    return Applied(digest="d", applied=made, failed=failed())
+
+
+def after_reset() -> ResetResult:
+    gone = tuple(ObjectRef(kind="K", namespace="n", name=name) for name in names("gone"))
+    return ResetResult(deleted=gone, failed=failed("delete"))
+
+
+def problem() -> RequestProblem:
+    errors = tuple(FieldProblem(name, "m") for name in names("field"))
+    return RequestProblem(status=UNPROCESSABLE, reason="R", title="t", detail="d", errors=errors)
+
+
+def compared() -> str:
+    points = tuple(
+        ParetoPoint(values={name: 1.0}, places=(), policies=()) for name in names("point")
+    )
+    shown = ComparisonView(
+        plans=(compared_plan("o", plan()),),
+        trade_offs=points[:6],
+        omitted={"trade_offs": ALL - 6},
+    )
+    return plan_text.comparison_text(shown, applicable=True)
+
+
+def reset() -> PlannedReset:
+    return PlannedReset("n", None, "d1", writes=plan().changes)
+
+
+TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
+    "plan": (
+        lambda: plan_text.plan_text(plan(), view(), read_only=False),
+        {"removal": ALL, "move": ALL, "cluster": ALL, "issue": ALL},
+    ),
+    "question": (
+        lambda: plan_text.question(plan(), view(), "hub"),
+        {"removal": ALL, "move": ALL, "cluster": ALL, "issue": ALL},
+    ),
+    "comparison": (compared, {"point": ALL}),
+    "follow": (
+        lambda: plan_text.follow_text(follow_view(status(), None)),
+        {"landing": 2 * ALL - LANDED},
+    ),
+    "overview": (
+        lambda: fleet_text.overview_text(overview()),
+        {"score": ALL, "workload": ALL, "finding": ALL},
+    ),
+    "scores": (
+        lambda: fleet_text.scores_text(
+            ScoresView(scores=scores(SCORES_SHOWN), omitted=ALL - SCORES_SHOWN, entries=None)
+        ),
+        {"score": ALL},
+    ),
+    "diagnosis": (
+        lambda: fleet_text.diagnosis_text(
+            DiagnosisView(
+                findings=findings(FINDINGS_SHOWN), omitted=ALL - FINDINGS_SHOWN, checked={}
+            ),
+            "",
+        ),
+        {"finding": ALL},
+    ),
+    "applied": (lambda: result_text.applied_text(applied_view(written())), {"failure": ALL}),
+    "reset": (
+        lambda: result_text.reset_text(reset_view("n", after_reset())),
+        {"gone": ALL, "failure": ALL},
+    ),
+    "planned reset": (
+        lambda: result_text.planned_reset_text(planned_reset_view(reset()), status()),
+        {"object": ALL, "bound": ALL, "landing": ALL},
+    ),
+    "reset question": (
+        lambda: result_text.reset_question("hub", reset(), status()),
+        {"object": ALL, "bound": ALL, "landing": ALL},
+    ),
+    "refusal": (lambda: result_text.refusal(problem()), {"field": ALL}),
+}
+
+
+@pytest.mark.parametrize("where", TEXTS)
+def test_what_a_text_names_and_the_rest_that_it_counts_are_all(where: str) -> None:
+    make, lists = TEXTS[where]
+    text = make()
+    for prefix, whole in lists.items():
+        named = list(re.finditer(rf"\b{prefix}\d{{3}}\b", text))
+        rest = re.search(r"and (\d+) more", text[named[-1].end() :])
+        assert rest, (prefix, text)
+        assert len({item[0] for item in named}) + int(rest[1]) == whole, (prefix, text)
+
+
+def test_the_counts_of_a_text_are_of_the_whole() -> None:
+    assert f"{LANDED} of {ALL} placements" in TEXTS["follow"][0]()
+    assert f"Stop {ALL}, move 0, start 0 of {ALL} workloads" in TEXTS["question"][0]()
+    assert f"create {ALL}" in TEXTS["question"][0]()
+    assert f"{ALL} findings" in TEXTS["diagnosis"][0]()
+    assert f"0 of {ALL} workloads placed, {ALL} findings" in TEXTS["overview"][0]()
+    assert f"Applied {ALL} changes" in TEXTS["applied"][0]()
+    assert f"Deleted {ALL} generated objects" in TEXTS["reset"][0]()
+    assert f"deletes {ALL} generated objects" in TEXTS["planned reset"][0]()
+
+
+def test_structured_results_say_how_many_items_of_each_list_they_leave_out() -> None:
+    shown = view(objects=True)
+    for name in ("moves", "enforcement_changes", "issues", "objects"):
+        assert len(getattr(shown, name)) + shown.omitted[name] == ALL
+    assert shown.writes == {"create": ALL}
+    followed = follow_view(status(), None)
+    for name in ("workloads", "policies", "drift"):
+        assert len(getattr(followed.status, name)) + followed.omitted[name] == ALL
+    assert (followed.placed, followed.landed) == (ALL, LANDED)
+    row = compared_plan("o", plan())
+    assert len(row.places) + row.omitted == ALL
+    assert row.changed_clusters == ALL
+    made, gone = applied_view(written()), reset_view("n", after_reset())
+    for part, names_ in ((made, ("applied", "failed")), (gone, ("deleted", "failed"))):
+        for name in names_:
+            assert len(getattr(part, name)) + part.omitted[name] == ALL
+    goes = planned_reset_view(reset())
+    assert len(goes.goes) + goes.omitted["goes"] == ALL
