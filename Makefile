@@ -162,6 +162,9 @@ benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.optimizer.untrusted_scorer
 	@$(RUN)/python -m benchmarks.optimizer.mig_candidates
 
+house: setup ## Print how large the code is, and how much of it a reader meets
+	@$(RUN)/python -m benchmarks.house $(ARGS)
+
 clean: ## Remove what the other targets made
 	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 
