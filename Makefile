@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources test-browser screenshots fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast benchmark-page docs clean
+.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources test-browser screenshots fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast benchmark-page docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'

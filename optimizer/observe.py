@@ -41,7 +41,7 @@ from optimizer.snapshot.object_readers import (
     replica_set_of,
 )
 from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.resource_usage import USAGE_SCORE
+from optimizer.snapshot.ownership.others_part import USAGE_SCORE
 from optimizer.wire.result import ScoreObject
 
 T = TypeVar("T")

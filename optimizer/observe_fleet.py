@@ -6,7 +6,7 @@ from datetime import datetime
 
 from dsf.kube.kinds import DYNAMIC_SCORER
 from dsf.kube.port import Lister
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS
 from optimizer.observe import (

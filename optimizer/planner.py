@@ -14,9 +14,8 @@ from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case, case_of
 from optimizer.explain.explanation_process.run import Explained, explain
-from optimizer.model.formulate import formulate
+from optimizer.model.formulate import formulate, too_large, too_large_to_read
 from optimizer.model.problem import Problem
-from optimizer.model.problem_size import too_large, too_large_to_read
 from optimizer.observe import (
     observe,
     retry_when_gone,
@@ -35,11 +34,11 @@ from optimizer.record.rollback_check import not_allowed, restored_solution
 from optimizer.rollout.rollout_steps import rollout_plan
 from optimizer.snapshot.fleet_reader import FleetReader
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
+from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.kept_objects import kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules
-from optimizer.snapshot.scores.score_directions import maximised_by_mistake
-from optimizer.snapshot.unknown_names import unknown_names
+from optimizer.snapshot.scores.score_meanings import maximised_by_mistake
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.request import OptimizeRequest

@@ -53,8 +53,8 @@ from optimizer.rollout.rollout_problems import no_rollout
 from optimizer.rollout.rollout_record import RolloutRecord, status_of
 from optimizer.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload
-from optimizer.snapshot.scores.score_entries import score_object
-from optimizer.snapshot.scores.score_list import score_list
+from optimizer.snapshot.scores.score_index import score_object
+from optimizer.snapshot.scores.score_meanings import score_list
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import (

@@ -16,11 +16,11 @@ import numpy as np
 import pulp
 
 from optimizer.candidates.frontier import frontier
-from optimizer.candidates.layout_relaxation import value_bound
-from optimizer.domain.gpu_layout import GPU_KIND, GpuPattern, OmittedLayouts
+from optimizer.candidates.layout_bounds import value_bound
+from optimizer.domain.fleet import GPU_KIND, GpuPattern, OmittedLayouts
 from optimizer.mig.demand import Demand, DeviceRequest
 from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpu_patterns import Gpu, patterns
+from optimizer.mig.gpu_pools import Gpu, patterns
 from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
 
 FEW = ("2g.24gb", "3g.48gb", "all")

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from benchmarks.optimizer.instances import DEVICES, PER_GPU, Instance, Kind, instance
 from dsf.kube import kinds
-from optimizer.snapshot.ownership.resource_usage import USAGE_SCORE
+from optimizer.snapshot.ownership.others_part import USAGE_SCORE
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.optimizer.instances import Kind, instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
-from optimizer.solve.heuristics.move_reduction import reduce_moves
+from optimizer.solve.move_reduction import reduce_moves
 from optimizer.solve.strategy import solve_problem
 
 _KINDS: tuple[Kind, ...] = ("dist", "prof")

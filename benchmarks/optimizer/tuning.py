@@ -263,16 +263,16 @@ def _option_off(name: str) -> Callable[[Any], Any]:
 
 
 _ADAPTERS = "optimizer.solve.solver_adapters"
-_CLASSES = "optimizer.solve.blocks.identical_classes"
+_CLASSES = "optimizer.solve.blocks.block_problem"
 HEURISTICS: Mapping[str, Replaced] = {
-    "greedy start": Replaced("optimizer.solve.heuristics.greedy", "greedy", _empty),
+    "greedy start": Replaced("optimizer.solve.greedy", "greedy", _empty),
     "quick dives": Replaced("optimizer.solve.pricing.diving", "dive", _no_columns(True)),
     "dive": Replaced("optimizer.solve.pricing.diving", "dive", _no_columns(False)),
     "first prices": Replaced(
         "optimizer.solve.pricing.lagrangian_relaxation", "initial_prices", _zero_prices
     ),
     "columns made feasible": Replaced(
-        "optimizer.solve.pricing.feasible_columns",
+        "optimizer.solve.blocks.columns",
         "feasible_columns",
         lambda _old: lambda _blocks, columns, _limits: (columns, np.arange(len(columns))),
     ),
@@ -289,7 +289,7 @@ HEURISTICS: Mapping[str, Replaced] = {
         lambda _old: lambda problem: [problem],
     ),
     "floor prices": Replaced(
-        "optimizer.solve.pricing.priority_floor",
+        "optimizer.solve.pricing.lagrangian_dual",
         "priority_floor_prices",
         lambda _old: lambda *_given: None,
     ),
@@ -297,12 +297,12 @@ HEURISTICS: Mapping[str, Replaced] = {
         "optimizer.solve.decomposition", "_intersection", lambda _old: lambda *_given: None
     ),
     "fewer moves": Replaced(
-        "optimizer.solve.heuristics.move_reduction",
+        "optimizer.solve.move_reduction",
         "reduce_moves",
         lambda _old: lambda _problem, decision, _stop: decision,
     ),
     "exchanged clusters": Replaced(
-        "optimizer.solve.heuristics.move_reduction",
+        "optimizer.solve.move_reduction",
         "exchange_equal_clusters",
         lambda _old: lambda _problem, decision, _stop: decision,
     ),

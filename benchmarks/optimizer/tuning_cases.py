@@ -39,11 +39,10 @@ from optimizer.domain.solution import Decision
 from optimizer.explain import case as explained_case
 from optimizer.explain.explanation_process.run import ExplanationJob, explain_here
 from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
-from optimizer.mig.gpu_pools import GpuPool, NodeGpus, possible_devices
+from optimizer.mig.gpu_pools import Gpu, GpuPool, NodeGpus, ReconfigurationRules, possible_devices
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
-from optimizer.solve.heuristics.move_reduction import unchanged_count
+from optimizer.solve.move_reduction import unchanged_count
 from optimizer.solve.strategy import solve_problem
 from optimizer.transition.transition import plan_transition
 

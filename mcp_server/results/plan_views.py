@@ -7,7 +7,7 @@ from pydantic import Field
 
 from mcp_server.results.result_views import LIST_LIMIT, AppliedView, cleaned_texts
 from optimizer.domain.issue import Issue
-from optimizer.domain.status import STATUS_MEANING, Status
+from optimizer.domain.solution import STATUS_MEANING, Status
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.uncovered_others import as_result

@@ -18,10 +18,13 @@ from mcp_server.results.result_views import (
 )
 from optimizer.plan.generated_objects import describe
 from optimizer.plan_writer import PlannedReset
-from optimizer.wire.field_problems import field_problems
 from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.request import REQUEST_FIELDS
-from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
+from optimizer.wire.request_problem import (
+    REQUEST_FIELDS,
+    UNPROCESSABLE,
+    RequestProblem,
+    field_problems,
+)
 from optimizer.wire.result import FailedChange, ObjectRef, ScoreObject, WorkloadClusters
 
 _NAMED = 12

@@ -16,9 +16,9 @@ from optimizer.plan.plan import Plan, result
 from optimizer.record.plan_views import plan_record, plan_summary, rollback_result, unknown_digest
 from optimizer.record.recorded_plan import RecordedPlan, recorded_request
 from optimizer.wire.base import RequestPart, ResultPart
-from optimizer.wire.field_problems import dry_request
 from optimizer.wire.plan_record import PlanList
 from optimizer.wire.request import Namespace, RollbackRequest
+from optimizer.wire.request_problem import dry_request
 
 SAID = "The data of the page that this chat shows."
 """The text of a result: whoever reads it is no page."""

@@ -31,7 +31,7 @@ from optimizer.api.routes.rollouts import rollout_routes
 from optimizer.api.routes.score_history import add_score_history_route
 from optimizer.api.stream_limit import DEFAULT_STREAMS, StreamLimit, StreamLimits
 from optimizer.service import Optimizer
-from optimizer.snapshot.unknown_names import unknown_filters
+from optimizer.snapshot.ineffective_input import unknown_filters
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import (
     Namespace,

@@ -20,16 +20,17 @@ from dsf.kube.errors import KubeError, Unreachable
 from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone
 from optimizer.overview.plan_request import PlanRequest
-from optimizer.wire.field_problems import field_problems
-from optimizer.wire.request import REQUEST_FIELDS, ResetRequest, RollbackRequest
+from optimizer.wire.request import ResetRequest, RollbackRequest
 from optimizer.wire.request_problem import (
     CALLER_GONE,
+    REQUEST_FIELDS,
     TOO_MANY_REQUESTS,
     UNAVAILABLE,
     FieldProblem,
     RequestProblem,
+    field_problems,
+    known_fields,
 )
-from optimizer.wire.spelling_suggestions import known_fields
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5

@@ -12,17 +12,24 @@ import numpy as np
 from dsf.api.optimization import Optimization
 from dsf.kube.selectors import valid_selector
 from optimizer.candidates import pool_candidates as mig
-from optimizer.candidates.layout_relaxation import mean_pattern_counts
+from optimizer.candidates.layout_bounds import mean_pattern_counts
 from optimizer.candidates.pool_candidates import composed_candidate
 from optimizer.candidates.tuning import CANDIDATES_PER_PRICED_ONE, PRICED_CANDIDATES
 from optimizer.domain.arrays import Floats
-from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload, net_supplies
-from optimizer.domain.gpu_layout import GPU_KIND, OmittedLayouts
+from optimizer.domain.fleet import (
+    GPU_KIND,
+    CandidatePolicy,
+    Cluster,
+    Fleet,
+    OmittedLayouts,
+    Supply,
+    Workload,
+    net_supplies,
+)
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.demand import Demand, DeviceRequest
-from optimizer.mig.gpu_patterns import ReconfigurationRules
-from optimizer.mig.gpu_pools import GpuPool, GpuPools, possible_devices
+from optimizer.mig.gpu_pools import GpuPool, GpuPools, ReconfigurationRules, possible_devices
 
 Dependents = Mapping[str, tuple[Workload, ...]]
 """For each workload, those that may need it on their cluster, directly or through others."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.candidates.tuning import COMPARED_POINTS, FRONTIER_POINTS, THINNED_POINTS
-from optimizer.domain.gpu_layout import GpuPattern
+from optimizer.domain.fleet import GpuPattern
 from optimizer.mig.demand import Demand
 
 

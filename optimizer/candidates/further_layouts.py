@@ -6,17 +6,18 @@ from functools import partial
 
 from dsf.api.untrusted_text import listed
 from optimizer.candidates.fleet_candidates import with_candidates
-from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet
-from optimizer.domain.gpu_layout import ProfileCounts, gpu_name
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, ProfileCounts, gpu_name
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.demand import Demand
-from optimizer.mig.gpu_patterns import (
+from optimizer.mig.gpu_pools import (
     Gpu,
+    GpuPool,
+    GpuPools,
+    NodeGpus,
     ReconfigurationCosts,
     ReconfigurationRules,
     current_pattern,
 )
-from optimizer.mig.gpu_pools import GpuPool, GpuPools, NodeGpus
 
 _MOST_DRAINED = 64
 """Policies generated for a pool where the request allows fewer: a repair is worth the search."""

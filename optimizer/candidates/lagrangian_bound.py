@@ -7,7 +7,7 @@ With a multiplier (price) u_r >= 0 for each resource and limit r, base b_r, dema
          + sum_pools max { 0, sum_r u_r s_pr - cost_p : one policy p, or a layout for each GPU }
 
 L(u) is an upper bound for every u; L is convex and piecewise linear. `model.subgradient` lowers it.
-`layout_relaxation` explains why the bound holds.
+`layout_bounds` explains why the bound holds.
 """
 
 from collections.abc import Sequence

@@ -10,18 +10,18 @@ from itertools import chain
 
 from dsf.api.optimization import Optimization
 from optimizer.candidates.frontier import Frontier, FrontierPoint, frontier
-from optimizer.domain.gpu_layout import GpuPattern, NodeLayout, OmittedLayouts
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import members_by_key
+from optimizer.domain.fleet import GpuPattern, NodeLayout, OmittedLayouts
 from optimizer.mig.demand import Demand
-from optimizer.mig.gpu_patterns import (
+from optimizer.mig.gpu_pools import (
     Gpu,
+    GpuPool,
     ReconfigurationRules,
     current_pattern,
     device_counts,
     pattern_with,
     patterns,
 )
-from optimizer.mig.gpu_pools import GpuPool
 
 _NAME_LIMIT = 63
 """Characters of `<namespace>.<policy>`, the name that OCM gives a replicated policy."""

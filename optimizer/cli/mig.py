@@ -105,11 +105,11 @@ def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, eve
 
     The column AT shows the first memory slice of each instance, for the least fragmented layout.
     """
-    from optimizer.mig.fragmentation import least_fragmented_layout
     from optimizer.mig.layouts import (
         conflict,
         distinct_profile_counts,
         layouts,
+        least_fragmented_layout,
         maximal_profile_counts,
     )
 
@@ -165,8 +165,8 @@ def explain(
     There are --count idle GPUs of MODEL. The output states the share of the demand that is served.
     """
     from optimizer.candidates.pool_candidates import best_configuration
-    from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
-    from optimizer.mig.mig_parted import config_file, config_name, node_config
+    from optimizer.mig.gpu_pools import Gpu, ReconfigurationRules
+    from optimizer.mig.policy_spec import config_file, config_name, node_config
 
     demand = _demand(model, want)
     point, bound = best_configuration((Gpu(model),) * count, demand, ReconfigurationRules(most=400))
@@ -184,7 +184,7 @@ def explain(
 
 
 def _demand(model: "Geometry", want: tuple[tuple[str, int, int, float], ...]) -> "Demand":
-    from optimizer.domain.gpu_layout import WHOLE_GPU
+    from optimizer.domain.fleet import WHOLE_GPU
     from optimizer.mig.demand import Demand, DeviceRequest
 
     requests: dict[str, list[DeviceRequest]] = {}

@@ -171,8 +171,7 @@ history_option = options(
 
 def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
     """Return the settings that options name; what a command has no option for is the default."""
-    from optimizer.domain.mig_manager_settings import GPU_OPERATOR, GUIDE
-    from optimizer.domain.settings import DEFAULTS
+    from optimizer.domain.settings import DEFAULTS, GPU_OPERATOR, GUIDE
 
     said = {_SETTINGS.get(name, name): value for name, value in rest.items()}
     known = {field.name: said[field.name] for field in fields(DEFAULTS) if field.name in said}

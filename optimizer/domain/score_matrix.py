@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.domain.compact_floats import WIDTHS, FloatArray, wide_enough
+from optimizer.domain.arrays import WIDTHS, FloatArray, wide_enough
 
 ScoreKey = tuple[str, str, str]
 """Cluster, app and device."""

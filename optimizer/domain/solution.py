@@ -1,9 +1,15 @@
-"""A decision, and the solution that says how good it is known to be."""
+"""A decision, the solution that says how good it is known to be, and whether solving may go on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from optimizer.domain.status import Status
+Status = Literal["Optimal", "Feasible", "Infeasible", "NotSolved"]
+
+STATUS_MEANING = (
+    "Optimal: proven best. Feasible: the best found within the limits, see bound and gap."
+    " Infeasible: no workload has a place. NotSolved: nothing found within the limits."
+)
 
 
 class PolicyEnforcement(NamedTuple):
@@ -79,3 +85,12 @@ class Solution:
         if missing == 0:
             return 0.0
         return missing / abs(self.objective_value) if self.objective_value else None
+
+
+TimeLeft = Callable[[], bool]
+"""Returns False once the time for a computation is over."""
+
+
+def unlimited() -> bool:
+    """Return that there is time left, always."""
+    return True

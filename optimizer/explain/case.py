@@ -10,7 +10,7 @@ from optimizer.domain.solution import Solution
 from optimizer.model.problem import Problem
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.requested_gpus import mig_rules
-from optimizer.wire.explanation_request import WhyNotQuestion
+from optimizer.wire.explanation import WhyNotQuestion
 from optimizer.wire.request import OptimizeRequest
 
 

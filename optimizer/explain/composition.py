@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from optimizer.domain.solution import Solution
-from optimizer.domain.stop_callback import TimeLeft, unlimited
+from optimizer.domain.solution import Solution, TimeLeft, unlimited
 from optimizer.explain.case import Case
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins

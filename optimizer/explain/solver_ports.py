@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from optimizer.domain.arrays import Floats
-from optimizer.domain.solution import Assignment, Decision, Solution
-from optimizer.domain.status import Status
+from optimizer.domain.solution import Assignment, Decision, Solution, Status
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.wire.explanation import Explanation

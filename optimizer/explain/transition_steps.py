@@ -5,8 +5,7 @@ from itertools import chain
 
 from dsf.api.plural import joined
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.domain.stop_callback import TimeLeft
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, TimeLeft
 from optimizer.explain.wire_values import assignment_value, policy_value
 from optimizer.model.current_state import CurrentState
 from optimizer.model.problem import Problem

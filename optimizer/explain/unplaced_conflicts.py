@@ -6,8 +6,7 @@ from functools import cached_property
 
 from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Solution
-from optimizer.domain.stop_callback import TimeLeft, unlimited
+from optimizer.domain.solution import Solution, TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.fleet_changes import missing_scores
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem

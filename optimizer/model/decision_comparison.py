@@ -3,7 +3,7 @@
 Ties: more workloads placed wins; then more of what runs now; then the order of the request:
 workloads listed first get clusters listed first, and policies listed first are preferred. A problem
 that is too large for a second solve keeps what the solver finds first, which is deterministic;
-`solve.heuristics.move_reduction` then undoes moves that gain nothing.
+`solve.move_reduction` then undoes moves that gain nothing.
 """
 
 from collections.abc import Sequence

@@ -12,9 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.domain.arrays import Bools, Floats, Ints
-from optimizer.domain.compact_floats import FloatArray, narrow, widen
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import Bools, FloatArray, Floats, Ints, members_by_key, narrow, widen
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Variable
 from optimizer.model.parameters import (
     NO_DEVICE,

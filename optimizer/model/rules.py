@@ -13,8 +13,7 @@ from itertools import chain
 
 import numpy as np
 
-from optimizer.domain.arrays import Floats, Ints
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import Floats, Ints, members_by_key
 from optimizer.domain.solution import Assignment, Decision, Variable
 from optimizer.model.problem import Problem, grouped
 

@@ -13,7 +13,7 @@ Workloads have a key for each of two questions, because neither answers the othe
   relaxed? It reads no values. It reads the constraints themselves: a workload that is pinned to a,
   and one that is pinned to a and b but excludes b, have the same candidates until pins alone hold.
 
-`solve.blocks.identical_classes` merges rows and columns of a reduced problem that are equal, entry
+`solve.blocks.block_problem` merges rows and columns of a reduced problem that are equal, entry
 by entry. There is more of that: what the reduction drops, such as where a workload runs now, no
 longer makes a difference, while it does to decisions of the problem itself.
 """
@@ -23,9 +23,8 @@ from dataclasses import fields
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
-from optimizer.domain.arrays import Floats
+from optimizer.domain.arrays import Floats, members_by_key
 from optimizer.domain.fleet import Fleet, Workload
-from optimizer.domain.grouping import members_by_key
 from optimizer.model.problem import Problem, ProblemWorkload
 
 Key = tuple[Any, ...]

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName, listed
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.scorer_overview import ScorerOverview

@@ -9,8 +9,8 @@ from optimizer.domain.issue import Issue
 from optimizer.overview.findings import FleetFinding, findings
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.score_overview import ScoreOverview, score_overviews
-from optimizer.snapshot.gpu_discovery import discover_gpus
 from optimizer.snapshot.object_readers import read_workload
+from optimizer.snapshot.requested_gpus import discover_gpus
 from optimizer.wire.base import Name, ResultPart, Sentence
 
 SHOWN_RESOURCES = 6

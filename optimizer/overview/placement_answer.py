@@ -16,8 +16,8 @@ from optimizer.wire.explanation import (
     Explanation,
     UnplacedReason,
     WhyNotAnswer,
+    WhyNotQuestion,
 )
-from optimizer.wire.explanation_request import WhyNotQuestion
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 

@@ -11,9 +11,13 @@ from dsf.api.untrusted_text import UntrustedName
 from optimizer.overview.what_if import WhatIf
 from optimizer.record.plan_in_force import ObjectiveInForce
 from optimizer.wire.base import Document, Name, RequestPart
-from optimizer.wire.field_problems import invalid_request
 from optimizer.wire.request import Namespace
-from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
+from optimizer.wire.request_problem import (
+    UNPROCESSABLE,
+    FieldProblem,
+    RequestProblem,
+    invalid_request,
+)
 from optimizer.wire.result import OptimizeResult
 
 MAX_WEIGHTS = 20

@@ -12,9 +12,8 @@ from optimizer.overview.plan_request import PlanningWish, settled_wish
 from optimizer.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
 from optimizer.record.plan_in_force import ObjectiveInForce, PlanInForce
 from optimizer.snapshot.object_readers import read_policy, read_workload
-from optimizer.wire.field_problems import dry_request
 from optimizer.wire.request import DEFAULT_FORMAT, OptimizeRequest
-from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
+from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem, dry_request
 
 MAX_NAMED = 10
 """Existing names that one refusal spells out."""

@@ -10,7 +10,7 @@ from dsf.api.scoring.placement_scores import status_written
 from dsf.kube.port import Object
 from optimizer.overview.scorer_overview import ScorerOverview
 from optimizer.snapshot.object_readers import name_of
-from optimizer.snapshot.scores.score_entries import entries_of
+from optimizer.snapshot.scores.score_index import entries_of
 from optimizer.wire.request import DEFAULT_FORMAT
 
 MAX_KNOWN = 100_000

@@ -9,9 +9,9 @@ from pydantic import Field
 from dsf.api.crd.score_meaning import Direction
 from dsf.api.scoring.placement_scores import validity_of
 from dsf.kube.port import Object
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import members_by_key
 from optimizer.overview.scorer_overview import ScorerOverview
-from optimizer.snapshot.scores.score_entries import entries_of
+from optimizer.snapshot.scores.score_index import entries_of
 from optimizer.wire.base import Name, ResultPart, Text
 
 

@@ -18,8 +18,8 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from dsf.kube.port import Object
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Selector
-from optimizer.domain.grouping import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS
 from optimizer.placement_status.comparison import placement_status

@@ -16,12 +16,10 @@ from dsf.api.optimization import Optimization
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from dsf.placement.taints import Toleration
-from optimizer.domain.fleet import CandidatePolicy, Fleet, Selector, Workload
-from optimizer.domain.gpu_layout import gpu_name
-from optimizer.domain.mig_manager_settings import GPU_OPERATOR, MigLabels
+from optimizer.domain.fleet import CandidatePolicy, Fleet, Selector, Workload, gpu_name
+from optimizer.domain.settings import GPU_OPERATOR, MigLabels
 from optimizer.domain.solution import Decision, PolicyEnforcement
-from optimizer.mig.mig_parted import layout_text
-from optimizer.mig.policy_spec import generated_policy, policy_specs
+from optimizer.mig.policy_spec import generated_policy, layout_text, policy_specs
 from optimizer.snapshot.annotations import PREFIX
 
 COMPLIANT = "compliant"

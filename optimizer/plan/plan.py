@@ -36,16 +36,15 @@ from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.plan.workload_moves import enforcement_changes, workload_moves
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
+from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.object_readers import cluster_selectors
-from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.observation import Observation, unselected_works, with_works
 from optimizer.snapshot.ownership.kept_objects import (
     kept_objects,
     left_over,
     own_decisions,
 )
 from optimizer.snapshot.ownership.others import Dependents
-from optimizer.snapshot.ownership.running_works import unselected_works, with_works
-from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (

@@ -16,13 +16,13 @@ from optimizer.plan.generated_objects import changes
 from optimizer.plan.manifests import stopped_placement
 from optimizer.plan.uncovered_others import as_result
 from optimizer.snapshot.object_readers import generated_by, is_workload, name_of, placement_of
-from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.others import dependents_of_others, policies_of_others
-from optimizer.snapshot.ownership.running_works import (
+from optimizer.snapshot.observation import (
+    Observation,
     RunningWork,
     running_works,
     selected_clusters,
 )
+from optimizer.snapshot.ownership.others import dependents_of_others, policies_of_others
 from optimizer.wire.result import WorkloadClusters
 from optimizer.wire.rollout import UncoveredOthers
 

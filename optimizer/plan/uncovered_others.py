@@ -12,7 +12,7 @@ from dsf.api.plural import counted
 from dsf.api.untrusted_text import listed
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import POLICY
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement

@@ -11,9 +11,8 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.issue import OTHERS_REASONS
 from optimizer.domain.solution import Solution
-from optimizer.model.predicates import ineligible
+from optimizer.model.predicates import ResourceIndex, ineligible
 from optimizer.model.problem import Problem, ProblemWorkload
-from optimizer.model.resource_index import ResourceIndex
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Unplaced
 

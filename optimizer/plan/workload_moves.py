@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Cluster, Fleet, Workload
-from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.snapshot.current_decisions import CurrentDecisions
+from optimizer.snapshot.observation import CurrentDecisions
 from optimizer.wire.result import (
     EnforcementChange,
     MoveAction,

@@ -9,9 +9,8 @@ from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.record.content import RecordContent
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.base import Name, ResultPart, Sentence
-from optimizer.wire.field_problems import validated_request
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.request_problem import RequestProblem, validated_request
 
 _NOT_OF_A_QUESTION = ("limits", "missing_score", "gap", "mig", "tolerations", "cluster_sets")
 """Fields that shape a plan besides its objective; a question has those that it says itself."""

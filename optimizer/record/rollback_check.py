@@ -7,9 +7,8 @@ from dsf.api.untrusted_text import UntrustedName, quoted
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.model.parameters import ClusterResource
-from optimizer.model.predicates import ineligible
+from optimizer.model.predicates import ResourceIndex, ineligible
 from optimizer.model.problem import Problem, objective
-from optimizer.model.resource_index import ResourceIndex
 from optimizer.model.rules import chosen_part, violations
 from optimizer.plan.basis import assumptions
 from optimizer.record.rollback import RestoredPlan

@@ -8,8 +8,8 @@ from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import PLACEMENT_BINDING, POLICY
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Selector
-from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.plan.manifests import generated_name
 from optimizer.plan.rollout_plan import RolloutPlan

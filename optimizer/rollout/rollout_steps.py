@@ -18,8 +18,7 @@ from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet, Selector, Workload
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.domain.solution import Decision, PolicyEnforcement
-from optimizer.domain.stop_callback import TimeLeft
+from optimizer.domain.solution import Decision, PolicyEnforcement, TimeLeft
 from optimizer.explain.composition import MAX_TRANSITION_ASSIGNMENTS
 from optimizer.explain.transition_steps import gpus_to_drain, unseen_replaced
 from optimizer.model.current_state import current_state, with_enforced_candidates
@@ -41,9 +40,8 @@ from optimizer.rollout.rollout_state import (
     recorded,
     replica_refs,
 )
-from optimizer.snapshot.current_decisions import read_current_decisions
 from optimizer.snapshot.object_readers import cluster_selectors, generated_by, name_of, placement_of
-from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.observation import Observation, read_current_decisions
 from optimizer.snapshot.ownership.kept_objects import KeptObjects, only_kept
 from optimizer.snapshot.ownership.others import Dependents
 from optimizer.transition.policy_replacement import policy_replacements

@@ -16,7 +16,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
 from dsf.kube.port import Object
 from optimizer.wire.base import RequestPart
-from optimizer.wire.field_problems import field_problems
+from optimizer.wire.request_problem import field_problems
 
 PREFIX = f"{GROUP}/"
 """The prefix of every annotation that the optimizer reads."""

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from dsf.kube.files.yaml_documents import YamlDocument, YamlFileError
 from dsf.kube.port import Object
-from optimizer.wire.field_problems import field_problems
-from optimizer.wire.request import REQUEST_FIELDS, OptimizeRequest
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import REQUEST_FIELDS, field_problems
 
 _REQUEST_FIELD = "targetWorkloads"
 

@@ -12,8 +12,8 @@ from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.scores.score_doubts import TrustRule
 from optimizer.snapshot.scores.score_reader import ScoreReader
-from optimizer.snapshot.scores.trust_weights import TrustRule
 from optimizer.wire.request import OptimizeRequest, Preference, ScoreRef
 
 MAX_ISSUES = 1_000

@@ -21,7 +21,6 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.gpu_pools import GpuPools
-from optimizer.snapshot.current_decisions import CurrentDecisions
 from optimizer.snapshot.eligible_clusters import (
     default_tolerations,
     eligible_clusters,
@@ -41,13 +40,13 @@ from optimizer.snapshot.object_readers import (
     read_workload,
     tolerations_of,
 )
-from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.observation import CurrentDecisions, Observation
 from optimizer.snapshot.ownership.kept_objects import own_decisions
 from optimizer.snapshot.ownership.others import others_on_clusters
 from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
-from optimizer.snapshot.scores.score_directions import direction_issues
 from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
+from optimizer.snapshot.scores.score_meanings import direction_issues
 from optimizer.wire.request import OptimizeRequest, RequestedCluster
 
 

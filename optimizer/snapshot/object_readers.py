@@ -19,19 +19,19 @@ from dsf.api.optimization import generating_optimization
 from dsf.api.untrusted_text import UntrustedName, listed, quoted
 from dsf.kube.port import Object
 from dsf.placement.taints import Toleration
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,
+    NodeLayout,
     Selector,
     Supply,
     TopologySpread,
     Workload,
 )
-from optimizer.domain.gpu_layout import NodeLayout
-from optimizer.domain.grouping import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.domain.quantity import parse_quantity
-from optimizer.mig.mig_parted import parse_layout
+from optimizer.mig.policy_spec import parse_layout
 from optimizer.snapshot.annotations import merge_specs, read_annotations
 from optimizer.wire.object_specs import (
     ClusterSpec,

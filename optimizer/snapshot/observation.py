@@ -1,10 +1,22 @@
-"""The objects that a plan for one namespace depends on, as the hub returned them."""
+"""The objects that a plan for one namespace depends on: what they decide, and what runs.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+The decision in force is read from the generated Placements and PlacementBindings.
+PlacementDecisions lag until the clusters' claims are compliant. What runs are the ManifestWorks
+that OCM made for ManifestWorkReplicaSets.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
+from dsf.api.names import PLACEMENT_LABEL, WORK_PLACEMENT_LABEL
 from dsf.kube.port import Object
+from optimizer.domain.fleet import Selector
+from optimizer.domain.solution import PolicyEnforcement
+from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, replica_set_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +50,134 @@ class Observation:
     works: tuple[Object, ...] | None = ()
     usage_scores: tuple[Object, ...] = ()
     scorers: tuple[Object, ...] | None = ()
+
+
+CEL_CLUSTER_NAME = re.compile(r'"([a-z0-9.-]+)"')
+"""A cluster's name in the CEL expression of a generated Placement."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentDecisions:
+    """The clusters that each generated Placement selects, and the policies bound to clusters."""
+
+    placements: Mapping[str, tuple[str, ...]]
+    policies: frozenset[PolicyEnforcement]
+
+
+def read_current_decisions(
+    observation: Observation, selectors: Mapping[str, Selector], optimization: str | None
+) -> CurrentDecisions:
+    """Return the decision in force of one optimization, or of all of a namespace.
+
+    What was not generated is ignored.
+    """
+    by_label = {(item.key, item.cluster): name for name, item in selectors.items()}
+    placements = {
+        name_of(obj): tuple(
+            dict.fromkeys(
+                cluster for cluster in _selected_clusters(obj, by_label) if cluster in selectors
+            )
+        )
+        for obj in generated_by(observation.placements, optimization)
+    }
+    policies = (
+        PolicyEnforcement(cluster, str(subject.get("name")))
+        for binding in generated_by(observation.bindings, optimization)
+        for cluster in placements.get(str((binding.get("placementRef") or {}).get("name")), ())
+        for subject in binding.get("subjects") or ()
+    )
+    return CurrentDecisions(placements, frozenset(policies))
+
+
+def _selected_clusters(placement: Object, by_label: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    """Yield the clusters that a generated Placement selects."""
+    for predicate in (placement.get("spec") or {}).get("predicates") or ():
+        wanted = predicate.get("requiredClusterSelector") or {}
+        labels = wanted.get("labelSelector") or {}
+        pairs = list((labels.get("matchLabels") or {}).items())
+        for expression in labels.get("matchExpressions") or ():
+            if expression.get("operator") == "In":
+                pairs += [
+                    (expression.get("key"), value) for value in expression.get("values") or ()
+                ]
+        yield from (by_label[pair] for pair in pairs if pair in by_label)
+        for expression in (wanted.get("celSelector") or {}).get("celExpressions") or ():
+            yield from CEL_CLUSTER_NAME.findall(str(expression))
+
+
+class RunningWork(NamedTuple):
+    """A ManifestWork: its cluster, and the Placement that selected it.
+
+    `placement` is empty if OCM is too old to name it. `deleting`: OCM removes it.
+    """
+
+    cluster: str
+    placement: str
+    labels: Mapping[str, str]
+    deleting: bool = False
+
+    def as_replica_set(self, name: str) -> Object:
+        """Return as much of its ManifestWorkReplicaSet as its labels tell."""
+        metadata = {"name": name, "labels": self.labels}
+        return {"metadata": metadata, "spec": {"placementRefs": [{"name": self.placement}]}}
+
+
+def running_works(works: Iterable[Object]) -> dict[str, dict[str, list[RunningWork]]]:
+    """Return what runs by namespace and name of the ManifestWorkReplicaSet.
+
+    A ManifestWork that is being deleted counts: its workload runs until the agent has removed it.
+    """
+    found: dict[str, dict[str, list[RunningWork]]] = {}
+    for work in works:
+        namespace, name = replica_set_of(work)
+        labels = labels_of(work)
+        item = RunningWork(
+            str(work["metadata"].get("namespace")),
+            labels.get(WORK_PLACEMENT_LABEL, ""),
+            labels,
+            deleting=bool(work["metadata"].get("deletionTimestamp")),
+        )
+        found.setdefault(namespace, {}).setdefault(name, []).append(item)
+    return found
+
+
+def selected_clusters(decisions: Iterable[Object]) -> Mapping[str, list[str]]:
+    """Return the clusters that OCM has selected, by Placement."""
+    found = defaultdict[str, list[str]](list)
+    for decision in decisions:
+        listed = (decision.get("status") or {}).get("decisions") or ()
+        owner = labels_of(decision).get(PLACEMENT_LABEL, "")
+        found[owner] += [str(item["clusterName"]) for item in listed if item.get("clusterName")]
+    return found
+
+
+def unselected_works(
+    observation: Observation, select: Mapping[str, Selector]
+) -> Iterator[tuple[tuple[str, str, str], Object]]:
+    """Yield the ManifestWorks whose Placement does not select their cluster, or is gone.
+
+    Each with namespace and name of its ManifestWorkReplicaSet, and its cluster.
+    """
+    selected = set[tuple[str, str, str]]()
+    for namespace, seen in (("", observation), *observation.elsewhere.items()):
+        named = read_current_decisions(seen, select, None).placements
+        for places in (named, selected_clusters(seen.decisions)):
+            selected |= {(namespace, item, name) for item, on in places.items() for name in on}
+    for work in observation.works or ():
+        namespace, name = replica_set_of(work)
+        cluster = str(work["metadata"].get("namespace"))
+        placement = labels_of(work).get(WORK_PLACEMENT_LABEL, "")
+        where = namespace if namespace in observation.elsewhere else ""
+        if (where, placement, cluster) not in selected:
+            yield (namespace, name, cluster), work
+
+
+def with_works(
+    observation: Observation, earlier: Mapping[tuple[str, str, str], Object]
+) -> Observation:
+    """Return an observation in which the unselected works of an earlier one are still there."""
+    if observation.works is None:
+        return observation
+    there = {(*replica_set_of(obj), obj["metadata"]["namespace"]) for obj in observation.works}
+    gone = tuple(obj for key, obj in earlier.items() if key not in there)
+    return replace(observation, works=(*observation.works, *gone))

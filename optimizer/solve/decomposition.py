@@ -12,17 +12,22 @@ from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, tier_values
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
-from optimizer.solve.blocks.fixed_priorities import fix_priorities
+from optimizer.solve.blocks.linking_constraints import fix_priorities
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
-from optimizer.solve.compact_model import all_rows, solve_compact_model
 from optimizer.solve.independent_components import combined
-from optimizer.solve.pricing.lagrangian_dual import lagrangian_bound
+from optimizer.solve.pricing.lagrangian_dual import lagrangian_bound, priority_floor_prices
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
-from optimizer.solve.pricing.priority_floor import priority_floor_prices
-from optimizer.solve.pricing.reduced_cost_fixing import unfixed_variables
 from optimizer.solve.pricing.restricted_master import is_feasible
 from optimizer.solve.search.block_search import SearchResult, search_blocks, search_further
-from optimizer.solve.single_model import is_zero_tier, solve_single_model, solve_tier, value_floors
+from optimizer.solve.search.column_enumeration import unfixed_variables
+from optimizer.solve.single_model import (
+    all_rows,
+    is_zero_tier,
+    solve_compact_model,
+    solve_single_model,
+    solve_tier,
+    value_floors,
+)
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     FIXED_TIER_TIME_SHARE,

@@ -19,8 +19,7 @@ from dsf.api.plural import counted
 from dsf.api.untrusted_text import one_line
 from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import ProcessFailure
-from optimizer.domain.status import Status
+from optimizer.domain.solution import ProcessFailure, Status
 from optimizer.solve.tuning import VALUE_TOLERANCE
 
 _HIGHS_OPTIONS = {

@@ -14,9 +14,9 @@ from optimizer.domain.solution import Decision, ProcessFailure, Solution
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, upper_bounds
-from optimizer.solve.heuristics.greedy import greedy
-from optimizer.solve.solution_status import with_status
+from optimizer.solve.greedy import greedy
 from optimizer.solve.supervised_process import limit_memory, run_supervised
+from optimizer.solve.time_limit import with_status
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

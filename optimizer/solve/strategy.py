@@ -16,13 +16,13 @@ from optimizer.model.decision_comparison import better, equal
 from optimizer.model.problem import Problem, tier_values, upper_bounds
 from optimizer.model.rules import violations
 from optimizer.solve.decomposition import solve_decomposed
-from optimizer.solve.heuristics.greedy import fill_remaining, greedy
-from optimizer.solve.heuristics.move_reduction import reduce_moves
+from optimizer.solve.greedy import fill_remaining, greedy
 from optimizer.solve.independent_components import (
     combined,
     independent_components,
     within_component,
 )
+from optimizer.solve.move_reduction import reduce_moves
 from optimizer.solve.single_model import solve_single_model
 from optimizer.solve.solver_adapters import failed_calls, failure_of_calls, is_available
 from optimizer.solve.time_limit import SolveContext, SolveProgress

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from optimizer.domain.stop_callback import TimeLeft
+from optimizer.domain.solution import TimeLeft
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 from optimizer.transition.tuning import COMPARED_MOVES
 

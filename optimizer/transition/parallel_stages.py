@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.domain.arrays import Floats
-from optimizer.domain.stop_callback import TimeLeft
+from optimizer.domain.solution import TimeLeft
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 from optimizer.transition.tuning import SCHEDULED_CELLS
 

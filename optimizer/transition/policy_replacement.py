@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from optimizer.domain.fleet import CandidatePolicy, Fleet
-from optimizer.domain.gpu_layout import GPU_KIND, NodeLayout, gpu_name
+from optimizer.domain.fleet import GPU_KIND, CandidatePolicy, Fleet, NodeLayout, gpu_name
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.mig.gpu_patterns import device_counts
+from optimizer.mig.gpu_pools import device_counts
 from optimizer.model.problem import NO_DEVICE, ClusterResource
 
 

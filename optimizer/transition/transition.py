@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.domain.stop_callback import TimeLeft, unlimited
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, TimeLeft, unlimited
 from optimizer.model.allocation import Allocation
 from optimizer.model.current_state import with_surge
 from optimizer.model.problem import Problem

@@ -7,17 +7,23 @@ from typing import Annotated, Self
 from pydantic import FailFast, Field, model_validator
 
 from dsf.api.invalid_input import InvalidInput
-from optimizer.domain.gpu_layout import WHOLE_GPU
-from optimizer.mig.fragmentation import least_fragmented_layout
+from optimizer.domain.fleet import WHOLE_GPU
 from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpu_patterns import (
+from optimizer.mig.gpu_pools import (
     Gpu,
+    GpuPool,
+    NodeGpus,
     ReconfigurationCosts,
     ReconfigurationMode,
     ReconfigurationRules,
 )
-from optimizer.mig.gpu_pools import GpuPool, NodeGpus
-from optimizer.mig.layouts import GpuInstance, Layout, conflict, in_geometry_order
+from optimizer.mig.layouts import (
+    GpuInstance,
+    Layout,
+    conflict,
+    in_geometry_order,
+    least_fragmented_layout,
+)
 from optimizer.wire.base import Name, ObjectName, RequestPart
 
 PoolName = Annotated[

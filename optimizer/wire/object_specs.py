@@ -17,7 +17,7 @@ from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
 from dsf.placement.taints import Toleration, misconfigured
 from optimizer.domain.quantity import parse_quantity, parse_resource
-from optimizer.mig.mig_parted import LAYOUT_REGEX
+from optimizer.mig.policy_spec import LAYOUT_REGEX
 from optimizer.wire.base import Name, ObjectName, RequestPart
 
 MAX_AMOUNT = 1e18

@@ -15,7 +15,7 @@ from dsf.api.optimization import Optimization
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.untrusted_text import listed
 from optimizer.wire.base import Name, ObjectName, RequestPart, Text, require_unique
-from optimizer.wire.explanation_request import WhyNotQuestion
+from optimizer.wire.explanation import WhyNotQuestion
 from optimizer.wire.mig_request import GpuNode, MigOptions, require_distinct_nodes
 from optimizer.wire.object_specs import (
     ClusterSpec,
@@ -25,7 +25,6 @@ from optimizer.wire.object_specs import (
     WorkloadSpec,
 )
 from optimizer.wire.rollout import RolloutStrategy
-from optimizer.wire.spelling_suggestions import known_fields
 
 DEFAULT_FORMAT = "${app};${device}"
 
@@ -421,10 +420,6 @@ class OptimizeRequest(RequestPart):
         for field, score in named:
             first.setdefault(score.key, (field, score))
         return tuple(first.values())
-
-
-REQUEST_FIELDS = known_fields(OptimizeRequest)
-"""The fields of a request and of its parts, from which suggestions for misspelt fields come."""
 
 
 class ResetRequest(RequestPart):

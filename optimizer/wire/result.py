@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dsf.api.crd.score_meaning import Direction
 from optimizer.domain.issue import Issue
-from optimizer.domain.status import STATUS_MEANING, Status
+from optimizer.domain.solution import STATUS_MEANING, Status
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.rollout import StepActions, UncoveredOthers

@@ -94,8 +94,8 @@ EXEMPT = {
         "optimizer/rollout/text.py:rollout_tables",
         "optimizer/record/rollback_check.py:not_allowed",
         "optimizer/snapshot/annotations.py:read_annotations",
-        "optimizer/snapshot/scores/score_directions.py:maximised_by_mistake",
-        "optimizer/snapshot/unknown_names.py:_problem",
+        "optimizer/snapshot/scores/score_meanings.py:maximised_by_mistake",
+        "optimizer/snapshot/ineffective_input.py:_problem",
     },
     "words of this program: profiles, fields, arguments, modules, predicates, kinds": {
         "optimizer/placement_status/record_drift.py:_difference",

@@ -19,8 +19,7 @@ from mcp_server.results.plan_views import ISSUES_SHOWN, MOVES_SHOWN, plan_view
 from mcp_server.results.result_text import reset_text
 from mcp_server.results.result_views import LIST_LIMIT, reset_view
 from optimizer.domain.issue import Issue
-from optimizer.domain.solution import Decision, Solution
-from optimizer.domain.status import Status
+from optimizer.domain.solution import Decision, Solution, Status
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.wire.explanation import Placed

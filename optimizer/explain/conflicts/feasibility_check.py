@@ -11,8 +11,7 @@ from math import floor, prod
 
 import numpy as np
 
-from optimizer.domain.arrays import Floats
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import Floats, members_by_key
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_problem import all_placed
 from optimizer.explain.solver_ports import ProblemSolver

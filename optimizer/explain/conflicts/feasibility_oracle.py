@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Assignment, Decision
-from optimizer.domain.stop_callback import TimeLeft, unlimited
+from optimizer.domain.solution import Assignment, Decision, TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_check import check_feasibility
 from optimizer.explain.conflicts.feasibility_problem import (
     feasibility_problem,
@@ -31,8 +30,8 @@ from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.solver_ports import BudgetExceeded, ProblemSolver
 from optimizer.model.allocation import Allocation
 from optimizer.model.formulate import formulate
+from optimizer.model.predicates import ResourceIndex
 from optimizer.model.problem import Problem
-from optimizer.model.resource_index import ResourceIndex
 from optimizer.model.rules import violations
 from optimizer.model.symmetry import relaxation_keys
 

@@ -19,8 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.arrays import Bools
-from optimizer.domain.solution import Assignment, Decision, Solution
-from optimizer.domain.stop_callback import TimeLeft, unlimited
+from optimizer.domain.solution import Assignment, Decision, Solution, TimeLeft, unlimited
 from optimizer.explain.margins.forced_problems import excluding, objective_loss, solve_forced
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
 from optimizer.explain.solver_ports import (

@@ -16,11 +16,9 @@ from optimizer.explain.margins.forced_problems import (
 )
 from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.explain.wire_values import assignment_value
-from optimizer.model.predicates import PREDICATES, ineligible
+from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
 from optimizer.model.problem import Problem
-from optimizer.model.resource_index import ResourceIndex
-from optimizer.wire.explanation import WhyNotAnswer
-from optimizer.wire.explanation_request import WhyNotQuestion
+from optimizer.wire.explanation import WhyNotAnswer, WhyNotQuestion
 
 _MEANINGS = {
     name: " ".join((found.__doc__ or "").split()).rstrip(".") for name, found in PREDICATES.items()

@@ -12,7 +12,7 @@ from math import ceil, inf
 import numpy as np
 
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.stop_callback import TimeLeft, unlimited
+from optimizer.domain.solution import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_check import check_feasibility
 from optimizer.explain.conflicts.feasibility_oracle import FeasibilityOracle
 from optimizer.explain.conflicts.feasibility_problem import (

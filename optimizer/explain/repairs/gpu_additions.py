@@ -10,10 +10,9 @@ from functools import partial
 from itertools import chain
 from math import ceil
 
-from optimizer.domain.fleet import Fleet, Supply
-from optimizer.domain.gpu_layout import GPU_KIND, ProfileCounts
+from optimizer.domain.fleet import GPU_KIND, Fleet, ProfileCounts, Supply
 from optimizer.explain.conflicts.fleet_changes import AddedSupply, LimitChange, with_supplies
-from optimizer.mig.gpu_patterns import device_counts
+from optimizer.mig.gpu_pools import device_counts
 
 
 def as_gpus(fleet: Fleet, changes: Sequence[LimitChange]) -> tuple[LimitChange, ...]:

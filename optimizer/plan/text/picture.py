@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import cleaned, escaped, plain
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import members_by_key
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.plan_sections import verdict
 from optimizer.wire.result import MoveAction, WorkloadMove, WorkloadPlace

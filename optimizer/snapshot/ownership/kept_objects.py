@@ -7,15 +7,18 @@ from dataclasses import replace
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, Kind
 from dsf.kube.port import Object
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.snapshot.current_decisions import CurrentDecisions, read_current_decisions
 from optimizer.snapshot.object_readers import (
     cluster_selectors,
     generated_by,
     name_of,
     placement_of,
 )
-from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.running_works import running_works
+from optimizer.snapshot.observation import (
+    CurrentDecisions,
+    Observation,
+    read_current_decisions,
+    running_works,
+)
 from optimizer.wire.request import OptimizeRequest
 
 KeptObjects = frozenset[tuple[Kind, str]]

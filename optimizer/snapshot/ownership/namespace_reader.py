@@ -10,7 +10,6 @@ from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Selector, Workload
-from optimizer.snapshot.current_decisions import read_current_decisions
 from optimizer.snapshot.object_readers import (
     labels_of,
     name_of,
@@ -18,9 +17,13 @@ from optimizer.snapshot.object_readers import (
     read_policy,
     read_workload,
 )
-from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.observation import (
+    Observation,
+    RunningWork,
+    read_current_decisions,
+    selected_clusters,
+)
 from optimizer.snapshot.ownership.kept_objects import KeptObjects
-from optimizer.snapshot.ownership.running_works import RunningWork, selected_clusters
 
 UNNAMED = "another namespace"
 """The owner of what a caller may not list."""

@@ -14,9 +14,8 @@ from dsf.api.optimization import Optimization
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Selector
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.snapshot.current_decisions import CurrentDecisions
 from optimizer.snapshot.object_readers import name_of, placement_of, read_policy
-from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.observation import CurrentDecisions, Observation, running_works
 from optimizer.snapshot.ownership.kept_objects import KeptObjects, kept_objects
 from optimizer.snapshot.ownership.namespace_reader import (
     Dependent,
@@ -25,7 +24,6 @@ from optimizer.snapshot.ownership.namespace_reader import (
     ResourceUse,
     amounts_of,
 )
-from optimizer.snapshot.ownership.running_works import running_works
 from optimizer.wire.request import OptimizeRequest
 
 Dependents = Mapping[str, tuple[Dependent, ...]]

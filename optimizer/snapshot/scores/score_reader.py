@@ -11,21 +11,20 @@ from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.port import Object
-from optimizer.domain.arrays import Floats
-from optimizer.domain.compact_floats import wide_enough
+from optimizer.domain.arrays import Floats, wide_enough
 from optimizer.domain.issue import Issue
 from optimizer.domain.score_matrix import ClusterDevice, ScoreMatrix, empty_scores
 from optimizer.snapshot.object_readers import name_of
-from optimizer.snapshot.scores.score_doubts import ScoreDoubts
-from optimizer.snapshot.scores.score_entries import (
+from optimizer.snapshot.scores.score_doubts import ScoreDoubts, TrustRule
+from optimizer.snapshot.scores.score_index import (
+    ClusterShape,
     EntryKey,
+    ScoreIndex,
     entries_of,
     entry_name,
     key_of,
     scores_by_key,
 )
-from optimizer.snapshot.scores.score_index import ClusterShape, ScoreIndex
-from optimizer.snapshot.scores.trust_weights import TrustRule
 from optimizer.wire.request import ScoreRef
 
 MAX_ISSUES_PER_DEVICE = 20

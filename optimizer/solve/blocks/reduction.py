@@ -9,25 +9,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optimizer.domain.arrays import Bools, Floats, Ints
-from optimizer.domain.grouping import members_by_key
+from optimizer.domain.arrays import Bools, Floats, Ints, members_by_key
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
 from optimizer.model.problem import NO_DEVICE, Problem
-from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows
-from optimizer.solve.blocks.capacity_units import CapacityUnits, capacity_units
-from optimizer.solve.blocks.columns import Columns, ColumnSelection
-from optimizer.solve.blocks.fixed_priorities import policies_of_fixed_pools, residual_limits
-from optimizer.solve.blocks.identical_classes import (
+from optimizer.solve.blocks.block_problem import (
+    BlockProblem,
+    LinkingRows,
     merge_identical_sites,
     merge_identical_workloads,
 )
+from optimizer.solve.blocks.columns import Columns, ColumnSelection
 from optimizer.solve.blocks.linking_constraints import (
     linking_constraints,
+    policies_of_fixed_pools,
+    residual_limits,
     serving_assignments,
     with_priority_floors,
 )
-from optimizer.solve.blocks.sites import Site, sites_of, undominated_policies
+from optimizer.solve.blocks.sites import (
+    CapacityUnits,
+    Site,
+    capacity_units,
+    sites_of,
+    undominated_policies,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from optimizer.solve.blocks.columns import (
     ColumnPool,
     Columns,
     concatenated_columns,
+    feasible_columns,
     to_whole_problem,
 )
-from optimizer.solve.pricing.feasible_columns import feasible_columns
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
     items_if_few,

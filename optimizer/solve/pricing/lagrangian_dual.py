@@ -7,15 +7,14 @@ Mathematical Programming 1 (1971), by subgradients; where few classes repeat, by
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 
 import numpy as np
 
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ColumnPool, ColumnSelection, concatenated_columns
-from optimizer.solve.blocks.knapsack_items import KnapsackBand
-from optimizer.solve.pricing.column_generation import generate_columns
+from optimizer.solve.blocks.knapsack import KnapsackBand
 from optimizer.solve.pricing.diving import dive
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
@@ -25,13 +24,14 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     lower_bound_by_subgradients,
     price_blocks,
 )
-from optimizer.solve.pricing.restricted_master import is_feasible
+from optimizer.solve.pricing.restricted_master import generate_columns, is_feasible
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     BOUND_TOLERANCE,
     DUAL_TARGET_DROP,
     FEW_CLASSES,
     FEW_CLASSES_STEP_PATIENCE,
+    FLOOR_PRICE_LEVELS,
     QUICK_DIVE_ASSIGNMENTS,
     QUICK_DIVE_STEPS,
     STEP_PATIENCE,
@@ -198,3 +198,54 @@ class _IncumbentHeuristic:
         decided = self._value > -np.inf
         near = max(self._context.gap * abs(self._value), BOUND_TOLERANCE)
         return decided and bound - self._value <= near
+
+
+def priority_floor_prices(blocks: BlockProblem, count: int, context: SolveContext) -> Prices | None:
+    """Return start prices where the last `count` linking rows are priority floors.
+
+    None if the time is up before there are any.
+    """
+    most = float(np.max(blocks.values, initial=0.0, where=np.isfinite(blocks.values)))
+    best, lowest = None, np.inf
+    for levels in FLOOR_PRICE_LEVELS:
+        for level in levels:
+            if context.is_over():
+                return best
+            price = level * max(most, 1.0)
+            found = solve_lagrangian_dual(
+                _with_floors_priced(blocks, count, price), context, collect=False
+            )
+            bound = found.bound + price * float(blocks.linking.limits[-count:].sum())
+            if bound >= lowest:
+                break
+            rows = np.concatenate([found.prices.linking, np.full(count, price)])
+            best, lowest = Prices(found.prices.workloads, rows), bound
+    return best
+
+
+def _with_floors_priced(blocks: BlockProblem, count: int, price: float) -> BlockProblem:
+    """Return the problem with the last rows relaxed into the values, at this price."""
+    rows, values = blocks.linking, blocks.values.copy()
+    first = len(rows.limits) - count
+    kept = rows.assignment_rows >= first
+    np.subtract.at(
+        values,
+        (rows.assignment_workloads[kept], rows.assignment_resources[kept]),
+        price * rows.assignment_coefficients[kept],
+    )
+    others, modes = ~kept, rows.choice_rows < first
+    return replace(
+        blocks,
+        values=values,
+        linking=replace(
+            rows,
+            limits=rows.limits[:first],
+            assignment_rows=rows.assignment_rows[others],
+            assignment_workloads=rows.assignment_workloads[others],
+            assignment_resources=rows.assignment_resources[others],
+            assignment_coefficients=rows.assignment_coefficients[others],
+            choice_rows=rows.choice_rows[modes],
+            choices=rows.choices[modes],
+            choice_coefficients=rows.choice_coefficients[modes],
+        ),
+    )

@@ -19,11 +19,13 @@ import numpy as np
 from optimizer.domain.arrays import Floats, Ints, first_maxima
 from optimizer.model.subgradient import StepRule, minimise
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
-from optimizer.solve.blocks.knapsack import KnapsackTable, knapsack_contents, solve_knapsacks
-from optimizer.solve.blocks.knapsack_items import (
+from optimizer.solve.blocks.knapsack import (
     KnapsackBand,
+    KnapsackTable,
     all_items,
+    knapsack_contents,
     most_profitable_items,
+    solve_knapsacks,
 )
 from optimizer.solve.tuning import (
     ALL_ITEMS_ASSIGNMENTS,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.domain.arrays import Floats, Ints
+from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import Columns, concatenated_columns
 from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, assignment_profits
@@ -237,3 +237,32 @@ def _without_repeats(blocks: BlockProblem, columns: Columns) -> Columns:
     kept = np.ones(len(columns), np.bool_)
     kept[keys[over] // max(1, len(blocks.sizes))] = False
     return columns.pick(np.flatnonzero(kept))
+
+
+def unfixed_variables(
+    blocks: BlockProblem, prices: Prices, pricing: PricingResult, slack: float
+) -> tuple[Bools, Bools]:
+    """Return the assignments [workloads, resources] and modes that lose at most `slack`.
+
+    A site that has to take a workload w on resource r in a mode loses at least best_r(c) - best_r(c
+    - size_w) - profit_wr more than the mode does, where c is its supply and best_r the knapsack
+    table.
+    """
+    profits = assignment_profits(blocks, prices)
+    lost = pricing.site_profits[blocks.mode_sites] - pricing.mode_profits
+    modes: Bools = lost <= slack + VALUE_TOLERANCE
+    assignments = np.zeros(profits.shape, np.bool_)
+    for mode, resource, supply in zip(
+        blocks.supply_modes.tolist(),
+        blocks.supply_resources.tolist(),
+        blocks.supply_amounts.tolist(),
+        strict=True,
+    ):
+        if not modes[mode]:
+            continue
+        best = pricing.knapsacks.best[resource]
+        fits = blocks.sizes <= supply
+        left = np.where(fits, supply - blocks.sizes, 0)
+        short = lost[mode] + best[supply] - best[left] - profits[:, resource]
+        assignments[:, resource] |= fits & (short <= slack + VALUE_TOLERANCE)
+    return assignments, modes

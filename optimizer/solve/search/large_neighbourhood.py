@@ -20,9 +20,9 @@ from optimizer.solve.blocks.columns import (
     Columns,
     ColumnSelection,
     concatenated_columns,
+    feasible_columns,
     to_whole_problem,
 )
-from optimizer.solve.pricing.feasible_columns import feasible_columns
 from optimizer.solve.pricing.lagrangian_dual import OnIncumbent
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,

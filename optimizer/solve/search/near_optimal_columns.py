@@ -12,16 +12,15 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Assignment, Decision, Solution
-from optimizer.domain.status import Status
+from optimizer.domain.solution import Assignment, Decision, Solution, Status
 from optimizer.model.problem import Problem, objective
 from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows, Prices
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
-from optimizer.solve.pricing.column_generation import generate_columns
 from optimizer.solve.pricing.lagrangian_dual import solve_lagrangian_dual
 from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, price_blocks
 from optimizer.solve.pricing.restricted_master import (
+    generate_columns,
     is_feasible,
     solve_master,
     solve_relaxed_master,

@@ -13,10 +13,8 @@ from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.placement.taints import UNREACHABLE
-from optimizer.domain.fleet import CandidatePolicy
-from optimizer.domain.gpu_layout import NodeLayout
-from optimizer.domain.mig_manager_settings import GUIDE
-from optimizer.domain.settings import OptimizerSettings
+from optimizer.domain.fleet import CandidatePolicy, NodeLayout
+from optimizer.domain.settings import GUIDE, OptimizerSettings
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.snapshot.object_readers import read_policy

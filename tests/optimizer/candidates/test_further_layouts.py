@@ -5,8 +5,7 @@ from dataclasses import replace
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.candidates.further_layouts import further_layouts
 from optimizer.mig.geometry import GEOMETRIES
-from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
-from optimizer.mig.gpu_pools import GpuPool, NodeGpus
+from optimizer.mig.gpu_pools import Gpu, GpuPool, NodeGpus, ReconfigurationRules
 from optimizer.mig.layouts import layouts
 from tests.optimizer.build import fleet
 

@@ -14,8 +14,7 @@ from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain import score_matrix as scored
 from optimizer.domain.fleet import Cluster, Fleet, Objective, Selector, Workload
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
-from optimizer.mig.gpu_pools import GpuPool, NodeGpus
+from optimizer.mig.gpu_pools import Gpu, GpuPool, NodeGpus, ReconfigurationRules
 from optimizer.mig.layouts import layouts
 from tests.optimizer.mig.test_layouts import of
 

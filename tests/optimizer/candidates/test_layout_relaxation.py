@@ -11,29 +11,31 @@ from optimizer.candidates.fleet_candidates import rounded, with_candidates
 from optimizer.candidates.layout_bounds import (
     bounded_over_all_layouts,
     omitted_layout_issues,
+    value_bounds,
     with_wider_bounds,
 )
-from optimizer.candidates.layout_relaxation import value_bounds
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,
     Fleet,
     FleetLimit,
     Objective,
+    OmittedLayouts,
     Selector,
     Supply,
     Workload,
 )
-from optimizer.domain.gpu_layout import OmittedLayouts
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
-from optimizer.mig.gpu_patterns import (
+from optimizer.mig.gpu_pools import (
     Gpu,
+    GpuPool,
+    GpuPools,
+    NodeGpus,
     ReconfigurationCosts,
     ReconfigurationRules,
     device_counts,
 )
-from optimizer.mig.gpu_pools import GpuPool, GpuPools, NodeGpus
 from optimizer.model.formulate import formulate
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.mig.test_layouts import of

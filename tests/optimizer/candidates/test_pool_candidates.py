@@ -15,19 +15,20 @@ from optimizer.candidates.pool_candidates import (
     best_configuration,
     pool_candidates,
 )
-from optimizer.domain.gpu_layout import WHOLE_GPU
+from optimizer.domain.fleet import WHOLE_GPU
 from optimizer.mig.demand import Demand, DeviceRequest
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.gpu_patterns import (
+from optimizer.mig.gpu_pools import (
     Gpu,
+    GpuPool,
+    NodeGpus,
     ReconfigurationCosts,
     ReconfigurationMode,
     ReconfigurationRules,
     patterns,
 )
-from optimizer.mig.gpu_pools import GpuPool, NodeGpus
 from optimizer.mig.layouts import GpuInstance, Layout, layouts
-from optimizer.mig.mig_parted import config_name
+from optimizer.mig.policy_spec import config_name
 from optimizer.wire.mig_request import GpuNode
 from tests.optimizer.mig.brute_force import best_value
 from tests.optimizer.mig.test_layouts import of

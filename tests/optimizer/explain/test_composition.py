@@ -24,8 +24,7 @@ from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.plan.plan import Plan, result
 from optimizer.service import Optimizer
-from optimizer.wire.explanation import Explanation
-from optimizer.wire.explanation_request import WhyNotQuestion
+from optimizer.wire.explanation import Explanation, WhyNotQuestion
 from optimizer.wire.request import OptimizeRequest
 from tests.optimizer.build import NOW, body, fleet, guide
 from tests.optimizer.explain.solvers import LINEAR, RESOLVE, spent

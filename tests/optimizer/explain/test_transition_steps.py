@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from optimizer.domain.fleet import CandidatePolicy, Supply
-from optimizer.domain.gpu_layout import NodeLayout
-from optimizer.domain.stop_callback import unlimited
+from optimizer.domain.fleet import CandidatePolicy, NodeLayout, Supply
+from optimizer.domain.solution import unlimited
 from optimizer.explain.transition_steps import transition_plan
 from optimizer.model.current_state import current_state
 from optimizer.model.formulate import formulate

@@ -5,14 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.invalid_input import InvalidInput
-from optimizer.mig.fragmentation import addable_instances, fragmentation, least_fragmented_layout
 from optimizer.mig.geometry import GEOMETRIES, Geometry, geometry
 from optimizer.mig.layouts import (
     GpuInstance,
+    addable_instances,
     conflict,
     distinct_profile_counts,
+    fragmentation,
     layouts,
     layouts_with_counts,
+    least_fragmented_layout,
     maximal_profile_counts,
 )
 from tests.optimizer.mig import brute_force

@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 
 from dsf.api.optimization import Optimization
 from optimizer.candidates.pool_candidates import pool_candidates
-from optimizer.domain.fleet import CandidatePolicy
-from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
-from optimizer.domain.mig_manager_settings import GPU_OPERATOR, GUIDE
+from optimizer.domain.fleet import CandidatePolicy, NodeLayout, ProfileCounts
+from optimizer.domain.settings import GPU_OPERATOR, GUIDE
 from optimizer.mig.geometry import GEOMETRIES, Geometry
-from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
-from optimizer.mig.gpu_pools import GpuPool, NodeGpus
+from optimizer.mig.gpu_pools import Gpu, GpuPool, NodeGpus, ReconfigurationRules
 from optimizer.mig.layouts import distinct_profile_counts
-from optimizer.mig.mig_parted import config_file, config_name, node_config
-from optimizer.mig.policy_spec import policy_specs
+from optimizer.mig.policy_spec import config_file, config_name, node_config, policy_specs
 from tests.optimizer.candidates.test_pool_candidates import demand, pool
 from tests.optimizer.mig.test_layouts import of
 

@@ -10,9 +10,8 @@ from optimizer.domain.fleet import CandidatePolicy, Fleet, FleetLimit, Objective
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
-from optimizer.model.predicates import PREDICATES, ineligible
+from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
 from optimizer.model.problem import objective, tier_values
-from optimizer.model.resource_index import ResourceIndex
 from tests.optimizer.build import fleet
 
 C1, C2 = "c1", "c2"

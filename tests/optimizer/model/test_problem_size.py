@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from optimizer.domain.fleet import FleetLimit, TopologySpread
-from optimizer.model.problem_size import too_large
+from optimizer.model.formulate import too_large
 from tests.optimizer.build import fleet
 
 PLAIN = fleet({"c": [("d", 2)], "e": [("d", 2)]}, {"w": 1}, {("c", "w", "d"): 1.0})

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import DEFAULTS
-from optimizer.domain.solution import Decision
-from optimizer.domain.stop_callback import unlimited
+from optimizer.domain.solution import Decision, unlimited
 from optimizer.model.formulate import formulate
 from optimizer.plan.generated_objects import changes
 from optimizer.plan.manifests import manifests

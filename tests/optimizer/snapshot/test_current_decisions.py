@@ -8,8 +8,7 @@ from dsf.kube import kinds
 from optimizer.domain.fleet import Cluster, Fleet, Selector, Workload
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.plan.manifests import manifests
-from optimizer.snapshot.current_decisions import read_current_decisions
-from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.observation import Observation, read_current_decisions
 from tests.optimizer.build import obj
 
 DECISION = Decision(

@@ -16,7 +16,7 @@ from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.settings import DEFAULTS
-from optimizer.model.problem_size import too_large_to_read
+from optimizer.model.formulate import too_large_to_read
 from optimizer.snapshot.fleet_reader import MAX_ISSUES, FleetReader
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation

@@ -8,8 +8,7 @@ from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet, FleetLimit, Objective, Supply, TopologySpread
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import Decision
-from optimizer.model.formulate import formulate
-from optimizer.model.problem_size import too_large
+from optimizer.model.formulate import formulate, too_large
 from optimizer.model.rules import violations
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.observation import Observation

@@ -1,7 +1,6 @@
 import pytest
 
-from optimizer.domain.fleet import CandidatePolicy, Selector, Supply, Workload
-from optimizer.domain.gpu_layout import NodeLayout
+from optimizer.domain.fleet import CandidatePolicy, NodeLayout, Selector, Supply, Workload
 from optimizer.domain.issue import Issue
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.object_readers import cluster_selectors, read_policy, read_workload

@@ -16,7 +16,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.explain.margins.why_not import why_not_assignment
 from optimizer.model.formulate import formulate
 from optimizer.plan.unplaced_reasons import unplaced
-from optimizer.snapshot.scores.trust_weights import (
+from optimizer.snapshot.scores.score_doubts import (
     ClusterMean,
     neutral_score,
     trust_weight,

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
+from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import guide, policy, request

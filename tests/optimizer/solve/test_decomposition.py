@@ -21,14 +21,14 @@ from optimizer.model.problem import (
     tier_values,
 )
 from optimizer.model.rules import violations
-from optimizer.solve.blocks.block_problem import Prices
-from optimizer.solve.blocks.identical_classes import (
+from optimizer.solve.blocks.block_problem import (
+    Prices,
     merge_identical_sites,
     merge_identical_workloads,
 )
-from optimizer.solve.blocks.knapsack_items import all_items
+from optimizer.solve.blocks.knapsack import all_items
 from optimizer.solve.blocks.reduction import reduce_to_blocks
-from optimizer.solve.heuristics.greedy import greedy
+from optimizer.solve.greedy import greedy
 from optimizer.solve.independent_components import independent_components
 from optimizer.solve.pricing.lagrangian_relaxation import items_if_few, price_blocks
 from optimizer.solve.pricing.restricted_master import solve_master

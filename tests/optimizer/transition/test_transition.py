@@ -11,10 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from optimizer.domain.fleet import CandidatePolicy, Fleet, FleetLimit, Supply
-from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
-from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.domain.stop_callback import TimeLeft, unlimited
+from optimizer.domain.fleet import (
+    CandidatePolicy,
+    Fleet,
+    FleetLimit,
+    NodeLayout,
+    ProfileCounts,
+    Supply,
+)
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, TimeLeft, unlimited
 from optimizer.model.current_state import current_state, with_surge
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, ProblemPolicy

@@ -1,8 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from optimizer.wire.field_problems import field_problems
-from optimizer.wire.request import REQUEST_FIELDS, OptimizeRequest
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import REQUEST_FIELDS, field_problems
 from tests.optimizer.build import body
 
 

@@ -15,9 +15,9 @@ from optimizer.domain.solution import (
     Decision,
     PolicyEnforcement,
     Solution,
+    Status,
     Variable,
 )
-from optimizer.domain.status import Status
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.forced_problems import objective_loss, solve_forced
 from optimizer.explain.margins.margins import Margin, Margins
@@ -28,8 +28,7 @@ from optimizer.explain.wire_values import placed
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import RULES, violations
-from optimizer.wire.explanation import AssignmentReason
-from optimizer.wire.explanation_request import WhyNotQuestion
+from optimizer.wire.explanation import AssignmentReason, WhyNotQuestion
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE, close, spent
 from tests.optimizer.random_problems import draw_fleet, random_fleet

@@ -9,13 +9,11 @@ import pytest
 
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.candidates.further_layouts import further_layouts
-from optimizer.domain.fleet import Fleet
-from optimizer.domain.gpu_layout import gpu_name
+from optimizer.domain.fleet import Fleet, gpu_name
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.unplaced_conflicts import UnplacedReasons, short_of_replicas
 from optimizer.mig.geometry import GEOMETRIES
-from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
-from optimizer.mig.gpu_pools import GpuPool, GpuPools, NodeGpus
+from optimizer.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
 from optimizer.mig.layouts import Layout, layouts
 from optimizer.model.formulate import formulate
 from optimizer.plan.plan import Plan

@@ -2,8 +2,14 @@
 
 from dataclasses import replace
 
-from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply
-from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
+from optimizer.domain.fleet import (
+    CandidatePolicy,
+    Cluster,
+    Fleet,
+    NodeLayout,
+    ProfileCounts,
+    Supply,
+)
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.fleet_changes import with_cluster, with_supplies
 from optimizer.explain.unplaced_conflicts import UnplacedReasons

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 from benchmarks.optimizer.instances import instance, problem
-from optimizer.solve.blocks import knapsack_items
+from optimizer.solve.blocks import knapsack
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
-from optimizer.solve.blocks.knapsack import knapsack_contents, solve_knapsacks
-from optimizer.solve.blocks.knapsack_items import KnapsackBand, all_items
+from optimizer.solve.blocks.knapsack import (
+    KnapsackBand,
+    all_items,
+    knapsack_contents,
+    solve_knapsacks,
+)
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 from tests.optimizer.solve.test_decomposition import with_cpu
 
@@ -21,7 +25,7 @@ def blocks_of(seed: int) -> BlockProblem:
 def bands_of(
     blocks: BlockProblem, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> list[KnapsackBand]:
-    monkeypatch.setattr(knapsack_items, "LEAST_BAND_RESOURCES", least)
+    monkeypatch.setattr(knapsack, "LEAST_BAND_RESOURCES", least)
     return all_items(blocks)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
-from optimizer.solve.heuristics.move_reduction import exchange_equal_clusters, unchanged_count
+from optimizer.solve.move_reduction import exchange_equal_clusters, unchanged_count
 
 GIVEN = Problem(
     ("c", "e"),

@@ -17,7 +17,7 @@ from optimizer.model.problem import (
     tier_values,
 )
 from optimizer.model.rules import violations
-from optimizer.solve.heuristics.greedy import fill_remaining, greedy
+from optimizer.solve.greedy import fill_remaining, greedy
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import legal
 from tests.optimizer.random_problems import random_problem

@@ -8,7 +8,7 @@ from benchmarks.optimizer.instances import instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import violations
-from optimizer.solve.heuristics.move_reduction import reduce_moves, unchanged_count
+from optimizer.solve.move_reduction import reduce_moves, unchanged_count
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import legal
 from tests.optimizer.random_problems import random_problem

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, ProblemWorkload
-from optimizer.solve.blocks.columns import Columns
+from optimizer.solve.blocks.columns import Columns, feasible_columns
 from optimizer.solve.blocks.reduction import reduce_to_blocks
-from optimizer.solve.pricing.feasible_columns import feasible_columns
 
 
 @pytest.mark.parametrize(("cpu", "kept"), [(6.0, {7, 8, 9}), (5.0, {8, 9}), (3.0, {9}), (1.0, {})])

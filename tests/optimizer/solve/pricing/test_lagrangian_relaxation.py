@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.optimizer.instances import instance, problem
 from optimizer.solve.blocks.block_problem import Prices
-from optimizer.solve.blocks.knapsack_items import all_items
+from optimizer.solve.blocks.knapsack import all_items
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from tests.optimizer.solve.test_decomposition import with_cpu

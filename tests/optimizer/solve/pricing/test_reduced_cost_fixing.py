@@ -6,11 +6,10 @@ import pytest
 from benchmarks.optimizer.instances import instance, problem
 from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
 from optimizer.solve.blocks.block_problem import Prices
-from optimizer.solve.blocks.knapsack_items import all_items
+from optimizer.solve.blocks.knapsack import all_items
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
-from optimizer.solve.pricing.reduced_cost_fixing import unfixed_variables
-from optimizer.solve.search.column_enumeration import all_columns_within
+from optimizer.solve.search.column_enumeration import all_columns_within, unfixed_variables
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,51 @@
-"""Compares the direction in which a request counts a score with the one that its scorer states."""
+"""What scorers say that their scores mean: shown beside the scores, compared with the request."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dsf.api.crd.score_meaning import PublishedMeaning, ScoreRange, normalized_ends
 from dsf.api.crd.score_rules import LOWEST, published_value
-from dsf.api.scoring.registered_meaning import meanings
+from dsf.api.scoring.registered_meaning import format_for_apps, meanings, published_score
+from dsf.api.untrusted_text import UntrustedText
+from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest, Preference
 from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
+from optimizer.wire.result import ScoreObject
+
+
+def score_list(read: Iterable[ScoreObject], scorers: Iterable[Object]) -> tuple[ScoreObject, ...]:
+    """Return the scores ordered by cluster and name."""
+    listed = tuple(scorers)
+    described, known = {published_score(scorer): scorer for scorer in listed}, meanings(listed)
+    ordered = sorted(read, key=lambda score: (score.cluster, score.name))
+    return tuple(
+        _with_meaning(_described(score, described.get(score.name)), known.get(score.name))
+        for score in ordered
+    )
+
+
+def _described(score: ScoreObject, scorer: Object | None) -> ScoreObject:
+    if scorer is None:
+        return score
+    spec = scorer.get("spec") or {}
+    update = {
+        "description": UntrustedText(spec.get("description") or ""),
+        "score_dimension_format": UntrustedText(format_for_apps(scorer)),
+    }
+    return score.model_copy(update=update)
+
+
+def _with_meaning(score: ScoreObject, meaning: PublishedMeaning | None) -> ScoreObject:
+    if meaning is None:
+        return score
+    update = {
+        "display_name": UntrustedText(meaning.display_name or ""),
+        "unit": UntrustedText(meaning.unit or ""),
+        "direction": meaning.direction,
+    }
+    return score.model_copy(update=update)
+
 
 _SAYS = "its DynamicScorer says in status.meaning"
 
@@ -22,7 +59,7 @@ def maximised_by_mistake(
     """
     errors = tuple(
         FieldProblem(f"{field}.invert", _advice(score, meaning))
-        for field, score, meaning in _with_meaning(observation, request)
+        for field, score, meaning in _scores_with_meaning(observation, request)
         if meaning.direction == "LowerIsBetter" and score.weight and not score.invert
     )
     if not errors:
@@ -44,7 +81,7 @@ def direction_issues(observation: Observation, request: OptimizeRequest) -> Iter
             " values are better; grant its service account this right with a ClusterRole"
         )
         yield Issue(reason="DirectionsUnknown", message=message)
-    for field, score, meaning in _with_meaning(observation, request):
+    for field, score, meaning in _scores_with_meaning(observation, request):
         if meaning.direction == "HigherIsBetter" and score.weight and score.invert:
             message = (
                 f"{field}.invert prefers lower values of the score {score.score_name}, but higher"
@@ -53,7 +90,7 @@ def direction_issues(observation: Observation, request: OptimizeRequest) -> Iter
             yield Issue(reason="InvertedAgainstDirection", message=message)
 
 
-def _with_meaning(
+def _scores_with_meaning(
     observation: Observation, request: OptimizeRequest
 ) -> Iterator[tuple[str, Preference, PublishedMeaning]]:
     """Yield each score that decides and that a scorer says something about, with its field."""
