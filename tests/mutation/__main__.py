@@ -1,12 +1,14 @@
-"""Print, for each package of decisions, how many mutants of a seeded sample the tests notice.
+"""Print, for each package of decisions, how many mutants of a sample the tests notice.
 
-`make mutants ARGS="--package agent --count 60 --seed 1"`. `--mutant NAME` runs one mutant again,
-`--tests PATH` asks only these tests.
+`make mutants ARGS="--package agent --count 20 --seed 1"`. Without a seed each run draws a new
+sample, and prints its seed. `--mutant NAME` runs one mutant again, `--tests PATH` asks only these
+tests.
 """
 
 import argparse
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -22,7 +24,10 @@ from tests.repository import ROOT
 
 EQUIVALENTS = Path(__file__).with_name("equivalents.json")
 """Mutants that no test can notice, each with its reason; named by their text, not by a line."""
-GOAL = 0.95
+GOAL = 0.92
+"""Share of all mutants together that the tests should notice."""
+LEAST = 0.85
+"""Share of the mutants of any one package."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +104,15 @@ def main() -> int:
     """Run the chosen packages one after another, each in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--package", action="append", choices=PACKAGES, default=[])
-    parser.add_argument("--count", type=int, default=60, help="mutants of each package")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20, help="mutants of each package")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--mutant", action="append", default=[], help="run only this one")
     parser.add_argument("--tests", action="append", default=[], help="run only these tests")
     parser.add_argument("--verbose", action="store_true", help="say what noticed each mutant")
     options = parser.parse_args()
     if "MUTATED_TREE" not in os.environ:
-        return in_copy()
+        return in_copy(options.seed)
+    sys.stdout.write(f"seed {options.seed}\n")
     figures = [run_package(ROOT, options, name) for name in options.package or PACKAGES]
     named = {
         "survivors": [mutant.described for figure in figures for mutant in figure.survivors],
@@ -114,15 +120,18 @@ def main() -> int:
     }
     lists = (line for title, each in named.items() if each for line in (f"{title}:", *each))
     sys.stdout.write("\n".join(["", *lists, figure_table(figures), ""]))
-    return int(any(figure.share < GOAL for figure in figures))
+    possible = sum(figure.sampled - figure.equivalent for figure in figures)
+    share = sum(figure.noticed for figure in figures) / max(1, possible)
+    sys.stdout.write(f"overall: {100 * share:.1f}% of {possible}\n")
+    return int(share < GOAL or any(figure.share < LEAST for figure in figures))
 
 
-def in_copy() -> int:
+def in_copy(seed: int) -> int:
     """Run this command again in a copy of the tree, which only that process imports."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = copy_of_tree(Path(folder).resolve())
         environment = {**os.environ, "MUTATED_TREE": "1", "PYTHONPATH": str(tree)}
-        command = [sys.executable, "-m", "tests.mutation", *sys.argv[1:]]
+        command = [sys.executable, "-m", "tests.mutation", *sys.argv[1:], f"--seed={seed}"]
         return subprocess.run(command, cwd=tree, env=environment, check=False).returncode
 
 

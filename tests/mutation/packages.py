@@ -1,7 +1,7 @@
 """The packages of decisions: the modules that are changed, and the tests that should notice.
 
-The tests are those that mirror the modules. Tests of whole programs execute the same lines, but
-take minutes, and a decision should have a test of its own.
+Each module that the import contract "Deciders are pure" names is in one of them. The tests are
+those that mirror the modules, and the outermost ones of a decision that has none of its own.
 
 Shells are left out, because they do what decisions say, and `tuning.py`, because its numbers change
 time and effort.
@@ -86,5 +86,95 @@ PACKAGES = {
     "transition": DecisionPackage(
         modules=("optimizer/transition",),
         tests=("tests/optimizer/transition", "tests/optimizer/explain/test_transition_steps.py"),
+    ),
+    "plan": DecisionPackage(
+        modules=("optimizer/plan", "optimizer/wire"),
+        tests=(
+            "tests/optimizer/plan",
+            "tests/optimizer/wire",
+            "tests/optimizer/test_service.py",
+            "tests/optimizer/test_uncovered_others.py",
+        ),
+    ),
+    "record": DecisionPackage(
+        modules=("optimizer/record",),
+        tests=("tests/optimizer/record", "tests/mcp_server/test_repeats.py"),
+    ),
+    "rollout": DecisionPackage(
+        modules=("optimizer/rollout",),
+        tests=("tests/optimizer/rollout", "tests/optimizer/test_rollout_controller.py"),
+    ),
+    "placement status": DecisionPackage(
+        modules=("optimizer/placement_status",),
+        tests=("tests/optimizer/placement_status", "tests/optimizer/test_landing_watch.py"),
+    ),
+    "snapshot": DecisionPackage(
+        modules=("optimizer/domain", "optimizer/snapshot"),
+        tests=(
+            "tests/optimizer/domain",
+            "tests/optimizer/snapshot",
+            "tests/optimizer/test_not_alone.py",
+            "tests/optimizer/test_what_runs.py",
+        ),
+    ),
+    "access": DecisionPackage(
+        modules=("optimizer/access/rights.py", "dsf/kube/access_reviews.py"),
+        tests=("tests/optimizer/access", "tests/access_table"),
+    ),
+    "overview": DecisionPackage(
+        modules=("optimizer/hub_health", "optimizer/overview", "mcp_server/results"),
+        tests=(
+            "tests/optimizer/hub_health",
+            "tests/optimizer/overview",
+            "tests/mcp_server/test_counts.py",
+            "tests/mcp_server/test_result_text.py",
+            "tests/mcp_server/test_result_views.py",
+            "tests/mcp_server/test_tools.py",
+        ),
+    ),
+    "scorer kit": DecisionPackage(
+        modules=("dsf/scorer_kit",),
+        without=(
+            "dsf/scorer_kit/cli",
+            "dsf/scorer_kit/recordings",
+            "dsf/scorer_kit/templates",
+        ),
+        tests=("tests/dsf/scorer_kit",),
+    ),
+    "scoring API": DecisionPackage(
+        modules=("dsf/api",),
+        tests=("tests/dsf/api", "tests/dsf/agent/score"),
+    ),
+    "kube": DecisionPackage(
+        modules=(
+            "dsf/kube/changes.py",
+            "dsf/kube/embedded/kubectl",
+            "dsf/kube/embedded/registry",
+            "dsf/kube/json_merge_patch.py",
+            "dsf/kube/name_syntax.py",
+            "dsf/kube/redaction.py",
+            "dsf/kube/resources",
+            "dsf/kube/schema",
+            "dsf/kube/selectors.py",
+            "dsf/kube/write_concurrency",
+        ),
+        tests=("tests/dsf/kube",),
+    ),
+    "runtime": DecisionPackage(
+        modules=(
+            "dsf/agent/failure.py",
+            "dsf/outbound/destinations.py",
+            "dsf/placement",
+            "dsf/runtime/backoff.py",
+            "dsf/runtime/leader_election/lease.py",
+            "dsf/runtime/lru_cache.py",
+            "dsf/runtime/reconcile/due_times.py",
+        ),
+        tests=("tests/dsf/outbound", "tests/dsf/placement", "tests/dsf/runtime"),
+    ),
+    "programs": DecisionPackage(
+        modules=("dsf/sim/controllers", "dsf/sim/stories", "mcp_server/install", "policy_watcher"),
+        without=("policy_watcher/cli.py", "policy_watcher/run.py"),
+        tests=("tests/dsf/sim", "tests/mcp_server/install", "tests/policy_watcher"),
     ),
 }

@@ -1,6 +1,7 @@
 """Mutants are small changes of valid Python, and those called equivalent exist."""
 
 import json
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 from textwrap import dedent
@@ -116,3 +117,21 @@ def test_every_equivalent_mutant_exists_and_has_a_reason() -> None:
         mutants = mutants_of(module, Path(ROOT / module).read_text())
         keys = {(*mutant.key, mutant.occurrence) for mutant in mutants}
         assert equivalents_of(named) <= keys
+
+
+def test_each_pure_module_is_in_a_package() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    pure = next(item for item in contracts["contracts"] if item["name"].startswith("Deciders"))
+    mutated = [Path(each) for package in PACKAGES.values() for each in package.modules]
+    missing = [
+        name
+        for name in pure["source_modules"]
+        if not any(_of(name).is_relative_to(each) for each in mutated)
+    ]
+    assert missing == []
+
+
+def _of(module: str) -> Path:
+    """Return the file or the folder of a module."""
+    path = Path(module.replace(".", "/"))
+    return path if (ROOT / path).is_dir() else path.with_suffix(".py")
