@@ -1,10 +1,10 @@
 """What `dsf plan -f` costs besides parsing JSON and solving, in CPU seconds.
 
-python -m benchmarks.optimizer.plan_files [--hub]
+python -m benchmarks.optimizer.plan_files
 
 The first file has 258,000 scores of 100 managed clusters, the second 60,000 managed clusters in one
 list. Each step runs in a process of its own; ratios are to the sum of `json.load` and the solve of
-the same run. `--hub`: what it costs too to store the same objects in an embedded hub.
+the same run.
 """
 
 import asyncio
@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 CLUSTERS, WORKLOADS, MANY = 100, 860, 60_000
-STEPS = ("json.load", "solve", "read", "dsf plan", "hub")
+STEPS = ("json.load", "solve", "read", "dsf plan")
 
 
 def main() -> None:
     """Write the files, measure the steps, print them."""
-    steps = STEPS if "--hub" in sys.argv else STEPS[:-1]
     with tempfile.TemporaryDirectory() as folder:
         files = {"258,000 scores": Path(folder) / "scores", "60,000 objects": Path(folder) / "many"}
         for path, write in zip(files.values(), (_write_scores, _write_clusters), strict=True):
@@ -32,7 +31,7 @@ def main() -> None:
             write(path)
         print(f"{'file':<18}{'step':<12}{'CPU s':>8}{'ratio':>8}")
         for name, path in files.items():
-            taken = {step: _seconds(step, path) for step in steps}
+            taken = {step: _seconds(step, path) for step in STEPS}
             whole = taken["json.load"] + taken["solve"]
             for step, seconds in taken.items():
                 print(f"{name:<18}{step:<12}{seconds:>8.2f}{seconds / whole:>8.2f}")
@@ -78,11 +77,6 @@ def _write(path: Path, items: list[Any]) -> None:
 def _measured(step: str, folder: Path) -> float:
     if step == "json.load":
         return _spent(lambda: [json.loads(path.read_bytes()) for path in folder.iterdir()])
-    if step == "hub":
-        from dsf.kube.embedded import EmbeddedHub, load  # noqa: PLC0415
-
-        (folder / "request.json").unlink()
-        return _spent(lambda: load(EmbeddedHub(), folder))
     from optimizer.cli.object_files import read_object_files  # noqa: PLC0415
 
     if step == "read":

@@ -16,7 +16,6 @@ from dsf.kube.kinds import Kind
 Object = dict[str, Any]
 Subresource = Literal["status"]
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +112,10 @@ class Kube(Lister, Protocol):
         *,
         uid: str | None = None,
         resource_version: str | None = None,
-        propagation: Propagation = "Background",
     ) -> None:
         """Delete an object; with finalizers, only set its `deletionTimestamp`.
 
-        `uid` and `resource_version` are preconditions: raises Conflict if they differ.
+        Its dependents are deleted after it, in the background. `uid` and `resource_version` are
+        preconditions: raises Conflict if they differ.
         """
         ...

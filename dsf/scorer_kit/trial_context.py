@@ -14,9 +14,9 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.assess.context_completion import with_manifests
 from dsf.hub.snapshot.managed_cluster import read_managed_cluster
 from dsf.hub.snapshot.manifests import NamespaceManifests, read_device, read_workload
-from dsf.kube.files.yaml_documents import YamlFileError, documents
 from dsf.kube.kinds import MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET, POLICY, Kind, find
 from dsf.kube.port import Object
+from dsf.kube.yaml_documents import YamlFileError, documents
 from dsf.scorer_kit.series_file import UnusableFile
 
 NAMESPACE = "default"

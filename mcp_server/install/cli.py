@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dsf.cli.options import FILE, server_url
-from dsf.kube.files.yaml_documents import YamlFileError, file_content
+from dsf.kube.yaml_documents import YamlFileError, file_content
 from mcp_server.install.clients import (
     CLIENTS,
     TOKEN_VARIABLE,

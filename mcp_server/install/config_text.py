@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dsf.kube.files.yaml_documents import no_constant
+from dsf.kube.yaml_documents import no_constant
 from mcp_server.install.clients import Entry
 
 MAX_CONFIG_BYTES = 64 * 1024 * 1024

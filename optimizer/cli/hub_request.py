@@ -127,7 +127,7 @@ def asked_files(asked: AskedPlan) -> "tuple[Lister, OptimizeRequest | None]":
     Raises ClickException.
     """
     from dsf.api.untrusted_text import escaped_lines
-    from dsf.kube.files.yaml_documents import YamlFileError
+    from dsf.kube.yaml_documents import YamlFileError
     from optimizer.cli.object_files import read_object_files
 
     named = named_request(asked)
@@ -153,7 +153,7 @@ def named_request(asked: AskedPlan) -> "OptimizeRequest | None":
     """Return the request of --request, None without it. Raises ClickException."""
     if asked.request_file is None:
         return None
-    from dsf.kube.files.yaml_documents import YamlFileError
+    from dsf.kube.yaml_documents import YamlFileError
     from optimizer.cli.object_files import read_request
 
     try:

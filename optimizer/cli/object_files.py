@@ -9,8 +9,8 @@ from pathlib import Path
 from dsf.api.times import rfc3339
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, ApiError
-from dsf.kube.files.listed_objects import ListedObjects
-from dsf.kube.files.yaml_documents import YamlDocument, YamlFileError, documents
+from dsf.kube.resources.listed_objects import ListedObjects
+from dsf.kube.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,

@@ -111,7 +111,9 @@ async def copy_of(hub: EmbeddedHub) -> EmbeddedHub:
     resources = sorted(hub.server.catalog.all(), key=lambda item: item.kind != NAMESPACE)
     for resource in resources:
         for obj in () if resource.review else (await hub.list(resource.kind)).items:
-            copy.server.restore(resource, obj)
+            objects, metadata = copy.server.objects, obj["metadata"]
+            old = objects.find(resource.kind, metadata["name"], metadata.get("namespace"))
+            objects.put(resource, old, obj)
     return copy
 
 

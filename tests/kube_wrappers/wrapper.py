@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, Object, ObjectList, Propagation, Subresource, WatchEvent
+from dsf.kube.port import Kube, Object, ObjectList, Subresource, WatchEvent
 
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
 WRITES: frozenset[Verb] = frozenset({"create", "update", "patch", "delete"})
@@ -130,7 +130,6 @@ class Wrapper:
         *,
         uid: str | None = None,
         resource_version: str | None = None,
-        propagation: Propagation = "Background",
     ) -> None:
         """Delete an object; with finalizers, only set its `deletionTimestamp`."""
         call = self._called("delete", kind, namespace, name)
@@ -140,7 +139,6 @@ class Wrapper:
             namespace,
             uid=uid,
             resource_version=resource_version,
-            propagation=propagation,
         )
         self.after(call)
 

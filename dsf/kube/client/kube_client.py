@@ -30,7 +30,6 @@ from dsf.kube.port import (
     EventType,
     Object,
     ObjectList,
-    Propagation,
     Subresource,
     WatchEvent,
 )
@@ -200,14 +199,13 @@ class Client:
         *,
         uid: str | None = None,
         resource_version: str | None = None,
-        propagation: Propagation = "Background",
     ) -> None:
         """Delete an object; with finalizers, only set its `deletionTimestamp`."""
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "propagationPolicy": propagation,
+            "propagationPolicy": "Background",
             "preconditions": {key: value for key, value in preconditions.items() if value},
         }
         await self._call(kind, "DELETE", _path(kind, namespace, name), options)

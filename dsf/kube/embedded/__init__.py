@@ -1,12 +1,9 @@
 """A hub in memory that behaves as a Kubernetes API server does, with OCM's resources.
-Layers: `http`, `kubectl` over `hub`, `api_server`, `storage`, `registry`.
-May import the modules of `dsf.kube`. Only `EmbeddedHub` and `http` read a clock.
+Layers: `http` over `hub`, `api_server`, `stored_objects`, and what they store and answer.
+`builtin_resources`, `reviews` and `status_errors` are pure. May import the modules of `dsf.kube`.
 """
 
 from dsf.kube.embedded.hub import EmbeddedHub
-from dsf.kube.embedded.hub_folder import load
-from dsf.kube.embedded.registry.access_table import AccessTable, IssuedToken
-from dsf.kube.files.yaml_documents import YamlFileError
-from dsf.kube.resources.ocm import ocm_crds
+from dsf.kube.embedded.reviews import AccessTable, IssuedToken
 
-__all__ = ["AccessTable", "EmbeddedHub", "IssuedToken", "YamlFileError", "load", "ocm_crds"]
+__all__ = ["AccessTable", "EmbeddedHub", "IssuedToken"]

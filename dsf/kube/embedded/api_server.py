@@ -5,28 +5,23 @@ and CustomResourceDefinitions, which controllers do in a real cluster, end befor
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
-from dsf.kube.embedded.registry import status_errors
-from dsf.kube.embedded.registry.access_table import AccessTable
-from dsf.kube.embedded.registry.review_resources import review_resources
-from dsf.kube.embedded.storage import owner_references
-from dsf.kube.embedded.storage.garbage_collector import GarbageCollector
-from dsf.kube.embedded.storage.stored_objects import StoredObjects, is_definition
+from dsf.kube.embedded import status_errors
+from dsf.kube.embedded.reviews import AccessTable, review_resources
+from dsf.kube.embedded.stored_objects import StoredObjects, is_definition
 from dsf.kube.errors import BadRequest
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Object, Propagation, Subresource
+from dsf.kube.port import Object, Subresource
 from dsf.kube.resources import custom_resource_definitions, write_strategy
 from dsf.kube.resources.resource_catalog import Resource
 from dsf.kube.schema import object_metadata
 from dsf.kube.schema.json_values import accepted
-from dsf.kube.schema.pruning import UnknownField
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_BASE = 58
@@ -47,8 +42,6 @@ class WriteOptions:
     field_validation: FieldValidation = "Warn"
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
-    unknown_fields: list[UnknownField] = field(default_factory=list)
-    """Output: the fields that the warnings are about."""
 
 
 UNCHECKED = WriteOptions("Ignore")
@@ -70,23 +63,16 @@ class ApiServer:
         history: int,
         access: AccessTable,
     ) -> None:
-        self.objects = StoredObjects(history)
+        self.objects = StoredObjects(history, self._time)
         self.catalog = self.objects.catalog
         for review in review_resources(access, now):
             self.catalog.add(review)
         self._now = now
         self._new_uid = new_uid
-        self._collector = GarbageCollector(self.objects, self._time)
-        self._initial: dict[str, str] = {}
         for name in _ALWAYS:
             self.create(kinds.NAMESPACE, {"metadata": {"name": name}})
         for crd in crds:
             self._create(kinds.CUSTOM_RESOURCE_DEFINITION, crd, WriteOptions("Strict"))
-        self._initial = {
-            obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"]
-            for _, collection in self.objects.store.collections()
-            for obj in collection.objects.values()
-        }
 
     def current(self, kind: Kind, name: str, namespace: str | None) -> Object:
         """Return the stored object; raises NotFound if it does not exist."""
@@ -180,7 +166,6 @@ class ApiServer:
         *,
         uid: str | None = None,
         resource_version: str | None = None,
-        propagation: Propagation | None = "Background",
         options: WriteOptions = UNCHECKED,
     ) -> Object:
         """Delete an object and return its last state."""
@@ -192,52 +177,14 @@ class ApiServer:
             raise status_errors.forbidden(kind, name, "this namespace may not be deleted")
         if options.dry_run:
             return old
-        finalizers = owner_references.finalizers_for(old, propagation)
-        marked = write_strategy.marked(old, now=self._time(), finalizers=finalizers)
-        if self.objects.is_kept(resource, marked):
+        if self.objects.is_kept(resource, old):
+            marked = write_strategy.marked(old, now=self._time())
             result = self.objects.put(resource, old, _terminating(resource, marked))
-            self._collector.delete_contents(resource, old)
+            self.objects.delete_contents(resource, old)
         else:
             result = self.objects.remove(resource, old)
-        self._collector.collect()
+        self.objects.collect_garbage()
         return result
-
-    def restore(self, resource: Resource, obj: Mapping[str, Any]) -> Object:
-        """Store an object as it is, and create its namespace if necessary.
-
-        Unknown fields are an error. The object may replace one of the initial objects of every
-        hub. The garbage collector does not run.
-        """
-        sent = self._decoded(resource, accepted(obj), WriteOptions("Strict"))
-        kind, metadata = resource.kind, sent["metadata"]
-        name, namespace = metadata.get("name", ""), metadata.get("namespace")
-        if kind.namespaced and not namespace:
-            raise BadRequest("metadata.namespace is missing")
-        if kind.namespaced and not self.objects.find(kinds.NAMESPACE, namespace):
-            self.create(kinds.NAMESPACE, {"metadata": {"name": namespace}})
-        old = self.objects.find(kind, name, namespace)
-        if old and not self._is_initial(old):
-            raise status_errors.already_exists(kind, name, old, generated=False)
-        new = write_strategy.restored(resource, sent, uid=self._new_uid(), now=self._time())
-        if is_definition(resource):
-            new = custom_resource_definitions.established(new, self._time())
-        stored = self.objects.put(resource, old, new)
-        self.objects.affected.clear()
-        return stored
-
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """Undo every write of the block if it raises; the block must not await."""
-        before = self.objects.snapshot()
-        try:
-            yield
-        except BaseException:
-            self.objects.reset(before)
-            raise
-
-    def _is_initial(self, obj: Object) -> bool:
-        metadata = obj["metadata"]
-        return bool(self._initial.get(metadata["uid"]) == metadata["resourceVersion"])
 
     def _decoded(self, resource: Resource, obj: Any, options: WriteOptions) -> Object:
         if not isinstance(obj, Mapping):
@@ -248,7 +195,6 @@ class ApiServer:
         if found.unknown and options.field_validation == "Strict":
             raise BadRequest(write_strategy.strict_problem(resource, found.unknown))
         if options.field_validation == "Warn":
-            options.unknown_fields += found.unknown
             options.warnings += map(str, found.unknown)
         return found.obj
 
@@ -316,7 +262,7 @@ class ApiServer:
             result = self.objects.remove(resource, new)
         else:
             result = self.objects.put(resource, old, new)
-        self._collector.collect()
+        self.objects.collect_garbage()
         return result
 
     def _time(self) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 from dsf.api.crd.definitions import crds as product_crds
 from dsf.kube import json_merge_patch
 from dsf.kube.clock import utc_now
+from dsf.kube.embedded import list_and_watch
 from dsf.kube.embedded.api_server import UNCHECKED, ApiServer, WriteOptions
-from dsf.kube.embedded.registry.access_table import NOBODY, AccessTable
-from dsf.kube.embedded.storage import list_and_watch
-from dsf.kube.embedded.storage.revisions import HISTORY
+from dsf.kube.embedded.reviews import NOBODY, AccessTable
+from dsf.kube.embedded.revisions import HISTORY
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEvent
+from dsf.kube.port import Object, ObjectList, Subresource, WatchEvent
 from dsf.kube.resources.ocm import shared_ocm_crds
 from dsf.kube.schema.json_values import accepted, copied
 
@@ -134,17 +134,9 @@ class EmbeddedHub:
         *,
         uid: str | None = None,
         resource_version: str | None = None,
-        propagation: Propagation = "Background",
     ) -> None:
         """Delete an object; with finalizers, only set its `deletionTimestamp`."""
-        self.server.delete(
-            kind,
-            name,
-            namespace,
-            uid=uid,
-            resource_version=resource_version,
-            propagation=propagation,
-        )
+        self.server.delete(kind, name, namespace, uid=uid, resource_version=resource_version)
 
     def end_watches(self) -> None:
         """End all watches, as a server does when it shuts down; clients then watch again."""

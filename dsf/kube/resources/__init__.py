@@ -1,4 +1,4 @@
 """The resources that CustomResourceDefinitions define, and what a write makes of an object of each.
-Pure; `ocm` and `known_resources` read definitions that are shipped with the product.
+Pure; `ocm` reads definitions that are shipped with the product.
 May import `schema`.
 """

@@ -85,11 +85,6 @@ class Catalog:
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
-        self.reset(resources)
-
-    def reset(self, resources: Iterable[Resource]) -> None:
-        """Serve exactly these resources."""
-        self._resources.clear()
         for resource in resources:
             self.add(resource)
 

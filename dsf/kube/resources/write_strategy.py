@@ -115,19 +115,6 @@ def created(resource: Resource, sent: Object, *, name: str, uid: str, now: str) 
     return resource.prepare({**body, "metadata": meta})
 
 
-def restored(resource: Resource, sent: Object, *, uid: str, now: str) -> Object:
-    """Return an object as it is, completed with missing metadata; raises Invalid."""
-    given = {key: value for key, value in sent["metadata"].items() if key != "resourceVersion"}
-    name = given.get("name", "")
-    new = created(resource, sent, name=name, uid=given.get("uid", uid), now=now)
-    check_created(resource, new)
-    new = {**new, "metadata": {**new["metadata"], **given}}
-    if resource.has_status and "status" in sent:
-        old, new = new, with_status(new, sent)
-        check_status(resource, new, old)
-    return new
-
-
 def replaced(resource: Resource, old: Object, sent: Object) -> Object:
     """Return the object that an update stores; the status stays as it is."""
     body = {key: value for key, value in sent.items() if key != "status" or not resource.has_status}
@@ -145,9 +132,9 @@ def with_status(old: Object, sent: Object) -> Object:
     return {**body, "status": sent["status"]} if "status" in sent else body
 
 
-def marked(old: Object, *, now: str, finalizers: list[str]) -> Object:
-    """Return an object with deletionTimestamp and the given finalizers."""
-    meta = {**old["metadata"], "finalizers": finalizers, "deletionGracePeriodSeconds": 0}
+def marked(old: Object, *, now: str) -> Object:
+    """Return an object that waits for its deletion, with a deletionTimestamp."""
+    meta = {**old["metadata"], "deletionGracePeriodSeconds": 0}
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = now
         if "generation" in meta:

@@ -14,8 +14,9 @@ from typing import Any
 from dsf.api.conditions import is_true
 from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
 from dsf.kube import kinds
-from dsf.kube.embedded.hub_folder import load
+from dsf.kube.changes import Create
 from dsf.kube.port import Object
+from dsf.kube.yaml_documents import documents
 from dsf.sim.controllers import mig_manager
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo import tables
@@ -59,7 +60,9 @@ async def walk_through(
 
 async def _run_steps(demo: RunningDemo) -> dict[str, dict[str, Any]]:
     await _score(demo)
-    load(demo.clusters.hub.kube, scenario() / "manifests")
+    manifests = [document.value for document in documents(scenario() / "manifests")]
+    created = [Create(kind, obj) for obj in manifests if (kind := kinds.find(obj))]
+    await apply_or_fail(demo.clusters.hub.kube, created)
     answers = {}
     for number, (name, score) in enumerate(PREFERENCES.items()):
         if number:

@@ -27,7 +27,7 @@ SECONDS, PEAK_MIB = 1.0, 200.0
 MEASURE = """
 import os, re, sys, time
 from pathlib import Path
-from dsf.kube.files.yaml_documents import YamlFileError, documents
+from dsf.kube.yaml_documents import YamlFileError, documents
 for line in sys.stdin:
     if os.fork():
         os.wait()

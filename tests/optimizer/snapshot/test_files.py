@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dsf.kube.files.yaml_documents import YamlFileError, documents
+from dsf.kube.yaml_documents import YamlFileError, documents
 from optimizer.snapshot.files import objects, request_of
 
 

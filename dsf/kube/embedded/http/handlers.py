@@ -10,34 +10,23 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from dsf.kube import json_merge_patch
 from dsf.kube.clock import utc_now
+from dsf.kube.embedded import status_errors
 from dsf.kube.embedded.api_server import WriteOptions
 from dsf.kube.embedded.http import request_info
-from dsf.kube.embedded.http.request_info import RequestBody, RequestInfo
+from dsf.kube.embedded.http.request_info import RequestInfo
+from dsf.kube.embedded.http.tables import Included, table
 from dsf.kube.embedded.hub import EmbeddedHub
-from dsf.kube.embedded.kubectl import json_patch, strategic_merge_patch
-from dsf.kube.embedded.kubectl.json_patch import PatchError
-from dsf.kube.embedded.kubectl.tables import Included, table
-from dsf.kube.embedded.registry import status_errors
 from dsf.kube.errors import ApiError, BadRequest
-from dsf.kube.port import Object, Propagation, WatchEvent
-from dsf.kube.resources import write_strategy
+from dsf.kube.port import Object, WatchEvent
 from dsf.kube.schema.json_values import copied
-from dsf.kube.schema.pruning import UnknownField
 
-MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 SERVER_SIDE_APPLY = frozenset({"application/apply-patch+yaml", "application/apply-patch+cbor"})
 WATCH_SECONDS = 1800
 """Duration of a watch without timeoutSeconds: the default `--min-request-timeout`."""
 
 Handler = Callable[[Request, RequestInfo], Awaitable[Response]]
-_NOTHING: dict[str, Handler] = {}
-Patcher = Callable[[Any, Any], Any]
-_PATCHERS: dict[str, Patcher] = {
-    JSON_PATCH: json_patch.patched,
-    MERGE: json_merge_patch.merged,
-    STRATEGIC: strategic_merge_patch.merged,
-}
 
 
 class ResourceHandlers:
@@ -48,26 +37,22 @@ class ResourceHandlers:
 
     async def answer(self, request: Request, target: RequestInfo) -> Response:
         """Return the response to a request for an object or a collection."""
-        handler = self._handler(request, target)
-        if handler is None:
-            raise status_errors.method_not_allowed()
-        return await handler(request, target)
-
-    def _handler(self, request: Request, target: RequestInfo) -> Handler | None:
+        method = "GET" if request.method == "HEAD" else request.method
         single = target.name is not None
-        if target.resource.review:
-            return self._create if request.method == "POST" and not single else None
-        match "GET" if request.method == "HEAD" else request.method:
-            case "GET" if single:
-                return self._get
-            case "GET":
-                return self._watch if request_info.flag(request, "watch") else self._list
-            case "DELETE" if target.subresource is None:
-                return self._delete if single else self._delete_collection
-            case method:
-                writes = {"POST": self._create} if not single else _NOTHING
-                items = {"PUT": self._replace, "PATCH": self._patch} if single else _NOTHING
-                return {**writes, **items}.get(method)
+        watches = not single and request_info.flag(request, "watch")
+        handlers: dict[tuple[str, bool], Handler] = {("POST", False): self._create}
+        if not target.resource.review:
+            handlers |= {
+                ("GET", False): self._watch if watches else self._list,
+                ("GET", True): self._get,
+                ("PUT", True): self._replace,
+                ("PATCH", True): self._patch,
+            }
+            if target.subresource is None:
+                handlers["DELETE", True] = self._delete
+        if (method, single) not in handlers:
+            raise status_errors.method_not_allowed()
+        return await handlers[method, single](request, target)
 
     async def _get(self, request: Request, target: RequestInfo) -> Response:
         kind = target.resource.kind
@@ -153,16 +138,13 @@ class ResourceHandlers:
 
     async def _create(self, request: Request, target: RequestInfo) -> Response:
         options = request_info.options(request)
-        obj = dict(
-            request_info.mapping(_checked(target, await request_info.body(request), options))
-        )
-        obj = _in_namespace(target, obj)
+        obj = _in_namespace(target, request_info.mapping(await request_info.body(request)))
         created = await self._hub.create(target.resource.kind, obj, options=options)
         return self._shown(request, target, created, 201, options)
 
     async def _replace(self, request: Request, target: RequestInfo) -> Response:
         options = request_info.options(request)
-        obj = request_info.mapping(_checked(target, await request_info.body(request), options))
+        obj = request_info.mapping(await request_info.body(request))
         stored = self._hub.server.replace(
             target.resource.kind,
             str(target.name),
@@ -175,16 +157,24 @@ class ResourceHandlers:
 
     async def _patch(self, request: Request, target: RequestInfo) -> Response:
         options = request_info.options(request)
-        accepted = [JSON_PATCH, MERGE, *([] if target.resource.custom else [STRATEGIC])]
-        if request_info.media_type(request) in SERVER_SIDE_APPLY:
-            raise _no_server_side_apply()
-        sent = _checked(target, await request_info.body(request, *accepted), options)
-        patcher = _PATCHERS[request_info.media_type(request)]
+        sent_as = request_info.media_type(request)
+        if sent_as in SERVER_SIDE_APPLY:
+            raise _unsupported(
+                "the embedded hub does not record which client owns a field, so it has no"
+                " server-side apply; use kubectl apply without --server-side, or a patch"
+            )
+        accepted = [MERGE, *([] if target.resource.custom else [STRATEGIC])]
+        sent = await request_info.body(request, *accepted)
+        if sent_as == STRATEGIC and not _merges_maps_only(sent):
+            raise _unsupported(
+                "the embedded hub merges no lists, so it has strategic merge patches of maps only;"
+                " use kubectl patch --type merge, or a patch"
+            )
         stored = self._hub.server.patch(
             target.resource.kind,
             str(target.name),
             target.namespace,
-            lambda old: _patched(patcher, old, sent),
+            lambda old: json_merge_patch.merged(old, sent),
             subresource=target.subresource,
             options=options,
         )
@@ -200,33 +190,12 @@ class ResourceHandlers:
             target.namespace,
             uid=preconditions.get("uid"),
             resource_version=preconditions.get("resourceVersion"),
-            propagation=_propagation(request, sent),
             options=options,
         )
         if "deletionTimestamp" in last["metadata"] and self._exists(target, last):
             return _json(copied(last))
         details = {"name": name, "group": kind.group, "kind": kind.plural}
         return _success({**details, "uid": last["metadata"]["uid"]})
-
-    async def _delete_collection(self, request: Request, target: RequestInfo) -> Response:
-        kind, query = target.resource.kind, request.query_params
-        sent, options = await _delete_options(request)
-        page = await self._hub.list(
-            kind,
-            target.namespace,
-            labels=query.get("labelSelector", ""),
-            fields=query.get("fieldSelector", ""),
-        )
-        for item in page.items:
-            metadata = item["metadata"]
-            self._hub.server.delete(
-                kind,
-                metadata["name"],
-                metadata.get("namespace"),
-                propagation=_propagation(request, sent),
-                options=options,
-            )
-        return _success({"group": kind.group, "kind": kind.plural})
 
     def _exists(self, target: RequestInfo, obj: Object) -> bool:
         kind, metadata = target.resource.kind, obj["metadata"]
@@ -275,18 +244,7 @@ def wants_table(request: Request) -> bool:
     return False
 
 
-def _checked(target: RequestInfo, body: RequestBody, options: WriteOptions) -> Any:
-    """Return the value of the body; warn of duplicate fields, or refuse them."""
-    if body.duplicates and options.field_validation == "Strict":
-        found = tuple(UnknownField(name) for name in body.duplicates)
-        message = write_strategy.strict_problem(target.resource, found)
-        raise BadRequest(message.replace("unknown field", "duplicate field"))
-    if options.field_validation == "Warn":
-        options.warnings += [f'duplicate field "{name}"' for name in body.duplicates]
-    return body.value
-
-
-def _in_namespace(target: RequestInfo, obj: Object) -> Object:
+def _in_namespace(target: RequestInfo, obj: Mapping[str, Any]) -> Object:
     metadata = dict(request_info.mapping(obj.get("metadata") or {}))
     if target.namespace and metadata.setdefault("namespace", target.namespace) != target.namespace:
         raise BadRequest(
@@ -295,45 +253,29 @@ def _in_namespace(target: RequestInfo, obj: Object) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def _no_server_side_apply() -> ApiError:
-    return ApiError(
-        "the embedded hub does not record which client owns a field, so it has no server-side"
-        f" apply; use kubectl apply without --server-side, or a patch of type {MERGE}",
-        code=415,
-        reason="UnsupportedMediaType",
-    )
+def _unsupported(problem: str) -> ApiError:
+    return ApiError(f"{problem} of type {MERGE}", code=415, reason="UnsupportedMediaType")
 
 
-def _patched(patcher: Patcher, old: Object, sent: Any) -> Any:
-    try:
-        return patcher(old, sent)
-    except PatchError as error:
-        raise ApiError(str(error), code=422, reason="Invalid") from error
+def _merges_maps_only(patch: Any) -> bool:
+    """Return whether a strategic merge patch is a merge patch: it has no lists and directives."""
+    if not isinstance(patch, Mapping):
+        return not isinstance(patch, list)
+    return all(not key.startswith("$") and _merges_maps_only(patch[key]) for key in patch)
 
 
 async def _delete_options(request: Request) -> tuple[Mapping[str, Any], WriteOptions]:
-    data = await request_info.read(request)
-    if not data:
-        return {}, request_info.options(request)
-    request_info.check_media_type(request, "application/json")
-    try:
-        sent = request_info.mapping(json.loads(data))
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the body of the request is not JSON: {error}") from error
+    """Return the options of a deletion; raises BadRequest unless it is one in the background."""
+    sent = request_info.mapping(await request_info.body(request, optional=True))
+    policy = sent.get("propagationPolicy") or request.query_params.get("propagationPolicy")
+    if (policy or "Background") != "Background" or sent.get("orphanDependents"):
+        raise BadRequest(
+            f"the embedded hub deletes dependents in the background, not as {policy or 'orphans'};"
+            " use kubectl delete without --cascade"
+        )
     options = request_info.options(request)
     options.dry_run = options.dry_run or bool(sent.get("dryRun"))
     return sent, options
-
-
-def _propagation(request: Request, sent: Mapping[str, Any]) -> Propagation | None:
-    orphan = sent.get("orphanDependents")
-    if isinstance(orphan, bool):
-        return "Orphan" if orphan else "Background"
-    named = sent.get("propagationPolicy") or request.query_params.get("propagationPolicy")
-    if named and named not in get_args(Propagation):
-        allowed = ", ".join(get_args(Propagation))
-        raise BadRequest(f"propagationPolicy must be one of {allowed}, not {named!r}")
-    return cast("Propagation | None", named or None)
 
 
 def _initial_events_end(api_version: str, kind: str, version: str) -> WatchEvent:

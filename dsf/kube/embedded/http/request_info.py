@@ -1,25 +1,21 @@
 """Parse an HTTP request: the resource and object of its path, its options, its body."""
 
-import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-import yaml
 from starlette.requests import Request
 
 from dsf.kube.embedded.api_server import FieldValidation, WriteOptions
-from dsf.kube.embedded.kubectl import protobuf
+from dsf.kube.embedded.http import protobuf
 from dsf.kube.errors import ApiError, BadRequest
-from dsf.kube.files.yaml_documents import no_constant, parsed_yaml
 from dsf.kube.port import Subresource
 from dsf.kube.resources.resource_catalog import Catalog, Resource
-from dsf.kube.schema.json_values import accepted
+from dsf.kube.yaml_documents import parsed_json
 
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a request body, as in kube-apiserver."""
-_JSON, _YAML = "application/json", "application/yaml"
+JSON = "application/json"
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
 
@@ -31,14 +27,6 @@ class RequestInfo:
     namespace: str | None
     name: str | None = None
     subresource: Subresource | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RequestBody:
-    """A parsed body, and the names of its duplicate fields."""
-
-    value: Any
-    duplicates: tuple[str, ...] = ()
 
 
 def target(catalog: Catalog, path: str) -> RequestInfo | None:
@@ -94,8 +82,7 @@ def options(request: Request) -> WriteOptions:
     return WriteOptions(cast("FieldValidation", validation), dry_run=bool(dry_run))
 
 
-async def read(request: Request) -> bytes:
-    """Return the body; raises an ApiError (413) above the limit."""
+async def _read(request: Request) -> bytes:
     data = bytearray()
     async for chunk in request.stream():
         data += chunk
@@ -110,61 +97,29 @@ async def read(request: Request) -> bytes:
 
 def media_type(request: Request) -> str:
     """Return the content type without parameters; JSON by default."""
-    return request.headers.get("content-type", "").split(";")[0].strip().lower() or _JSON
+    return request.headers.get("content-type", "").split(";")[0].strip().lower() or JSON
 
 
-def check_media_type(request: Request, *accepted: str) -> str:
-    """Return the content type; raises an ApiError (415) if it is not accepted."""
-    found = media_type(request)
-    if found not in accepted:
+async def body(request: Request, *accepted: str, optional: bool = False) -> Any:
+    """Return the parsed body; with `optional`, an empty object for none.
+
+    Raises BadRequest, or an ApiError (413, 415) for a large body or another media type.
+    """
+    accepted = accepted or (JSON, protobuf.MEDIA_TYPE)
+    if (sent_as := media_type(request)) not in accepted:
         raise ApiError(
             "the body of the request was in an unknown format - accepted media types include: "
             + ", ".join(accepted),
             code=415,
             reason="UnsupportedMediaType",
         )
-    return found
-
-
-async def body(request: Request, *accepted: str) -> RequestBody:
-    """Return the parsed body; raises BadRequest, or an ApiError (415) for other media types."""
-    found = check_media_type(request, *(accepted or (_JSON, _YAML, protobuf.MEDIA_TYPE)))
-    data = await read(request)
-    if found == protobuf.MEDIA_TYPE:
-        return _protobuf(data)
-    return _yaml(data) if found == _YAML else _json(data)
-
-
-def _json(data: bytes) -> RequestBody:
-    duplicates: list[str] = []
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        if len(result) < len(pairs):
-            times = Counter(name for name, _ in pairs)
-            duplicates.extend(sorted(name for name, count in times.items() if count > 1))
-        return result
-
+    data = await _read(request)
+    if optional and not data:
+        return {}
+    parsed = protobuf.decoded if sent_as == protobuf.MEDIA_TYPE else parsed_json
     try:
-        value = json.loads(data, object_pairs_hook=unique, parse_constant=no_constant)
+        return parsed(data)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the body of the request is not JSON: {error}") from error
-    return RequestBody(value, tuple(duplicates))
-
-
-def _yaml(data: bytes) -> RequestBody:
-    try:
-        (value,) = parsed_yaml(data, aliases=False)
-        return RequestBody(accepted(value))
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        first = str(error).splitlines()[0] if str(error) else "it can't be read"
-        raise BadRequest(f"the body of the request is not YAML: {first}") from error
-
-
-def _protobuf(data: bytes) -> RequestBody:
-    try:
-        return RequestBody(protobuf.decoded(data))
-    except ValueError as error:
         raise BadRequest(f"the body of the request can't be read: {error}") from error
 
 

@@ -17,10 +17,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from dsf.api.host_header import MALFORMED_HOST, host_name
-from dsf.kube.embedded.http import request_info
+from dsf.kube.embedded.http import discovery, request_info
 from dsf.kube.embedded.http.handlers import ResourceHandlers
 from dsf.kube.embedded.hub import EmbeddedHub
-from dsf.kube.embedded.kubectl import discovery
 from dsf.kube.errors import ApiError, BadRequest, Forbidden, NotFound, ServerError
 from dsf.kube.port import Object
 from dsf.kube.resources.resource_catalog import PAGE_NOT_FOUND

@@ -122,9 +122,9 @@ async def test_removing_finalizers_alone_deletes_nothing(kube: Kube, namespace: 
     assert await names(kube, WIDGET, namespace) == ["first"]
 
 
-async def _family(kube: Kube, namespace: str, **reference: bool) -> None:
+async def _family(kube: Kube, namespace: str) -> None:
     parent = await kube.create(CONFIG_MAP, config_map(namespace, "parent"))
-    owners = [owner(parent, **reference)]
+    owners = [owner(parent)]
     await kube.create(CONFIG_MAP, config_map(namespace, "child", ownerReferences=owners))
 
 
@@ -142,31 +142,6 @@ async def test_dependents_of_dependents_go_as_well(kube: Kube, namespace: str) -
     )
     await kube.delete(CONFIG_MAP, "parent", namespace)
     assert await eventually(lambda: is_gone(kube, "grandchild", namespace))
-
-
-async def test_orphans_stay_and_forget_their_owner(kube: Kube, namespace: str) -> None:
-    await _family(kube, namespace)
-    await kube.delete(CONFIG_MAP, "parent", namespace, propagation="Orphan")
-    assert await eventually(lambda: is_gone(kube, "parent", namespace))
-    child = await kube.get(CONFIG_MAP, "child", namespace)
-    assert "ownerReferences" not in child["metadata"]
-
-
-async def test_in_the_foreground_blocking_dependents_go_first(kube: Kube, namespace: str) -> None:
-    await _family(kube, namespace, blockOwnerDeletion=True)
-    await kube.patch(CONFIG_MAP, "child", {"metadata": {"finalizers": [KEEP]}}, namespace)
-    await kube.delete(CONFIG_MAP, "parent", namespace, propagation="Foreground")
-
-    async def child_is_being_deleted() -> bool:
-        child = await kube.get(CONFIG_MAP, "child", namespace)
-        return "deletionTimestamp" in child["metadata"]
-
-    assert await eventually(child_is_being_deleted)
-    parent = await kube.get(CONFIG_MAP, "parent", namespace)
-    assert parent["metadata"]["finalizers"] == ["foregroundDeletion"]
-    await kube.patch(CONFIG_MAP, "child", {"metadata": {"finalizers": None}}, namespace)
-    assert await eventually(lambda: is_gone(kube, "parent", namespace))
-    assert await is_gone(kube, "child", namespace)
 
 
 async def test_an_owner_that_never_existed_takes_its_dependent_along(

@@ -13,9 +13,7 @@ from dsf.kube.access_reviews import (
     subject_access_review,
     token_review,
 )
-from dsf.kube.embedded.registry.review_resources import (
-    SELF_SUBJECT_RULES_REVIEW,
-)
+from dsf.kube.embedded.reviews import SELF_SUBJECT_RULES_REVIEW
 from dsf.kube.errors import ApiError, BadRequest, Invalid
 from dsf.kube.kinds import (
     PLACEMENT,

@@ -1,7 +1,6 @@
 """Random histories: a client that lists and watches knows the stored objects."""
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import ApiError
-from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
+from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Object
 from tests.dsf.kube.contract.objects import WIDGET, widget, widget_definition
 
@@ -151,28 +150,3 @@ def test_versions_uids_and_generations_only_grow(history: list[Step]) -> None:
             before = after
 
     asyncio.run(run())
-
-
-@given(history=steps)
-def test_a_refused_block_of_writes_leaves_no_trace(history: list[Step]) -> None:
-    async def run() -> None:
-        hub = await hub_of_widgets()
-        await take(hub, ("create", "n1", "a", 1))
-        before = await listed(hub)
-        definitions = (await hub.list(CUSTOM_RESOURCE_DEFINITION)).items
-        for step in history:
-            await _undone(hub, step)
-        assert await listed(hub) == before
-        assert (await hub.list(CUSTOM_RESOURCE_DEFINITION)).items == definitions
-
-    asyncio.run(run())
-
-
-class Undo(Exception):
-    """Ends a block of writes that shall not have happened."""
-
-
-async def _undone(hub: EmbeddedHub, step: Step) -> None:
-    with contextlib.suppress(Undo), hub.server.all_or_nothing():
-        await take(hub, step)
-        raise Undo

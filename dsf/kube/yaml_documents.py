@@ -49,13 +49,12 @@ def documents(place: Path) -> Iterator[YamlDocument]:
         raise YamlFileError(f"{error.filename or place}: {error.strerror or error}") from error
 
 
-def parsed_yaml(text: str | bytes, *, aliases: bool = True) -> list[Any]:
+def parsed_yaml(text: str | bytes) -> list[Any]:
     """Return the documents of a YAML text as JSON values; raises yaml.YAMLError if it is malformed.
 
     A duplicate key is an error. Timestamps stay text.
     """
-    loader = _Loader if aliases else _LoaderWithoutAliases
-    return list(yaml.load_all(text, Loader=loader))
+    return list(yaml.load_all(text, Loader=_Loader))
 
 
 def parsed_json(text: str | bytes) -> Any:
@@ -204,18 +203,7 @@ def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
     return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
 
 
-class _LoaderWithoutAliases(_Loader):
-    """Refuses aliases, because untrusted YAML could expand them beyond the memory."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return a node; raises ComposerError for an alias."""
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.composer.ComposerError(None, None, "aliases are not accepted", None)
-        return super().compose_node(parent, index)
-
-
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_LoaderWithoutAliases.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers

@@ -4,9 +4,9 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.errors import AlreadyExists, BadRequest
-from dsf.kube.files.listed_objects import ListedObjects
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+from dsf.kube.resources.listed_objects import ListedObjects
 
 NOW = "2026-11-20T12:00:00Z"
 

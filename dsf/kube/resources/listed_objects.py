@@ -1,14 +1,18 @@
 """Objects that are listed as a hub lists them, and are checked as a hub checks them."""
 
 from collections import defaultdict
+from functools import cache
 
+from dsf.api.crd.definitions import crds
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import GROUP
 from dsf.kube.errors import AlreadyExists, BadRequest
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, ObjectList
 from dsf.kube.resources import write_strategy
-from dsf.kube.resources.known_resources import known_resource
-from dsf.kube.resources.resource_catalog import selectable_fields
+from dsf.kube.resources.custom_resource_definitions import prepared, resources
+from dsf.kube.resources.ocm import shared_ocm_crd
+from dsf.kube.resources.resource_catalog import Resource, selectable_fields
 from dsf.kube.schema.json_values import accepted, copied
 from dsf.kube.schema.pruning import UnknownField
 from dsf.kube.selectors import field_selector, label_selector
@@ -83,3 +87,14 @@ class ListedObjects:
             and (not tested.terms or tested.matches(selectable_fields(known_resource(kind), obj)))
         )
         return ObjectList(tuple(selected), resource_version="")
+
+
+@cache
+def known_resource(kind: Kind) -> Resource:
+    """Return the resource of one of OCM's kinds, or of the product's own, without an API server."""
+    if kind.group == GROUP:
+        (crd,) = (crd for crd in crds() if crd["spec"]["names"]["plural"] == kind.plural)
+    else:
+        crd = shared_ocm_crd(f"{kind.plural}.yaml")
+    (found,) = (item for item in resources(prepared(crd)) if item.kind.version == kind.version)
+    return found

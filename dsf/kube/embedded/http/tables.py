@@ -4,17 +4,18 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-r
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from dsf.kube.embedded.kubectl import jsonpath
 from dsf.kube.port import Object
 from dsf.kube.resources.resource_catalog import Column, Resource
 
 Included = Literal["None", "Metadata", "Object"]
 
 _NAME = Column("Name", "string", ".metadata.name", format="name", description="Name must be unique")
+_SEGMENT = re.compile(r"""\.(\w+)(?:\[\?\(@\.(\w+)==(['"])(.*?)\3\)\])?""")
 _UNKNOWN_AGE, _FUTURE_AGE = "<unknown>", "<invalid>"
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
@@ -58,10 +59,9 @@ def cell(column: Column, obj: Object, now: datetime) -> Any:
     """Return the value of a column for an object, or None if it has none."""
     if callable(column.path):
         return column.path(obj)
-    found = jsonpath.values(obj, column.path)
-    if not found or found[0] is None:
+    value = value_at(obj, column.path)
+    if value is None:
         return None
-    value = found[0]
     match column.type:
         case "date":
             return age(str(value), now)
@@ -69,6 +69,23 @@ def cell(column: Column, obj: Object, now: datetime) -> Any:
             return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
         case "integer":
             return int(value) if isinstance(value, int | float) else None
+    return value
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a JSONPath, or None.
+
+    The columns of our kinds and of OCM's have the forms `.a.b` and `.a[?(@.type=="Ready")].b`; a
+    path of another form finds nothing.
+    """
+    if _SEGMENT.sub("", path):
+        return None
+    for name, key, _, text in _SEGMENT.findall(path):
+        value = value.get(name) if isinstance(value, Mapping) else None
+        if key:
+            items = value if isinstance(value, list) else ()
+            matching = (i for i in items if isinstance(i, Mapping) and i.get(key) == text)
+            value = next(matching, None)
     return value
 
 

@@ -85,14 +85,6 @@ class Collection:
                 objects[change.key] = change.before
         return objects
 
-    def snapshot(self) -> tuple[dict[str, Object], deque[StoredWrite], int]:
-        """Return the objects and the history."""
-        return dict(self.objects), self._changes.copy(), self._forgotten
-
-    def reset(self, snapshot: tuple[dict[str, Object], deque[StoredWrite], int]) -> None:
-        """Go back to a snapshot."""
-        self.objects, self._changes, self._forgotten = snapshot
-
     @contextmanager
     def waiting(self) -> Iterator[asyncio.Event]:
         """Yield an event that every write sets."""
@@ -106,14 +98,6 @@ class Collection:
     def _wake(self) -> None:
         for event in self._waiting:
             event.set()
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionSnapshot:
-    """All collections at one revision."""
-
-    revision: int
-    collections: dict[str, tuple[dict[str, Object], deque[StoredWrite], int]]
 
 
 class RevisionStore:
@@ -146,20 +130,6 @@ class RevisionStore:
         """End the watches that are open now."""
         for collection in self._collections.values():
             collection.end_watches()
-
-    def snapshot(self) -> RevisionSnapshot:
-        """Return a snapshot of all collections."""
-        content = {name: found.snapshot() for name, found in self._collections.items()}
-        return RevisionSnapshot(self.revision, content)
-
-    def reset(self, snapshot: RevisionSnapshot) -> None:
-        """Go back to a snapshot; no reader may have seen a later revision."""
-        self.revision = snapshot.revision
-        for name in list(self._collections):
-            if name in snapshot.collections:
-                self._collections[name].reset(snapshot.collections[name])
-            else:
-                del self._collections[name]
 
     def put(self, resource: str, obj: Object) -> Object:
         """Write an object and return it with its new resource version."""

@@ -21,7 +21,7 @@ VERSION: Object = {
     "compiler": "",
     "platform": "embedded",
 }
-_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+_VERBS = ["delete", "get", "list", "patch", "create", "update", "watch"]
 _READ_VERBS = ["get", "list", "watch"]
 _STATUS_VERBS = ["get", "patch", "update"]
 

@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Any
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.kube.embedded.registry import status_errors
-from dsf.kube.embedded.storage.revisions import Collection, StoredWrite
+from dsf.kube.embedded import status_errors
+from dsf.kube.embedded.revisions import Collection, StoredWrite
 from dsf.kube.errors import BadRequest, Gone
 from dsf.kube.port import Object, ObjectList, WatchEvent
 from dsf.kube.resources.resource_catalog import Resource, selectable_fields

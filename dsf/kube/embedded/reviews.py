@@ -1,19 +1,19 @@
 """Reviews of tokens, of rights and of the caller: resources that answer, and store nothing.
 
 The hub accepts every caller and allows it everything: reviews of the caller itself say so. Reviews
-of others answer from a table.
+of others answer from a table, in place of authenticators and RBAC.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/ (authentication and authorization)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from dsf.kube import kinds
-from dsf.kube.access_reviews import NonResourceAttributes, ResourceAttributes, Right
-from dsf.kube.embedded.registry.access_table import API_SERVER_AUDIENCE, AccessTable
-from dsf.kube.embedded.registry.builtin_resources import built_in, list_of, map_of, object_of
+from dsf.kube.access_reviews import NonResourceAttributes, ResourceAttributes, Right, UserInfo
+from dsf.kube.embedded.builtin_resources import built_in, list_of, map_of, object_of
 from dsf.kube.errors import BadRequest
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
@@ -28,6 +28,48 @@ SELF_SUBJECT_RULES_REVIEW = Kind(
 CALLER = {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
 """The hub authenticates nobody."""
 _TEXTS = list_of(TEXT)
+
+
+API_SERVER_AUDIENCE = "https://kubernetes.default.svc"
+"""The audience of a token that names none, and of a review that asks for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token of a user, its audiences, and when it expires."""
+
+    user: UserInfo
+    audiences: tuple[str, ...] = (API_SERVER_AUDIENCE,)
+    expires: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTable:
+    """Issued tokens by their text, and rights by the name of a user.
+
+    A right without a namespace holds in all namespaces, as that of a ClusterRoleBinding.
+    """
+
+    tokens: Mapping[str, IssuedToken] = field(default_factory=dict, repr=False)
+    rights: Mapping[str, Collection[Right]] = field(default_factory=dict)
+
+    def token(self, text: str, audiences: Collection[str], now: datetime) -> IssuedToken | None:
+        """Return a token that is not expired and has one of the audiences, or None."""
+        found = self.tokens.get(text)
+        if found is None or (found.expires and found.expires <= now):
+            return None
+        return found if set(found.audiences) & set(audiences) else None
+
+    def allows(self, user: str, asked: Right) -> bool:
+        """Return whether a user has a right, in the namespace asked for or in all of them."""
+        enough: set[Right] = {asked}
+        if isinstance(asked, ResourceAttributes):
+            enough.add(replace(asked, namespace=""))
+        return not enough.isdisjoint(self.rights.get(user, ()))
+
+
+NOBODY = AccessTable()
+"""Knows no token and no right."""
 
 
 def review_resources(access: AccessTable, now: Callable[[], datetime]) -> list[Resource]:
