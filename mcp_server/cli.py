@@ -118,7 +118,7 @@ def _refuse_http_options(invocation: click.Context, transport: str) -> None:
 
 
 def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, Any]") -> None:
-    from dsf.kube.client.client_config import BadKubeconfig
+    from dsf.kube.client.kubeconfig import BadKubeconfig
     from dsf.runtime.logs import set_up
 
     set_up(log_level, log_format)

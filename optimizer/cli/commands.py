@@ -95,7 +95,7 @@ def optimizer(
 
     Callers send a bearer token of the hub and need rights there; see --auth.
     """
-    from dsf.kube.client.client_config import BadKubeconfig
+    from dsf.kube.client.kubeconfig import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run

@@ -9,8 +9,6 @@ from pathlib import Path
 from dsf.api.times import rfc3339
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, ApiError
-from dsf.kube.resources.listed_objects import ListedObjects
-from dsf.kube.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,
@@ -26,6 +24,8 @@ from dsf.kube.kinds import (
     find,
 )
 from dsf.kube.port import Object
+from dsf.kube.resources.listed_objects import ListedObjects
+from dsf.kube.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.placement.cluster_sets import DEFAULT_SETS, SET_LABEL
 from optimizer.snapshot.files import is_object, is_request, objects, request_of
 from optimizer.wire.request import OptimizeRequest

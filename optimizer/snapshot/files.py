@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from dsf.kube.yaml_documents import YamlDocument, YamlFileError
 from dsf.kube.port import Object
+from dsf.kube.yaml_documents import YamlDocument, YamlFileError
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import REQUEST_FIELDS, field_problems
 

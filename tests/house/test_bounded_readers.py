@@ -53,7 +53,7 @@ BOUNDS = {
     "dsf/cli/output.py:document_of": OWN,
     "dsf/cli/prometheus.py:_data": "MAX_BYTES and MAX_VALUES",
     "dsf/hub/snapshot/config_document.py:read_config": "the prober's limit of bytes, first error",
-    "dsf/kube/client/exec_plugin.py:parse": USER,
+    "dsf/kube/client/credentials.py:_printed": USER,
     "dsf/kube/client/kube_client.py:_object": SERVER,
     "dsf/kube/client/kube_client.py:_status": SERVER,
     "dsf/kube/client/kubeconfig.py:_decoded": USER,

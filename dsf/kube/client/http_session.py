@@ -5,7 +5,7 @@ Only its generic call is used (JSON in, JSON out), not its models.
 
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,8 @@ import aiohttp
 from multidict import CIMultiDict
 
 import dsf
-from dsf.kube.client.client_config import BadKubeconfig
 from dsf.kube.client.credentials import Credentials
+from dsf.kube.client.kubeconfig import BadKubeconfig
 from dsf.kube.errors import Unreachable
 from dsf.kube.redaction import redact
 
@@ -104,6 +104,23 @@ class HttpSession:
         )
         response: aiohttp.ClientResponse = answer.response
         return response
+
+
+async def lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield the non-empty lines of a stream; a line may have any length.
+
+    Raises Unreachable if the stream ends within a line, because a truncated line is not JSON.
+    """
+    rest = bytearray()
+    async for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        rest += first
+        for other in others:
+            if rest.strip():
+                yield bytes(rest)
+            rest = bytearray(other)
+    if rest.strip():
+        raise Unreachable("the API server's answer ended within a line")
 
 
 @contextmanager

@@ -7,14 +7,13 @@ https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlencode
 
 import aiohttp
 
 from dsf.kube.access_reviews import UserInfo
-from dsf.kube.client.http_session import ApiRequest
-from dsf.kube.client.transport import Transport
+from dsf.kube.client.http_session import ApiRequest, lines
 from dsf.kube.errors import (
     FLOW_SCHEMA_UID,
     PRIORITY_LEVEL_UID,
@@ -34,7 +33,9 @@ from dsf.kube.port import (
     WatchEvent,
 )
 from dsf.kube.redaction import Spellings, redact, sent_credentials
-from dsf.kube.streams import lines
+
+if TYPE_CHECKING:
+    from dsf.kube.client.connect import Transport
 
 CALL_SECONDS = 30.0
 """Time limit of a call that is not a watch."""
@@ -68,7 +69,7 @@ class Client:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: "Transport",
         *,
         call_seconds: float = CALL_SECONDS,
         watch_grace_seconds: float = WATCH_GRACE_SECONDS,

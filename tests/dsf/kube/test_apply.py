@@ -5,17 +5,20 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Create, Delete, Patch, diff
 from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.errors import AlreadyExists, NotFound, Unreachable
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Kube, Object, Subresource
 from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
 from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.fault_injection import Fault, Faulty, at
 from tests.kube_wrappers.wrapper import Wrapper
 
 short = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2"]), max_size=3)
@@ -43,9 +46,7 @@ def test_any_collection_leads_to_any_other_and_stays_there(
 ) -> None:
     async def main() -> None:
         hub = EmbeddedHub()
-        await hub.create(
-            NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}
-        )
+        await hub.create(NAMESPACE, {"metadata": {"name": "ns"}})
         for desired in (config_maps(before), config_maps(after)):
             kube = Counting(hub)
             changes = diff(CONFIG_MAP, desired, (await hub.list(CONFIG_MAP, "ns")).items)
@@ -125,12 +126,20 @@ async def test_many_at_a_time_but_one_object_in_order_and_one_kind_after_the_oth
         assert (await hub.get(CONFIG_MAP, name, name))["data"] == {"x": "2"}
 
 
-async def test_an_object_that_was_written_meanwhile_is_not_deleted() -> None:
+@pytest.fixture
+async def hub() -> EmbeddedHub:
+    """A hub with a namespace."""
     hub = EmbeddedHub()
-    await hub.create(
-        NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}
-    )
-    read = await hub.create(CONFIG_MAP, config_maps({"x": ({}, {"data": {"a": "1"}})})[0])
+    await hub.create(NAMESPACE, {"metadata": {"name": "ns"}})
+    return hub
+
+
+def named(name: str, **data: str) -> Object:
+    return config_maps({name: ({}, {"data": data})})[0]
+
+
+async def test_an_object_that_was_written_meanwhile_is_not_deleted(hub: EmbeddedHub) -> None:
+    read = await hub.create(CONFIG_MAP, named("x", a="1"))
     uid, version = read["metadata"]["uid"], read["metadata"]["resourceVersion"]
     await hub.patch(CONFIG_MAP, "x", {"data": {"a": "2"}}, "ns")
     [stale] = await apply(hub, [Delete(CONFIG_MAP, "x", "ns", uid, version)])
@@ -139,3 +148,30 @@ async def test_an_object_that_was_written_meanwhile_is_not_deleted() -> None:
     assert kept["data"] == {"a": "2"}
     await apply(hub, [Delete(CONFIG_MAP, "x", "ns", uid, kept["metadata"]["resourceVersion"])])
     assert (await hub.list(CONFIG_MAP, "ns")).items == ()
+
+
+async def test_a_change_that_fails_holds_up_no_other(hub: EmbeddedHub) -> None:
+    error = Unreachable("reset")
+    kube = Faulty(hub, at({2: Fault(error)}))
+    changes = [Create(CONFIG_MAP, named(name)) for name in "abc"]
+    assert [outcome.error for outcome in await apply(kube, changes)] == [None, error, None]
+    assert [obj["metadata"]["name"] for obj in (await hub.list(CONFIG_MAP, "ns")).items] == [*"ac"]
+
+
+async def test_what_has_happened_already_is_no_error(hub: EmbeddedHub) -> None:
+    for name in ("same", "successor", "theirs"):
+        await hub.create(CONFIG_MAP, named(name, x="1"))
+    before = await hub.list(CONFIG_MAP)
+    outcomes = await apply(
+        hub,
+        [
+            Create(CONFIG_MAP, named("same", x="1")),
+            Create(CONFIG_MAP, named("theirs", x="ours")),
+            Patch(CONFIG_MAP, "missing", "ns", {"data": {}}),
+            Delete(CONFIG_MAP, "gone", "ns"),
+            Delete(CONFIG_MAP, "successor", "ns", uid="of-its-predecessor"),
+        ],
+    )
+    errors = [type(outcome.error) for outcome in outcomes]
+    assert errors == [type(None), AlreadyExists, NotFound, type(None), type(None)]
+    assert await hub.list(CONFIG_MAP) == before

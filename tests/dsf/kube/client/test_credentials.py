@@ -13,10 +13,9 @@ import pytest
 import trustme
 from aiohttp import web
 
-from dsf.kube.client.connect import BadKubeconfig, connect
+from dsf.kube.client.connect import BadKubeconfig, Transport, connect
 from dsf.kube.client.credentials import find_source
 from dsf.kube.client.kube_client import Client
-from dsf.kube.client.transport import Transport
 from dsf.kube.errors import KubeError, Unauthorized, Unreachable
 from dsf.kube.kinds import CONFIG_MAP
 from tests.dsf.kube.client.api_server import ApiServer, serving, status

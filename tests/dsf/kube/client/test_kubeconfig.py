@@ -8,8 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.kube.client.client_config import BadKubeconfig, ClientConfig, ExecPlugin, in_cluster
-from dsf.kube.client.kubeconfig import parse
+from dsf.kube.client.kubeconfig import BadKubeconfig, ClientConfig, ExecPlugin, in_cluster, parse
 from tests.dsf.kube.client.kubeconfigs import kubeconfig
 
 FILE = Path("/home/me/.kube/config")

@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 
 from dsf.kube.changes import without_managed_fields
+from dsf.kube.client.connect import Transport
 from dsf.kube.client.credentials import find_source
 from dsf.kube.client.kube_client import Client
-from dsf.kube.client.transport import Transport
 from dsf.kube.kinds import CONFIG_MAP
 from dsf.kube.port import Object
 from dsf.runtime.backoff import Backoff
