@@ -5,6 +5,7 @@ last, or is being written.
 """
 
 import asyncio
+import logging
 import platform
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 LEASE_NAME = "dynamic-scoring-optimizer"
 """The Lease of each namespace; its holder is the optimizer that writes there."""
 
@@ -36,6 +39,9 @@ LEASE_SECONDS = 15.0
 """A writer that died keeps others waiting for so long at most; the default of client-go."""
 
 _RENEW_SHARE, _RETRY_SHARE = 2 / 3, 2 / 15  # of the duration; those of client-go
+_PATIENCE_LEASES = 4  # that one namespace keeps others waiting; thousands of writes take less
+_REGAINED_SHARE = 0.1  # of the time in which a namespace keeps nobody waiting
+_NEXT_LOOK_SECONDS = 5.0  # nobody knows what was between looks that are further apart
 _ATTEMPTS = 3  # the Lease is also renewed meanwhile, at most once
 
 
@@ -81,6 +87,7 @@ class NamespaceWriters:
         self._lease_seconds = lease_seconds
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
         self._seen: dict[str, ObservedLease] = {}
+        self._waited: dict[str, _Waited] = {}
 
     async def write_alone(
         self,
@@ -91,10 +98,10 @@ class NamespaceWriters:
     ) -> T | RequestProblem:
         """Return what the work returns; refused while somebody else writes to the namespace.
 
-        With `everywhere`, the work also waits until nobody writes in other namespaces, and is
-        refused if that lasts longer than a Lease. Refused too where the namespace does not exist:
-        the API server then refuses the Lease. Raises KubeError where the Lease can't be read or
-        written.
+        With `everywhere`, the work also waits until nobody writes in other namespaces: for each of
+        them no longer than four Leases, and refused if all of them take longer. Refused too where
+        the namespace does not exist: the API server then refuses the Lease. Raises KubeError where
+        the Lease can't be read or written.
         """
         deadline = asyncio.get_running_loop().time() + self._lease_seconds + 1
         turn = self._turns.setdefault(namespace, asyncio.Lock())
@@ -104,6 +111,7 @@ class NamespaceWriters:
         except TimeoutError:
             return _refusal(namespace, await self._lease_of(namespace))
         try:
+            deadline += (_PATIENCE_LEASES - 1) * self._lease_seconds
             return await self._take_turn(namespace, work, deadline if everywhere else None)
         finally:
             turn.release()
@@ -132,6 +140,7 @@ class NamespaceWriters:
             lease_seconds=seconds,
             renew_seconds=seconds * _RENEW_SHARE,
             retry_seconds=seconds * _RETRY_SHARE,
+            longest_seconds=seconds,
         )
         lease = HeldLease(self._kube, config)
         try:
@@ -150,7 +159,7 @@ class NamespaceWriters:
         return await find_object(self._kube, LEASE, LEASE_NAME, namespace) or {}
 
     async def _held(self, namespace: str) -> Mapping[str, Object]:
-        """Return the held Leases of other namespaces, by namespace.
+        """Return the held Leases of other namespaces that are waited for, by namespace.
 
         Raises KubeError where Leases can't be listed in all namespaces.
         """
@@ -160,24 +169,62 @@ class NamespaceWriters:
         return {
             name: lease
             for name, lease in by_namespace.items()
-            if name != namespace and self._is_held(name, lease, at)
+            if name != namespace and self._is_waited_for(name, lease, at)
         }
 
-    def _is_held(self, namespace: str, lease: Object, at: float) -> bool:
+    def _is_waited_for(self, namespace: str, lease: Object, at: float) -> bool:
         """Tell whether somebody writes to a namespace: this process knows of its own turns.
 
-        As in client-go, a Lease that did not change for its duration, measured by our own clock, is
-        held no more: its process died.
+        Whoever may write Leases in any namespace can hold one there for ever, so others wait for it
+        for a bounded time.
         """
-        spec, version = lease.get("spec") or {}, str(lease["metadata"].get("resourceVersion", ""))
-        if spec.get("holderIdentity") == self._identity:
+        if (lease.get("spec") or {}).get("holderIdentity") == self._identity:
             turn = self._turns.get(namespace)
             return turn is not None and turn.locked()
+        held = self._is_held(namespace, lease, at)
+        waited = self._waited.setdefault(namespace, _Waited(at))
+        most = _PATIENCE_LEASES * self._lease_seconds
+        if waited.look(at, most, held=held):
+            _log.warning(
+                "the Lease of another namespace is not waited for any longer",
+                extra={"namespace": namespace, "seconds": most},
+            )
+        return held and waited.seconds < most
+
+    def _is_held(self, namespace: str, lease: Object, at: float) -> bool:
+        """Tell whether another process holds a Lease, as far as anybody can know.
+
+        As in client-go, a Lease that did not change for its duration, measured by our own clock, is
+        held no more: its process died. No duration is longer than that of our own Leases.
+        """
+        spec, version = lease.get("spec") or {}, str(lease["metadata"].get("resourceVersion", ""))
         seen = self._seen.get(namespace)
         if seen is None or seen.version != version:
             seen = self._seen[namespace] = ObservedLease(version, at)
         seconds = float(spec.get("leaseDurationSeconds") or LEASE_SECONDS)
-        return bool(spec.get("holderIdentity")) and at < seen.at + seconds
+        held_until = seen.at + min(seconds, self._lease_seconds)
+        return bool(spec.get("holderIdentity")) and at < held_until
+
+
+class _Waited:
+    """How long this process has waited for one other namespace, in `seconds`.
+
+    They grow while each look finds the Lease held, up to a bound, and shrink ten times slower. The
+    Lease may be renewed, or released and taken again, meanwhile: that is what a tenant would do.
+    """
+
+    def __init__(self, at: float) -> None:
+        self.seconds = 0.0
+        self._at = at
+        self._held = False
+
+    def look(self, at: float, most: float, *, held: bool) -> bool:
+        """Count the time since the last look; return whether that used up what is waited for."""
+        passed, before = at - self._at, self.seconds
+        waiting = held and self._held and passed <= _NEXT_LOOK_SECONDS
+        grown = before + (passed if waiting else -passed * _REGAINED_SHARE)
+        self.seconds, self._at, self._held = min(max(grown, 0.0), most), at, held
+        return before < most <= self.seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,19 @@
 """Two namespaces want the same GPUs at once: one plan is applied, the other is refused."""
 
 import asyncio
+import itertools
 import random
 from collections import defaultdict
+from datetime import timedelta
 
 import pytest
 
+from dsf.api.names import PLAN_DIGEST_ANNOTATION
+from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
+from optimizer.namespace_lease import LEASE_NAME
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
@@ -21,6 +26,11 @@ from tests.optimizer.neighbours import TEAM, hub_of_two_teams, of_team, service
 from tests.optimizer.test_namespace_lease import Slow
 
 REQUESTS = (request("performance"), of_team("power"))
+FOR_EVER = (
+    {"holderIdentity": "x", "leaseDurationSeconds": 2**31 - 1},
+    {"holderIdentity": "x", "renewTime": "2999-01-01T00:00:00.000000Z"},
+)
+"""What somebody writes into a Lease who never gives it back."""
 
 
 async def plans() -> list[Plan]:
@@ -97,33 +107,90 @@ async def test_who_plans_again_gets_what_is_left() -> None:
 
 
 @pytest.mark.parametrize("asked", REQUESTS, ids=["first", "last"])
-async def test_a_writer_in_another_namespace_is_named_if_it_takes_long(
-    asked: OptimizeRequest,
-) -> None:
+async def test_a_writer_in_another_namespace_is_waited_for(asked: OptimizeRequest) -> None:
     hub = await hub_of_two_teams()
     other = TEAM if asked.namespace == "default" else "default"
     plan = await service(hub).plan(asked)
     assert isinstance(plan, Plan)
-    lease = obj(kinds.LEASE, "dynamic-scoring-optimizer", other)
-    annotations = {"dynamic-scoring.open-cluster-management.io/plan-digest": "abc"}
-    lease["metadata"]["annotations"] = annotations
-    spec = {"holderIdentity": "somebody", "leaseDurationSeconds": 30}
-    await hub.create(kinds.LEASE, {**lease, "spec": spec})
-    refused = await Optimizer(hub, now=lambda: NOW, lease_seconds=0.2).apply(plan)
+    await hold(hub, other, holderIdentity="somebody", leaseDurationSeconds=30)
+    applying = asyncio.create_task(service(hub).apply(plan))
+    await asyncio.sleep(0.5)
+    assert await enforced(hub) == {}
+    await hub.patch(kinds.LEASE, LEASE_NAME, {"spec": {"holderIdentity": ""}}, other)
+    assert isinstance(await applying, Applied)
+
+
+async def test_who_waits_in_turn_for_many_writers_is_told_of_one() -> None:
+    hub, waits = await hub_of_two_teams(), 0.2
+    plan = await service(hub).plan(request())
+    assert isinstance(plan, Plan)
+    applying = asyncio.create_task(Optimizer(hub, now=lambda: NOW, lease_seconds=waits).apply(plan))
+    for number in range(100):
+        name = f"team-{number}"
+        await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, name))
+        await hold(hub, name, holderIdentity="somebody", leaseDurationSeconds=30)
+        await asyncio.wait({applying}, timeout=waits)
+        await hub.patch(kinds.LEASE, LEASE_NAME, {"spec": {"holderIdentity": ""}}, name)
+        if applying.done():
+            break
+    refused = await applying
     assert isinstance(refused, RequestProblem)
     assert (refused.status, refused.reason) == (409, "AnotherWriter")
-    assert f"namespace {other}: plan abc" in refused.detail
+    assert f"namespace {name}: plan abc" in refused.detail
     assert await enforced(hub) == {}
 
 
-async def test_the_lease_of_a_process_that_died_elsewhere_holds_nobody_up_for_ever() -> None:
+@pytest.mark.fire(
+    "a Lease that somebody holds for ever stops no writer",
+    "Leases in namespaces before and after the writer's, as one would forge them",
+)
+@pytest.mark.parametrize("renewed", [False, True], ids=["forgotten", "renewed"])
+@pytest.mark.parametrize("holder", ["evil", "a"], ids=["later", "earlier"])
+@pytest.mark.parametrize("spec", FOR_EVER)
+async def test_a_lease_that_is_held_for_ever_stops_nobody_elsewhere(
+    spec: dict[str, object], holder: str, renewed: bool
+) -> None:
+    hub, lease_seconds = await hub_of_two_teams(), 0.5
+    await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, holder))
+    await hold(hub, holder, **spec)
+    attack = asyncio.create_task(renew(hub, holder)) if renewed else None
+    writer, took = Optimizer(hub, now=lambda: NOW, lease_seconds=lease_seconds), list[float]()
+    for score in ("performance", "power", "performance"):
+        plan = await writer.plan(request(score))
+        assert isinstance(plan, Plan)
+        began = asyncio.get_running_loop().time()
+        assert isinstance(await writer.apply(plan), Applied)
+        took.append(asyncio.get_running_loop().time() - began)
+    if attack:
+        attack.cancel()
+    assert lease_seconds < took[0]
+    assert max(took[1:]) < took[0]
+
+
+async def test_a_lease_that_is_held_for_ever_does_not_stop_its_own_namespace() -> None:
     hub = await hub_of_two_teams()
     plan = await service(hub).plan(request())
     assert isinstance(plan, Plan)
-    lease = obj(kinds.LEASE, "dynamic-scoring-optimizer", TEAM)
-    spec = {"holderIdentity": "dead", "leaseDurationSeconds": 1}
+    await hold(hub, "default", **FOR_EVER[0])
+    writer = Optimizer(hub, now=lambda: NOW, lease_seconds=1)
+    assert isinstance(await writer.apply(plan), Applied)
+
+
+async def renew(hub: EmbeddedHub, namespace: str) -> None:
+    """Renew a Lease for ever, and in between give it back for a moment."""
+    for number in itertools.count():
+        await asyncio.sleep(0.25)
+        renewed = {"renewTime": rfc3339(NOW + timedelta(seconds=number))}
+        for identity in ("", f"x{number}") if number % 4 == 0 else (f"x{number}",):
+            body = {"spec": {**renewed, "holderIdentity": identity}}
+            await hub.patch(kinds.LEASE, LEASE_NAME, body, namespace)
+
+
+async def hold(hub: EmbeddedHub, namespace: str, **spec: object) -> None:
+    """Hold the Lease of a namespace."""
+    lease = obj(kinds.LEASE, LEASE_NAME, namespace)
+    lease["metadata"]["annotations"] = {PLAN_DIGEST_ANNOTATION: "abc"}
     await hub.create(kinds.LEASE, {**lease, "spec": spec})
-    assert isinstance(await service(hub).apply(plan), Applied)
 
 
 def _no_leases_elsewhere(call: Call) -> Fault | None:

@@ -19,7 +19,11 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LeaderElectionConfig:
-    """The Lease to hold, and who wants it; `identity` is unique per process."""
+    """The Lease to hold, and who wants it; `identity` is unique per process.
+
+    `longest_seconds`: no other holder is believed a longer duration, since a Lease that nobody
+    renews would keep everybody out for ever.
+    """
 
     name: str
     namespace: str
@@ -27,6 +31,7 @@ class LeaderElectionConfig:
     lease_seconds: float = 15.0
     renew_seconds: float = 10.0
     retry_seconds: float = 2.0
+    longest_seconds: float = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,8 @@ def decide(
     spec = lease.get("spec") or {}
     holder = spec.get("holderIdentity") or ""
     duration = float(spec.get("leaseDurationSeconds") or candidacy.lease_seconds)
-    held = bool(holder) and at < observed.at + duration
+    longest = max(candidacy.longest_seconds, candidacy.lease_seconds)
+    held = bool(holder) and at < observed.at + min(duration, longest)
     if held and holder != candidacy.identity:
         return LeaseDecision(None, observed)
     ours = holder == candidacy.identity

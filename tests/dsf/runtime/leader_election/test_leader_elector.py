@@ -67,6 +67,14 @@ def test_another_leads_until_it_was_not_seen_to_renew_for_a_whole_duration() -> 
     assert taken.write["spec"]["leaseTransitions"] == 4
 
 
+def test_a_duration_that_nobody_waits_for_is_not_believed() -> None:
+    forged = lease("b", leaseDurationSeconds=2**31 - 1)
+    assert decide(me(), forged, ObservedLease("1", 0), at=3_599, now=NOW).write is None
+    assert decide(me(), forged, ObservedLease("1", 0), at=3_600, now=NOW).write
+    patient = LeaderElectionConfig("controller", "ns", "a", lease_seconds=7_200)
+    assert decide(patient, forged, ObservedLease("1", 0), at=7_199, now=NOW).write is None
+
+
 @pytest.mark.parametrize("written_at", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.0Z"])
 def test_clocks_of_others_do_not_matter(written_at: str) -> None:
     held = lease("b", renewTime=written_at, acquireTime=written_at)
