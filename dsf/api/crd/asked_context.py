@@ -35,76 +35,55 @@ def _absent(value: object) -> bool:
 class AskedWorkloads(WireModel):
     """The workloads to be scored: app, requests and priority of each ManifestWorkReplicaSet."""
 
-    fields: Annotated[
-        list[TemplateField],
-        Field(
-            default_factory=list,
-            max_length=6,
-            exclude_if=_absent,
-            description="Fields of the workloads' templates that are sent as well. No other field"
-            " is: never a Secret, the environment, the arguments or an annotation.",
-        ),
-    ]
+    fields: list[TemplateField] = Field(
+        default_factory=list,
+        max_length=6,
+        exclude_if=_absent,
+        description="Fields of the workloads' templates that are sent as well. No other field"
+        " is: never a Secret, the environment, the arguments or an annotation.",
+    )
 
 
 class AskedContext(WireModel):
     """What scoring calls tell a scorer about who asks, and about what is to be scored."""
 
-    cluster: Annotated[
-        bool,
-        Field(
-            default=False,
-            exclude_if=_absent,
-            description="Send the names of the managed cluster, the score and the scorer in the"
-            " body too; they are always in the headers.",
-        ),
-    ]
-    labels: Annotated[
-        list[_LabelKey],
-        Field(
-            default_factory=list,
-            max_length=MOST_KEYS,
-            exclude_if=_absent,
-            description="Keys of labels of the ManagedCluster whose values are sent.",
-        ),
-    ]
-    claims: Annotated[
-        list[_ClaimName],
-        Field(
-            default_factory=list,
-            max_length=MOST_KEYS,
-            exclude_if=_absent,
-            description="Names of ClusterClaims of the ManagedCluster whose values are sent.",
-        ),
-    ]
-    workloads: Annotated[
-        AskedWorkloads | None,
-        Field(
-            default=None,
-            exclude_if=lambda value: value is None,
-            description="Send the workloads to be scored: the ManifestWorkReplicaSets with a label"
-            " app, of the namespaces that the hub controller may read.",
-        ),
-    ]
-    devices: Annotated[
-        bool,
-        Field(
-            default=False,
-            exclude_if=_absent,
-            description="Send the devices that the policies with labels resource-supply-* would"
-            " supply, of the namespaces that the hub controller may read.",
-        ),
-    ]
-    namespaces: Annotated[
-        list[_Namespace],
-        Field(
-            default_factory=list,
-            max_length=MOST_KEYS,
-            exclude_if=_absent,
-            description="Namespaces of the workloads and policies; all that the hub controller may"
-            " read if it is empty.",
-        ),
-    ]
+    cluster: bool = Field(
+        False,
+        exclude_if=_absent,
+        description="Send the names of the managed cluster, the score and the scorer in the"
+        " body too; they are always in the headers.",
+    )
+    labels: list[_LabelKey] = Field(
+        default_factory=list,
+        max_length=MOST_KEYS,
+        exclude_if=_absent,
+        description="Keys of labels of the ManagedCluster whose values are sent.",
+    )
+    claims: list[_ClaimName] = Field(
+        default_factory=list,
+        max_length=MOST_KEYS,
+        exclude_if=_absent,
+        description="Names of ClusterClaims of the ManagedCluster whose values are sent.",
+    )
+    workloads: AskedWorkloads | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="Send the workloads to be scored: the ManifestWorkReplicaSets with a label"
+        " app, of the namespaces that the hub controller may read.",
+    )
+    devices: bool = Field(
+        False,
+        exclude_if=_absent,
+        description="Send the devices that the policies with labels resource-supply-* would"
+        " supply, of the namespaces that the hub controller may read.",
+    )
+    namespaces: list[_Namespace] = Field(
+        default_factory=list,
+        max_length=MOST_KEYS,
+        exclude_if=_absent,
+        description="Namespaces of the workloads and policies; all that the hub controller may"
+        " read if it is empty.",
+    )
 
     @property
     def from_manifests(self) -> bool:

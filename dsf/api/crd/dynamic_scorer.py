@@ -57,37 +57,25 @@ class Scoring(WireModel):
 
     model_config = ConfigDict(json_schema_extra=_scoring_rules)
 
-    host: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=2048,
-            pattern=rf"^$|{URL_PATTERN}",
-            description="URL of the scoring API; by default the host of configURL.",
-        ),
-    ]
-    path: Annotated[
-        str | None, Field(default=None, max_length=2048, description="Path of the scoring call.")
-    ]
+    host: str | None = Field(
+        None,
+        max_length=2048,
+        pattern=rf"^$|{URL_PATTERN}",
+        description="URL of the scoring API; by default the host of configURL.",
+    )
+    path: str | None = Field(None, max_length=2048, description="Path of the scoring call.")
     params: ScoringParams | None = None
     auth: Auth | None = None
     tls: Tls | None = None
-    normalize: Annotated[
-        Normalize | None,
-        Field(default=None, description="Linear map of the scores to 0..100."),
-    ]
-    on_failure: Annotated[
-        OnFailure | None,
-        Field(default=None, description="Policy once the last good scores have expired."),
-    ]
-    default_score: Annotated[
-        DefaultScore | None,
-        Field(
-            default=None,
-            description="What counts on managed clusters that have nothing to score; they do not"
-            " count as failing.",
-        ),
-    ]
+    normalize: Normalize | None = Field(None, description="Linear map of the scores to 0..100.")
+    on_failure: OnFailure | None = Field(
+        None, description="Policy once the last good scores have expired."
+    )
+    default_score: DefaultScore | None = Field(
+        None,
+        description="What counts on managed clusters that have nothing to score; they do not"
+        " count as failing.",
+    )
 
 
 def _spec_rules(schema: Schema) -> None:
@@ -137,77 +125,56 @@ class DynamicScorerSpec(DeclaredMeaning):
 
     model_config = ConfigDict(json_schema_extra=_spec_rules)
 
-    description: Annotated[
-        str, Field(max_length=4096, description="Required. What the score means.")
-    ]
-    config_url: Annotated[
-        str,
-        Field(
-            alias="configURL",
-            max_length=2048,
-            pattern=URL_PATTERN,
-            description="Required. URL of the scoring API's config endpoint.",
-        ),
-    ]
-    config_sync_mode: Annotated[
-        str,
-        Field(
-            default="Full",
-            max_length=4,
-            pattern=r"(?i)^(full|none)$",
-            description="Full: the API's config endpoint is polled and takes precedence."
-            " None: this object's source and scoring are used as they are.",
-        ),
-    ]
-    location: Annotated[
-        Literal["Internal", "External"],
-        Field(default="Internal", description="Whether the API runs inside the fleet."),
-    ]
+    description: str = Field(max_length=4096, description="Required. What the score means.")
+    config_url: str = Field(
+        alias="configURL",
+        max_length=2048,
+        pattern=URL_PATTERN,
+        description="Required. URL of the scoring API's config endpoint.",
+    )
+    config_sync_mode: str = Field(
+        "Full",
+        max_length=4,
+        pattern=r"(?i)^(full|none)$",
+        description="Full: the API's config endpoint is polled and takes precedence."
+        " None: this object's source and scoring are used as they are.",
+    )
+    location: Literal["Internal", "External"] = Field(
+        "Internal", description="Whether the API runs inside the fleet."
+    )
     source: Source | None = None
-    sources: Annotated[
-        list[NamedSource] | None,
-        Field(
-            default=None,
-            min_length=1,
-            max_length=MOST_SOURCES,
-            description="Several sources instead of one. Each series says by the label"
-            f" {SOURCE_LABEL} which of them it is from.",
-            json_schema_extra={
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["name"],
-            },
-        ),
-    ]
+    sources: list[NamedSource] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_SOURCES,
+        description="Several sources instead of one. Each series says by the label"
+        f" {SOURCE_LABEL} which of them it is from.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+    )
     scoring: Scoring | None = None
     forecast: DeclaredForecast
     context: DeclaredContext
-    score_destination: Annotated[
-        Literal["AddOnPlacementScore", "None"],
-        Field(
-            default="AddOnPlacementScore", description="Destination of the scores besides metrics."
-        ),
-    ]
-    score_dimension_format: Annotated[
-        DimensionFormatText,
-        Field(
-            default=DEFAULT_FORMAT,
-            description="How the labels of a result become the name of its score entry, from"
-            " ${cluster} ${node} ${device} ${namespace} ${app} ${pod} ${container} ${meta}"
-            " ${scoreName}.",
-        ),
-    ]
-    score_dimension_formats: Annotated[
-        list[DimensionFormatText],
-        Field(
-            default_factory=list,
-            max_length=MOST_FORMATS,
-            exclude_if=lambda formats: not formats,
-            description="Formats of further sets of scores. A result becomes an entry of the"
-            " format that names the most of its labels and none that it lacks, the first of"
-            " several; of scoreDimensionFormat if there is none.",
-            json_schema_extra={"x-kubernetes-list-type": "set"},
-        ),
-    ]
+    score_destination: Literal["AddOnPlacementScore", "None"] = Field(
+        "AddOnPlacementScore", description="Destination of the scores besides metrics."
+    )
+    score_dimension_format: DimensionFormatText = Field(
+        DEFAULT_FORMAT,
+        description="How the labels of a result become the name of its score entry, from"
+        " ${cluster} ${node} ${device} ${namespace} ${app} ${pod} ${container} ${meta}"
+        " ${scoreName}.",
+    )
+    score_dimension_formats: list[DimensionFormatText] = Field(
+        default_factory=list,
+        max_length=MOST_FORMATS,
+        exclude_if=lambda formats: not formats,
+        description="Formats of further sets of scores. A result becomes an entry of the"
+        " format that names the most of its labels and none that it lacks, the first of"
+        " several; of scoreDimensionFormat if there is none.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
 
     @property
     def dimension_formats(self) -> tuple[str, ...]:
@@ -218,80 +185,56 @@ class DynamicScorerSpec(DeclaredMeaning):
 class ClusterCounts(WireModel):
     """Numbers of managed clusters by the state of a scorer on them."""
 
-    desired: Annotated[int, Field(description="Managed clusters that should score.")]
-    distributed: Annotated[int, Field(description="Those with it in their ManifestWork.")]
-    scoring: Annotated[int, Field(description="Those with valid scores.")]
-    failing: Annotated[int, Field(description="Those that fail; all others have not reported.")]
-    defaulted: Annotated[
-        int | None,
-        Field(
-            default=None,
-            description="Those of the scoring ones that have scoring.defaultScore, because they"
-            " have nothing to score.",
-        ),
-    ]
+    desired: int = Field(description="Managed clusters that should score.")
+    distributed: int = Field(description="Those with it in their ManifestWork.")
+    scoring: int = Field(description="Those with valid scores.")
+    failing: int = Field(description="Those that fail; all others have not reported.")
+    defaulted: int | None = Field(
+        None,
+        description="Those of the scoring ones that have scoring.defaultScore, because they"
+        " have nothing to score.",
+    )
 
 
 class FailingCluster(WireModel):
     """A managed cluster on which a scorer fails."""
 
-    name: Annotated[str, Field(description="Name of the managed cluster.")]
-    reason: Annotated[
-        str, Field(description="Why, in one word for programs, such as QueryRejected.")
-    ]
-    message: Annotated[str, Field(description="Why, in words for people, and what to do.")]
-    since: Annotated[
-        str | None,
-        Field(
-            default=None,
-            description="Since when it fails.",
-            json_schema_extra={"format": "date-time"},
-        ),
-    ]
+    name: str = Field(description="Name of the managed cluster.")
+    reason: str = Field(description="Why, in one word for programs, such as QueryRejected.")
+    message: str = Field(description="Why, in words for people, and what to do.")
+    since: str | None = Field(
+        None, description="Since when it fails.", json_schema_extra={"format": "date-time"}
+    )
 
 
 class DynamicScorerStatus(WireModel):
     """The state that the hub controller observed."""
 
-    health_status: Annotated[
-        Literal["Active", "Inactive", "Unknown"] | None,
-        Field(default=None, description="Whether the scoring API answers."),
-    ]
-    score_name: Annotated[str | None, Field(default=None, description="Name of the score in use.")]
-    meaning: Annotated[
-        PublishedMeaning | None,
-        Field(default=None, description="What the published scores mean, after scoring.normalize."),
-    ]
-    clusters: Annotated[
-        ClusterCounts | None,
-        Field(default=None, description="Numbers of managed clusters by state."),
-    ]
-    failing_clusters: Annotated[
-        list[FailingCluster] | None,
-        Field(
-            default=None,
-            max_length=FAILING_CLUSTERS,
-            description="The first failing managed clusters by name, with their errors.",
-            json_schema_extra={"x-kubernetes-list-type": "atomic"},
-        ),
-    ]
-    last_synced_config: Annotated[
-        dict[str, Any] | None,
-        Field(
-            default=None,
-            description="The config document last accepted from the API.",
-            json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
-        ),
-    ]
-    last_synced_config_url: Annotated[
-        str | None,
-        Field(
-            alias="lastSyncedConfigURL",
-            default=None,
-            description="The configURL that served lastSyncedConfig.",
-        ),
-    ]
-    observed_generation: Annotated[
-        int | None, Field(default=None, description="Generation that this status describes.")
-    ]
+    health_status: Literal["Active", "Inactive", "Unknown"] | None = Field(
+        None, description="Whether the scoring API answers."
+    )
+    score_name: str | None = Field(None, description="Name of the score in use.")
+    meaning: PublishedMeaning | None = Field(
+        None, description="What the published scores mean, after scoring.normalize."
+    )
+    clusters: ClusterCounts | None = Field(
+        None, description="Numbers of managed clusters by state."
+    )
+    failing_clusters: list[FailingCluster] | None = Field(
+        None,
+        max_length=FAILING_CLUSTERS,
+        description="The first failing managed clusters by name, with their errors.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    last_synced_config: dict[str, Any] | None = Field(
+        None,
+        description="The config document last accepted from the API.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+    last_synced_config_url: str | None = Field(
+        None, alias="lastSyncedConfigURL", description="The configURL that served lastSyncedConfig."
+    )
+    observed_generation: int | None = Field(
+        None, description="Generation that this status describes."
+    )
     conditions: ConditionList | None = None

@@ -14,48 +14,36 @@ SOURCE_OVERRIDES = 5000
 class Mask(WireModel):
     """A score that is not distributed to a managed cluster."""
 
-    cluster_name: Annotated[
-        str, Field(min_length=1, max_length=253, description="Name of the managed cluster.")
-    ]
-    score_name: Annotated[
-        str,
-        Field(
-            min_length=1, max_length=253, description="Name of the score, as in the scoring API."
-        ),
-    ]
+    cluster_name: str = Field(
+        min_length=1, max_length=253, description="Name of the managed cluster."
+    )
+    score_name: str = Field(
+        min_length=1, max_length=253, description="Name of the score, as in the scoring API."
+    )
 
 
 class SelectorRequirement(WireModel):
     """One condition on labels (`meta/v1` LabelSelectorRequirement)."""
 
-    key: Annotated[str, Field(description="Name of the label.")]
-    operator: Annotated[
-        Literal["In", "NotIn", "Exists", "DoesNotExist"],
-        Field(
-            description="In: the label has one of the values. NotIn: it has none of them, or the"
-            " label is missing. Exists, DoesNotExist: whether the label is there."
-        ),
-    ]
-    values: Annotated[
-        list[str] | None,
-        Field(default=None, description="The values of In and NotIn; none with the others."),
-    ]
+    key: str = Field(description="Name of the label.")
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
+        description="In: the label has one of the values. NotIn: it has none of them, or the"
+        " label is missing. Exists, DoesNotExist: whether the label is there."
+    )
+    values: list[str] | None = Field(
+        None, description="The values of In and NotIn; none with the others."
+    )
 
 
 class ClusterSelector(WireModel):
     """A selector of labels (`meta/v1` LabelSelector); without any condition it matches all."""
 
-    match_labels: Annotated[
-        dict[str, str] | None,
-        Field(
-            default=None,
-            description="Labels with their values, such as region: eu; all of them have to match.",
-        ),
-    ]
-    match_expressions: Annotated[
-        list[SelectorRequirement] | None,
-        Field(default=None, description="Conditions on labels; all of them have to match."),
-    ]
+    match_labels: dict[str, str] | None = Field(
+        None, description="Labels with their values, such as region: eu; all of them have to match."
+    )
+    match_expressions: list[SelectorRequirement] | None = Field(
+        None, description="Conditions on labels; all of them have to match."
+    )
 
 
 class SourceOverride(WireModel):
@@ -70,25 +58,16 @@ class SourceOverride(WireModel):
         )
     )
 
-    cluster_name: Annotated[str | None, Field(default=None, description="One managed cluster.")]
-    cluster_selector: Annotated[
-        ClusterSelector | None,
-        Field(default=None, description="Managed clusters by their labels."),
-    ]
-    score_name: Annotated[
-        str | None,
-        Field(
-            default=None,
-            description="Only this score; by default every score with a source.",
-        ),
-    ]
-    source_name: Annotated[
-        str | None,
-        Field(
-            default=None,
-            description="Only the source of this name, of scorers with several; by default each.",
-        ),
-    ]
+    cluster_name: str | None = Field(None, description="One managed cluster.")
+    cluster_selector: ClusterSelector | None = Field(
+        None, description="Managed clusters by their labels."
+    )
+    score_name: str | None = Field(
+        None, description="Only this score; by default every score with a source."
+    )
+    source_name: str | None = Field(
+        None, description="Only the source of this name, of scorers with several; by default each."
+    )
     source_host: Annotated[
         str,
         Field(
@@ -107,35 +86,24 @@ _MaskList = Annotated[
 class DynamicScoringConfigSpec(WireModel):
     """The distribution of scores to managed clusters."""
 
-    masks: Annotated[
-        _MaskList | None, Field(default=None, description="Scores that are not distributed.")
-    ]
-    mask: Annotated[
-        _MaskList | None, Field(default=None, description="An older spelling of masks; both count.")
-    ]
+    masks: _MaskList | None = Field(None, description="Scores that are not distributed.")
+    mask: _MaskList | None = Field(None, description="An older spelling of masks; both count.")
 
-    cluster_selector: Annotated[
-        ClusterSelector | None,
-        Field(default=None, description="Distribute to managed clusters with these labels."),
-    ]
-    cluster_sets: Annotated[
-        list[str] | None,
-        Field(
-            default=None,
-            description="Distribute to managed clusters of these ManagedClusterSets; global"
-            " means all. Where clusterSelector is given too, both must hold.",
-            json_schema_extra={"x-kubernetes-list-type": "atomic"},
-        ),
-    ]
-    source_overrides: Annotated[
-        list[SourceOverride] | None,
-        Field(
-            default=None,
-            max_length=SOURCE_OVERRIDES,
-            description="Sources per managed cluster; the first match wins.",
-            json_schema_extra={"x-kubernetes-list-type": "atomic"},
-        ),
-    ]
+    cluster_selector: ClusterSelector | None = Field(
+        None, description="Distribute to managed clusters with these labels."
+    )
+    cluster_sets: list[str] | None = Field(
+        None,
+        description="Distribute to managed clusters of these ManagedClusterSets; global"
+        " means all. Where clusterSelector is given too, both must hold.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    source_overrides: list[SourceOverride] | None = Field(
+        None,
+        max_length=SOURCE_OVERRIDES,
+        description="Sources per managed cluster; the first match wins.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
 
     @property
     def all_masks(self) -> tuple[Mask, ...]:
@@ -146,16 +114,10 @@ class DynamicScoringConfigSpec(WireModel):
 class DynamicScoringConfigStatus(WireModel):
     """The state of the distribution."""
 
-    observed_generation: Annotated[
-        int | None, Field(default=None, description="Generation that this status describes.")
-    ]
-    scorers: Annotated[
-        int | None, Field(default=None, description="Number of scorers distributed.")
-    ]
-    clusters: Annotated[
-        int | None, Field(default=None, description="Number of managed clusters reached.")
-    ]
-    desired_clusters: Annotated[
-        int | None, Field(default=None, description="Number of managed clusters to reach.")
-    ]
+    observed_generation: int | None = Field(
+        None, description="Generation that this status describes."
+    )
+    scorers: int | None = Field(None, description="Number of scorers distributed.")
+    clusters: int | None = Field(None, description="Number of managed clusters reached.")
+    desired_clusters: int | None = Field(None, description="Number of managed clusters to reach.")
     conditions: ConditionList | None = None

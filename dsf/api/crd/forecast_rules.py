@@ -16,41 +16,32 @@ MEDIAN = 0.5
 class ForecastTruth(WireModel):
     """Where an agent reads what became of the forecasts."""
 
-    query: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=65536,
-            pattern=r"\S",
-            description="PromQL, sent to the source of the scorer. Its values are in the units of"
-            " the scores, before normalize. Its labels give, by scoreDimensionFormat, the names of"
-            " the entries.",
-        ),
-    ]
+    query: str = Field(
+        min_length=1,
+        max_length=65536,
+        pattern=r"\S",
+        description="PromQL, sent to the source of the scorer. Its values are in the units of"
+        " the scores, before normalize. Its labels give, by scoreDimensionFormat, the names of"
+        " the entries.",
+    )
 
 
 class ForecastRules(WireModel):
     """Scores are forecasts of a value that can be measured later; agents compare both."""
 
-    horizon: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=LONGEST_HORIZON_SECONDS,
-            description="Seconds from a scoring to the time that its scores forecast.",
-        ),
-    ]
-    truth: Annotated[ForecastTruth, Field(description="The measured value of each entry.")]
-    quantile: Annotated[
-        float,
-        Field(
-            default=MEDIAN,
-            gt=0,
-            lt=1,
-            description="Which quantile of the truth the scores forecast: 0.9 is a bound that the"
-            " truth exceeds one time in ten.",
-        ),
-    ]
+    horizon: int = Field(
+        ge=1,
+        le=LONGEST_HORIZON_SECONDS,
+        description="Seconds from a scoring to the time that its scores forecast.",
+    )
+    truth: ForecastTruth = Field(description="The measured value of each entry.")
+    quantile: float = Field(
+        MEDIAN,
+        gt=0,
+        lt=1,
+        description="Which quantile of the truth the scores forecast: 0.9 is a bound that the"
+        " truth exceeds one time in ten.",
+    )
 
     def __str__(self) -> str:
         bound = "" if self.quantile == MEDIAN else f", quantile {self.quantile:g}"

@@ -5,7 +5,7 @@ through `scoring.normalize`, which has no unit and may turn the direction round.
 """
 
 import math
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -45,14 +45,8 @@ class ScoreRange(WireModel):
         )
     )
 
-    min: Annotated[
-        float | None,
-        Field(default=None, allow_inf_nan=False, description="No score is less."),
-    ]
-    max: Annotated[
-        float | None,
-        Field(default=None, allow_inf_nan=False, description="No score is greater."),
-    ]
+    min: float | None = Field(None, allow_inf_nan=False, description="No score is less.")
+    max: float | None = Field(None, allow_inf_nan=False, description="No score is greater.")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -74,61 +68,43 @@ class ScoreRange(WireModel):
 class DeclaredMeaning(WireModel):
     """What the scores that the scoring API returns mean, before `scoring.normalize`."""
 
-    display_name: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=DISPLAY_NAME_LENGTH,
-            pattern=_ONE_LINE,
-            description="Name of the score for people, such as CPU cores in use.",
-        ),
-    ]
-    unit: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=UNIT_LENGTH,
-            pattern=_ONE_LINE,
-            description="Unit of the scores that the API returns, such as cores, W or gCO2eq/kWh.",
-        ),
-    ]
-    direction: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=14,
-            pattern=r"(?i)^(higherisbetter|lowerisbetter)$",
-            description="HigherIsBetter or LowerIsBetter, in any letter case, for the scores that"
-            " the API returns; scoring.normalize.invert turns it round for what is published.",
-        ),
-    ]
-    range: Annotated[
-        ScoreRange | None,
-        Field(
-            default=None,
-            description="Range of the scores that the API returns. Others are counted, and still"
-            " published.",
-        ),
-    ]
+    display_name: str | None = Field(
+        None,
+        max_length=DISPLAY_NAME_LENGTH,
+        pattern=_ONE_LINE,
+        description="Name of the score for people, such as CPU cores in use.",
+    )
+    unit: str | None = Field(
+        None,
+        max_length=UNIT_LENGTH,
+        pattern=_ONE_LINE,
+        description="Unit of the scores that the API returns, such as cores, W or gCO2eq/kWh.",
+    )
+    direction: str | None = Field(
+        None,
+        max_length=14,
+        pattern=r"(?i)^(higherisbetter|lowerisbetter)$",
+        description="HigherIsBetter or LowerIsBetter, in any letter case, for the scores that"
+        " the API returns; scoring.normalize.invert turns it round for what is published.",
+    )
+    range: ScoreRange | None = Field(
+        None,
+        description="Range of the scores that the API returns. Others are counted, and still"
+        " published.",
+    )
 
 
 class PublishedMeaning(WireModel):
     """What the published scores mean, after scoring.normalize; fields are absent if not known."""
 
-    display_name: Annotated[
-        str | None, Field(default=None, description="Name of the score for people.")
-    ]
-    unit: Annotated[
-        str | None,
-        Field(default=None, description="Unit of the published scores; normalized ones have none."),
-    ]
-    direction: Annotated[
-        Direction | None,
-        Field(default=None, description="Whether a higher or a lower published score is better."),
-    ]
-    range: Annotated[
-        ScoreRange | None, Field(default=None, description="Range of the published scores.")
-    ]
+    display_name: str | None = Field(None, description="Name of the score for people.")
+    unit: str | None = Field(
+        None, description="Unit of the published scores; normalized ones have none."
+    )
+    direction: Direction | None = Field(
+        None, description="Whether a higher or a lower published score is better."
+    )
+    range: ScoreRange | None = Field(None, description="Range of the published scores.")
 
 
 def published(declared: DeclaredMeaning, normalize: Normalize | None) -> PublishedMeaning:

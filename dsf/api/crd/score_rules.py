@@ -41,11 +41,9 @@ class Normalize(WireModel):
         json_schema_extra=rules(rule("self.min < self.max", "min has to be less than max"))
     )
 
-    min: Annotated[float, Field(allow_inf_nan=False, description="The score that becomes 0.")]
-    max: Annotated[float, Field(allow_inf_nan=False, description="The score that becomes 100.")]
-    invert: Annotated[
-        bool, Field(default=False, description="Swap the ends: less is better, min becomes 100.")
-    ]
+    min: float = Field(allow_inf_nan=False, description="The score that becomes 0.")
+    max: float = Field(allow_inf_nan=False, description="The score that becomes 100.")
+    invert: bool = Field(False, description="Swap the ends: less is better, min becomes 100.")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -82,34 +80,25 @@ class OnFailure(WireModel):
         )
     )
 
-    policy: Annotated[
-        Literal["Expire", "Hold", "Value"],
-        Field(
-            default="Expire",
-            description="Expire: the scores end. Hold: they stay for holdSeconds more."
-            " Value: every entry has that value until a round succeeds.",
-        ),
-    ]
-    hold_seconds: Annotated[
-        int | None,
-        Field(
-            default=None,
-            ge=1,
-            le=LONGEST_HOLD_SECONDS,
-            exclude_if=_absent,
-            description="Seconds that expired scores stay valid, for policy Hold.",
-        ),
-    ]
-    value: Annotated[
-        int | None,
-        Field(
-            default=None,
-            ge=LOWEST,
-            le=HIGHEST,
-            exclude_if=_absent,
-            description="Value of every entry, for policy Value.",
-        ),
-    ]
+    policy: Literal["Expire", "Hold", "Value"] = Field(
+        "Expire",
+        description="Expire: the scores end. Hold: they stay for holdSeconds more."
+        " Value: every entry has that value until a round succeeds.",
+    )
+    hold_seconds: int | None = Field(
+        None,
+        ge=1,
+        le=LONGEST_HOLD_SECONDS,
+        exclude_if=_absent,
+        description="Seconds that expired scores stay valid, for policy Hold.",
+    )
+    value: int | None = Field(
+        None,
+        ge=LOWEST,
+        le=HIGHEST,
+        exclude_if=_absent,
+        description="Value of every entry, for policy Value.",
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -131,25 +120,19 @@ class OnFailure(WireModel):
 class DefaultScore(WireModel):
     """What counts on a managed cluster that has nothing to score: no such hardware, no metric."""
 
-    value: Annotated[
-        int,
-        Field(
-            ge=LOWEST,
-            le=HIGHEST,
-            description="Value of the entries, as it is published: normalize does not change it.",
-        ),
-    ]
-    entries: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=1024)]],
-        Field(
-            default_factory=list,
-            max_length=MOST_DEFAULT_ENTRIES,
-            exclude_if=lambda names: not names,
-            description="Names of the entries that have it. By default those of the dimension"
-            " formats that name only ${cluster} and ${scoreName}.",
-            json_schema_extra={"x-kubernetes-list-type": "set"},
-        ),
-    ]
+    value: int = Field(
+        ge=LOWEST,
+        le=HIGHEST,
+        description="Value of the entries, as it is published: normalize does not change it.",
+    )
+    entries: list[Annotated[str, Field(min_length=1, max_length=1024)]] = Field(
+        default_factory=list,
+        max_length=MOST_DEFAULT_ENTRIES,
+        exclude_if=lambda names: not names,
+        description="Names of the entries that have it. By default those of the dimension"
+        " formats that name only ${cluster} and ${scoreName}.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
 
     def __str__(self) -> str:
         named = f" of {listed(self.entries)}" if self.entries else ""

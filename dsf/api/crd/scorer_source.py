@@ -50,30 +50,26 @@ SeveralSourceType = Annotated[
 class SecretKeyRef(WireModel):
     """A key of a Secret in the agent's namespace on the managed cluster."""
 
-    name: Annotated[str, Field(min_length=1, max_length=253, description="Name of the Secret.")]
-    key: Annotated[str, Field(min_length=1, max_length=253, description="Key within the Secret.")]
+    name: str = Field(min_length=1, max_length=253, description="Name of the Secret.")
+    key: str = Field(min_length=1, max_length=253, description="Key within the Secret.")
 
 
 class Tls(WireModel):
     """How the agent checks a server's certificate."""
 
-    ca_secret_ref: Annotated[
-        SecretKeyRef | None,
-        Field(
-            default=None,
-            description="PEM certificates of the only trusted authorities; public ones"
-            " where it is missing.",
-        ),
-    ]
+    ca_secret_ref: SecretKeyRef | None = Field(
+        None,
+        description="PEM certificates of the only trusted authorities; public ones"
+        " where it is missing.",
+    )
 
 
 class Auth(WireModel):
     """How the agent authenticates."""
 
-    token_secret_ref: Annotated[
-        SecretKeyRef | None,
-        Field(default=None, description="Bearer token sent in the Authorization header."),
-    ]
+    token_secret_ref: SecretKeyRef | None = Field(
+        None, description="Bearer token sent in the Authorization header."
+    )
 
 
 class SourceAuth(Auth):
@@ -89,42 +85,27 @@ class SourceAuth(Auth):
         )
     )
 
-    service_account_token: Annotated[
-        bool | None,
-        Field(
-            default=None,
-            description="Send the token of the agent's own service account, as a Prometheus or"
-            " Thanos inside the cluster may want it. Only over https, and only to hosts that the"
-            " agent's --service-account-token-hosts allows.",
-        ),
-    ]
+    service_account_token: bool | None = Field(
+        None,
+        description="Send the token of the agent's own service account, as a Prometheus or"
+        " Thanos inside the cluster may want it. Only over https, and only to hosts that the"
+        " agent's --service-account-token-hosts allows.",
+    )
 
 
 class SourceParams(WireModel):
     """The query of the source."""
 
-    query: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=65536,
-            description='PromQL, or for OpenTelemetry selectors such as name{attribute="value"};'
-            " several are joined by ';' outside quotes and braces.",
-        ),
-    ]
-    range: Annotated[
-        int | None,
-        Field(
-            default=None,
-            ge=0,
-            le=31_622_400,
-            description="Seconds of history; 0 queries the instant value.",
-        ),
-    ]
-    step: Annotated[
-        int | None,
-        Field(default=None, ge=1, le=31_622_400, description="Seconds between two samples."),
-    ]
+    query: str | None = Field(
+        None,
+        max_length=65536,
+        description='PromQL, or for OpenTelemetry selectors such as name{attribute="value"};'
+        " several are joined by ';' outside quotes and braces.",
+    )
+    range: int | None = Field(
+        None, ge=0, le=31_622_400, description="Seconds of history; 0 queries the instant value."
+    )
+    step: int | None = Field(None, ge=1, le=31_622_400, description="Seconds between two samples.")
 
 
 def _source_rules(schema: Schema) -> None:
@@ -156,42 +137,30 @@ class Source(WireModel):
 
     model_config = ConfigDict(json_schema_extra=_source_rules)
 
-    type: Annotated[
-        str,
-        Field(
-            default="Prometheus",
-            max_length=13,
-            pattern=r"(?i)^(prometheus|opentelemetry|none)$",
-            description="Prometheus, OpenTelemetry or None, in any letter case.",
-        ),
-    ]
-    host: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=2048,
-            pattern=rf"^$|{URL_PATTERN}",
-            description="URL of the source, such as http://prometheus.monitoring.svc:9090.",
-        ),
-    ]
-    path: Annotated[
-        str | None,
-        Field(default=None, max_length=2048, description="Path of the query API."),
-    ]
+    type: str = Field(
+        "Prometheus",
+        max_length=13,
+        pattern=r"(?i)^(prometheus|opentelemetry|none)$",
+        description="Prometheus, OpenTelemetry or None, in any letter case.",
+    )
+    host: str | None = Field(
+        None,
+        max_length=2048,
+        pattern=rf"^$|{URL_PATTERN}",
+        description="URL of the source, such as http://prometheus.monitoring.svc:9090.",
+    )
+    path: str | None = Field(None, max_length=2048, description="Path of the query API.")
     params: SourceParams | None = None
     auth: SourceAuth | None = None
     tls: Tls | None = None
-    tenant: Annotated[
-        str | None,
-        Field(
-            default=None,
-            min_length=1,
-            max_length=TENANT_LENGTH,
-            pattern=TENANT,
-            description=f"Whose series are asked for, sent to Prometheus in the {TENANT_HEADER}"
-            " header, as Mimir, Cortex and Thanos want it; several are joined by '|'.",
-        ),
-    ]
+    tenant: str | None = Field(
+        None,
+        min_length=1,
+        max_length=TENANT_LENGTH,
+        pattern=TENANT,
+        description=f"Whose series are asked for, sent to Prometheus in the {TENANT_HEADER}"
+        " header, as Mimir, Cortex and Thanos want it; several are joined by '|'.",
+    )
 
 
 class NamedSource(Source):

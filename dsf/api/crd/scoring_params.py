@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -37,19 +37,15 @@ class ScoringParams(WireModel):
         },
     )
 
-    name: Annotated[
-        str | None,
-        Field(
-            default=None,
-            max_length=253,
-            pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
-            description="Name of the score; the AddOnPlacementScore has it with '_' as '-'.",
-        ),
-    ]
-    interval: Annotated[
-        int | None,
-        Field(default=None, ge=1, le=604_800, description="Seconds between two scorings."),
-    ]
+    name: str | None = Field(
+        None,
+        max_length=253,
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
+        description="Name of the score; the AddOnPlacementScore has it with '_' as '-'.",
+    )
+    interval: int | None = Field(
+        None, ge=1, le=604_800, description="Seconds between two scorings."
+    )
 
     @property
     def further(self) -> dict[str, ParamValue]:

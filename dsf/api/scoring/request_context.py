@@ -25,9 +25,9 @@ class TemplateContainer(WireModel):
     """A container of a workload's template, with the fields that the config asks for."""
 
     name: str
-    image: Annotated[str | None, Field(default=None, exclude_if=_missing)]
-    requests: Annotated[Amounts | None, Field(default=None, exclude_if=_missing)]
-    limits: Annotated[Amounts | None, Field(default=None, exclude_if=_missing)]
+    image: str | None = Field(None, exclude_if=_missing)
+    requests: Amounts | None = Field(None, exclude_if=_missing)
+    limits: Amounts | None = Field(None, exclude_if=_missing)
 
 
 class WorkloadTemplate(WireModel):
@@ -35,12 +35,12 @@ class WorkloadTemplate(WireModel):
 
     kind: str
     name: str
-    replicas: Annotated[int | None, Field(default=None, exclude_if=_missing)]
-    node_selector: Annotated[dict[str, str] | None, Field(default=None, exclude_if=_missing)]
-    runtime_class_name: Annotated[str | None, Field(default=None, exclude_if=_missing)]
-    containers: Annotated[
-        list[TemplateContainer], Field(default_factory=list, exclude_if=lambda value: not value)
-    ]
+    replicas: int | None = Field(None, exclude_if=_missing)
+    node_selector: dict[str, str] | None = Field(None, exclude_if=_missing)
+    runtime_class_name: str | None = Field(None, exclude_if=_missing)
+    containers: list[TemplateContainer] = Field(
+        default_factory=list, exclude_if=lambda value: not value
+    )
 
 
 class ScoredWorkload(WireModel):
@@ -48,19 +48,16 @@ class ScoredWorkload(WireModel):
 
     namespace: str
     name: str
-    app: Annotated[str, Field(description="Its label app: the `app` of its scores.")]
-    requests: Annotated[
-        Amounts, Field(description="What each replica requests, by its labels and annotation.")
-    ]
-    priority: Annotated[int, Field(default=0, description="Its priority for the optimizer.")]
-    templates: Annotated[
-        list[WorkloadTemplate],
-        Field(
-            default_factory=list,
-            exclude_if=lambda value: not value,
-            description="The chosen fields of the objects that it makes pods of.",
-        ),
-    ]
+    app: str = Field(description="Its label app: the `app` of its scores.")
+    requests: Amounts = Field(
+        description="What each replica requests, by its labels and annotation."
+    )
+    priority: int = Field(0, description="Its priority for the optimizer.")
+    templates: list[WorkloadTemplate] = Field(
+        default_factory=list,
+        exclude_if=lambda value: not value,
+        description="The chosen fields of the objects that it makes pods of.",
+    )
 
 
 class SuppliedDevice(WireModel):
@@ -69,39 +66,27 @@ class SuppliedDevice(WireModel):
     namespace: str
     policy: str
     kind: str
-    device: Annotated[str, Field(description="The `device` of its scores.")]
+    device: str = Field(description="The `device` of its scores.")
     amount: str
 
 
 class RequestContext(WireModel):
     """What a scorer's config asks for in `context`; each part only if it is asked for."""
 
-    cluster: Annotated[
-        str | None,
-        Field(default=None, exclude_if=_missing, description="Name of the managed cluster."),
-    ]
-    score: Annotated[
-        str | None, Field(default=None, exclude_if=_missing, description="Name of the score.")
-    ]
-    scorer: Annotated[
-        str | None,
-        Field(default=None, exclude_if=_missing, description="Name of the DynamicScorer."),
-    ]
-    labels: Annotated[
-        dict[str, str] | None,
-        Field(
-            default=None,
-            exclude_if=_missing,
-            description="The labels of the ManagedCluster that it has of those asked for.",
-        ),
-    ]
-    claims: Annotated[
-        dict[str, str] | None,
-        Field(
-            default=None,
-            exclude_if=_missing,
-            description="The ClusterClaims of the ManagedCluster that it has of those asked for.",
-        ),
-    ]
-    workloads: Annotated[list[ScoredWorkload] | None, Field(default=None, exclude_if=_missing)]
-    devices: Annotated[list[SuppliedDevice] | None, Field(default=None, exclude_if=_missing)]
+    cluster: str | None = Field(
+        None, exclude_if=_missing, description="Name of the managed cluster."
+    )
+    score: str | None = Field(None, exclude_if=_missing, description="Name of the score.")
+    scorer: str | None = Field(None, exclude_if=_missing, description="Name of the DynamicScorer.")
+    labels: dict[str, str] | None = Field(
+        None,
+        exclude_if=_missing,
+        description="The labels of the ManagedCluster that it has of those asked for.",
+    )
+    claims: dict[str, str] | None = Field(
+        None,
+        exclude_if=_missing,
+        description="The ClusterClaims of the ManagedCluster that it has of those asked for.",
+    )
+    workloads: list[ScoredWorkload] | None = Field(None, exclude_if=_missing)
+    devices: list[SuppliedDevice] | None = Field(None, exclude_if=_missing)

@@ -44,8 +44,8 @@ class SummarySource(WireModel):
     endpoint_auth_name: _OptionalText = ""
     endpoint_auth_key: _OptionalText = ""
     endpoint_auth_service_account: _OptionalFlag = False
-    endpoint_ca_name: Annotated[_OptionalText, Field(alias="endpointCAName")] = ""
-    endpoint_ca_key: Annotated[_OptionalText, Field(alias="endpointCAKey")] = ""
+    endpoint_ca_name: _OptionalText = Field("", alias="endpointCAName")
+    endpoint_ca_key: _OptionalText = Field("", alias="endpointCAKey")
     endpoint_tenant: _TenantText = ""
     query: str = ""
     range: int = 0
@@ -77,27 +77,25 @@ class ScorerSummary(WireModel):
     location: Literal["Internal", "External"] = "Internal"
     score_destination: Literal["AddOnPlacementScore", "None"] = "AddOnPlacementScore"
     score_dimension_format: str
-    scoring_normalize: Annotated[Normalize | None, Field(exclude_if=_absent)] = None
-    scoring_on_failure: Annotated[OnFailure | None, Field(exclude_if=_absent)] = None
-    scoring_range: Annotated[ScoreRange | None, Field(exclude_if=_absent)] = None
+    scoring_normalize: Normalize | None = Field(None, exclude_if=_absent)
+    scoring_on_failure: OnFailure | None = Field(None, exclude_if=_absent)
+    scoring_range: ScoreRange | None = Field(None, exclude_if=_absent)
     source_endpoint_auth_service_account: _OptionalFlag = False
-    source_endpoint_ca_name: Annotated[_OptionalText, Field(alias="sourceEndpointCAName")] = ""
-    source_endpoint_ca_key: Annotated[_OptionalText, Field(alias="sourceEndpointCAKey")] = ""
-    scoring_endpoint_ca_name: Annotated[_OptionalText, Field(alias="scoringEndpointCAName")] = ""
-    scoring_endpoint_ca_key: Annotated[_OptionalText, Field(alias="scoringEndpointCAKey")] = ""
+    source_endpoint_ca_name: _OptionalText = Field("", alias="sourceEndpointCAName")
+    source_endpoint_ca_key: _OptionalText = Field("", alias="sourceEndpointCAKey")
+    scoring_endpoint_ca_name: _OptionalText = Field("", alias="scoringEndpointCAName")
+    scoring_endpoint_ca_key: _OptionalText = Field("", alias="scoringEndpointCAKey")
     source_endpoint_tenant: _TenantText = ""
-    forecast: Annotated[ForecastRules | None, Field(exclude_if=_absent)] = None
-    sources: Annotated[tuple[SummarySource, ...], Field(exclude_if=_absent)] = ()
-    scoring_params: Annotated[
-        dict[str, ParamValue], Field(default_factory=dict, exclude_if=_absent)
-    ]
-    scoring_default_score: Annotated[DefaultScore | None, Field(exclude_if=_absent)] = None
-    score_dimension_formats: Annotated[tuple[str, ...], Field(exclude_if=_absent)] = ()
-    context: Annotated[AskedContext | None, Field(exclude_if=_absent)] = None
-    context_workloads: Annotated[tuple[ScoredWorkload, ...], Field(exclude_if=_absent)] = ()
-    context_devices: Annotated[tuple[SuppliedDevice, ...], Field(exclude_if=_absent)] = ()
-    context_labels: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
-    context_claims: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
+    forecast: ForecastRules | None = Field(None, exclude_if=_absent)
+    sources: tuple[SummarySource, ...] = Field((), exclude_if=_absent)
+    scoring_params: dict[str, ParamValue] = Field(default_factory=dict, exclude_if=_absent)
+    scoring_default_score: DefaultScore | None = Field(None, exclude_if=_absent)
+    score_dimension_formats: tuple[str, ...] = Field((), exclude_if=_absent)
+    context: AskedContext | None = Field(None, exclude_if=_absent)
+    context_workloads: tuple[ScoredWorkload, ...] = Field((), exclude_if=_absent)
+    context_devices: tuple[SuppliedDevice, ...] = Field((), exclude_if=_absent)
+    context_labels: dict[str, str] = Field(default_factory=dict, exclude_if=_absent)
+    context_claims: dict[str, str] = Field(default_factory=dict, exclude_if=_absent)
 
     @property
     def dimension_formats(self) -> tuple[str, ...]:

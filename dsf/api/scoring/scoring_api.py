@@ -43,24 +43,15 @@ NUMBER_TEXT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[Ii]nf|NaN)$
 class ConfiguredSource(WireModel):
     """Where the agent reads the series that it sends. Without it, in type None, it sends none."""
 
-    type: Annotated[
-        str,
-        Field(
-            default="Prometheus",
-            pattern=r"(?i)^(prometheus|opentelemetry|none)$",
-            description="Prometheus, OpenTelemetry or None, in any letter case.",
-        ),
-    ]
-    host: Annotated[
-        str | None,
-        Field(default=None, description="URL of the server, such as http://prometheus:9090."),
-    ]
-    path: Annotated[
-        str | None,
-        Field(
-            default=None, description=f"Path of its query API; by default {DEFAULT_SOURCE_PATH}."
-        ),
-    ]
+    type: str = Field(
+        "Prometheus",
+        pattern=r"(?i)^(prometheus|opentelemetry|none)$",
+        description="Prometheus, OpenTelemetry or None, in any letter case.",
+    )
+    host: str | None = Field(None, description="URL of the server, such as http://prometheus:9090.")
+    path: str | None = Field(
+        None, description=f"Path of its query API; by default {DEFAULT_SOURCE_PATH}."
+    )
     params: SourceParams | None = None
 
 
@@ -90,16 +81,12 @@ class ConfiguredParams(ScoringParams):
 class ConfiguredScoring(WireModel):
     """The scoring endpoint, the name of the score, and how the agent treats its values."""
 
-    host: Annotated[
-        str | None,
-        Field(default=None, description="URL of the server; by default the one that serves this."),
-    ]
-    path: Annotated[
-        str | None,
-        Field(
-            default=None, description=f"Path of the endpoint; by default {DEFAULT_SCORING_PATH}."
-        ),
-    ]
+    host: str | None = Field(
+        None, description="URL of the server; by default the one that serves this."
+    )
+    path: str | None = Field(
+        None, description=f"Path of the endpoint; by default {DEFAULT_SCORING_PATH}."
+    )
     params: ConfiguredParams
     normalize: Normalize | None = None
     on_failure: OnFailure | None = None
@@ -113,20 +100,15 @@ class ScorerConfig(DeclaredMeaning):
         json_schema_extra={"oneOf": [{"required": ["source"]}, {"required": ["sources"]}]}
     )
 
-    name: Annotated[
-        str, Field(min_length=1, max_length=253, description="Name of the scorer, for people.")
-    ]
-    description: Annotated[str, Field(default="", description="What the score means.")]
+    name: str = Field(min_length=1, max_length=253, description="Name of the scorer, for people.")
+    description: str = Field("", description="What the score means.")
     source: ConfiguredSource | None = None
-    sources: Annotated[
-        list[ConfiguredNamedSource] | None,
-        Field(
-            default=None,
-            min_length=1,
-            max_length=MOST_SOURCES,
-            description="Several sources instead of one, with distinct names.",
-        ),
-    ]
+    sources: list[ConfiguredNamedSource] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_SOURCES,
+        description="Several sources instead of one, with distinct names.",
+    )
     scoring: ConfiguredScoring
     forecast: DeclaredForecast
     context: DeclaredContext
@@ -149,67 +131,49 @@ class ScorerConfig(DeclaredMeaning):
 class Series(WireModel):
     """One time series in the matrix form of Prometheus: its labels and its samples."""
 
-    metric: Annotated[
-        Labels,
-        Field(
-            description="The labels that the query gives the series. Of a scorer with several"
-            f" sources also {SOURCE_LABEL}, the name of the source."
-        ),
-    ]
-    values: Annotated[
-        list[Sample],
-        Field(
-            description="Samples, oldest first: unix seconds, and the value as text, which may be"
-            ' "NaN", "+Inf" or "-Inf".'
-        ),
-    ]
+    metric: Labels = Field(
+        description="The labels that the query gives the series. Of a scorer with several"
+        f" sources also {SOURCE_LABEL}, the name of the source."
+    )
+    values: list[Sample] = Field(
+        description="Samples, oldest first: unix seconds, and the value as text, which may be"
+        ' "NaN", "+Inf" or "-Inf".'
+    )
 
 
 class ScoringRequest(WireModel):
     """The body of a scoring call: the series of the source's query, none with source type None."""
 
     data: list[Series]
-    context: Annotated[
-        RequestContext | None,
-        Field(default=None, description="There only if the config asks for it."),
-    ]
-    params: Annotated[
-        dict[str, ParamValue] | None,
-        Field(
-            default=None,
-            description="The further parameters of scoring.params; there only if some are given.",
-        ),
-    ]
+    context: RequestContext | None = Field(
+        None, description="There only if the config asks for it."
+    )
+    params: dict[str, ParamValue] | None = Field(
+        None, description="The further parameters of scoring.params; there only if some are given."
+    )
 
 
 class ScoreResult(WireModel):
     """One score, and the labels that name it."""
 
-    metric: Annotated[
-        Labels,
-        Field(
-            default_factory=dict,
-            description="Labels of the score. The agent reads node, device, namespace, app, pod,"
-            " container and meta, and ignores others.",
-        ),
-    ]
-    score: Annotated[
-        float | Annotated[str, Field(pattern=NUMBER_TEXT)],
-        Field(description="A finite number, in the scorer's own units; or its text."),
-    ]
-    quantiles: Annotated[
-        list[Quantile] | None,
-        Field(
-            default=None,
-            description="Of a forecast: pairs of a probability and the value that the truth exceeds"
-            " with 1 minus it. Agents ignore them.",
-        ),
-    ]
+    metric: Labels = Field(
+        default_factory=dict,
+        description="Labels of the score. The agent reads node, device, namespace, app, pod,"
+        " container and meta, and ignores others.",
+    )
+    score: float | Annotated[str, Field(pattern=NUMBER_TEXT)] = Field(
+        description="A finite number, in the scorer's own units; or its text."
+    )
+    quantiles: list[Quantile] | None = Field(
+        None,
+        description="Of a forecast: pairs of a probability and the value that the truth exceeds"
+        " with 1 minus it. Agents ignore them.",
+    )
 
 
 class ScoringResponse(WireModel):
     """The answer of a scoring call."""
 
-    results: Annotated[
-        list[ScoreResult], Field(description="The scores; series without a score are left out.")
-    ]
+    results: list[ScoreResult] = Field(
+        description="The scores; series without a score are left out."
+    )
