@@ -19,13 +19,13 @@ from dsf.kube.errors import Conflict, Forbidden, NotFound
 from dsf.kube.kinds import LEASE, NAMESPACE
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object, list_objects
-from dsf.runtime.leader_election.exclusive_section import (
+from dsf.runtime.leader_election import (
     POLL_SECONDS,
+    HeldLease,
     Occupied,
     run_exclusively,
 )
-from dsf.runtime.leader_election.held_lease import HeldLease
-from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLease
+from dsf.runtime.lease import LeaderElectionConfig, ObservedLease
 from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
 
 T = TypeVar("T")

@@ -21,9 +21,9 @@ from dsf.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from dsf.kube.kinds import MANIFEST_WORK, PLACEMENT_PLAN
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
-from dsf.runtime.audit_log import NOT_AUTHENTICATED, audit_log
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
+from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
 from dsf.runtime.reconcile.followed_view import FollowedView
 from optimizer.domain.settings import DEFAULTS
 from optimizer.generated_writes import write_generated

@@ -13,8 +13,7 @@ from dsf.kube.kinds import CLUSTER_CLAIM, POLICY
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.runtime.backoff import Backoff
-from dsf.runtime.reconcile.controller import Controller
-from dsf.runtime.reconcile.work_queue import WorkQueue
+from dsf.runtime.reconcile.controller import Controller, WorkQueue
 from policy_watcher import claim
 from policy_watcher.compliance import PolicyCompliance, policy_compliance
 from policy_watcher.stable_window import ClaimValue, StableWindow, resume, step

@@ -30,7 +30,7 @@ from dsf.agent.round_loop import Agent
 from dsf.agent.score.forecast_ledger import Instant, IssuedForecasts
 from dsf.agent.score.forecast_truth import TruthValues
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
-from dsf.api.crd.forecast_rules import ForecastRules, ForecastTruth
+from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.api.scoring.track_record import read_trust
 from dsf.kube.embedded import EmbeddedHub

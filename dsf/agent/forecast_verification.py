@@ -17,7 +17,7 @@ from dsf.agent.score.forecast_error import judge_round
 from dsf.agent.score.forecast_ledger import ForecastLedger, Instant, IssuedForecasts
 from dsf.agent.score.forecast_truth import TruthValues
 from dsf.api.conditions import Condition
-from dsf.api.crd.forecast_rules import ForecastRules
+from dsf.api.crd.score_rules import ForecastRules
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.track_record import TrackRecord, read_record, trust_condition
 

@@ -1,12 +1,45 @@
 """The base of all wire types: camelCase on the wire, snake_case in code, unknown fields ignored."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
-from dsf.api.json_size import first_error_only
+_COLLECTIONS = ("dict", "frozenset", "list", "set", "tuple")
+_NO_SCHEMA = frozenset({"default", "expected", "metadata", "serialization"})
+"""What a schema has besides other schemas."""
+
+
+def is_none(value: object) -> bool:
+    """Tell whether an optional field is not set, for `exclude_if`."""
+    return value is None
+
+
+def is_empty(value: object) -> bool:
+    """Tell whether a field is not set, false or empty, for `exclude_if`."""
+    return not value
+
+
+def first_error_only(schema: CoreSchema) -> CoreSchema:
+    """Return a schema of pydantic whose collections stop at their first wrong item."""
+    return cast("CoreSchema", _first_error_only(schema))
+
+
+def _first_error_only(part: Any) -> Any:
+    match part:
+        case Mapping():
+            found = {
+                key: value if key in _NO_SCHEMA else _first_error_only(value)
+                for key, value in part.items()
+            }
+            stops = found.get("type") in _COLLECTIONS
+            return found | {"fail_fast": True} if stops else found
+        case list():
+            return [_first_error_only(item) for item in part]
+        case _:
+            return part
 
 
 class WireModel(BaseModel):

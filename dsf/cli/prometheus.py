@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from dsf.api.json_size import value_count
+from dsf.api.json_input import value_count
 from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.redaction import Spellings, redact, sent_credentials
 

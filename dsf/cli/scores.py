@@ -22,8 +22,13 @@ import click
 from click.core import ParameterSource
 
 from dsf.api.crd.score_meaning import PublishedMeaning, in_words
-from dsf.api.scoring.placement_scores import ByDimension, by_score, status_written, validity_of
-from dsf.api.scoring.registered_meaning import meanings
+from dsf.api.scoring.placement_scores import (
+    ByDimension,
+    by_score,
+    meanings,
+    status_written,
+    validity_of,
+)
 from dsf.api.scoring.track_record import read_trust
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.durations import Duration, shown_duration

@@ -1,27 +1,122 @@
-"""The command `dsf controller`."""
+"""The command `dsf controller` and its flags."""
 
+import socket
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from dsf.api import names
+from dsf.cli.durations import Duration
 from dsf.cli.options import (
+    FILE,
+    Command,
     Namespace,
     NumberRange,
     cluster_options,
     endpoint_option,
     flag_group,
+    identity_option,
     log_options,
+    options,
 )
-from dsf.hub.leader_flags import candidacy, leader_options
-from dsf.hub.scorer_flags import prober, scorer_options
-from dsf.hub.write_flags import concurrency_bounds, write_options
+from dsf.outbound.destination_flags import allowed_destinations, destination_options
 
 if TYPE_CHECKING:
     from dsf.hub.observe.prober import Prober
     from dsf.hub.run import HubOptions
-    from dsf.runtime.leader_election.lease import LeaderElectionConfig
+    from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
+    from dsf.runtime.lease import LeaderElectionConfig
+
+LEASE_NAME = "dynamic-scoring-controller"
+
+
+def _duration(name: str, default: str, text: str) -> Callable[[Command], Command]:
+    return click.option(name, type=Duration(), default=default, show_default=True, help=text)
+
+
+write_options = options(
+    click.option(
+        "--writes-in-flight-minimum",
+        default=1,
+        show_default=True,
+        type=click.IntRange(1, 1000),
+        help="Writes to the hub that may always be in flight at once.",
+    ),
+    click.option(
+        "--writes-in-flight-maximum",
+        default=32,
+        show_default=True,
+        type=click.IntRange(1, 1000),
+        help="Writes in flight at once, however fast the API server answers.",
+    ),
+    click.option(
+        "--write-latency-factor",
+        default=2.0,
+        show_default=True,
+        type=NumberRange(1.0, 100.0),
+        help="More writes are in flight until their latency is this many times that of the fewest.",
+    ),
+)
+"""Bounds of the writes in flight; the keyword arguments of `concurrency_bounds`."""
+
+scorer_options = options(
+    click.option(
+        "--scorer-certificate-authority",
+        type=FILE,
+        help="PEM file of certificate authorities for scoring APIs, added to the public ones.",
+    ),
+    click.option(
+        "--scorer-timeout-seconds",
+        default=5.0,
+        show_default=True,
+        type=NumberRange(0.1, 60.0),
+        help="Seconds in which a scoring API has to answer completely.",
+    ),
+    destination_options,
+)
+"""Limits of probes; the keyword arguments of `prober`."""
+
+leader_options = options(
+    click.option(
+        "--leader-elect",
+        type=bool,
+        is_flag=False,
+        flag_value=True,
+        default=False,
+        show_default=True,
+        help="Write only while holding a Lease; needed if more than one process runs.",
+    ),
+    _duration(
+        "--leader-elect-lease-duration",
+        "15s",
+        "Time after which a leader that does not renew loses the Lease.",
+    ),
+    _duration(
+        "--leader-elect-renew-deadline",
+        "10s",
+        "Time after which a leader that cannot renew stops its work.",
+    ),
+    _duration(
+        "--leader-elect-retry-period",
+        "2s",
+        "Time between two attempts to get or renew the Lease.",
+    ),
+    click.option(
+        "--leader-elect-resource-name",
+        default=LEASE_NAME,
+        show_default=True,
+        help="Name of the Lease.",
+    ),
+    click.option(
+        "--leader-elect-resource-namespace",
+        help="Namespace of the Lease; default: --namespace.",
+    ),
+    identity_option,
+)
+"""Leader election, with kube-controller-manager's names and defaults; arguments of `candidacy`."""
 
 
 @click.command()
@@ -82,7 +177,7 @@ if TYPE_CHECKING:
 )
 @write_options
 @scorer_options
-@leader_options("dynamic-scoring-controller")
+@leader_options
 @endpoint_option
 @log_options
 def controller(
@@ -148,10 +243,85 @@ async def _serve(
     from dsf.hub.run import HubController
     from dsf.kube.client.connect import connect
     from dsf.runtime.endpoints import serve_endpoints
-    from dsf.runtime.leader_election.leader_elector import LeaderElector
+    from dsf.runtime.leader_election import LeaderElector
 
     async with connect(kubeconfig, context) as kube:
         health = kube.on_own_connections("health")
         hub = HubController(kube, options, prober=asking, health=health)
         async with serve_endpoints(bind, registry=REGISTRY, ready=hub.unready_reason):
             await hub.run(LeaderElector(kube, wants_to_lead).run if wants_to_lead else None)
+
+
+def candidacy(
+    namespace: str,
+    identity: str,
+    *,
+    leader_elect: bool,
+    leader_elect_lease_duration: float,
+    leader_elect_renew_deadline: float,
+    leader_elect_retry_period: float,
+    leader_elect_resource_name: str,
+    leader_elect_resource_namespace: str | None,
+) -> "LeaderElectionConfig | None":
+    """Return the configuration of leader election; None without `--leader-elect`.
+
+    Raises click.UsageError for times that would let two lead at once.
+    """
+    from dsf.runtime.lease import LeaderElectionConfig
+
+    lease, renew = leader_elect_lease_duration, leader_elect_renew_deadline
+    retry = leader_elect_retry_period
+    if not lease > renew > retry * 1.2 or lease < 1:
+        raise click.UsageError(
+            "--leader-elect-lease-duration has to be longer than --leader-elect-renew-deadline,"
+            " and that longer than 1.2 times --leader-elect-retry-period"
+        )
+    if not leader_elect:
+        return None
+    return LeaderElectionConfig(
+        leader_elect_resource_name,
+        leader_elect_resource_namespace or namespace,
+        identity or f"{socket.gethostname()}_{uuid.uuid4()}",
+        lease,
+        renew,
+        retry,
+    )
+
+
+def prober(
+    *,
+    scorer_certificate_authority: Path | None,
+    scorer_timeout_seconds: float,
+    **destination_flags: tuple[str, ...],
+) -> "Prober":
+    """Return a prober with the limits that the flags set. Raises click.UsageError."""
+    from dsf.hub.observe.prober import (
+        ProbeLimits,
+        Prober,
+        TrustedAuthorities,
+        UnusableAuthorityFile,
+    )
+
+    rules = allowed_destinations(**destination_flags)
+    try:
+        trust = TrustedAuthorities(scorer_certificate_authority)
+    except UnusableAuthorityFile as error:
+        raise click.UsageError(f"--scorer-certificate-authority: {error}") from error
+    return Prober(ProbeLimits(seconds=scorer_timeout_seconds), destinations=rules, trust=trust)
+
+
+def concurrency_bounds(
+    writes_in_flight_minimum: int, writes_in_flight_maximum: int, write_latency_factor: float
+) -> "ConcurrencyBounds":
+    """Return the bounds of the flags. Raises a usage error if the minimum is the larger one."""
+    from dsf.kube.write_concurrency.concurrency_limit import (
+        ConcurrencyBounds,
+    )
+
+    if writes_in_flight_minimum > writes_in_flight_maximum:
+        raise click.UsageError(
+            "--writes-in-flight-minimum must not exceed --writes-in-flight-maximum"
+        )
+    return ConcurrencyBounds(
+        writes_in_flight_minimum, writes_in_flight_maximum, write_latency_factor
+    )

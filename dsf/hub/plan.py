@@ -13,15 +13,16 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment, assess
 from dsf.hub.distribute.audience import Audience, asked_keys, audience
-from dsf.hub.distribute.orphaned_scores import delete_orphaned_scores
 from dsf.hub.distribute.rendered_summaries import RenderedSummaries, SummariesRenderer
-from dsf.hub.distribute.works_plan import plan_works, work_bytes
-from dsf.hub.report.config_status import FleetProgress, config_status, invalid_config_status
-from dsf.hub.report.context_condition import lacking_keys
-from dsf.hub.report.health_from_agents import with_health_from_agents
-from dsf.hub.report.misplaced_scorer import misplaced_status
-from dsf.hub.report.rollout import Rollout, rollouts
-from dsf.hub.report.scorer_counts import FleetCounts, ScorerCounts, count_scores
+from dsf.hub.distribute.works_plan import delete_orphaned_scores, plan_works, work_bytes
+from dsf.hub.report.config_status import (
+    FleetProgress,
+    config_status,
+    invalid_config_status,
+    misplaced_status,
+)
+from dsf.hub.report.scorer_conditions import lacking_keys, with_health_from_agents
+from dsf.hub.report.scorer_counts import FleetCounts, Rollout, ScorerCounts, count_scores, rollouts
 from dsf.hub.report.scorer_status import ScorerProgress, scorer_status
 from dsf.hub.snapshot.distribution_rules import DistributionRules, ScoringConfig, unmatched
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot

@@ -12,9 +12,8 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter
 from dsf.api import names
 from dsf.api.times import rfc3339
 from dsf.hub.assess.health_thresholds import Thresholds
-from dsf.hub.distribute.refused_writes import RefusedWrites, is_clusters_own
+from dsf.hub.distribute.held_clusters import RefusedWrites, UnseenWrites, is_clusters_own
 from dsf.hub.distribute.rendered_summaries import SummariesRenderer
-from dsf.hub.distribute.unseen_writes import UnseenWrites
 from dsf.hub.observe.polling import Polling
 from dsf.hub.observe.prober import Prober
 from dsf.hub.observe.views import Views
@@ -34,8 +33,7 @@ from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.metrics import measure_writes
-from dsf.runtime.reconcile.controller import Controller
-from dsf.runtime.reconcile.work_queue import WorkQueue
+from dsf.runtime.reconcile.controller import Controller, WorkQueue
 
 log = logging.getLogger(__name__)
 

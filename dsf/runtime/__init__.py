@@ -1,4 +1,4 @@
-"""What long-running commands share: endpoints, events, logs, metrics, signals, back-off.
-Shell, except `backoff` and `lru_cache`.
+"""What long-running commands share: endpoints, events, leader election, logs, metrics, back-off.
+Shell, except `backoff`, `lease` and `lru_cache`.
 May import `dsf.kube` and `dsf.api`.
 """

@@ -1,4 +1,7 @@
-"""Structured logs on standard error: one line per record, as `key=value` pairs or as JSON."""
+"""Structured logs on standard error: one line per record, as `key=value` pairs or as JSON.
+
+The audit log has a line for each attempt to write, and for each caller that is turned away.
+"""
 
 import json
 import logging
@@ -8,6 +11,12 @@ from typing import IO, Any, Literal
 
 from dsf.api.untrusted_text import escaped
 from dsf.kube.redaction import redact
+
+audit_log = logging.getLogger("audit")
+
+NOT_AUTHENTICATED = "(not authenticated)"
+"""The user where nobody is authenticated."""
+
 
 Format = Literal["text", "json"]
 

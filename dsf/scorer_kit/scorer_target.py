@@ -10,10 +10,9 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import resolve
-from dsf.hub.observe.certificate_authorities import TrustedAuthorities
-from dsf.hub.observe.prober import Prober
+from dsf.hub.observe.prober import Prober, TrustedAuthorities
 from dsf.hub.snapshot import urls
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.scorer_kit.dimension_suggestion import further_formats
 from dsf.scorer_kit.trial_context import with_invented_context
 

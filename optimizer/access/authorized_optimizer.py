@@ -13,7 +13,7 @@ from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
 from dsf.kube.port import Kube
-from dsf.runtime.audit_log import NOT_AUTHENTICATED, audit_log
+from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.access.protected_resource import ProtectedResource
 from optimizer.access.rights import (

@@ -8,7 +8,7 @@ from pydantic import Field
 from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.score_meaning import Direction
 from dsf.api.plural import counted
-from dsf.api.scoring.registered_meaning import format_for_apps, published_meaning, published_score
+from dsf.api.scoring.placement_scores import format_for_apps, published_meaning, published_score
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.base import Name, ResultPart, Text

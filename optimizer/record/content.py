@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.json_size import value_count
+from dsf.api.json_input import value_count
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.wire.base import GeneratedObject, ResultPart
 from optimizer.wire.request import OptimizeRequest

@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dsf.api.crd.condition_schema import ConditionModel
 from dsf.api.crd.placement_plan import (
     LISTED_SCORE_VERSIONS,
     PlacementPlanSpec,
@@ -18,6 +17,7 @@ from dsf.api.crd.placement_plan import (
     RecordedScores,
     RecordedScoreVersion,
 )
+from dsf.api.crd.structural_schema import ConditionModel
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
 from dsf.kube.kinds import PLACEMENT_PLAN

@@ -18,8 +18,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
-from dsf.api.json_size import first_error_only
 from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed, one_line
+from dsf.api.wire_model import first_error_only
 from dsf.kube.port import Object
 
 MAX_FIELDS = 20

@@ -5,7 +5,7 @@ from typing import Any
 
 from dsf.api.crd.definitions import crds
 from dsf.hub.snapshot.manifests import NamespaceManifests
-from dsf.hub.snapshot.probe_result import ProbeTarget
+from dsf.hub.snapshot.registered_scorer import ProbeTarget
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import ApiError
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, NAMESPACE, Kind

@@ -43,7 +43,7 @@ EXEMPT = {
         "dsf/api/crd/score_meaning.py:in_words",
         "dsf/scorer_kit/backtest/report.py:text",
         "dsf/hub/assess/scorer_assessment.py:_config_synced",
-        "dsf/hub/report/meaning_condition.py:meaning_condition",
+        "dsf/hub/report/scorer_conditions.py:meaning_condition",
         "dsf/hub/report/scorer_status.py:_config_conflict",
         "dsf/hub/report/wording.py:first_items",
         "dsf/hub/snapshot/config_document.py:read_config",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.crd.score_rules import Normalize
+from dsf.api.crd.published_value import Normalize
 from dsf.cli.root import root
 from sample_scorers.ai_workload.app import (
     AiWorkloadSettings,

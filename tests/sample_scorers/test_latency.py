@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.crd.score_rules import Normalize
+from dsf.api.crd.published_value import Normalize
 from sample_scorers.latency.app import config
 from sample_scorers.latency.score import CLUSTER, LIMIT_MS, score
 from sample_scorers.wire import ScoringRequest, Series

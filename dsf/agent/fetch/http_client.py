@@ -19,8 +19,7 @@ import httpx
 from dsf import __version__
 from dsf.agent.wire.foreign_text import CallSecrets, call_secrets
 from dsf.outbound.destinations import Destinations
-from dsf.outbound.name_lookup import NameLookups
-from dsf.outbound.pinned_connections import PinnedTransport
+from dsf.outbound.pinned_connections import NameLookups, PinnedTransport
 from dsf.runtime.lru_cache import LruCache
 
 AUTHORITIES_LIMIT = 32

@@ -15,8 +15,7 @@ from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.wire.encoded_series import ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
-from dsf.outbound.broken_http import broken_http, causes
-from dsf.outbound.pinned_connections import DestinationDenied
+from dsf.outbound.pinned_connections import DestinationDenied, broken_http, causes
 
 _REDIRECTS = range(300, 400)
 _CONNECT_SHARE = 0.5

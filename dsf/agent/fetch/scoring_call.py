@@ -20,7 +20,7 @@ from dsf.agent.wire.scoring_answer import (
     parse_scoring_answer,
 )
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.json_size import object_count
+from dsf.api.json_input import object_count
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 RESULTS_PER_SERIES = 5

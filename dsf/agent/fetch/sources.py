@@ -23,7 +23,7 @@ from dsf.agent.wire.prometheus_answer import (
 from dsf.agent.wire.prometheus_query import PrometheusQuery, build_query, on_server, split_queries
 from dsf.api.crd.scorer_source import TENANT_HEADER
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.json_size import object_count
+from dsf.api.json_input import object_count
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}

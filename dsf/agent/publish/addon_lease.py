@@ -20,7 +20,7 @@ from dsf.api.times import micro_time
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import LEASE
 from dsf.kube.port import Kube, Object
-from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLease, decide, released
+from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide, released
 
 log = logging.getLogger(__name__)
 

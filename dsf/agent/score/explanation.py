@@ -18,6 +18,7 @@ from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import display_url
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api import names
+from dsf.api.crd.published_value import rounded
 from dsf.api.plural import counted
 from dsf.api.scoring.adjustments import Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, STAMPED
@@ -176,7 +177,7 @@ def _rows(
             _labels(verdict),
             f"{result.score:g}",
             f"{verdict.score:g}" if form.normalize else NOTHING,
-            str(math.floor(verdict.score)) if math.isfinite(verdict.score) else NOTHING,
+            str(rounded(verdict.score)) if math.isfinite(verdict.score) else NOTHING,
             str(verdict.value) if there else NOTHING,
             NO_SECRETS.line(verdict.name) or '""' if there else NOTHING,
             ", ".join([*verdict.rules, *([cut] if cut else [])]) or NOTHING,

@@ -10,7 +10,8 @@ The rules, in this order, for each result:
    result says about them is ignored.
 3. The first result with a name is kept; later ones with the same name are dropped (Duplicate). The
    metrics drop only later ones whose labels are all equal.
-4. The value is rounded down and clamped to -100..100, the range that OCM accepts (OutOfRange).
+4. The value is rounded down and clamped to -100..100, the range that OCM accepts (OutOfRange):
+   `dsf.api.crd.published_value`.
 
 Then, for all results together: if there are more label sets than one score may have, the last in
 their order are left out of metrics and entries (SeriesLimit). Entries are ordered by name; if they
@@ -28,8 +29,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.crd.published_value import Normalize, published_value, rounded
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.crd.score_rules import Normalize, published_value
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.adjustments import LABEL_LIMIT, RULES, Adjustments, Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
@@ -235,7 +236,7 @@ def _verdict(result: ScoringResult, form: ConversionSettings, taken: set[str]) -
         applied["Duplicate"] = True
     else:
         value = published_value(score)
-        applied["OutOfRange"] = value != math.floor(score)
+        applied["OutOfRange"] = value != rounded(score)
     rules = tuple(rule for rule, applies in applied.items() if applies)
     return JudgedResult(tuple(labels.values()), score, name, value, rules, missing)
 

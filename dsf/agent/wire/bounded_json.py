@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Raw
 
 from dsf.agent.wire.foreign_text import NO_SECRETS
-from dsf.api.scoring.json_text import WrongEncoding
+from dsf.api.json_input import WrongEncoding
 from dsf.kube.redaction import Spellings
 
 LABELS_BYTES = 1 << 16

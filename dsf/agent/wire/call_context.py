@@ -4,13 +4,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from dsf.api.scoring.request_context import (
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import (
     CLUSTER_HEADER,
     SCORE_HEADER,
     SCORER_HEADER,
     RequestContext,
 )
-from dsf.api.scoring.scorer_summary import ScorerSummary
 
 
 def caller_headers(cluster: str, summary: ScorerSummary) -> dict[str, str]:

@@ -28,9 +28,8 @@ from dsf.agent.wire.http_answer import (
     status_failure,
     status_meaning,
 )
-from dsf.api.json_size import object_count
+from dsf.api.json_input import json_text, object_count
 from dsf.api.plural import counted
-from dsf.api.scoring.json_text import json_text
 from dsf.api.scoring.scoring_api import Sample
 from dsf.kube.redaction import Spellings
 

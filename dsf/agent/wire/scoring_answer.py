@@ -24,8 +24,7 @@ from dsf.agent.wire.http_answer import (
     invalid_response,
     status_failure,
 )
-from dsf.api.json_size import object_count
-from dsf.api.scoring.json_text import json_text
+from dsf.api.json_input import json_text, object_count
 from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.redaction import NO_SPELLINGS, Spellings
 

@@ -8,23 +8,29 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from dsf.api.crd.asked_context import DeclaredContext
-from dsf.api.crd.condition_schema import ConditionList
-from dsf.api.crd.forecast_rules import DeclaredForecast
+from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning
-from dsf.api.crd.score_rules import DefaultScore, Normalize, OnFailure
+from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, OnFailure
 from dsf.api.crd.scorer_source import (
     MOST_SOURCES,
     SOURCE_LABEL,
     URL_PATTERN,
     Auth,
     NamedSource,
+    SecretKeyRef,
     Source,
     Tls,
 )
-from dsf.api.crd.scoring_params import ScoringParams
-from dsf.api.crd.structural_schema import Schema, refused_fields, required, rule, rules
-from dsf.api.wire_model import WireModel
+from dsf.api.crd.scoring_params import DeclaredContext, ScoringParams
+from dsf.api.crd.structural_schema import (
+    ConditionList,
+    Schema,
+    refused_fields,
+    required,
+    rule,
+    rules,
+)
+from dsf.api.wire_model import WireModel, is_empty
 
 DEFAULT_FORMAT = "${node};${namespace};${pod}"
 DEFAULT_SCORING_PATH = "/scoring"
@@ -169,7 +175,7 @@ class DynamicScorerSpec(DeclaredMeaning):
     score_dimension_formats: list[DimensionFormatText] = Field(
         default_factory=list,
         max_length=MOST_FORMATS,
-        exclude_if=lambda formats: not formats,
+        exclude_if=is_empty,
         description="Formats of further sets of scores. A result becomes an entry of the"
         " format that names the most of its labels and none that it lacks, the first of"
         " several; of scoreDimensionFormat if there is none.",
@@ -180,6 +186,12 @@ class DynamicScorerSpec(DeclaredMeaning):
     def dimension_formats(self) -> tuple[str, ...]:
         """The formats of all sets of scores, that of `scoreDimensionFormat` first."""
         return tuple(dict.fromkeys((self.score_dimension_format, *self.score_dimension_formats)))
+
+
+def secret_references(side: Source | Scoring) -> tuple[SecretKeyRef | None, SecretKeyRef | None]:
+    """Return the references to a token and to trusted certificates; None where there is none."""
+    token = side.auth.token_secret_ref if side.auth else None
+    return token, side.tls.ca_secret_ref if side.tls else None
 
 
 class ClusterCounts(WireModel):

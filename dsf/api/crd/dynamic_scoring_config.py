@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from dsf.api.crd.condition_schema import ConditionList
-from dsf.api.crd.structural_schema import rule, rules
+from dsf.api.crd.structural_schema import ConditionList, rule, rules
 from dsf.api.wire_model import WireModel
 
 SOURCE_OVERRIDES = 5000

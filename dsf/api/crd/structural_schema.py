@@ -1,13 +1,15 @@
-"""Convert a pydantic JSON schema to a structural OpenAPI v3 schema.
+"""Convert a pydantic JSON schema to a structural OpenAPI v3 schema; `status.conditions` in it.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
 """
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+
+from dsf.api.wire_model import WireModel
 
 Schema = dict[str, Any]
 
@@ -101,3 +103,38 @@ def _resolve(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Sche
     if not inner:
         return outer
     return {**_resolve(inner, definitions), **outer}
+
+
+class ConditionModel(WireModel):
+    """One aspect of the object's current state (`meta/v1` Condition)."""
+
+    type: str = Field(max_length=316, description="The aspect that it is about, such as Ready.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether the aspect holds.")
+    reason: str = Field(
+        min_length=1,
+        max_length=1024,
+        pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        description="Why, in one word for programs, such as Unreachable.",
+    )
+    message: str = Field(max_length=32768, description="Why, in words for people, and what to do.")
+    last_transition_time: str = Field(
+        description="When the status last changed.", json_schema_extra={"format": "date-time"}
+    )
+    observed_generation: int | None = Field(
+        None,
+        ge=0,
+        description="metadata.generation that it is about; a lower one than the object's means"
+        " that the latest change is not in it yet.",
+    )
+
+
+ConditionList = Annotated[
+    list[ConditionModel],
+    Field(
+        description="The object's state by aspect, one entry for each type.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        },
+    ),
+]

@@ -12,8 +12,15 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from dsf.api import names
-from dsf.api.scoring.request_context import CLUSTER_HEADER, SCORE_HEADER, SCORER_HEADER
-from dsf.api.scoring.scoring_api import HEALTH_PATH, ScorerConfig, ScoringRequest, ScoringResponse
+from dsf.api.scoring.scoring_api import (
+    CLUSTER_HEADER,
+    HEALTH_PATH,
+    SCORE_HEADER,
+    SCORER_HEADER,
+    ScorerConfig,
+    ScoringRequest,
+    ScoringResponse,
+)
 
 Document = dict[str, Any]
 

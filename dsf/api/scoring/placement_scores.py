@@ -1,13 +1,20 @@
-"""Read AddOnPlacementScores: the value of each entry on each managed cluster."""
+"""Read published scores: AddOnPlacementScores, and what DynamicScorers say about theirs."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import ValidationError
+
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.score_meaning import PublishedMeaning, published
+from dsf.api.names import HUB_NAMESPACE, score_object_name
 from dsf.api.times import read_time
 
 ByDimension = dict[str, dict[str, int]]
 """Entry name -> managed cluster -> value."""
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""When scores expired whose `validUntil` can't be read."""
 
 
 def by_score(objects: Iterable[Mapping[str, Any]]) -> dict[str, ByDimension]:
@@ -26,16 +33,22 @@ def by_score(objects: Iterable[Mapping[str, Any]]) -> dict[str, ByDimension]:
     }
 
 
+def valid_until(obj: Mapping[str, Any]) -> datetime | None:
+    """Return until when an AddOnPlacementScore is valid; None if it does not say.
+
+    A `validUntil` that can't be read is LONG_AGO: OCM can't read the object.
+    """
+    text = (obj.get("status") or {}).get("validUntil")
+    return None if text is None else read_time(text) or LONG_AGO
+
+
 def validity_of(obj: Mapping[str, Any], now: datetime) -> tuple[datetime | None, bool]:
     """Return until when an AddOnPlacementScore is valid, and whether that has passed.
 
-    `now` is aware. A `validUntil` that can't be read counts as passed: OCM can't read the object.
+    `now` is aware. The time is None if it is missing or can't be read.
     """
-    text = (obj.get("status") or {}).get("validUntil")
-    if text is None:
-        return None, False
-    until = read_time(text)
-    return until, until is None or until <= now
+    until = valid_until(obj)
+    return None if until == LONG_AGO else until, until is not None and until <= now
 
 
 def status_written(obj: Mapping[str, Any]) -> datetime | None:
@@ -46,3 +59,62 @@ def status_written(obj: Mapping[str, Any]) -> datetime | None:
         if entry.get("subresource") == "status"
     )
     return max(filter(None, times), default=None)
+
+
+def published_score(scorer: Mapping[str, Any]) -> str:
+    """Return the name of the AddOnPlacementScores of a DynamicScorer; empty if it has none yet.
+
+    The last synced configuration wins over the spec.
+    """
+    status, spec = scorer.get("status") or {}, scorer.get("spec") or {}
+    synced = _param_name(status.get("lastSyncedConfig") or {})
+    return score_object_name(str(status.get("scoreName") or "") or synced or _param_name(spec))
+
+
+def format_for_apps(scorer: Mapping[str, Any]) -> str:
+    """Return the dimension format of a DynamicScorer that names apps; the first if none does."""
+    spec = scorer.get("spec") or {}
+    further = spec.get("scoreDimensionFormats") or ()
+    formats = [str(spec.get("scoreDimensionFormat") or ""), *map(str, further)]
+    return next((each for each in formats if "${app}" in each), formats[0])
+
+
+def published_meaning(scorer: Mapping[str, Any]) -> PublishedMeaning:
+    """Return what the scores of a DynamicScorer mean as published; empty if that is not known.
+
+    The hub controller states it in the status. Where it has not seen the object, as in files, the
+    spec counts, in the default namespace only: elsewhere, anybody may have written it.
+    """
+    status, spec = scorer.get("status") or {}, scorer.get("spec") or {}
+    try:
+        if status.get("scoreName") or status.get("meaning"):
+            return PublishedMeaning.model_validate(status.get("meaning") or {})
+        if scorer["metadata"].get("namespace") == HUB_NAMESPACE:
+            declared = DynamicScorerSpec.model_validate(spec)
+            return published(declared, declared.scoring.normalize if declared.scoring else None)
+    except ValidationError:
+        pass
+    return PublishedMeaning()
+
+
+def meanings(scorers: Iterable[Mapping[str, Any]]) -> dict[str, PublishedMeaning]:
+    """Return what is known of published scores, by the name of their AddOnPlacementScores.
+
+    Of several DynamicScorers with one score, the oldest publishes it.
+    """
+    found: dict[str, PublishedMeaning] = {}
+    for scorer in sorted(scorers, key=_age):
+        meaning, score = published_meaning(scorer), published_score(scorer)
+        if score and meaning != PublishedMeaning():
+            found.setdefault(score, meaning)
+    return found
+
+
+def _age(scorer: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = scorer["metadata"]
+    return str(metadata.get("creationTimestamp") or ""), str(metadata["name"])
+
+
+def _param_name(document: Mapping[str, Any]) -> str:
+    scoring = document.get("scoring") or {}
+    return str((scoring.get("params") or {}).get("name") or "")

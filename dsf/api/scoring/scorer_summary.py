@@ -6,24 +6,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import FailFast, Field, TypeAdapter, ValidationError, field_serializer
 
-from dsf.api.crd.asked_context import AskedContext
-from dsf.api.crd.forecast_rules import ForecastRules
+from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.crd.score_rules import DefaultScore, Normalize, OnFailure
+from dsf.api.crd.score_rules import DefaultScore, ForecastRules, OnFailure
 from dsf.api.crd.scorer_source import TENANT, TENANT_LENGTH
-from dsf.api.crd.scoring_params import ParamValue
+from dsf.api.crd.scoring_params import AskedContext, ParamValue
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.json_size import value_count
-from dsf.api.scoring.request_context import ScoredWorkload, SuppliedDevice
-from dsf.api.wire_model import WireModel
+from dsf.api.json_input import value_count
+from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
+from dsf.api.wire_model import WireModel, is_empty
 
-
-def _absent(value: object) -> bool:
-    return not value
-
-
-_OptionalText = Annotated[str, Field(exclude_if=_absent)]
-_OptionalFlag = Annotated[bool, Field(exclude_if=_absent)]
+_OptionalText = Annotated[str, Field(exclude_if=is_empty)]
+_OptionalFlag = Annotated[bool, Field(exclude_if=is_empty)]
 
 
 SEVERAL = "Several"
@@ -31,7 +25,7 @@ SEVERAL = "Several"
 so, instead of calling the scoring API without series."""
 
 _TenantText = Annotated[
-    str, Field(exclude_if=_absent, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
+    str, Field(exclude_if=is_empty, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
 ]
 
 
@@ -77,25 +71,25 @@ class ScorerSummary(WireModel):
     location: Literal["Internal", "External"] = "Internal"
     score_destination: Literal["AddOnPlacementScore", "None"] = "AddOnPlacementScore"
     score_dimension_format: str
-    scoring_normalize: Normalize | None = Field(None, exclude_if=_absent)
-    scoring_on_failure: OnFailure | None = Field(None, exclude_if=_absent)
-    scoring_range: ScoreRange | None = Field(None, exclude_if=_absent)
+    scoring_normalize: Normalize | None = Field(None, exclude_if=is_empty)
+    scoring_on_failure: OnFailure | None = Field(None, exclude_if=is_empty)
+    scoring_range: ScoreRange | None = Field(None, exclude_if=is_empty)
     source_endpoint_auth_service_account: _OptionalFlag = False
     source_endpoint_ca_name: _OptionalText = Field("", alias="sourceEndpointCAName")
     source_endpoint_ca_key: _OptionalText = Field("", alias="sourceEndpointCAKey")
     scoring_endpoint_ca_name: _OptionalText = Field("", alias="scoringEndpointCAName")
     scoring_endpoint_ca_key: _OptionalText = Field("", alias="scoringEndpointCAKey")
     source_endpoint_tenant: _TenantText = ""
-    forecast: ForecastRules | None = Field(None, exclude_if=_absent)
-    sources: tuple[SummarySource, ...] = Field((), exclude_if=_absent)
-    scoring_params: dict[str, ParamValue] = Field(default_factory=dict, exclude_if=_absent)
-    scoring_default_score: DefaultScore | None = Field(None, exclude_if=_absent)
-    score_dimension_formats: tuple[str, ...] = Field((), exclude_if=_absent)
-    context: AskedContext | None = Field(None, exclude_if=_absent)
-    context_workloads: tuple[ScoredWorkload, ...] = Field((), exclude_if=_absent)
-    context_devices: tuple[SuppliedDevice, ...] = Field((), exclude_if=_absent)
-    context_labels: dict[str, str] = Field(default_factory=dict, exclude_if=_absent)
-    context_claims: dict[str, str] = Field(default_factory=dict, exclude_if=_absent)
+    forecast: ForecastRules | None = Field(None, exclude_if=is_empty)
+    sources: tuple[SummarySource, ...] = Field((), exclude_if=is_empty)
+    scoring_params: dict[str, ParamValue] = Field(default_factory=dict, exclude_if=is_empty)
+    scoring_default_score: DefaultScore | None = Field(None, exclude_if=is_empty)
+    score_dimension_formats: tuple[str, ...] = Field((), exclude_if=is_empty)
+    context: AskedContext | None = Field(None, exclude_if=is_empty)
+    context_workloads: tuple[ScoredWorkload, ...] = Field((), exclude_if=is_empty)
+    context_devices: tuple[SuppliedDevice, ...] = Field((), exclude_if=is_empty)
+    context_labels: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
+    context_claims: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
 
     @property
     def dimension_formats(self) -> tuple[str, ...]:

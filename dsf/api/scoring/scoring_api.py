@@ -1,15 +1,17 @@
-"""The documents of the scoring API: its config, and the body and the answer of a scoring call."""
+"""The documents of the scoring API: its config, and the body and the answer of a scoring call.
+
+The body may carry context besides series: who asks, and what is to be scored.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from dsf.api.crd.asked_context import DeclaredContext
 from dsf.api.crd.dynamic_scorer import DEFAULT_SCORING_PATH
-from dsf.api.crd.forecast_rules import DeclaredForecast
+from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import DeclaredMeaning
-from dsf.api.crd.score_rules import DefaultScore, Normalize, OnFailure
+from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, OnFailure
 from dsf.api.crd.scorer_source import (
     DEFAULT_SOURCE_PATH,
     MOST_SOURCES,
@@ -18,10 +20,89 @@ from dsf.api.crd.scorer_source import (
     SourceName,
     SourceParams,
 )
-from dsf.api.crd.scoring_params import ParamValue, ScoringParams, is_param
-from dsf.api.scoring.request_context import RequestContext
+from dsf.api.crd.scoring_params import DeclaredContext, ParamValue, ScoringParams, is_param
 from dsf.api.untrusted_text import listed
-from dsf.api.wire_model import WireModel
+from dsf.api.wire_model import WireModel, is_empty, is_none
+
+CLUSTER_HEADER = "Dynamic-Scoring-Cluster"
+SCORE_HEADER = "Dynamic-Scoring-Score"
+SCORER_HEADER = "Dynamic-Scoring-Scorer"
+"""Headers of every call of an agent: names of the managed cluster, the score, the DynamicScorer."""
+
+
+Amounts = Annotated[
+    dict[str, str], Field(description="Amounts by kind, as Kubernetes writes quantities.")
+]
+
+
+class TemplateContainer(WireModel):
+    """A container of a workload's template, with the fields that the config asks for."""
+
+    name: str
+    image: str | None = Field(None, exclude_if=is_none)
+    requests: Amounts | None = Field(None, exclude_if=is_none)
+    limits: Amounts | None = Field(None, exclude_if=is_none)
+
+
+class WorkloadTemplate(WireModel):
+    """An object of a ManifestWorkReplicaSet that makes pods, such as a Deployment."""
+
+    kind: str
+    name: str
+    replicas: int | None = Field(None, exclude_if=is_none)
+    node_selector: dict[str, str] | None = Field(None, exclude_if=is_none)
+    runtime_class_name: str | None = Field(None, exclude_if=is_none)
+    containers: list[TemplateContainer] = Field(default_factory=list, exclude_if=is_empty)
+
+
+class ScoredWorkload(WireModel):
+    """A ManifestWorkReplicaSet with a label app: a workload to be scored."""
+
+    namespace: str
+    name: str
+    app: str = Field(description="Its label app: the `app` of its scores.")
+    requests: Amounts = Field(
+        description="What each replica requests, by its labels and annotation."
+    )
+    priority: int = Field(0, description="Its priority for the optimizer.")
+    templates: list[WorkloadTemplate] = Field(
+        default_factory=list,
+        exclude_if=is_empty,
+        description="The chosen fields of the objects that it makes pods of.",
+    )
+
+
+class SuppliedDevice(WireModel):
+    """A device that a policy would supply to a cluster that enforces it."""
+
+    namespace: str
+    policy: str
+    kind: str
+    device: str = Field(description="The `device` of its scores.")
+    amount: str
+
+
+class RequestContext(WireModel):
+    """What a scorer's config asks for in `context`; each part only if it is asked for."""
+
+    cluster: str | None = Field(
+        None, exclude_if=is_none, description="Name of the managed cluster."
+    )
+    score: str | None = Field(None, exclude_if=is_none, description="Name of the score.")
+    scorer: str | None = Field(None, exclude_if=is_none, description="Name of the DynamicScorer.")
+    labels: dict[str, str] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="The labels of the ManagedCluster that it has of those asked for.",
+    )
+    claims: dict[str, str] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="The ClusterClaims of the ManagedCluster that it has of those asked for.",
+    )
+    workloads: list[ScoredWorkload] | None = Field(None, exclude_if=is_none)
+    devices: list[SuppliedDevice] | None = Field(None, exclude_if=is_none)
+
 
 HEALTH_PATH = "/healthz"
 """The health endpoint, on the host of every scoring API."""

@@ -1,72 +1,52 @@
 """Resolves a DynamicScorer and the config of its scoring API to one scorer summary.
 
-In mode Full the API's config wins. The DynamicScorer fills in what the config leaves open, and the
-scoring host is that of `configURL` unless the API names one. In mode None only the DynamicScorer
-counts. Secret references and the tenant always come from the DynamicScorer, because they decide
-which data and tokens the API gets.
+In mode Full the API's config wins, field by field. The DynamicScorer fills in what the config
+leaves open, and the scoring host is that of `configURL` unless the API names one. In mode None only
+the DynamicScorer counts. Sources of the same name belong together; a DynamicScorer with one source
+fills in every source of a config with several. Secret references and the tenant always come from
+the DynamicScorer, because they decide which data and tokens the API gets.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from dsf.api.crd.asked_context import AskedContext
+from pydantic import BaseModel
+
 from dsf.api.crd.dynamic_scorer import (
     DEFAULT_INTERVAL_SECONDS,
     DEFAULT_SCORING_PATH,
     DynamicScorerSpec,
+    Scoring,
+    secret_references,
 )
-from dsf.api.crd.forecast_rules import ForecastRules
-from dsf.api.crd.score_meaning import (
-    DeclaredMeaning,
-    Direction,
-    PublishedMeaning,
-    ScoreRange,
-    published,
-    read_direction,
+from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning, published, read_direction
+from dsf.api.crd.scorer_source import (
+    DEFAULT_RANGE_SECONDS,
+    DEFAULT_SOURCE_PATH,
+    DEFAULT_STEP_SECONDS,
+    Source,
+    SourceParams,
 )
-from dsf.api.crd.score_rules import DefaultScore, Normalize, OnFailure
-from dsf.api.crd.scoring_params import ParamValue, params_problem
+from dsf.api.crd.scoring_params import ScoringParams, params_problem
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring import series_selector
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import SEVERAL, ScorerSummary, SummarySource
-from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
 from dsf.api.untrusted_text import listed
-from dsf.hub.assess.source_resolution import (
-    NO_SOURCE,
-    PROMETHEUS,
-    ChosenSource,
-    authority_of,
-    chosen_sources,
-    filled,
-    reference,
-    resolve_source,
-    rooted_path,
-    token_of,
-    trimmed_host,
-    unused_names,
-)
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.registered_scorer import is_full
 
-FieldValue = (
-    ParamValue | Normalize | OnFailure | DefaultScore | ForecastRules | ScoreRange | AskedContext
-)
+M = TypeVar("M", bound=BaseModel)
 
-_WIRE_NAMES = {
-    "scoring_host": "scoring.host",
-    "scoring_path": "scoring.path",
-    "score_name": "scoring.params.name",
-    "interval": "scoring.params.interval",
-    "normalize": "scoring.normalize",
-    "on_failure": "scoring.onFailure",
-    "default_score": "scoring.defaultScore",
-    "forecast": "forecast",
-    "display_name": "displayName",
-    "unit": "unit",
-    "direction": "direction",
-    "score_range": "range",
-    "context": "context",
-}
+PROMETHEUS, NO_SOURCE = "Prometheus", "None"
+
+_TYPES = {"prometheus": PROMETHEUS, "opentelemetry": "OpenTelemetry", "none": NO_SOURCE}
+_MERGED = ("scoring", "forecast", *DeclaredMeaning.model_fields, "context")
+"""The fields of both sides that are merged; sources are matched by name before that."""
+_SECTIONS = (ConfiguredScoring, ScoringParams, SourceParams)
+"""Objects that are merged field by field; any other value is one side's as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +54,8 @@ class ConfigConflict:
     """A field in which the DynamicScorer and the API's config differ; the config won."""
 
     field: str
-    in_spec: FieldValue
-    in_config: FieldValue
+    in_spec: object
+    in_config: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +76,32 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigFields:
-    """The fields besides sources that one side sets; None if it does not. Intervals are seconds."""
+class _SourcePair:
+    """A source of a scorer, in the DynamicScorer and in the API's config; None where it is not.
 
-    scoring_host: str | None = None
-    scoring_path: str | None = None
-    score_name: str | None = None
-    interval: int | None = None
-    normalize: Normalize | None = None
-    on_failure: OnFailure | None = None
-    default_score: DefaultScore | None = None
-    forecast: ForecastRules | None = None
-    display_name: str | None = None
-    unit: str | None = None
-    direction: Direction | None = None
-    score_range: ScoreRange | None = None
-    context: AskedContext | None = None
+    `name` is empty for the only source of a scorer.
+    """
+
+    name: str
+    registered: Source | None
+    served: ConfiguredSource | None
+
+    @property
+    def place(self) -> str:
+        """The path of its fields, for messages."""
+        return f"sources.{self.name}" if self.name else "source"
+
+    @property
+    def merged(self) -> Source | None:
+        """The source in use."""
+        if self.served is None:
+            return self.registered
+        return _overlaid(self.registered or Source(), self.served, Source.model_fields)
+
+    def conflicts(self) -> Iterator[ConfigConflict]:
+        """Yield the fields that both sides set differently."""
+        if self.registered and self.served:
+            yield from _conflicts(self.registered, self.served, Source.model_fields, self.place)
 
 
 def resolve(
@@ -121,155 +111,163 @@ def resolve(
     server = urls.server(spec.config_url, "spec.configURL")
     if isinstance(server, InvalidInput):
         return server
-    served = None
-    from_api = ConfigFields()
+    own, served = _normalized(spec), None
     if is_full(spec):
         if config is None:
             return InvalidInput("ConfigMissing", "the config endpoint has not answered yet")
-        served, from_api = config, _fields_of(config)
-        from_api = replace(from_api, scoring_host=from_api.scoring_host or server)
-    from_spec, sources = _fields_of(spec), chosen_sources(spec, served)
-    config_fields = _with_defaults(filled(from_api, from_spec), server)
-    params = {**_params(spec), **_params(served)}
-    summary = _with_sources(_summary(name, spec, config_fields, params), sources)
+        served = _normalized(config)
+        at = {"host": served.scoring.host or server}
+        served = served.model_copy(update={"scoring": served.scoring.model_copy(update=at)})
+    chosen = _overlaid(own, served, _MERGED) if served else own
+    sources = _source_pairs(own, served)
+    summary = _with_sources(_summary(name, chosen, server), sources)
     if isinstance(summary, InvalidInput):
         return summary
-    conflicts = (
-        *_source_conflicts(spec, sources, served),
-        *_conflicts(from_api, from_spec),
-        *_param_conflicts(_params(spec), _params(served)),
+    declared = DeclaredMeaning.model_validate(
+        {field: getattr(chosen, field) for field in DeclaredMeaning.model_fields}
     )
-    return Resolved(summary, _declared(config_fields), conflicts)
+    return Resolved(summary, declared, tuple(_all_conflicts(own, served, sources)))
 
 
-def _fields_of(side: DynamicScorerSpec | ScorerConfig) -> ConfigFields:
-    scoring = side.scoring
-    pace = scoring.params if scoring else None
-    return ConfigFields(
-        scoring_host=trimmed_host(scoring.host) if scoring else None,
-        scoring_path=rooted_path(scoring.path) if scoring else None,
-        score_name=pace.name if pace else None,
-        interval=pace.interval if pace else None,
-        normalize=scoring.normalize if scoring else None,
-        on_failure=scoring.on_failure if scoring else None,
-        default_score=scoring.default_score if scoring else None,
-        forecast=side.forecast,
-        display_name=side.display_name,
-        unit=side.unit,
-        direction=read_direction(side.direction),
-        score_range=side.range,
-        context=side.context,
+def _normalized(side: M) -> M:
+    """Return one side with hosts, paths, types and the direction as they are compared."""
+    sides: Any = side
+    scoring = sides.scoring or Scoring()
+    return side.model_copy(
+        update={
+            "direction": read_direction(sides.direction),
+            "scoring": scoring.model_copy(update=_address(scoring)),
+            "source": sides.source and _normalized_source(sides.source),
+            "sources": sides.sources and [_normalized_source(one) for one in sides.sources],
+        }
     )
 
 
-def _params(side: DynamicScorerSpec | ScorerConfig | None) -> dict[str, ParamValue]:
-    scoring = side.scoring if side else None
-    return scoring.params.further if scoring and scoring.params else {}
+def _normalized_source(source: Source | ConfiguredSource) -> Source | ConfiguredSource:
+    params = source.params
+    asked = params and params.model_copy(update={"query": (params.query or "").strip() or None})
+    kind = _TYPES[source.type.lower()]
+    return source.model_copy(update={"type": kind, "params": asked, **_address(source)})
 
 
-def _declared(config_fields: ConfigFields) -> DeclaredMeaning:
-    return DeclaredMeaning(
-        display_name=config_fields.display_name,
-        unit=config_fields.unit,
-        direction=config_fields.direction,
-        range=config_fields.score_range,
-    )
+def _address(
+    side: Source | ConfiguredSource | Scoring | ConfiguredScoring,
+) -> dict[str, str | None]:
+    """Return the host without the slash at its end, and the path with one; None for empty ones."""
+    return {
+        "host": side.host.rstrip("/") or None if side.host else None,
+        "path": "/" + side.path.lstrip("/") if side.path else None,
+    }
 
 
-def _conflicts(from_api: ConfigFields, from_spec: ConfigFields) -> Iterator[ConfigConflict]:
-    for field, wire_name in _WIRE_NAMES.items():
-        in_config, in_spec = getattr(from_api, field), getattr(from_spec, field)
-        if in_config is not None and in_spec is not None and in_config != in_spec:
-            yield ConfigConflict(wire_name, in_spec, in_config)
+def _overlaid(base: M, over: BaseModel, names: Iterable[str]) -> M:
+    """Return `base` with those of the fields that `over` sets; sections field by field."""
+    own, given = dict(base), _set_fields(over, names)
+    for name, value in given.items():
+        if isinstance(value, _SECTIONS) and own.get(name) is not None:
+            given[name] = _overlaid(own[name], value, dict(value))
+    return base.model_copy(update=given)
 
 
-def _param_conflicts(
-    in_spec: dict[str, ParamValue], in_config: dict[str, ParamValue]
+def _conflicts(
+    in_spec: BaseModel, in_config: BaseModel, names: Iterable[str], place: str = ""
 ) -> Iterator[ConfigConflict]:
-    for key in sorted(in_spec.keys() & in_config.keys()):
-        if in_spec[key] != in_config[key]:
-            yield ConfigConflict(f"scoring.params.{key}", in_spec[key], in_config[key])
+    """Yield those of the fields that both sides set differently; of sections, their fields."""
+    own, known = _set_fields(in_spec, names), type(in_config).model_fields
+    for name, value in _set_fields(in_config, names).items():
+        if name not in own or own[name] == value:
+            continue
+        alias = known[name].alias if name in known else name
+        path = f"{place}.{alias or name}".lstrip(".")
+        if isinstance(value, _SECTIONS):
+            yield from _conflicts(own[name], value, dict(value), path)
+        else:
+            yield ConfigConflict(path, own[name], value)
 
 
-def _source_conflicts(
-    spec: DynamicScorerSpec, sources: Sequence[ChosenSource], served: ScorerConfig | None
+def _set_fields(side: BaseModel, names: Iterable[str]) -> dict[str, Any]:
+    """Return those of the fields that one side sets, further parameters included."""
+    fields = dict(side)
+    return {name: fields[name] for name in names if fields.get(name) is not None}
+
+
+def _source_pairs(spec: DynamicScorerSpec, config: ScorerConfig | None) -> list[_SourcePair]:
+    """Return the sources of a scorer; `config` is None unless the API's config counts."""
+    if config is not None and config.sources is not None:
+        own = {one.name: one for one in spec.sources or ()}
+        return [
+            _SourcePair(one.name, own.get(one.name, spec.source), one) for one in config.sources
+        ]
+    if config is None and spec.sources is not None:
+        return [_SourcePair(one.name, one, None) for one in spec.sources]
+    return [_SourcePair("", spec.source, config.source if config else None)]
+
+
+def _all_conflicts(
+    spec: DynamicScorerSpec, config: ScorerConfig | None, sources: Sequence[_SourcePair]
 ) -> Iterator[ConfigConflict]:
-    if unused := unused_names(spec, sources):
-        served_names = listed(one.name for one in sources if one.name)
-        yield ConfigConflict("sources", listed(unused), served_names or "source")
-    for one in sources if served else ():
-        for field, in_spec, in_config in one.differences():
-            yield ConfigConflict(field, in_spec, in_config)
+    if config is None:
+        return
+    served = [one.name for one in sources if one.name]
+    if unused := sorted({one.name for one in spec.sources or ()} - set(served)):
+        yield ConfigConflict("sources", listed(unused), listed(served) or "source")
+    for one in sources:
+        yield from one.conflicts()
+    yield from _conflicts(spec, config, _MERGED)
 
 
-def _with_defaults(config_fields: ConfigFields, server: str) -> ConfigFields:
-    return filled(
-        config_fields,
-        ConfigFields(
-            scoring_host=server,
-            scoring_path=DEFAULT_SCORING_PATH,
-            interval=DEFAULT_INTERVAL_SECONDS,
-        ),
-    )
-
-
-def _summary(
-    name: str,
-    spec: DynamicScorerSpec,
-    config_fields: ConfigFields,
-    params: dict[str, ParamValue],
-) -> ScorerSummary | InvalidInput:
-    """Return the summary without its sources."""
-    if config_fields.score_name is None or config_fields.interval is None:
+def _summary(name: str, spec: DynamicScorerSpec, server: str) -> ScorerSummary | InvalidInput:
+    """Return the summary of a merged spec, without its sources."""
+    scoring = spec.scoring or Scoring()
+    params = scoring.params or ScoringParams()
+    if params.name is None:
         return InvalidInput(
             "MissingScoreName",
             "the score has no name: set scoring.params.name in the API's config"
             " or spec.scoring.params.name",
         )
-    scoring = urls.endpoint(
-        config_fields.scoring_host or "", config_fields.scoring_path or "", "scoring"
+    endpoint = urls.endpoint(
+        scoring.host or server, scoring.path or DEFAULT_SCORING_PATH, "scoring"
     )
-    if isinstance(scoring, InvalidInput):
-        return scoring
-    unusable = _unusable_formats(spec, config_fields.default_score)
-    if unusable:
+    if isinstance(endpoint, InvalidInput):
+        return endpoint
+    if unusable := _unusable_formats(spec, scoring):
         return unusable
-    if problem := params_problem(params):
+    if problem := params_problem(params.further):
         return InvalidInput("InvalidParams", f"scoring.params: {problem}")
-    auth_name, auth_key = reference(token_of(spec.scoring))
-    ca_name, ca_key = reference(authority_of(spec.scoring))
+    token, authority = secret_references(scoring)
     return ScorerSummary(
         name=name,
-        score_name=config_fields.score_name,
+        score_name=params.name,
         source_type=NO_SOURCE,
-        scoring_endpoint=scoring,
-        scoring_interval=config_fields.interval,
-        scoring_endpoint_auth_name=auth_name,
-        scoring_endpoint_auth_key=auth_key,
-        scoring_endpoint_ca_name=ca_name,
-        scoring_endpoint_ca_key=ca_key,
+        scoring_endpoint=endpoint,
+        scoring_interval=params.interval or DEFAULT_INTERVAL_SECONDS,
+        scoring_endpoint_auth_name=token.name if token else "",
+        scoring_endpoint_auth_key=token.key if token else "",
+        scoring_endpoint_ca_name=authority.name if authority else "",
+        scoring_endpoint_ca_key=authority.key if authority else "",
         location=spec.location,
         score_destination=spec.score_destination,
         score_dimension_format=spec.score_dimension_format,
-        scoring_normalize=config_fields.normalize,
-        scoring_on_failure=config_fields.on_failure,
-        forecast=config_fields.forecast,
-        scoring_range=config_fields.score_range,
-        scoring_params=params,
-        scoring_default_score=config_fields.default_score,
+        scoring_normalize=scoring.normalize,
+        scoring_on_failure=scoring.on_failure,
+        forecast=spec.forecast,
+        scoring_range=spec.range,
+        scoring_params=params.further,
+        scoring_default_score=scoring.default_score,
         score_dimension_formats=spec.dimension_formats[1:],
-        context=config_fields.context,
+        context=spec.context,
     )
 
 
-def _unusable_formats(spec: DynamicScorerSpec, default: DefaultScore | None) -> InvalidInput | None:
+def _unusable_formats(spec: DynamicScorerSpec, scoring: Scoring) -> InvalidInput | None:
     """Return why no names of entries can be made; None if they can."""
     formats = list(map(DimensionFormat.parse, spec.dimension_formats))
     for form in formats:
         if isinstance(form, InvalidInput):
             return form
     fixed = any(isinstance(form, DimensionFormat) and not form.named for form in formats)
-    if default is None or default.entries or fixed:
+    if scoring.default_score is None or scoring.default_score.entries or fixed:
         return None
     return InvalidInput(
         "DefaultScoreUnnamed",
@@ -279,16 +277,16 @@ def _unusable_formats(spec: DynamicScorerSpec, default: DefaultScore | None) -> 
 
 
 def _with_sources(
-    summary: ScorerSummary | InvalidInput, chosen: Sequence[ChosenSource]
+    summary: ScorerSummary | InvalidInput, pairs: Sequence[_SourcePair]
 ) -> ScorerSummary | InvalidInput:
     if isinstance(summary, InvalidInput):
         return summary
     sources = list[SummarySource]()
-    for one in chosen:
-        found = resolve_source(one)
-        if isinstance(found, InvalidInput):
-            return found
-        sources.append(found)
+    for pair in pairs:
+        source = _source(pair.merged, pair.name, pair.place)
+        if isinstance(source, InvalidInput):
+            return source
+        sources.append(source)
     first = sources[0]
     if summary.forecast and first.type != PROMETHEUS:
         return InvalidInput(
@@ -296,7 +294,55 @@ def _with_sources(
             f"forecast.truth.query needs source type Prometheus, not {first.type}: the"
             " truth is read from the source of the scorer, the first one of several",
         )
-    if chosen[0].name:
-        several = {"source_type": SEVERAL, "sources": tuple(sources)}
-        return summary.model_copy(update=several)
+    if first.name:
+        return summary.model_copy(update={"source_type": SEVERAL, "sources": tuple(sources)})
     return summary.with_source(first)
+
+
+def _source(source: Source | None, name: str, place: str) -> SummarySource | InvalidInput:
+    """Return a source as agents get it."""
+    if source is None or source.type == NO_SOURCE:
+        return SummarySource(name=name, type=NO_SOURCE)
+    prometheus = source.type == PROMETHEUS
+    if unusable := _unusable(source, place):
+        return unusable
+    path = source.path or (DEFAULT_SOURCE_PATH if prometheus else "")
+    endpoint = urls.endpoint(source.host, path, place) if source.host else ""
+    if isinstance(endpoint, InvalidInput):
+        return endpoint
+    params = source.params or SourceParams()
+    token, authority = secret_references(source)
+    return SummarySource(
+        name=name,
+        type=source.type,
+        endpoint=endpoint,
+        endpoint_auth_name=token.name if token else "",
+        endpoint_auth_key=token.key if token else "",
+        endpoint_auth_service_account=bool(source.auth and source.auth.service_account_token),
+        endpoint_ca_name=authority.name if authority else "",
+        endpoint_ca_key=authority.key if authority else "",
+        endpoint_tenant=(source.tenant or "") if prometheus else "",
+        query=params.query or "",
+        range=DEFAULT_RANGE_SECONDS if params.range is None else params.range,
+        step=params.step or DEFAULT_STEP_SECONDS,
+    )
+
+
+def _unusable(source: Source, place: str) -> InvalidInput | None:
+    """Return why a source is unusable; None if it is usable."""
+    prometheus = source.type == PROMETHEUS
+    query = source.params.query if source.params else None
+    for value, reason, field in (
+        (query, "MissingQuery", "params.query"),
+        (source.host or not prometheus, "MissingSourceHost", "host"),
+    ):
+        if not value:
+            return InvalidInput(
+                reason,
+                f"source type {source.type} needs {place}.{field}: set it in the API's config or"
+                " in spec",
+            )
+    selectors = () if prometheus else series_selector.parse(query or "")
+    if isinstance(selectors, InvalidInput):
+        return InvalidInput(selectors.reason, f"{place}.params.query: {selectors.message}")
+    return None

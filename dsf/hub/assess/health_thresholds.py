@@ -6,8 +6,7 @@ A state machine without clock or I/O: `step` takes one probe result at a time.
 from dataclasses import dataclass, replace
 
 from dsf.api.scoring.scoring_api import ScorerConfig
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
-from dsf.hub.snapshot.registered_scorer import HealthStatus
+from dsf.hub.snapshot.registered_scorer import HealthStatus, ProbeFailure, ProbeResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,11 @@
-"""What the controller concludes about each scorer: its summary or its fault, and its health."""
+"""What the controller concludes about each scorer: its summary or its fault, and its health.
+
+Includes what to do about an API that not all of the hub and the managed clusters reach.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from dsf.api import names
 from dsf.api.conditions import Condition, conditions_of, find
@@ -12,11 +16,16 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import Resolved, resolve
 from dsf.hub.assess.context_completion import with_manifests
-from dsf.hub.assess.reach_advice import advice_for_unanswered
 from dsf.hub.snapshot.managed_cluster import is_being_deleted
 from dsf.hub.snapshot.manifests import NamespaceManifests
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
-from dsf.hub.snapshot.registered_scorer import HealthStatus, RegisteredScorer, is_full
+from dsf.hub.snapshot.registered_scorer import (
+    HealthStatus,
+    ProbeFailure,
+    ProbeResult,
+    ProbeTarget,
+    RegisteredScorer,
+    is_full,
+)
 
 UNANSWERED = frozenset({"Unreachable", "TimedOut"})
 """Reasons of probe failures that may only mean that the hub can't reach the API."""
@@ -254,3 +263,25 @@ def _with_owner(
         name_owner=owner.scorer.name,
         owner_direction=owner.resolution.meaning.direction,
     )
+
+
+MAKE_REACHABLE = (
+    "expose it at an address that the hub and all managed clusters reach, or run one on each"
+    " managed cluster with configSyncMode None and location Internal"
+)
+_CHECK = (
+    "check spec.configURL and that the hub can reach it; if only managed clusters can, set"
+    " location Internal and configSyncMode None"
+)
+_SERVICE_NAMES = (".svc", ".svc.cluster.local")
+
+
+def advice_for_unanswered(config_url: str, reason: str) -> str:
+    """Return what to do about an API from which the hub got no answer; `reason` is the probe's.
+
+    The usual cause of `Unreachable` is the name of a Service: only the Service's cluster knows it.
+    """
+    host = urlsplit(config_url).hostname or ""
+    if reason == "Unreachable" and host.endswith(_SERVICE_NAMES):
+        return f"{host} is a Service, which only its own cluster reaches: {MAKE_REACHABLE}"
+    return _CHECK

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.hub.snapshot.distribution_rules import DistributionRules
+from dsf.hub.snapshot.distribution_rules import DistributionRules, Hosts
 from dsf.hub.snapshot.managed_cluster import AddOn, ManagedCluster
-from dsf.hub.snapshot.source_overrides import Hosts
 
 ClusterValues = tuple[tuple[str, str], ...]
 """Labels or claims of a managed cluster, sorted by key."""

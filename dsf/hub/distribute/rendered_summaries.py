@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from dsf.api.crd.asked_context import AskedContext
+from dsf.api.crd.scoring_params import AskedContext
 from dsf.api.scoring.scorer_summary import (
     ScorerSummary,
     SummarySource,
@@ -14,7 +14,7 @@ from dsf.api.scoring.scorer_summary import (
     field_text,
 )
 from dsf.hub.distribute.audience import ClusterShare, ClusterValues
-from dsf.hub.snapshot.source_overrides import Hosts
+from dsf.hub.snapshot.distribution_rules import Hosts
 
 _OPENING, _CLOSING, _BETWEEN = "[\n", "\n]", ",\n"
 _SEAM = "\n  },\n  {\n"

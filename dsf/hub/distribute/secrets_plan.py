@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsf.api import names
-from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, secret_references
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, ROOM_BYTES
 from dsf.kube.changes import Change, diff, without_managed_fields
@@ -91,12 +91,8 @@ def _references_of_sources(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
 
 def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyReference]:
     """Return the references in the spec of a DynamicScorer."""
-    found = []
-    for side in (spec.source, *(spec.sources or ()), spec.scoring):
-        if side and side.auth and side.auth.token_secret_ref:
-            found.append(side.auth.token_secret_ref)
-        if side and side.tls and side.tls.ca_secret_ref:
-            found.append(side.tls.ca_secret_ref)
+    sides = [side for side in (spec.source, *(spec.sources or ()), spec.scoring) if side]
+    found = [each for side in sides for each in secret_references(side) if each]
     return frozenset(SecretKeyReference(each.name, each.key) for each in found)
 
 

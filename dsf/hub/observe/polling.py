@@ -11,8 +11,12 @@ from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.health_thresholds import ProbeHistory, Thresholds, step
 from dsf.hub.assess.scorer_assessment import reported_health
 from dsf.hub.observe.prober import Prober
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
-from dsf.hub.snapshot.registered_scorer import RegisteredScorer
+from dsf.hub.snapshot.registered_scorer import (
+    ProbeFailure,
+    ProbeResult,
+    ProbeTarget,
+    RegisteredScorer,
+)
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
 

@@ -6,25 +6,81 @@ size; no redirects, no compression, no cookies, no proxies or credentials from t
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import HEALTH_PATH
 from dsf.api.untrusted_text import UntrustedText
-from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.kube.redaction import redact
-from dsf.outbound.broken_http import broken_http
 from dsf.outbound.destinations import Destinations
-from dsf.outbound.name_lookup import NameLookups
-from dsf.outbound.pinned_connections import DestinationDenied, PinnedTransport
+from dsf.outbound.pinned_connections import (
+    DestinationDenied,
+    NameLookups,
+    PinnedTransport,
+    broken_http,
+)
 from dsf.runtime.lru_cache import LruCache
+
+log = logging.getLogger(__name__)
+
+
+class UnusableAuthorityFile(Exception):
+    """A file of certificate authorities is unusable; the message says which and why."""
+
+
+class TrustedAuthorities:
+    """The public authorities and those in a PEM file, which is read again when it changes.
+
+    The environment adds none. Raises UnusableAuthorityFile if the file is unusable at first. If it
+    becomes unusable later, the authorities stay as they are.
+    """
+
+    def __init__(self, authority: Path | None = None) -> None:
+        self._authority = authority
+        self._changed_at = self._modified()
+        self._context = self._load()
+
+    def context(self) -> ssl.SSLContext:
+        """Return a TLS context with the current authorities."""
+        modified = self._modified()
+        if modified is not None and modified != self._changed_at:
+            self._changed_at = modified
+            try:
+                self._context = self._load()
+            except UnusableAuthorityFile as error:
+                log.warning(
+                    "unusable file of certificate authorities; the previous ones stay in use",
+                    extra={"error": str(error)},
+                )
+        return self._context
+
+    def _modified(self) -> int | None:
+        try:
+            return self._authority.stat().st_mtime_ns if self._authority else None
+        except OSError:
+            return None
+
+    def _load(self) -> ssl.SSLContext:
+        context = httpx.create_ssl_context(trust_env=False)
+        if self._authority:
+            try:
+                context.load_verify_locations(cafile=self._authority)
+            except (OSError, ssl.SSLError) as error:
+                why = "it holds no PEM certificate" if isinstance(error, ssl.SSLError) else None
+                raise UnusableAuthorityFile(
+                    f"{self._authority}: {why or error.strerror or error}"
+                ) from error
+        return context
+
 
 REMEMBERED_CONFIGS = 1024
 """Configs kept with their entity tags: more than a hub has scorers."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from dsf.api import names
-from dsf.api.scoring.request_context import ScoredWorkload, SuppliedDevice
+from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
 from dsf.hub.snapshot.distribution_rules import ScoringConfig, read_scoring_config
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.hub.snapshot.managed_cluster import (
@@ -16,9 +16,14 @@ from dsf.hub.snapshot.managed_cluster import (
     read_managed_cluster,
 )
 from dsf.hub.snapshot.manifests import NamespaceManifests, read_device, read_workload
-from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import PublishedScore, read_score
-from dsf.hub.snapshot.registered_scorer import RegisteredScorer, read_misplaced, read_scorer
+from dsf.hub.snapshot.registered_scorer import (
+    ProbeResult,
+    ProbeTarget,
+    RegisteredScorer,
+    read_misplaced,
+    read_scorer,
+)
 from dsf.hub.snapshot.summaries_work import SummariesWork, read_work
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,

@@ -1,4 +1,4 @@
-"""The status of the DynamicScoringConfig."""
+"""The status of the DynamicScoringConfig, and of scorers outside the controller's namespace."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,3 +97,14 @@ def _within_limit(sizes: Mapping[str, int]) -> Condition:
         " Mask scores, shorten queries, or remove scorers"
     )
     return Condition("WithinLimit", "False", "TooLarge" if over else "NearLimit", message)
+
+
+def misplaced_status(scorer: Object, hub_namespace: str, *, now: str) -> dict[str, Any]:
+    """Return the status fields that say where a DynamicScorer has to be; `now` is RFC 3339."""
+    message = (
+        f"the hub controller uses only the DynamicScorers of namespace {hub_namespace}: create this"
+        " one there, and delete it here"
+    )
+    return status_conditions(
+        scorer, [Condition("Ready", "False", "OtherNamespace", message)], now=now
+    )

@@ -13,15 +13,16 @@ from dsf.api.plural import counted
 from dsf.api.scoring.track_record import TRUSTED
 from dsf.api.untrusted_text import UntrustedName, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
-from dsf.hub.assess.reach_advice import MAKE_REACHABLE
-from dsf.hub.assess.scorer_assessment import ScorerAssessment
-from dsf.hub.report.adjusted_condition import adjusted_condition
+from dsf.hub.assess.scorer_assessment import MAKE_REACHABLE, ScorerAssessment
 from dsf.hub.report.config_status import status_conditions
-from dsf.hub.report.context_condition import CONTEXT_AVAILABLE, context_condition
-from dsf.hub.report.meaning_condition import meaning_condition
-from dsf.hub.report.rollout import Rollout
-from dsf.hub.report.scorer_counts import ScorerCounts
-from dsf.hub.report.trust_condition import trust_condition
+from dsf.hub.report.scorer_conditions import (
+    CONTEXT_AVAILABLE,
+    adjusted_condition,
+    context_condition,
+    meaning_condition,
+    trust_condition,
+)
+from dsf.hub.report.scorer_counts import Rollout, ScorerCounts
 from dsf.hub.report.wording import SHOWN_ITEMS, first_items, shortened, works_of
 
 _SHOWN_FAILURE_CHARACTERS = 300

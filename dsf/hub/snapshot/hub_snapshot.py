@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from dsf.hub.snapshot.distribution_rules import ScoringConfig
 from dsf.hub.snapshot.managed_cluster import AddOn, ManagedCluster, NamespacedName
 from dsf.hub.snapshot.manifests import NamespaceManifests
-from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import PublishedScore
-from dsf.hub.snapshot.registered_scorer import RegisteredScorer
+from dsf.hub.snapshot.registered_scorer import ProbeResult, ProbeTarget, RegisteredScorer
 from dsf.hub.snapshot.summaries_work import SummariesWork
 from dsf.kube.port import Object
 

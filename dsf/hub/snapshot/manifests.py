@@ -11,7 +11,7 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.named_values import parse_pairs
-from dsf.api.scoring.request_context import (
+from dsf.api.scoring.scoring_api import (
     ScoredWorkload,
     SuppliedDevice,
     TemplateContainer,

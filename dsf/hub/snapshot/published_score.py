@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from dsf.api import names
-from dsf.api.conditions import find
+from dsf.api.conditions import conditions_of, find
 from dsf.api.scoring.adjustments import Adjustments, Rule
+from dsf.api.scoring.placement_scores import valid_until
 from dsf.api.scoring.track_record import TRUSTED
-from dsf.api.times import read_time, rfc3339
+from dsf.api.times import rfc3339
 from dsf.hub.snapshot.managed_cluster import ClusterFailure, failed, failure_of
 from dsf.kube.port import Object
 
@@ -21,8 +21,6 @@ DEFAULT_SCORE = "DefaultScore"
 """The agent's reason for entries that have the default score of their scorer."""
 UNREACHED = ("False", "Unreachable")
 """Status and reason of the agent's condition Scored where it could not connect to the API."""
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""When scores expired whose `validUntil` can't be read."""
 ADJUSTED = "ScoresAdjusted"
 """The agent's reason for a round whose results its rules dropped, merged, cut or clamped."""
 _NO_RESULTS_MESSAGE = (
@@ -59,8 +57,7 @@ class PublishedScore:
 
 def read_score(obj: Object) -> PublishedScore:
     """Read an AddOnPlacementScore: cluster.open-cluster-management.io/v1alpha1."""
-    metadata, status = obj["metadata"], obj.get("status") or {}
-    conditions = status.get("conditions") or []
+    metadata, conditions, until = obj["metadata"], conditions_of(obj), valid_until(obj)
     scored = find(conditions, "Scored")
     adjustments = _adjustments(scored)
     return PublishedScore(
@@ -70,7 +67,7 @@ def read_score(obj: Object) -> PublishedScore:
         uid=str(metadata.get("uid") or ""),
         resource_version=str(metadata.get("resourceVersion") or ""),
         created=str(metadata.get("creationTimestamp") or ""),
-        valid_until=_valid_until(status),
+        valid_until=rfc3339(until) if until else "",
         answered=bool(scored and scored.get("status") == "True"),
         unreached=scored is not None and _outcome(scored) == UNREACHED,
         defaulted=(find(conditions, "Published") or {}).get("reason") == DEFAULT_SCORE,
@@ -81,11 +78,6 @@ def read_score(obj: Object) -> PublishedScore:
         rules=frozenset(adjustments.counts) if adjustments else frozenset(),
         adjustments=adjustments,
     )
-
-
-def _valid_until(status: Mapping[str, Any]) -> str:
-    text = status.get("validUntil")
-    return "" if text is None else rfc3339(read_time(text) or LONG_AGO)
 
 
 def _outcome(condition: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""A DynamicScorer: its spec, and what its status records of earlier probes."""
+"""A DynamicScorer: its spec, what its status records of earlier probes, and probes of its API."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -9,8 +9,37 @@ from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot import urls
-from dsf.hub.snapshot.probe_result import ProbeTarget
 from dsf.kube.port import Object
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTarget:
+    """What is probed for a scorer: its `configURL`, and whether its config is fetched too."""
+
+    config_url: str
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeFailure:
+    """Why an endpoint gave no usable answer: a CamelCase reason and a message for people."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What a scoring API answered: `health` is None if it is healthy.
+
+    `config` is None if it was not asked for. `unknown` names the fields of its config document that
+    the contract does not know.
+    """
+
+    health: ProbeFailure | None = None
+    config: ScorerConfig | ProbeFailure | None = None
+    unknown: tuple[str, ...] = ()
+
 
 HealthStatus = Literal["Active", "Inactive", "Unknown"]
 

@@ -1,5 +1,5 @@
-"""Reconciliation: a reflector watches, a work queue holds names, a controller handles them.
+"""Reconciliation: a reflector watches, a controller handles names from its work queue.
 Readers follow single objects by one watch (`followed_view`).
-Shell, except `due_times`.
+Shell.
 May import the modules of `dsf.runtime`, `dsf.kube` and `dsf.api`.
 """

@@ -14,8 +14,8 @@ from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.wire.http_answer import HttpAnswer, invalid_response
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.json_input import json_text
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
-from dsf.api.scoring.json_text import json_text
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.scorer_kit.author_call import AuthorCredentials
 from dsf.scorer_kit.backtest.history import History, Labels, labels_of

@@ -111,7 +111,7 @@ def named(url: str, scoring_url: str, dimension_format: str, ca_file: Path | Non
 
 async def reached(api: "NamedApi") -> "ScorerTarget":
     """Return what a scoring API answered. Raises ApiUnreachable, click.UsageError."""
-    from dsf.hub.observe.certificate_authorities import UnusableAuthorityFile
+    from dsf.hub.observe.prober import UnusableAuthorityFile
     from dsf.scorer_kit.scorer_target import look_at
 
     try:

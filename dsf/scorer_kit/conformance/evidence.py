@@ -9,7 +9,7 @@ from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.hub.snapshot.probe_result import ProbeFailure
+from dsf.hub.snapshot.registered_scorer import ProbeFailure
 from dsf.scorer_kit.invented_series import SeriesForm
 from dsf.scorer_kit.scorer_target import ScorerTarget
 

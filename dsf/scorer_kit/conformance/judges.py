@@ -10,7 +10,7 @@ from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName
-from dsf.hub.snapshot.probe_result import ProbeFailure
+from dsf.hub.snapshot.registered_scorer import ProbeFailure
 from dsf.scorer_kit.author_call import CLUSTER
 from dsf.scorer_kit.conformance.evidence import (
     JSON,

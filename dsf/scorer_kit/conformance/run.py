@@ -12,7 +12,7 @@ from dsf.agent.wire.call_context import caller_headers, encoded_context, encoded
 from dsf.agent.wire.scoring_answer import parse_scoring_answer
 from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.hub.snapshot.probe_result import ProbeFailure
+from dsf.hub.snapshot.registered_scorer import ProbeFailure
 from dsf.scorer_kit.author_call import CLUSTER
 from dsf.scorer_kit.conformance.checks import CHECKS, ConformanceCheck, Need
 from dsf.scorer_kit.conformance.evidence import (

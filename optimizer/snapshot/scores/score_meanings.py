@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+from dsf.api.crd.published_value import LOWEST, published_value
 from dsf.api.crd.score_meaning import PublishedMeaning, ScoreRange, normalized_ends
-from dsf.api.crd.score_rules import LOWEST, published_value
-from dsf.api.scoring.registered_meaning import format_for_apps, meanings, published_score
+from dsf.api.scoring.placement_scores import format_for_apps, meanings, published_score
 from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue

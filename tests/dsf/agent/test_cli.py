@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from dsf.agent.cli import agent
-from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.crd.published_value import Normalize
+from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http import server as api

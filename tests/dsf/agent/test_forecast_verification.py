@@ -10,7 +10,7 @@ import pytest
 from dsf.agent.failure import Failure
 from dsf.agent.score.forecast_truth import TruthValues
 from dsf.api.conditions import find
-from dsf.api.crd.forecast_rules import ForecastRules, ForecastTruth
+from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.test_day import HOUR, Scorers, World, until

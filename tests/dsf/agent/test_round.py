@@ -10,8 +10,8 @@ from dsf.agent.failure import Failure
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.score.explanation import explain
 from dsf.agent.score.forecast_truth import TruthValues
-from dsf.api.crd.forecast_rules import ForecastRules, ForecastTruth
-from dsf.api.crd.score_rules import DefaultScore, Normalize
+from dsf.api.crd.published_value import Normalize
+from dsf.api.crd.score_rules import DefaultScore, ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import SEVERAL, ScorerSummary, SummarySource
 from dsf.kube.clock import utc_now
 from tests.dsf.agent.builders import summary

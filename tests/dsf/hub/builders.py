@@ -10,9 +10,8 @@ from dsf.hub.snapshot.distribution_rules import read_scoring_config as read_conf
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.hub.snapshot.managed_cluster import read_add_on, read_managed_cluster
 from dsf.hub.snapshot.manifests import NamespaceManifests
-from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import read_score
-from dsf.hub.snapshot.registered_scorer import read_scorer
+from dsf.hub.snapshot.registered_scorer import ProbeResult, ProbeTarget, read_scorer
 from dsf.hub.snapshot.summaries_work import read_work
 from dsf.kube import json_merge_patch
 from dsf.kube.changes import Change, Create, Delete, Patch

@@ -16,7 +16,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.report.status_events import status_events
 from dsf.hub.snapshot.config_document import read_config
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
+from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult
 from dsf.kube.changes import Patch
 from dsf.kube.kinds import DYNAMIC_SCORER
 from tests.dsf.hub.builders import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dsf.api.conditions import find
 from dsf.api.scoring.scoring_api import ScorerConfig
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
+from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult
 from dsf.hub.snapshot.summaries_work import summaries_text, summaries_work
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import DYNAMIC_SCORING_CONFIG, MANIFEST_WORK

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.conditions import find
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
+from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.changes import Change, Create, Delete
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANIFEST_WORK

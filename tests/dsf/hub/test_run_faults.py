@@ -30,8 +30,8 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, Object, ObjectList, Subresource, WatchEvent
-from dsf.runtime.leader_election.leader_elector import LeaderElector
-from dsf.runtime.leader_election.lease import LeaderElectionConfig
+from dsf.runtime.leader_election import LeaderElector
+from dsf.runtime.lease import LeaderElectionConfig
 from tests.dsf.hub.builders import HUB, scorer, scoring_config
 from tests.dsf.hub.test_run import add_cluster, add_namespace, end_state, fresh
 from tests.dsf.hub.test_secrets_controller import auth, in_base64, secret

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 from dsf.hub.run import HubController, HubOptions
 from dsf.kube.kinds import DYNAMIC_SCORER, LEASE
 from dsf.kube.port import Kube
-from dsf.runtime.leader_election.leader_elector import LeaderElector
-from dsf.runtime.leader_election.lease import LeaderElectionConfig
+from dsf.runtime.leader_election import LeaderElector
+from dsf.runtime.lease import LeaderElectionConfig
 from tests.dsf.hub.builders import HUB
 from tests.dsf.hub.scoring_api import scoring_api
 from tests.dsf.hub.test_run import named, register, two_clusters, until_distributed, until_ready

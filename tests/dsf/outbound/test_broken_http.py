@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from dsf.outbound.broken_http import broken_http
+from dsf.outbound.pinned_connections import broken_http
 
 TWO_LENGTHS = b"HTTP/1.1 200 x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}"
 CASES = [

@@ -26,8 +26,8 @@ from dsf.agent.wire.bounded_json import LABELS_BYTES
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import SERIES_LIMIT
 from dsf.agent.wire.scoring_answer import NUMBER_BYTES, parse_scoring_answer
-from dsf.api.crd.asked_context import AskedContext
-from dsf.api.crd.score_rules import HIGHEST, LOWEST
+from dsf.api.crd.published_value import HIGHEST, LOWEST
+from dsf.api.crd.scoring_params import AskedContext
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.adjustments import LABEL_LIMIT
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat

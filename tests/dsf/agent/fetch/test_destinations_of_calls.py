@@ -17,7 +17,7 @@ from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.sources import Sources
 from dsf.outbound.destinations import Destinations, destinations
-from dsf.outbound.name_lookup import NameLookups
+from dsf.outbound.pinned_connections import NameLookups
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.servers import Server, matrix, replying, scores, serving
 

@@ -14,8 +14,8 @@ from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import ScoringResult
-from dsf.api.crd.asked_context import AskedContext, AskedWorkloads
-from dsf.api.scoring.request_context import (
+from dsf.api.crd.scoring_params import AskedContext, AskedWorkloads
+from dsf.api.scoring.scoring_api import (
     CLUSTER_HEADER,
     SCORE_HEADER,
     SCORER_HEADER,

@@ -7,8 +7,8 @@ import pytest
 from dsf.agent.score.forecast_truth import read_truth, truth_question
 from dsf.agent.score.result_rules import ConversionSettings, assemble, forecasts_of, judge
 from dsf.agent.wire.encoded_series import EncodedSeries
-from dsf.api.crd.forecast_rules import ForecastRules, ForecastTruth
-from dsf.api.crd.score_rules import Normalize
+from dsf.api.crd.published_value import Normalize
+from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from tests.dsf.agent.builders import summary

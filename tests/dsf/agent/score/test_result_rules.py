@@ -13,8 +13,8 @@ from dsf.agent.score.result_rules import (
     judge,
 )
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.crd.score_rules import Normalize
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.adjustments import LABEL_LIMIT, RULES, Adjustments
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat

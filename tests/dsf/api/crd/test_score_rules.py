@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.crd.published_value import Normalize
+from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.scorer_summary import dump_summaries, load_summaries
 from dsf.api.scoring.scoring_api import ScorerConfig
 from tests.dsf.agent.builders import summary

@@ -2,15 +2,15 @@
 
 import json
 
-from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.score_rules import DefaultScore
-from dsf.api.scoring.request_context import ScoredWorkload, SuppliedDevice
+from dsf.api.crd.scoring_params import AskedContext
 from dsf.api.scoring.scorer_summary import (
     SEVERAL,
     SummarySource,
     dump_summaries,
     load_summaries,
 )
+from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
 from tests.dsf.agent.builders import summary
 
 ASKED = AskedContext.model_validate(

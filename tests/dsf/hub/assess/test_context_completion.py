@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from dsf.api.crd.asked_context import AskedContext
+from dsf.api.crd.scoring_params import AskedContext
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.scoring.request_context import (
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import (
     ScoredWorkload,
     SuppliedDevice,
     TemplateContainer,
     WorkloadTemplate,
 )
-from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.assess.context_completion import CONTEXT_BYTES, with_manifests
 from dsf.hub.snapshot.manifests import NamespaceManifests
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.hub.assess.health_thresholds import ProbeHistory, Thresholds, step
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
+from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult
 from tests.dsf.hub.builders import answer
 
 DEFAULT = Thresholds()

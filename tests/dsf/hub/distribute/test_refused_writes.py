@@ -1,6 +1,6 @@
 """Each cluster whose writes are refused has a back-off of its own."""
 
-from dsf.hub.distribute.refused_writes import RefusedWrites
+from dsf.hub.distribute.held_clusters import RefusedWrites
 from dsf.kube.changes import ChangeResult, Delete, Patch
 from dsf.kube.errors import (
     AlreadyExists,

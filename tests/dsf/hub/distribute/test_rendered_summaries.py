@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.crd.asked_context import AskedContext
+from dsf.api.crd.scoring_params import AskedContext
 from dsf.api.scoring.scorer_summary import (
     SEVERAL,
     ScorerSummary,
@@ -13,7 +13,7 @@ from dsf.api.scoring.scorer_summary import (
 )
 from dsf.hub.distribute.audience import ClusterShare
 from dsf.hub.distribute.rendered_summaries import SummariesRenderer, parts_of
-from dsf.hub.snapshot.source_overrides import SourceHost
+from dsf.hub.snapshot.distribution_rules import SourceHost
 
 
 def summary(name: str, query: str = "", endpoint: str = "http://prom:9090/api/v1") -> ScorerSummary:

@@ -1,6 +1,6 @@
 """A work that was written is held until the watch shows it, or a time limit is over."""
 
-from dsf.hub.distribute.unseen_writes import UnseenWrites
+from dsf.hub.distribute.held_clusters import UnseenWrites
 from dsf.hub.snapshot.summaries_work import SummariesWork
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unreachable

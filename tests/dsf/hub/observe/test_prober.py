@@ -13,7 +13,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.observe.prober import ProbeLimits, Prober
 from dsf.hub.snapshot import urls
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.kube.redaction import redact
 from tests.dsf.hub.builders import api_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from dsf.hub.observe.certificate_authorities import TrustedAuthorities, UnusableAuthorityFile
-from dsf.hub.observe.prober import ProbeLimits, Prober
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.hub.observe.prober import ProbeLimits, Prober, TrustedAuthorities, UnusableAuthorityFile
+from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.outbound.destinations import Destinations, destinations
-from dsf.outbound.name_lookup import QUICK_PLACES, NameLookups
+from dsf.outbound.pinned_connections import QUICK_PLACES, NameLookups
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 
 

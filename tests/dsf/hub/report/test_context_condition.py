@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from dsf.api.scoring.request_context import SuppliedDevice
-from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig, SuppliedDevice
 from dsf.hub.assess.context_completion import CONTEXT_BYTES
 from dsf.hub.report.status_events import status_events
 from dsf.hub.snapshot.manifests import NamespaceManifests
-from dsf.hub.snapshot.probe_result import ProbeResult
+from dsf.hub.snapshot.registered_scorer import ProbeResult
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from tests.dsf.hub.builders import World, api_config, cluster, planned, scorer, scoring_config
 from tests.dsf.hub.test_plan import condition, distributed, fleet, settled, status_of

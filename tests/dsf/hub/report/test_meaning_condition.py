@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dsf.api.scoring.scoring_api import ScorerConfig
-from dsf.hub.snapshot.probe_result import ProbeResult
+from dsf.hub.snapshot.registered_scorer import ProbeResult
 from dsf.kube.port import Object
 from tests.dsf.hub.builders import LATER, World, answer, api_config, scorer, target
 from tests.dsf.hub.test_plan import condition, fleet, settled, status_of

@@ -5,7 +5,7 @@ from typing import Any
 
 from dsf.api.conditions import Condition, find, merged
 from dsf.api.scoring.scoring_api import ScorerConfig
-from dsf.hub.snapshot.probe_result import ProbeResult
+from dsf.hub.snapshot.registered_scorer import ProbeResult
 from dsf.kube.port import Object
 from tests.dsf.hub.builders import NOW, api_config, published, scorer
 from tests.dsf.hub.test_plan import condition, fleet, settled, status_of

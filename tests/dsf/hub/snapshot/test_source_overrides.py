@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.hub.snapshot.managed_cluster import ManagedCluster
-from dsf.hub.snapshot.source_overrides import (
+from dsf.hub.snapshot.distribution_rules import (
     Hosts,
     Override,
     OverrideIndex,
     SourceHost,
     index_overrides,
 )
+from dsf.hub.snapshot.managed_cluster import ManagedCluster
 from dsf.kube.selectors import LabelSelector, Requirement
 
 SCORES = frozenset({"a", "b"})

@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from dsf.kube.errors import Invalid, ServerError, TooManyRequests
 from dsf.runtime.backoff import Backoff
-from dsf.runtime.reconcile.controller import Controller
-from dsf.runtime.reconcile.work_queue import WorkQueue
+from dsf.runtime.reconcile.controller import Controller, WorkQueue
 
 pytestmark = pytest.mark.virtual_time
 

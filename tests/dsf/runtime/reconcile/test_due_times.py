@@ -9,8 +9,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from dsf.kube.errors import ServerError, TooManyRequests, Unreachable
 from dsf.runtime.backoff import AWAY, Backoff
-from dsf.runtime.reconcile.due_times import DueTimes
-from dsf.runtime.reconcile.work_queue import WorkQueue
+from dsf.runtime.reconcile.controller import DueTimes, WorkQueue
 
 BUSY = TooManyRequests("busy")
 

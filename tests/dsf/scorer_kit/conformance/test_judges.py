@@ -10,7 +10,7 @@ from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import parse_scoring_answer
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
-from dsf.hub.snapshot.probe_result import ProbeResult
+from dsf.hub.snapshot.registered_scorer import ProbeResult
 from dsf.scorer_kit.conformance.checks import CHECKS, ConformanceCheck
 from dsf.scorer_kit.conformance.evidence import (
     CallCounts,

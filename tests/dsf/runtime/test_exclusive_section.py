@@ -7,9 +7,8 @@ import pytest
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import LEASE, NAMESPACE
-from dsf.runtime.leader_election.exclusive_section import Occupied, run_exclusively
-from dsf.runtime.leader_election.held_lease import HeldLease
-from dsf.runtime.leader_election.lease import LeaderElectionConfig
+from dsf.runtime.leader_election import HeldLease, Occupied, run_exclusively
+from dsf.runtime.lease import LeaderElectionConfig
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 
 pytestmark = pytest.mark.virtual_time

@@ -15,8 +15,8 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import LEASE, NAMESPACE, Kind
 from dsf.kube.port import Kube, Object
-from dsf.runtime.leader_election.leader_elector import LeaderElector
-from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLease, decide, released
+from dsf.runtime.leader_election import LeaderElector
+from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide, released
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.virtual_time import VirtualTimeLoop

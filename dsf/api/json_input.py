@@ -1,4 +1,8 @@
-"""The encoding of JSON that others send: UTF-8, with or without a byte order mark."""
+"""JSON that others send: its encoding, and how many values it has, before it is decoded.
+
+The memory and time of decoding follow the number of values rather than that of bytes, so values are
+counted in the text first.
+"""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{")
@@ -21,3 +25,13 @@ def json_text(body: bytes | bytearray) -> bytes | bytearray:
         return body.removeprefix(_BYTE_ORDER_MARK)
     del body[: len(_BYTE_ORDER_MARK)]
     return body
+
+
+def object_count(text: bytes | bytearray) -> int:
+    """Return an upper bound of the number of objects in JSON."""
+    return text.count(b"{")
+
+
+def value_count(text: bytes | bytearray) -> int:
+    """Return an upper bound of the number of values in JSON; those of text count its commas."""
+    return 1 + text.count(b",") + text.count(b"[") + text.count(b"{")

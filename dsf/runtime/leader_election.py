@@ -1,11 +1,18 @@
-"""Acquires, renews and releases a Lease for one process."""
+"""A Lease that one process holds: for leader election, or for a section that only one may enter.
+
+Of several replicas, only one does the work at a time. `dsf.runtime.lease` decides who.
+"""
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+
+from prometheus_client import REGISTRY, CollectorRegistry
 
 from dsf.api.times import micro_time
 from dsf.kube.clock import utc_now
@@ -13,7 +20,8 @@ from dsf.kube.errors import AlreadyExists, Conflict, KubeError
 from dsf.kube.kinds import LEASE
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
-from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLease, decide, released
+from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide, released
+from dsf.runtime.metrics import controller_metrics
 
 log = logging.getLogger(__name__)
 
@@ -137,3 +145,122 @@ def _annotated(lease: dict[str, Any], annotations: Mapping[str, str]) -> dict[st
     metadata = lease["metadata"]
     both = {**(metadata.get("annotations") or {}), **annotations}
     return {**lease, "metadata": {**metadata, "annotations": both}}
+
+
+Work = Callable[[], Awaitable[None]]
+
+JITTER = 0.2
+"""Share of the pause between two attempts that is drawn, so that candidates don't collide."""
+
+
+class LeaderElector:
+    """Runs work while this process leads.
+
+    If a leader cannot renew its Lease for `renew_seconds`, or finds another holder, its work is
+    cancelled and it waits to lead again. It releases the Lease when it ends, so that another
+    replica can lead at once. Metric: `leader_election_master_status{name}`, 1 while leading.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        candidacy: LeaderElectionConfig,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        draw: Callable[[], float] = random.random,
+        registry: CollectorRegistry = REGISTRY,
+    ) -> None:
+        self._lease = HeldLease(kube, candidacy, now=now)
+        self._retry_seconds = candidacy.retry_seconds
+        self._draw = draw
+        self._status = controller_metrics(registry).leader.labels(candidacy.name)
+
+    @property
+    def leading(self) -> bool:
+        """Whether this process leads."""
+        return self._lease.held
+
+    async def run(self, work: Work) -> None:
+        """Run the work whenever leading, until the work ends or raises, or until cancelled."""
+        ended = False
+        while not ended:
+            asked = await self._acquire()
+            try:
+                ended = await self._lead(work, asked)
+            finally:
+                await self._lease.release()
+
+    async def _acquire(self) -> float:
+        """Return when the Lease was requested, in seconds of the event loop's clock."""
+        while True:
+            asked = asyncio.get_running_loop().time()
+            try:
+                if await self._lease.hold():
+                    return asked
+            except (KubeError, TimeoutError) as error:
+                log.warning("lease not read or written", extra=self._lease.fields(error=str(error)))
+            await asyncio.sleep(self._retry_seconds * (1 + JITTER * self._draw()))
+
+    async def _lead(self, work: Work, asked: float) -> bool:
+        """Return True if the work ended, False if the Lease was lost."""
+        self._note(leading=True)
+        try:
+            await self._lease.run(work, asked)
+        except LeaseLost:
+            return False
+        finally:
+            self._note(leading=False)
+        return True
+
+    def _note(self, *, leading: bool) -> None:
+        self._status.set(leading)
+        log.info("leading" if leading else "no longer leading", extra=self._lease.fields())
+
+
+POLL_SECONDS = 0.1
+"""Pause between two reads of a Lease that another process holds: most hold it for less than 1 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied:
+    """The work was not done, or was cancelled, because another process holds this Lease."""
+
+    lease: Object
+
+
+async def run_exclusively(
+    lease: HeldLease, work: Callable[[], Awaitable[T]], *, patience_seconds: float
+) -> T | Occupied:
+    """Return the result of the work, or Occupied if another process holds the Lease.
+
+    Waits up to `patience_seconds` for a Lease that its holder does not renew. This should be longer
+    than the duration of the Lease, because the Lease of a process that died remains until it
+    expires. Cancels the work if the Lease is lost. Raises KubeError if the Lease can't be read or
+    written.
+    """
+    asked = await _acquire(lease, patience_seconds)
+    if isinstance(asked, Occupied):
+        return asked
+    try:
+        return await lease.run(work, asked)
+    except LeaseLost:
+        return Occupied(lease.found or {})
+    finally:
+        await lease.release()
+
+
+async def _acquire(lease: HeldLease, patience_seconds: float) -> float | Occupied:
+    """Return when the Lease was requested, in seconds of the event loop's clock."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + patience_seconds
+    last: dict[str, Any] = {}
+    while True:
+        asked = loop.time()
+        if await lease.hold():
+            return asked
+        found = (lease.found or {}).get("spec") or {}
+        renewed = found != last and found.get("holderIdentity") == last.get("holderIdentity")
+        if renewed or asked >= deadline:
+            return Occupied(lease.found or {})
+        last = found
+        await asyncio.sleep(POLL_SECONDS)
