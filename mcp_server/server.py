@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from fastmcp import FastMCP
-from fastmcp.exceptions import ToolError, ValidationError
-from fastmcp.prompts.base import Prompt
+from fastmcp.exceptions import PromptError, ToolError, ValidationError
+from fastmcp.prompts.base import Prompt, PromptResult
 from fastmcp.resources.base import Resource
 from fastmcp.resources.template import ResourceTemplate
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
@@ -20,6 +20,7 @@ from mcp_types import (
     Completion,
     CompletionArgument,
     CompletionContext,
+    GetPromptRequestParams,
     PromptReference,
     ResourceTemplateReference,
     SubscriptionsListenRequestParams,
@@ -28,6 +29,7 @@ from mcp_types import (
 from pydantic import ValidationError as PydanticValidationError
 
 from dsf import __version__
+from dsf.api.untrusted_text import listed, quoted
 from mcp_server.chat_view import ChatViewNegotiation, add_chat_view
 from mcp_server.confirmation import WhenClientCannotAsk
 
@@ -151,7 +153,22 @@ _MOST_ARGUMENTS = 20
 
 
 class ArgumentErrors(Middleware):
-    """Replaces FastMCP's validation errors, which quote the input, by sentences that do not."""
+    """Says which arguments are wrong, in sentences that do not quote the input as FastMCP does."""
+
+    async def on_get_prompt(
+        self,
+        context: MiddlewareContext[GetPromptRequestParams],
+        call_next: CallNext[GetPromptRequestParams, PromptResult],
+    ) -> PromptResult:
+        """Return the prompt; raise PromptError if it has not an argument, which FastMCP ignores."""
+        server = context.fastmcp_context.fastmcp if context.fastmcp_context else None
+        prompt = await server.get_prompt(context.message.name) if server else None
+        known = [item.name for item in (prompt.arguments if prompt else None) or ()]
+        unknown = sorted((context.message.arguments or {}).keys() - set(known))
+        if prompt and unknown:
+            names = listed(known) or "none"
+            raise PromptError(f"{quoted(unknown[0])}: unknown; arguments of this prompt: {names}")
+        return await call_next(context)
 
     async def on_call_tool(
         self,

@@ -17,12 +17,11 @@ from dsf import __version__
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.access.shown_plans import ShownPlans
 from optimizer.api.authentication import Authentication, is_open, user_of
-from optimizer.api.body_limit import BodyLimit
 from optimizer.api.caller import caller_of
 from optimizer.api.examples import RESET_EXAMPLES
-from optimizer.api.host_guard import HostGuard
 from optimizer.api.problem_details import describe, documented, install, refusal
 from optimizer.api.rate_limit import RateLimit
+from optimizer.api.request_guards import BodyLimit, DeclaredRoute, HostGuard
 from optimizer.api.routes.fleet import add_fleet_route
 from optimizer.api.routes.page import PagePolicy, add_page_route
 from optimizer.api.routes.planning import add_planning_routes
@@ -89,6 +88,7 @@ def create_app(
         openapi_tags=[{"name": "optimize"}, {"name": "rollouts"}, {"name": "health"}],
         lifespan=_background(optimizer),
     )
+    app.router.route_class = DeclaredRoute
     app.user_middleware += guards(allowed_hosts, access, requests_per_second, streams)
     install(app)
 

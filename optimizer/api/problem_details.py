@@ -45,7 +45,7 @@ _FIELDS = {
 }
 _BEARER = "A token that the hub verifies, such as that of `kubectl create token`."
 _INTERNAL = 500
-_EVERYWHERE = (400, 403, 408, 413, 421, 503)
+_EVERYWHERE = (400, 403, 408, 413, 421, 422, 503)
 _OF_CALLERS = (401, 429)
 """What only paths with a token answer: the others count no requests."""
 _TEMPORARY = frozenset({TOO_MANY_REQUESTS, UNAVAILABLE})

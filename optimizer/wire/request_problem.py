@@ -139,7 +139,7 @@ _SOURCES = ("body", "query", "path")
 _NO_OBJECT = "must be an object"
 _NO_BODY = "must be a JSON object, sent with Content-Type: application/json"
 _MESSAGES = {
-    "json_invalid": "not valid JSON",
+    "json_invalid": "not valid JSON: {error}",
     "extra_forbidden": "unknown field",
     "model_attributes_type": _NO_OBJECT,
     "model_type": _NO_OBJECT,

@@ -45,6 +45,17 @@ async def test_the_phrases_of_the_guide_are_prompts(service: Service, era: str) 
 
 
 @both_eras
+async def test_each_prompt_refuses_an_argument_that_it_does_not_declare(
+    service: Service, era: str
+) -> None:
+    async with Client(service.mcp, mode=era) as client:
+        for prompt in await client.list_prompts():
+            needed = {item.name: "app01" for item in prompt.arguments or ()}
+            with pytest.raises(MCPError, match='"namespace": unknown; arguments of this prompt'):
+                await client.get_prompt(prompt.name, {**needed, "namespace": "default"})
+
+
+@both_eras
 async def test_resources_are_what_tools_show(service: Service, era: str) -> None:
     async with Client(service.mcp, mode=era) as client:
         templates = {item.uri_template for item in await client.list_resource_templates()}

@@ -42,6 +42,16 @@ async def untouched() -> AsyncIterator[Service]:
 
 
 @both_eras
+async def test_each_tool_refuses_an_argument_that_it_does_not_declare(
+    era: Era, untouched: Service
+) -> None:
+    async with Client(untouched.mcp, mode=era) as client:
+        for name in (*READS, *WRITES, *VIEW):
+            with pytest.raises(ToolError, match="dry_run: Unexpected"):
+                await client.call_tool(name, {"dry_run": True})
+
+
+@both_eras
 async def test_a_read_only_server_neither_lists_nor_runs_what_writes(era: Era) -> None:
     async with serving(read_only=True) as service, Client(service.mcp, mode=era) as client:
         assert {tool.name for tool in await client.list_tools()} - {*VIEW} == {*READS}
