@@ -115,6 +115,7 @@ release: setup ## Make what a release publishes besides its images, in dist: whe
 
 types: setup ## Check types
 	@$(RUN)/mypy
+	@$(RUN)/python -m tests.references.page_types > .build/page-schemas.json
 	@$(NPM) run --silent types
 
 check: lint types test ## Run lint, types and the quick suite

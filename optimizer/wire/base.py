@@ -100,9 +100,12 @@ class RequestPart(BaseModel):
 
 
 class ResultPart(BaseModel):
-    """A frozen part of a result; names are snake_case, as in the wire contract."""
+    """A frozen part of a result; names are snake_case, as in the wire contract.
 
-    model_config = ConfigDict(frozen=True)
+    A result always has all fields, so its schema requires those with a default too.
+    """
+
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -21,7 +21,7 @@ const READ_ONLY =
 export interface ToolPlan {
   digest: string;
   applicable: boolean;
-  status: string;
+  status: wire.Plan["status"];
   objective_value: number;
   bound: number | null;
   moves: wire.Move[];
