@@ -11,8 +11,7 @@ import click
 from click_man.core import write_man_pages
 
 from dsf import __version__
-from dsf.cli.commands import COMMANDS
-from dsf.cli.root import root
+from dsf.cli.root import COMMANDS, root
 
 
 def main(folder: str) -> None:

@@ -1,5 +1,5 @@
 """The policy watcher: reports the compliance of a managed cluster's policies as a ClusterClaim.
 
-`compliance`, `stable_window` and `claim` are pure; `run` and `cli` do I/O.
+`compliance` is pure; `run` and `cli` do I/O.
 Imports `dsf.api`, `dsf.kube`, `dsf.runtime` and `dsf.cli`.
 """

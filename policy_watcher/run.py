@@ -14,9 +14,16 @@ from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.controller import Controller, WorkQueue
-from policy_watcher import claim
-from policy_watcher.compliance import PolicyCompliance, policy_compliance
-from policy_watcher.stable_window import ClaimValue, StableWindow, resume, step
+from policy_watcher.compliance import (
+    ClaimValue,
+    PolicyCompliance,
+    StableWindow,
+    claim_changes,
+    policy_compliance,
+    published_claim,
+    resume,
+    step,
+)
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +101,7 @@ class PolicyWatcher:
         observed = await find_object(self._kube, CLUSTER_CLAIM, self._settings.claim_name)
         value = self._decide(compliance, observed)
         for outcome in await apply(
-            self._kube, claim.changes(self._settings.claim_name, value, compliance, observed)
+            self._kube, claim_changes(self._settings.claim_name, value, compliance, observed)
         ):
             if outcome.error:
                 raise outcome.error
@@ -104,7 +111,7 @@ class PolicyWatcher:
     def _decide(self, compliance: PolicyCompliance, observed: Object | None) -> ClaimValue:
         now, stable = self._clock(), self._settings.stable_seconds
         if self._window is None:
-            value, digest = claim.published_claim(observed)
+            value, digest = published_claim(observed)
             self._window = resume(
                 compliance, now, published=value, digest=digest, stable_seconds=stable
             )

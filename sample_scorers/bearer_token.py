@@ -10,8 +10,7 @@ from pathlib import Path
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .early_refusal import refuse
-from .problem_details import ProblemResponse, problem
+from .problem_details import ProblemResponse, problem, refuse
 
 
 class BearerTokenCheck:

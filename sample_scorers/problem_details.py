@@ -1,6 +1,11 @@
-"""Errors as RFC 9457 problem details: what was wrong, where, and what to do."""
+"""Errors as RFC 9457 problem details: what was wrong, where, and what to do.
 
+A request can be refused before its body has arrived.
+"""
+
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -8,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Send
 
 MAX_ERRORS = 10
 """Errors that one response lists; further ones are only counted."""
@@ -85,3 +91,31 @@ def _pointer(location: Sequence[str | int]) -> str:
 def _dotted(location: Sequence[str | int]) -> str:
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
     return "".join(steps).removeprefix(".")
+
+
+_DISCARDED_BYTES = 32 * 1024 * 1024
+_DISCARD_SECONDS = 10.0
+"""What is still read of a body that was refused. Agents send at most 32 MiB."""
+
+
+async def refuse(answer: ProblemResponse, receive: Receive, send: Send) -> None:
+    """Send `answer` at once, then read the body to its end or a limit without keeping it."""
+    start = {
+        "type": "http.response.start",
+        "status": answer.status_code,
+        "headers": answer.raw_headers,
+    }
+    await send(start)
+    await send({"type": "http.response.body", "body": answer.body, "more_body": True})
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            await _discard(receive)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _discard(receive: Receive) -> None:
+    size, more = 0, True
+    while more and size <= _DISCARDED_BYTES:
+        message = await receive()
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)

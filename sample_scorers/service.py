@@ -12,8 +12,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .early_refusal import refuse
-from .problem_details import answer_with_problems, problem
+from .problem_details import answer_with_problems, problem, refuse
 from .wire import ScorerConfig, ScoreResult, ScoringRequest, ScoringResponse, Series
 
 MAX_BODY_BYTES = 8 * 1024 * 1024

@@ -27,7 +27,7 @@ from prometheus_client import CollectorRegistry
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import AgentMetrics
-from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.publish.publisher import Publisher
 from dsf.agent.round import Round
 from dsf.agent.round_loop import Agent
@@ -197,7 +197,7 @@ class Unchanged:
         scores = RoundScores(
             tuple(AddOnPlacementScoreItem(f"web-{n}", n % 100) for n in range(SERIES))
         )
-        return Round(summary, round_report.success(scores), None, {})
+        return Round(summary, RoundReport.success(scores), None, {})
 
 
 async def hour() -> None:

@@ -9,12 +9,10 @@ recording in one pass.
 import numpy as np
 
 from benchmarks.forecast.cases import CASES, Case
-from dsf.scorer_kit.backtest.history import History
-from dsf.scorer_kit.backtest.history_sources import recorded
-from dsf.scorer_kit.backtest.outcome import Answered, Said
-from dsf.scorer_kit.backtest.regret import Choices
-from dsf.scorer_kit.backtest.report import BacktestReport
-from dsf.scorer_kit.backtest.run import PARTS, BacktestPlan, report
+from dsf.scorer_kit.backtest.accuracy import Choices
+from dsf.scorer_kit.backtest.history import Answered, History, Said
+from dsf.scorer_kit.backtest.replay import recorded
+from dsf.scorer_kit.backtest.report import PARTS, BacktestPlan, BacktestReport, report
 from sample_scorers.prediction.forecast import forecast
 from sample_scorers.prediction.score import QUANTILES
 

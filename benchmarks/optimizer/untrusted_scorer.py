@@ -23,12 +23,11 @@ from prometheus_client import CollectorRegistry
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import AgentMetrics
-from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.publish.publisher import Publisher
 from dsf.agent.round import Round
 from dsf.agent.round_loop import Agent
-from dsf.agent.score.forecast_ledger import Instant, IssuedForecasts
-from dsf.agent.score.forecast_truth import TruthValues
+from dsf.agent.score.forecasts import Instant, IssuedForecasts, TruthValues
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
@@ -90,7 +89,7 @@ class SimulatedScorers:
             values = {app: 100 - value for app, value in values.items()}
         entries = tuple(AddOnPlacementScoreItem(app, int(value)) for app, value in values.items())
         issued = IssuedForecasts(Instant(self.now().timestamp(), time), values)
-        reported = round_report.success(RoundScores(entries))
+        reported = RoundReport.success(RoundScores(entries))
         return Round(summary, reported, None, {}, forecasts=issued if summary.forecast else None)
 
     async def truth(self, summary: ScorerSummary, after: float) -> TruthValues | Failure:  # noqa: ARG002

@@ -99,7 +99,7 @@ def agent(
     scores as an AddOnPlacementScore on the hub.
     """
     from dsf.agent.run import AgentSettings
-    from dsf.agent.wire.allowed_hosts import parse_hosts
+    from dsf.agent.wire.secret_data import parse_hosts
     from dsf.runtime.logs import set_up
 
     set_up(rest["log_level"], rest["log_format"])

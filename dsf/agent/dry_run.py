@@ -7,14 +7,13 @@ from datetime import datetime
 
 import yaml
 
-from dsf.agent.publish.plan.placement_score import placement_score, status_patch
+from dsf.agent.publish.placement_score import placement_score, status_patch
 from dsf.agent.round import Round
-from dsf.agent.run import AgentSettings, round_runner
-from dsf.agent.schedule.scorer_selection import read_scorers
-from dsf.agent.score.default_scores import declared_default
+from dsf.agent.round_schedule import read_scorers
+from dsf.agent.run import AgentSettings, read, round_runner, summaries_of
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.explanation import explain
-from dsf.agent.summaries_watch import read, summaries_of
+from dsf.agent.score.result_rules import declared_default
 from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import escaped_lines

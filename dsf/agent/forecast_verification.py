@@ -13,9 +13,13 @@ from typing import Any, Protocol
 from dsf.agent.failure import Failure
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.round import Round
-from dsf.agent.score.forecast_error import judge_round
-from dsf.agent.score.forecast_ledger import ForecastLedger, Instant, IssuedForecasts
-from dsf.agent.score.forecast_truth import TruthValues
+from dsf.agent.score.forecasts import (
+    ForecastLedger,
+    Instant,
+    IssuedForecasts,
+    TruthValues,
+    judge_round,
+)
 from dsf.api.conditions import Condition
 from dsf.api.crd.score_rules import ForecastRules
 from dsf.api.scoring.scorer_summary import ScorerSummary

@@ -8,28 +8,32 @@ from functools import partial
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerBudget, AnswerReservation
-from dsf.agent.fetch.answer_decoding import off_loop
+from dsf.agent.fetch.http_exchange import off_loop
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.sources import Sources
-from dsf.agent.publish.plan import round_report
-from dsf.agent.publish.plan.round_report import RoundReport
-from dsf.agent.score.default_scores import default_scores
+from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.score.explanation import RoundEvidence
-from dsf.agent.score.forecast_ledger import Instant, IssuedForecasts
-from dsf.agent.score.forecast_truth import TruthValues, read_truth, truth_question
+from dsf.agent.score.forecasts import (
+    Instant,
+    IssuedForecasts,
+    TruthValues,
+    read_truth,
+    truth_question,
+)
 from dsf.agent.score.result_rules import (
     MAX_SERIES,
     ConversionSettings,
     RoundScores,
     assemble,
     conversion_settings,
+    default_scores,
     forecasts_of,
     judge,
 )
-from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import SERIES_BYTES, FetchedSeries
 from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringResult
+from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.crd.score_rules import DefaultScore
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -116,7 +120,7 @@ class RoundRunner:
         seconds = {"fetch": clock() - began}
         if isinstance(fetched, Failure):
             return Round(
-                summary, round_report.failed(fetched), fetched, seconds, self._evidence(summary)
+                summary, RoundReport.failed(fetched), fetched, seconds, self._evidence(summary)
             )
         form = self._form(summary)
         if isinstance(form, Failure):
@@ -141,7 +145,7 @@ class RoundRunner:
         scores, issued = await off_loop(
             lambda: _converted(summary, results, form, started), len(results) * RESULT_BYTES
         )
-        reported = round_report.success(scores, fetched.warnings)
+        reported = RoundReport.success(scores, fetched.warnings)
         evidence = self._evidence(summary, fetched.series, results, form)
         return Round(summary, reported, None, seconds, evidence, issued)
 
@@ -156,7 +160,9 @@ class RoundRunner:
         """Return a round with nothing to score: no series, or no result of the scoring API."""
         scores = default_scores(default, form)
         called = "perform" in seconds
-        reported = round_report.default(scores, default.value, fetched.warnings, called=called)
+        reported = RoundReport.nothing_to_score(
+            scores, default.value, fetched.warnings, called=called
+        )
         evidence = self._evidence(summary, fetched.series, (), form, called=called)
         return Round(summary, reported, None, seconds, evidence)
 
@@ -167,7 +173,7 @@ class RoundRunner:
         fetched: FetchedSeries,
         seconds: dict[str, float],
     ) -> Round:
-        reported = round_report.failed(failure, fetched.warnings)
+        reported = RoundReport.failed(failure, fetched.warnings)
         evidence = self._evidence(summary, fetched.series)
         return Round(summary, reported, failure, seconds, evidence)
 

@@ -6,16 +6,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
+from dsf.agent import round_schedule
 from dsf.agent.failure import Failure, agent_bug
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.forecast_verification import ForecastVerification, TruthReader
 from dsf.agent.metrics import SUCCESS, AgentMetrics
-from dsf.agent.publish.plan import round_report
-from dsf.agent.publish.plan.round_report import RoundReport
+from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.publish.publisher import Publisher, PublishResult
 from dsf.agent.round import Round
-from dsf.agent.schedule import round_schedule
-from dsf.agent.schedule.round_schedule import (
+from dsf.agent.round_schedule import (
     ApplyOnFailure,
     ConfigChanged,
     OnFailureApplied,
@@ -26,8 +25,8 @@ from dsf.agent.schedule.round_schedule import (
     StopScorer,
     Tick,
     WakeAt,
+    read_scorers,
 )
-from dsf.agent.schedule.scorer_selection import read_scorers
 from dsf.agent.score.expiry import DEFAULT, EXPIRE, PUBLISHED, validity
 from dsf.api.conditions import conditions_of, find
 from dsf.api.invalid_input import InvalidInput
@@ -186,7 +185,7 @@ class Agent:
             log.exception("round broke", extra={"scorer": summary.name})
             self._metrics.round_broke(summary.score_name)
             failure = agent_bug(error)
-            return Round(summary, round_report.failed(failure), failure, {})
+            return Round(summary, RoundReport.failed(failure), failure, {})
 
     async def _published(self, done: Round) -> PublishResult:
         summary, told = done.summary, done.report
@@ -194,7 +193,7 @@ class Agent:
         ended = self._performer.now()
         if done.failure is not None:
             remark = round_schedule.pause_remark(summary, done.failure.retry_after, ended)
-            told = round_report.with_remark(told, remark)
+            told = told.with_remark(remark)
         if told.scores is None:
             self._metrics.scores.set_rule(summary.score_name, rule)
         else:

@@ -1,4 +1,4 @@
-"""Assembles and runs the agent of one managed cluster."""
+"""Assembles and runs the agent of one managed cluster, and watches its scorer summaries."""
 
 import asyncio
 import logging
@@ -15,33 +15,92 @@ from prometheus_client import CollectorRegistry
 
 from dsf import __version__
 from dsf.agent.fetch.answer_budget import AnswerBudget
-from dsf.agent.fetch.credentials import IN_CLUSTER, AgentSecrets, CallCredentials, ServiceAccount
+from dsf.agent.fetch.credentials import (
+    IN_CLUSTER,
+    AgentSecrets,
+    CallCredentials,
+    ServiceAccount,
+    WatchedSecrets,
+)
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import Observe, ScoringApi, unobserved
 from dsf.agent.fetch.sources import ReceivedSource, Sources
-from dsf.agent.fetch.watched_secrets import WatchedSecrets
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.publish.addon_lease import AddOnLease
-from dsf.agent.publish.plan.publisher_identity import PublisherIdentity
 from dsf.agent.publish.publisher import Publisher
+from dsf.agent.publish.write_permission import PublisherIdentity
 from dsf.agent.round import RoundRunner
 from dsf.agent.round_loop import Agent
 from dsf.agent.score.result_rules import MAX_SERIES
-from dsf.agent.summaries_watch import watch_config_map, watch_file
 from dsf.api import names
 from dsf.kube.clock import utc_now
-from dsf.kube.port import Kube
+from dsf.kube.kinds import CONFIG_MAP
+from dsf.kube.port import Kube, Object
 from dsf.outbound.destinations import Destinations
 from dsf.runtime.endpoints import serve_endpoints
+from dsf.runtime.reconcile.reflector import View
 
 if TYPE_CHECKING:
-    from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
+    from dsf.agent.otlp.received_metrics import ReceivedMetrics
+
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 2.0
+"""Seconds between two reads of a file: mounted files change without a reliable event."""
+
+NO_SUMMARIES = "[]"
+
+Emit = Callable[[str], None]
+
+
+async def watch_config_map(kube: Kube, namespace: str, emit: Emit) -> None:
+    """Emit `data.summaries` at the start and at every change, until cancelled.
+
+    A missing ConfigMap means an empty list.
+    """
+    fields = f"metadata.name={names.CONFIG_MAP}"
+    config_maps = View(kube, CONFIG_MAP, namespace, fields=fields, read=summaries_of)
+    changed = asyncio.Event()
+    config_maps.on_change(lambda _: changed.set())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(config_maps.run())
+        await config_maps.synced.wait()
+        while True:
+            changed.clear()
+            emit(config_maps.items.get((namespace, names.CONFIG_MAP), NO_SUMMARIES))
+            await changed.wait()
+
+
+def summaries_of(config_map: Object) -> str:
+    """Return the text of a ConfigMap's summaries; empty if the key is missing."""
+    return str((config_map.get("data") or {}).get(names.SUMMARIES_KEY, ""))
+
+
+async def watch_file(path: Path, emit: Emit, *, poll_seconds: float = POLL_SECONDS) -> None:
+    """Emit a file's text at the start and whenever it differs, until cancelled."""
+    before: str | None = None
+    while True:
+        text = await asyncio.to_thread(read, path)
+        if text is not None and text != before:
+            before = text
+            emit(text)
+        await asyncio.sleep(poll_seconds)
+
+
+def read(path: Path) -> str | None:
+    """Return a file's text; if it can't be read, log why and return None."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        log.warning("summaries file unreadable", extra={"path": str(path), "error": reason})
+        return None
+
 
 ANSWERS_IN_FLIGHT = 80 << 20
 """Bytes of answers of all rounds together: as many as one round may need (79 MiB), rounded up."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +234,8 @@ async def _otlp(
         yield None
         return
     from dsf.agent.otlp import receiver  # noqa: PLC0415 - see above
-    from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics  # noqa: PLC0415 - see above
-    from dsf.agent.otlp.receiver_metrics import OtlpMetrics  # noqa: PLC0415 - see above
+    from dsf.agent.otlp.received_metrics import ReceivedMetrics  # noqa: PLC0415 - see above
+    from dsf.agent.otlp.receiver import OtlpMetrics  # noqa: PLC0415 - see above
 
     memory = ReceivedMetrics(lambda: now().timestamp())
     registry.register(OtlpMetrics(memory))

@@ -1,15 +1,45 @@
-"""How every command prints its result: `-o table|json|yaml`, and colour on terminals only."""
+"""How every command prints: `-o table|json|yaml`, aligned columns, colour, and its progress."""
 
 import json
 import os
 import re
+import sys
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TextIO
 
 import click
 
-from dsf.api.untrusted_text import escaped_json
+from dsf.api.untrusted_text import escaped, escaped_json
 from dsf.cli.options import Command
+
+COLUMN_SPACING = 3
+"""Spaces between two columns, as in kubectl."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """Column names, rows with a cell for each column, and a title (empty for none)."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+
+    def __str__(self) -> str:
+        """Return the title, the columns in capitals and the rows, each cell as wide as its column.
+
+        Invisible characters are escaped, because a terminal would obey some of them.
+        """
+        header = [column.upper() for column in self.columns]
+        lines = [[escaped(cell) for cell in line] for line in (header, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = [
+            (" " * COLUMN_SPACING).join(map(str.ljust, line, widths)).rstrip() for line in lines
+        ]
+        return "\n".join([escaped(self.title), *padded] if self.title else padded)
+
 
 _COLOURS = {
     "green": ("Landed", "Ready", "Active", "Available", "Applied", "Complete", "ok", "installed"),
@@ -82,3 +112,56 @@ def coloured_diff(text: str) -> str:
 
 def _styled(text: str, state: str | None) -> str:
     return click.style(text, fg=_COLOUR_OF[state] if state else "red")
+
+
+AFTER_SECONDS = 2.0
+"""A command that ends sooner says nothing."""
+EVERY_SECONDS = 1.0
+
+
+class Progress:
+    """A context in which standard error shows `Reading the hub: 3 s`, from two seconds on.
+
+    The line disappears at the end. Nothing is written where standard error is no terminal.
+    """
+
+    def __init__(
+        self, doing: str, stream: TextIO | None = None, *, after_seconds: float = AFTER_SECONDS
+    ) -> None:
+        self._doing = doing
+        self._stream = sys.stderr if stream is None else stream
+        self._after_seconds = after_seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+
+    def __enter__(self) -> "Progress":
+        """Begin to count."""
+        if self._stream.isatty():
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the line away."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _tell(self) -> None:
+        waited = self._after_seconds
+        if self._ended.wait(waited):
+            return
+        while True:
+            self._write(f"\r{self._doing}: {waited:.0f} s")
+            if self._ended.wait(EVERY_SECONDS):
+                break
+            waited += EVERY_SECONDS
+        self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

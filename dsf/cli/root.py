@@ -1,15 +1,127 @@
-"""The root command: lazily imported commands, and failures as one line and an exit code."""
+"""The root command: the table of commands, imported when called, and failures as one line."""
 
 import importlib
 import os
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from dsf import __version__
 from dsf.api.untrusted_text import escaped_lines
-from dsf.cli.commands import COMMANDS, SECTIONS
+
+PLAN = "Commands to try and to plan"
+LOOK = "Commands to look at a hub"
+AUTHORS = "Commands for authors of scorers"
+PROGRAMS = "Programs of a deployment"
+OTHER = "Other commands"
+SECTIONS = (PLAN, LOOK, AUTHORS, PROGRAMS, OTHER)
+"""The sections of `dsf --help`, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command; `target` is its import path `module:attribute`."""
+
+    target: str
+    help: str
+    extra: str = ""
+    section: str = OTHER
+
+
+COMMANDS = {
+    "demo": Command(
+        "dsf.sim.cli:demo", "Run the whole loop on this machine: no cluster needed.", "demo", PLAN
+    ),
+    "controller": Command("dsf.hub.cli:controller", "Run the hub controller.", section=PROGRAMS),
+    "agent": Command(
+        "dsf.agent.cli:agent", "Run the scoring agent of one managed cluster.", section=PROGRAMS
+    ),
+    "optimizer": Command(
+        "optimizer.cli.commands:optimizer",
+        "Serve the optimizer: HTTP API and MCP.",
+        "optimizer",
+        PROGRAMS,
+    ),
+    "mcp": Command(
+        "mcp_server.cli:mcp", "Serve the MCP tools alone, on stdio or HTTP.", "mcp", PROGRAMS
+    ),
+    "policy-watcher": Command(
+        "policy_watcher.cli:policy_watcher",
+        "Run the policy watcher of one managed cluster.",
+        section=PROGRAMS,
+    ),
+    "plan": Command(
+        "optimizer.cli.planning:plan",
+        "Solve a placement for a hub, or from YAML files, and print it.",
+        "optimizer",
+        PLAN,
+    ),
+    "diff": Command(
+        "optimizer.cli.planning:diff",
+        "Show what applying a plan would change in the objects of a hub.",
+        "optimizer",
+        PLAN,
+    ),
+    "optimize": Command(
+        "optimizer.cli.planning:optimize",
+        "Plan, show the plan, ask, and apply it.",
+        "optimizer",
+        PLAN,
+    ),
+    "status": Command(
+        "optimizer.cli.status:status",
+        "Show what is healthy, stale and waiting on a hub, and what to do.",
+        "optimizer",
+        LOOK,
+    ),
+    "doctor": Command(
+        "optimizer.cli.doctor:doctor",
+        "Check a hub from here, each problem with its fix.",
+        "optimizer",
+        LOOK,
+    ),
+    "why": Command(
+        "optimizer.cli.why:why",
+        "Say why a workload is where it is, or why it is not elsewhere.",
+        "optimizer",
+        LOOK,
+    ),
+    "plans": Command(
+        "optimizer.cli.records:plans",
+        "Show what was applied to a namespace before.",
+        "optimizer",
+        LOOK,
+    ),
+    "rollback": Command(
+        "optimizer.cli.records:rollback",
+        "Restore a plan that was applied before.",
+        "optimizer",
+        PLAN,
+    ),
+    "rollout": Command(
+        "optimizer.cli.rollout:rollout",
+        "Follow and control a plan that is applied step by step.",
+        "optimizer",
+        LOOK,
+    ),
+    "mig": Command(
+        "optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer", PLAN
+    ),
+    "scores": Command(
+        "dsf.cli.scores:scores", "Show scores: managed clusters by dimension.", section=LOOK
+    ),
+    "scorer": Command(
+        "dsf.scorer_kit.cli.commands:scorer",
+        "Write, check, try and register a scoring API.",
+        section=AUTHORS,
+    ),
+    "crds": Command("dsf.cli.crds:crds", "Print the CustomResourceDefinitions."),
+    "completion": Command("dsf.cli.root:completion", "Print a shell completion script."),
+}
+
 
 EXIT_FAILURE = 1
 """Exit code of an expected failure."""
@@ -99,3 +211,13 @@ def _fail(error: Exception) -> None:
     hint = "" if expected else " (set DSF_TRACEBACK=1 to see where)"
     click.echo(f"Error: {escaped_lines(text)}{hint}", err=True)
     sys.exit(EXIT_FAILURE if expected else EXIT_INTERNAL)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a completion script, such as: source <(dsf completion bash)."""
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.ClickException(f"no completion for {shell}")
+    click.echo(found(root, {}, "dsf", "_DSF_COMPLETE").source())

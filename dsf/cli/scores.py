@@ -31,12 +31,9 @@ from dsf.api.scoring.placement_scores import (
 )
 from dsf.api.scoring.track_record import read_trust
 from dsf.api.untrusted_text import escaped, listed
-from dsf.cli.durations import Duration, shown_duration
-from dsf.cli.options import cluster_options, server_url
-from dsf.cli.output import document, output_option, show
-from dsf.cli.progress import Progress
+from dsf.cli.options import Duration, cluster_options, server_url, shown_duration
+from dsf.cli.output import Progress, TextTable, document, output_option, show
 from dsf.cli.terminal_drawing import levels_for
-from dsf.cli.text_table import TextTable
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import Forbidden, Gone, KubeError, NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER
@@ -197,7 +194,7 @@ async def _read(kube: Kube, view: _ScoreView) -> _FoundScores:
 
 async def _past_values(view: _ScoreView) -> "Sequence[PastValues]":
     from dsf.cli.prometheus import PrometheusRefused, past_values
-    from dsf.cli.score_plot import HISTORY_QUERY
+    from dsf.cli.terminal_drawing import HISTORY_QUERY
 
     end = utc_now().timestamp()
     try:
@@ -236,7 +233,7 @@ def _tables(
     seen: _FoundScores,
     view: _ScoreView,
 ) -> Iterator[TextTable]:
-    from dsf.cli.score_plot import bars, history
+    from dsf.cli.terminal_drawing import bars, history
 
     known, levels = meanings(seen.scorers), levels_for(sys.stdout)
     for name, entries in found.items():

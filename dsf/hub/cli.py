@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dsf.api import names
-from dsf.cli.durations import Duration
 from dsf.cli.options import (
     FILE,
     Command,
+    Duration,
     Namespace,
     NumberRange,
     cluster_options,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dsf.agent.wire.encoded_series import EncodedSeries, of_source
+from dsf.agent.wire.scoring_request import EncodedSeries, of_source
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 UNGROUPED = ("node", "namespace", "pod")

@@ -12,16 +12,16 @@ from typing import Any
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from dsf.agent.metrics import LatestScores
 from dsf.agent.round import Round
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.score.expiry import validity
-from dsf.agent.score_gauges import LatestScores
 from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH, SOURCE_LABEL
 from dsf.api.scoring.scorer_summary import ScorerSummary, SummarySource
 from dsf.kube.clock import utc_now
 from dsf.runtime.endpoints import serving
-from dsf.scorer_kit.author_call import AuthorCredentials
 from dsf.scorer_kit.recordings import load
+from dsf.scorer_kit.scorer_target import AuthorCredentials
 from dsf.scorer_kit.series_file import prometheus_answer
 from dsf.sim.prometheus_replay import replaying
 

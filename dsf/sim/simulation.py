@@ -41,7 +41,7 @@ from dsf.sim.controllers import (
     work_agent,
 )
 from dsf.sim.controllers.musthave import Observed, Reference
-from dsf.sim.controllers.placement_prioritizers import LiveScores
+from dsf.sim.controllers.placement import LiveScores
 
 MAX_PASSES = 50
 """Passes before `settle` fails: far above the longest chain of controllers."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 
 if TYPE_CHECKING:
     from optimizer.mig.demand import Demand

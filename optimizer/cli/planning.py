@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dsf.cli.output import coloured_diff, document, document_of, output_option, show
-from dsf.cli.progress import Progress
+from dsf.cli.output import Progress, coloured_diff, document, document_of, output_option, show
 from optimizer.cli.hub_request import (
     AskedPlan,
     asked_files,

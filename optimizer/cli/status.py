@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dsf.cli.options import Namespace, cluster_options
-from dsf.cli.output import document_of, output_option, show
-from dsf.cli.progress import Progress
+from dsf.cli.output import Progress, document_of, output_option, show
 
 if TYPE_CHECKING:
     from optimizer.hub_health.hub_status import HubStatus

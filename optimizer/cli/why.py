@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dsf.cli.options import SHOWN
-from dsf.cli.output import document_of, output_option, show
-from dsf.cli.progress import Progress
+from dsf.cli.output import Progress, document_of, output_option, show
 from optimizer.cli.hub_request import AskedPlan, namespace_option, request_for, usable
 from optimizer.cli.model_options import choice_options, formulation_options, settings_of
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.scoring_request import EncodedSeries
 from optimizer.wire.base import Name, ResultPart
 
 MAX_SERIES = 50

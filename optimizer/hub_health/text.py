@@ -5,8 +5,8 @@ from datetime import datetime
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import escaped
-from dsf.cli.durations import shown_duration
-from dsf.cli.text_table import TextTable
+from dsf.cli.options import shown_duration
+from dsf.cli.output import TextTable
 from optimizer.hub_health.checks import HubCheck
 from optimizer.hub_health.hub_status import HubStatus, NamespaceStatus
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, escaped, listed
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 from optimizer.wire.placement_status import PlacementStatus
 
 

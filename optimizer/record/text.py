@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 from optimizer.wire.plan_record import PlanSummary
 
 _COLUMNS = (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, listed
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 from optimizer.rollout.rollout_record import step_words
 from optimizer.wire.rollout import RolloutStatus
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..program import add_prometheus_option, command_line, positive_number, serve
 from .app import AiWorkloadSettings, create_app
-from .pod_app import AppPattern
+from .signals import AppPattern
 
 NAME = "ai-workload-scorer"
 

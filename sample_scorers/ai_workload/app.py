@@ -19,9 +19,8 @@ from ..wire import (
     ScoringParams,
     Series,
 )
-from .pod_app import AppPattern, app_of
 from .score import AppOf, efficiency, performance, power
-from .signals import EFFICIENCY_QUERIES, PERFORMANCE_QUERIES, POWER_QUERIES
+from .signals import EFFICIENCY_QUERIES, PERFORMANCE_QUERIES, POWER_QUERIES, AppPattern, app_of
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from ..wire import ScoreResult, Series
-from .gpu_device import Gpu, GpuDevice, Pod, device_of, gpu_of
-from .signals import ACTIVITY, COST, POWER, PRICE, RUNNING, TOKENS, Samples, answers
+from .signals import (
+    ACTIVITY,
+    COST,
+    POWER,
+    PRICE,
+    RUNNING,
+    TOKENS,
+    Gpu,
+    GpuDevice,
+    Pod,
+    Samples,
+    answers,
+    device_of,
+    gpu_of,
+)
 
 IDLE_SHARE = 0.1
 """Power of an idle GPU instance as a share of the power of a busy one of the same size. An H100

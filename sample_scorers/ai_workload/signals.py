@@ -1,4 +1,4 @@
-"""The queries, and which of their series is which: pure.
+"""The queries, which of their series is which, and what labels say of devices and apps: pure.
 
 An agent concatenates the series of several queries, so each query names its series in the label
 `signal`. With a source for each query, the agent names the source in the label `__source__`. All
@@ -8,10 +8,14 @@ Sources: https://docs.vllm.ai/en/stable/usage/metrics/ (vLLM's metrics) and
 https://github.com/NVIDIA/dcgm-exporter, etc/dcp-metrics-included.csv (those of dcgm-exporter; the
 labels `exported_pod` and `exported_namespace` come from a ServiceMonitor without honorLabels);
 https://opencost.io/docs/integrations/metrics (`node_gpu_hourly_cost`). `energy_price_per_kwh` is a
-recording rule of the operator's own.
+recording rule of the operator's own;
+https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (names of profiles).
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from ..wire import Series
 
@@ -60,3 +64,68 @@ def answers(series: Sequence[Series], signal: str) -> Iterator[tuple[Mapping[str
     for each in series:
         if each.metric.get(SIGNAL, each.metric.get(SOURCE)) == signal:
             yield each.metric, {time: value for time, value in each.finite() if value >= 0}
+
+
+WHOLE_GPU = "all"
+"""The device of a pod that has a whole GPU, without MIG."""
+
+_PROFILE = re.compile(r"(?:\d+c\.)?(\d+)g\.")
+
+Pod = tuple[str, str]
+"""Namespace and name."""
+
+Gpu = tuple[str, str]
+"""Host and index."""
+
+
+@dataclass(frozen=True)
+class GpuDevice:
+    """A GPU or a GPU instance: its kind, the GPU that it is on, and the pod that has it."""
+
+    kind: str
+    gpu: Gpu
+    pod: Pod | None
+
+    @property
+    def compute_slices(self) -> int:
+        """The compute slices of the GPU instance; 1 for a whole GPU, which shares with nobody."""
+        profile = _PROFILE.match(self.kind)
+        return int(profile[1]) if profile else 1
+
+
+def device_of(labels: Mapping[str, str]) -> GpuDevice:
+    """Return the device of a series of dcgm-exporter."""
+    pod = labels.get("exported_pod", "")
+    return GpuDevice(
+        kind=labels.get("GPU_I_PROFILE") or WHOLE_GPU,
+        gpu=gpu_of(labels),
+        pod=(labels.get("exported_namespace", ""), pod) if pod else None,
+    )
+
+
+def gpu_of(labels: Mapping[str, str]) -> Gpu:
+    """Return the physical GPU of a series of dcgm-exporter."""
+    return labels.get("Hostname", ""), labels.get("gpu", "")
+
+
+_RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
+"""The characters of Kubernetes' generated names (k8s.io/apimachinery/pkg/util/rand)."""
+
+_SUFFIX = re.compile(rf"-{_RANDOM}{{1,10}}-{_RANDOM}{{5}}$|-{_RANDOM}{{5}}$|-\d+$")
+"""What a Deployment, a DaemonSet or Job, or a StatefulSet adds to its name."""
+
+
+@dataclass(frozen=True)
+class AppPattern:
+    """An app, and the pods that belong to it as a pattern with `*` and `?`."""
+
+    app: str
+    pods: str
+
+
+def app_of(pod: str, patterns: Sequence[AppPattern] = ()) -> str:
+    """Return the app of the first pattern that fits, or else the pod's name without its suffix."""
+    for pattern in patterns:
+        if fnmatchcase(pod, pattern.pods):
+            return pattern.app
+    return _SUFFIX.sub("", pod, count=1) or pod

@@ -16,7 +16,7 @@ from ..program import (
 )
 from .app import create_app
 from .completion_api import PATHS
-from .settings import ForecastSettings
+from .model_client import ForecastSettings
 
 NAME = "llm-forecast-scorer"
 

@@ -27,11 +27,9 @@ from ..wire import (
     TruthQuery,
 )
 from .completion_api import ForecastFailure
-from .forecaster import Forecast, Forecaster
-from .model_health import ModelHealth
+from .forecaster import FALLBACK_META, Forecast, Forecaster
+from .model_client import ForecastSettings, ModelHealth
 from .prompt import HORIZON_SECONDS
-from .settings import ForecastSettings
-from .statistical_fallback import FALLBACK_META
 
 _BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)  # RFC 6750, section 2.1
 

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from .prompt import INSTRUCTION, SCHEMA, data
-from .question import Question
+from .prompt import INSTRUCTION, SCHEMA, Question, data
 
 CompletionApi = Literal["chat", "completions"]
 PATHS: dict[CompletionApi, str] = {"chat": "/chat/completions", "completions": "/completions"}

@@ -1,19 +1,60 @@
-"""Forecasts all series of a request: a few prompts at a time, all before one deadline."""
+"""Forecasts all series of a request: a few prompts at a time, all before one deadline.
+
+An equal question has an equal answer for a while. Where the model has no forecast, a statistical
+one may stand in for it.
+"""
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import httpx
 
 from .completion_api import ForecastFailure
-from .forecast_cache import ForecastCache
-from .model_client import ModelClient
-from .prompt import batches
-from .question import Points, Question, question
-from .settings import ForecastSettings
-from .statistical_fallback import recent_mean
+from .model_client import ForecastSettings, ModelClient
+from .prompt import HORIZON_SECONDS, Points, Question, batches, question
+
+MOST_FORECASTS = 10_000
+"""Forecasts that are kept: about 20 MB, the questions included."""
+
+
+class ForecastCache:
+    """Forecasts by token and question; the one that was used longest ago goes first.
+
+    The token is part of the key, because only the model's server can tell whether it is valid.
+    """
+
+    def __init__(self, most: int = MOST_FORECASTS) -> None:
+        self._most = most
+        self._kept = OrderedDict[tuple[str | None, Question], float]()
+
+    def get(self, token: str | None, question: Question) -> float | None:
+        """Return the forecast of a question, if it is kept."""
+        if (token, question) not in self._kept:
+            return None
+        self._kept.move_to_end((token, question))
+        return self._kept[token, question]
+
+    def put(self, token: str | None, question: Question, forecast: float) -> None:
+        """Keep a forecast of the model."""
+        self._kept[token, question] = forecast
+        self._kept.move_to_end((token, question))
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+
+FALLBACK_META = "statistical-fallback"
+"""The label `meta` of a result that the model has not forecast."""
+
+
+def recent_mean(points: Points) -> float:
+    """Return the mean of the last HORIZON_SECONDS of a series, up to its own last sample."""
+    since = points[-1][0] - HORIZON_SECONDS
+    return fmean(value for time, value in points if time > since)
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,14 +1,21 @@
-"""Client of a language model: one prompt over the completion API of its server."""
+"""The language model: settings, token budget, one prompt over its server's API, and its health."""
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
+from math import inf
+from pathlib import Path
 
 import httpx
 
+from ..wire import PROMETHEUS_URL
 from .completion_api import (
     Completion,
+    CompletionApi,
     ForecastFailure,
     Reply,
     endpoint,
@@ -17,10 +24,70 @@ from .completion_api import (
     request_body,
     retry_after_seconds,
 )
-from .prompt import UnusableReply, data, read_reply
-from .question import Question
-from .settings import ForecastSettings
-from .token_budget import TokenBudget
+from .prompt import Question, UnusableReply, data, read_reply
+
+MOST_CORES = 2048.0
+"""CPU cores that no node exceeds: the largest machines of the clouds have 1920."""
+
+
+@dataclass(frozen=True)
+class ForecastSettings:
+    """Which model is used, and the limits of one scoring request.
+
+    `endpoint` is the base URL of an OpenAI-compatible server, for example http://vllm:8000/v1.
+    `deadline` is in seconds and bounds one scoring request with all its prompts; it should be
+    below the scoring interval. At most `concurrency` prompts are sent at a time. `max_value` is in
+    cores. With `fallback`, series without a forecast get a statistical one that says so. The token
+    in `model_token_file` is sent to the model instead of that of the agent.
+    """
+
+    endpoint: str
+    model: str
+    prometheus_url: str = PROMETHEUS_URL
+    api: CompletionApi = "chat"
+    deadline: float = 50.0
+    concurrency: int = 4
+    max_series: int = 200
+    max_value: float = MOST_CORES
+    max_reply_tokens: int = 4096
+    tokens_per_hour: int | None = None
+    fallback: bool = False
+    model_token_file: Path | None = None
+
+
+PERIOD_SECONDS = 3600.0
+"""The budget is for each hour, as providers bill and limit."""
+
+
+class TokenBudget:
+    """The tokens of the last hour against a limit; None is no limit. Times are seconds."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._spent = deque[tuple[float, int]]()
+        self._sum = 0
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until a prompt may be sent; 0 if it may be now."""
+        if self._limit is None:
+            return 0.0
+        while self._spent and self._spent[0][0] <= now - PERIOD_SECONDS:
+            self._sum -= self._spent.popleft()[1]
+        excess = self._sum - self._limit
+        for spent_at, tokens in self._spent:
+            if excess < 0:
+                break
+            excess -= tokens
+            if excess < 0:
+                return spent_at + PERIOD_SECONDS - now
+        return 0.0
+
+    def spend(self, now: float, tokens: int) -> None:
+        """Count the tokens of a prompt and its reply."""
+        if self._limit is not None:
+            self._spent.append((now, tokens))
+            self._sum += tokens
+
 
 MAX_REPLY_BYTES = 256 * 1024
 """Bytes of a reply: many times a forecast of BATCH_SIZE series with the model's reasoning."""
@@ -141,3 +208,46 @@ def _tokens(completion: Completion | ForecastFailure, batch: Sequence[Question])
         return completion.tokens
     text = completion.text if isinstance(completion, Completion) else ""
     return (len(data(batch)) + len(text)) // _CHARACTERS_PER_TOKEN
+
+
+_REMEMBERED_SECONDS = 10.0
+"""The hub asks /healthz every 10 s, and agents do during an outage."""
+
+_TIMEOUT_SECONDS = 3.0
+"""Less than the 5 s that the hub waits for /healthz."""
+
+
+class ModelHealth:
+    """Asks for the list of models, because that costs no tokens."""
+
+    def __init__(
+        self, settings: ForecastSettings, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._now = now
+        self._url = endpoint(settings.endpoint, settings.model, settings.api).models_url
+        self._lock = asyncio.Lock()
+        self._trouble: str | None = None
+        self._valid_until = -inf
+
+    async def trouble(self) -> str | None:
+        """Return why the model does not answer; None if it does."""
+        async with self._lock:
+            if self._now() >= self._valid_until:
+                self._trouble = await self._asked()
+                self._valid_until = self._now() + _REMEMBERED_SECONDS
+            return self._trouble
+
+    async def _asked(self) -> str | None:
+        """Ask once. A refusal of the request is an answer: /healthz has no token."""
+        try:
+            async with (
+                httpx.AsyncClient(timeout=_TIMEOUT_SECONDS, trust_env=False) as client,
+                asyncio.timeout(_TIMEOUT_SECONDS),
+                client.stream("GET", self._url) as response,
+            ):
+                status = response.status_code
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            return f"no answer from {self._url} ({type(error).__name__})"
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return f"{self._url} answered {status}: the model is loading, or its server is broken"
+        return None

@@ -20,8 +20,7 @@ from ..wire import (
     ScoringRequest,
     TruthQuery,
 )
-from .past_forecasts import PastForecasts
-from .score import DEFAULT_MEANING, PredictedScore, ScoreMeaning, predictions
+from .score import DEFAULT_MEANING, PastForecasts, PredictedScore, ScoreMeaning, predictions
 
 WINDOW_SECONDS = 3600
 STEP_SECONDS = 30

@@ -15,8 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .season import periods, seasonal_weights
-from .smoothing import REVERTING, Flags, Floats, Steps, smoothing_weights
+from .members import REVERTING, Flags, Floats, Steps, periods, seasonal_weights, smoothing_weights
 
 MOST_ORIGINS = 64
 """Past steps whose forecasts are judged, evenly spaced: more cost time, and overlap more."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..program import command_line, fail, serve
 from .app import NAME, create_app
-from .scores_file import SHIPPED, InvalidScoresFile, read
+from .score import SHIPPED, InvalidScoresFile, read
 
 
 def main(argv: Sequence[str] | None = None) -> int:

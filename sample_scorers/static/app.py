@@ -7,8 +7,7 @@ from fastapi import FastAPI, Header
 
 from .. import service
 from ..wire import NoSource, ScorerConfig, Scoring, ScoringParams, ScoringRequest, ScoringResponse
-from .score import StaticScoreTable, score
-from .scores_file import shipped
+from .score import StaticScoreTable, score, shipped
 
 NAME = "static-scorer"
 

@@ -12,8 +12,7 @@ from typing import Any
 import click
 import yaml
 
-from dsf.cli.commands import AUTHORS, COMMANDS, PROGRAMS
-from dsf.cli.root import root
+from dsf.cli.root import AUTHORS, COMMANDS, PROGRAMS, root
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.errors import KubeError
 from tests.command_line import invoked_meanwhile

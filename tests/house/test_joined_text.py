@@ -115,12 +115,12 @@ EXEMPT = {
     "cells of tables, which escape them": {
         "dsf/agent/score/explanation.py:_labels",
         "dsf/agent/score/explanation.py:_rows",
-        "dsf/cli/text_table.py:__str__",
+        "dsf/cli/output.py:__str__",
     },
     "documents for programs, whose parts are encoded or escaped": {
         "dsf/api/scoring/scorer_summary.py:dump_summaries",
         "dsf/scorer_kit/backtest/history.py:window",
-        "dsf/scorer_kit/backtest/picture.py:svg",
+        "dsf/scorer_kit/pictures.py:svg",
         "mcp_server/install/config_text.py:_written",
     },
     "values, which get a type or are shown by their reader": {

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from dsf.agent.metrics import AgentMetrics
-from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
-from dsf.agent.otlp.receiver_metrics import OtlpMetrics
+from dsf.agent.otlp.received_metrics import ReceivedMetrics
+from dsf.agent.otlp.receiver import OtlpMetrics
 from dsf.hub.run import HubController
 from dsf.kube.embedded import EmbeddedHub
 from optimizer.metrics import OptimizerMetrics

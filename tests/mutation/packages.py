@@ -32,16 +32,21 @@ class DecisionPackage:
 PACKAGES = {
     "agent": DecisionPackage(
         modules=(
-            "dsf/agent/otlp/memory",
-            "dsf/agent/publish/plan",
-            "dsf/agent/schedule",
+            "dsf/agent/otlp/data_points.py",
+            "dsf/agent/otlp/received_metrics.py",
+            "dsf/agent/otlp/sample_windows.py",
+            "dsf/agent/publish/placement_score.py",
+            "dsf/agent/publish/write_permission.py",
+            "dsf/agent/round_schedule.py",
             "dsf/agent/score",
             "dsf/agent/wire",
         ),
         tests=(
-            "tests/dsf/agent/otlp/memory",
-            "tests/dsf/agent/publish/plan",
-            "tests/dsf/agent/schedule",
+            "tests/dsf/agent/otlp/test_data_points.py",
+            "tests/dsf/agent/otlp/test_received_metrics.py",
+            "tests/dsf/agent/publish/test_placement_score.py",
+            "tests/dsf/agent/publish/test_write_permission.py",
+            "tests/dsf/agent/test_round_schedule.py",
             "tests/dsf/agent/score",
             "tests/dsf/agent/wire",
         ),

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy_watcher.compliance import PolicyCompliance, PolicyVersion, policy_compliance
-from policy_watcher.stable_window import ClaimValue, StableWindow, resume, step
+from policy_watcher.compliance import (
+    ClaimValue,
+    PolicyCompliance,
+    PolicyVersion,
+    StableWindow,
+    policy_compliance,
+    resume,
+    step,
+)
 from tests.policy_watcher.builders import policy
 
 STABLE = 120.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from sample_scorers.static.scores_file import SHIPPED
+from sample_scorers.static.score import SHIPPED
 from tests.eventually import until
 from tests.repository import ROOT
 

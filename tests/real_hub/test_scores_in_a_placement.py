@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from sample_scorers.static.scores_file import SHIPPED
+from sample_scorers.static.score import SHIPPED
 from tests.eventually import until
 
 from .harness.placements import decided, publish_score, withdraw_score

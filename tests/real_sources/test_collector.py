@@ -19,12 +19,12 @@ import pytest
 import yaml
 from opentelemetry.exporter.otlp.proto.http import Compression
 
-from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
+from dsf.agent.otlp.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.receiver import receiving
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.scoring.scorer_summary import dump_summaries
 from tests.dsf.agent.builders import sent
-from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
+from tests.dsf.agent.otlp.test_received_metrics import wanting
 from tests.dsf.agent.otlp.test_receiver import _export
 from tests.eventually import eventually, until
 from tests.real_hub.harness.ports import LOOPBACK, Ports

@@ -8,8 +8,7 @@ from inspect import cleandoc
 
 import click
 
-from dsf.cli.commands import COMMANDS, SECTIONS
-from dsf.cli.root import root
+from dsf.cli.root import COMMANDS, SECTIONS, root
 from tests.repository import ROOT
 
 PAGE = ROOT / "docs/reference/command-line.md"

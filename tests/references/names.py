@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dsf.api import names
 from dsf.hub.snapshot.manifests import PRIORITY_ANNOTATION, REQUESTS_ANNOTATION
-from policy_watcher.claim import POLICIES_ANNOTATION
+from policy_watcher.compliance import POLICIES_ANNOTATION
 from tests.repository import ROOT
 
 PAGE = ROOT / "docs/reference/names.md"

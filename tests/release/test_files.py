@@ -14,7 +14,7 @@ import pytest
 import uv
 import yaml
 
-from dsf.cli.commands import COMMANDS
+from dsf.cli.root import COMMANDS
 from tests.real_hub.build import BuildError, locate
 from tests.repository import ROOT
 

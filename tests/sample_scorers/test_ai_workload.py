@@ -18,10 +18,18 @@ from sample_scorers.ai_workload.app import (
     performance_config,
     power_config,
 )
-from sample_scorers.ai_workload.gpu_device import device_of
-from sample_scorers.ai_workload.pod_app import AppPattern, app_of
 from sample_scorers.ai_workload.score import efficiency, performance, power
-from sample_scorers.ai_workload.signals import ACTIVITY, COST, POWER, PRICE, RUNNING, TOKENS
+from sample_scorers.ai_workload.signals import (
+    ACTIVITY,
+    COST,
+    POWER,
+    PRICE,
+    RUNNING,
+    TOKENS,
+    AppPattern,
+    app_of,
+    device_of,
+)
 from sample_scorers.wire import ScoreResult, ScoringRequest, Series
 from tests.command_line import invoked
 from tests.sample_scorers.serving import SCORERS, served

@@ -17,7 +17,7 @@ from sample_scorers.ai_workload.signals import ACTIVITY, POWER, RUNNING, TOKENS
 from sample_scorers.bearer_token import BearerTokenCheck
 from sample_scorers.latency.app import create_app as latency_app
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
-from sample_scorers.llm_forecast.settings import ForecastSettings
+from sample_scorers.llm_forecast.model_client import ForecastSettings
 from sample_scorers.prediction.app import create_app as prediction_app
 from sample_scorers.sample.app import create_app as sample_app
 from sample_scorers.static.app import create_app as static_app

@@ -16,20 +16,24 @@ from hypothesis import strategies as st
 
 from sample_scorers.llm_forecast.app import create_app
 from sample_scorers.llm_forecast.completion_api import endpoint
-from sample_scorers.llm_forecast.forecast_cache import ForecastCache
-from sample_scorers.llm_forecast.model_client import MAX_REPLY_BYTES
-from sample_scorers.llm_forecast.model_health import ModelHealth
+from sample_scorers.llm_forecast.forecaster import ForecastCache
+from sample_scorers.llm_forecast.model_client import (
+    MAX_REPLY_BYTES,
+    MOST_CORES,
+    ForecastSettings,
+    ModelHealth,
+    TokenBudget,
+)
 from sample_scorers.llm_forecast.prompt import (
     BATCH_SIZE,
+    MAX_POINTS,
+    Question,
     UnusableReply,
     batches,
     read_reply,
 )
 from sample_scorers.llm_forecast.prompt import data as prompt_data
-from sample_scorers.llm_forecast.question import MAX_POINTS, Question
-from sample_scorers.llm_forecast.question import question as question_about
-from sample_scorers.llm_forecast.settings import MOST_CORES, ForecastSettings
-from sample_scorers.llm_forecast.token_budget import TokenBudget
+from sample_scorers.llm_forecast.prompt import question as question_about
 from tests.sample_scorers.fake_model import FakeModel, Reply, Server, question
 from tests.sample_scorers.serving import SCORERS, client, served
 from tests.spellings import SPELLINGS, spelled_pieces

@@ -23,7 +23,7 @@ from sample_scorers.ai_workload.app import create_app as ai_workload_app
 from sample_scorers.latency.app import create_app as latency_app
 from sample_scorers.llm_forecast.__main__ import main as llm_forecast
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
-from sample_scorers.llm_forecast.settings import ForecastSettings
+from sample_scorers.llm_forecast.model_client import ForecastSettings
 from sample_scorers.prediction.app import create_app as prediction_app
 from sample_scorers.sample.__main__ import main as sample
 from sample_scorers.sample.app import create_app as sample_app

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from sample_scorers.prediction.score import score as prediction_score
 from sample_scorers.sample.score import META
 from sample_scorers.sample.score import score as sample_score
+from sample_scorers.static.score import InvalidScoresFile, parse, shipped
 from sample_scorers.static.score import score as static_score
-from sample_scorers.static.scores_file import InvalidScoresFile, parse, shipped
 from sample_scorers.wire import MAX_MAGNITUDE, ScoreResult, Series
 
 times = st.floats(0, 253_402_300_799)

@@ -9,8 +9,7 @@ from dsf.api.crd.published_value import Normalize
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.cli.root import root
 from sample_scorers.static.app import create_app
-from sample_scorers.static.score import score
-from sample_scorers.static.scores_file import InvalidScoresFile, parse
+from sample_scorers.static.score import InvalidScoresFile, parse, score
 from tests.command_line import invoked
 from tests.sample_scorers.serving import client
 

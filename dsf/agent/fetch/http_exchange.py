@@ -1,11 +1,11 @@
-"""One HTTP exchange with an untrusted server, bounded in time and size."""
+"""One HTTP exchange with an untrusted server, bounded in time and size, and its decoding."""
 
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, TypeVar
 
 import httpx
 
@@ -13,8 +13,8 @@ from dsf.agent.failure import Failure, Stage
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
-from dsf.agent.wire.encoded_series import ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
+from dsf.agent.wire.scoring_request import ScoringRequestBody
 from dsf.outbound.pinned_connections import DestinationDenied, broken_http, causes
 
 _REDIRECTS = range(300, 400)
@@ -201,3 +201,40 @@ def _words(error: OSError) -> str:
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     return str(error.strerror)
+
+
+INLINE_BYTES = 1 << 16
+"""Larger data is processed in a thread: decoding it may delay other rounds by milliseconds."""
+
+T = TypeVar("T")
+
+
+async def decode_within(
+    decode: Callable[[], T],
+    *,
+    memory: int,
+    kept: Callable[[T], int],
+    stage: Stage,
+    url: str,
+    deadline: CallDeadline,
+    reservation: AnswerReservation | None,
+) -> T | Failure:
+    """Reserve `memory` bytes, decode, and keep the bytes that `kept` returns for the result."""
+    if reservation is None:
+        return await off_loop(decode, memory)
+    size = 0
+    try:
+        async with asyncio.timeout_at(deadline.at):
+            await reservation.read(memory)
+        decoded = await off_loop(decode, memory)
+        size = kept(decoded)
+    except TimeoutError:
+        return Failure(stage, *late(display_url(url), deadline, reservation))
+    finally:
+        reservation.keep(size)
+    return decoded
+
+
+async def off_loop(work: Callable[[], T], size: int) -> T:
+    """Return the result of `work`, which runs in a thread if it has many bytes to process."""
+    return work() if size <= INLINE_BYTES else await asyncio.to_thread(work)

@@ -6,18 +6,28 @@ from dataclasses import dataclass
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
-from dsf.agent.fetch.answer_decoding import decode_within
 from dsf.agent.fetch.credentials import CallCredentials, CalledEndpoint, scoring_endpoint
 from dsf.agent.fetch.http_client import HttpClient
-from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
+from dsf.agent.fetch.http_exchange import (
+    CallDeadline,
+    CallLimits,
+    OutboundRequest,
+    decode_within,
+    exchange,
+)
 from dsf.agent.score.result_rules import MAX_SERIES
-from dsf.agent.wire.call_context import caller_headers, encoded_context, encoded_params
-from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer, health_url, status_failure
 from dsf.agent.wire.scoring_answer import (
     RESULT_BYTES,
     ScoringResult,
     parse_scoring_answer,
+)
+from dsf.agent.wire.scoring_request import (
+    EncodedSeries,
+    ScoringRequestBody,
+    caller_headers,
+    encoded_context,
+    encoded_params,
 )
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import object_count

@@ -6,10 +6,15 @@ from typing import Protocol
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
-from dsf.agent.fetch.answer_decoding import decode_within
 from dsf.agent.fetch.credentials import CallCredentials, source_endpoint
 from dsf.agent.fetch.http_client import HttpClient
-from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
+from dsf.agent.fetch.http_exchange import (
+    CallDeadline,
+    CallLimits,
+    OutboundRequest,
+    decode_within,
+    exchange,
+)
 from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import HttpAnswer, display_url
 from dsf.agent.wire.prometheus_answer import (

@@ -1,5 +1,6 @@
 """Receives OTLP metrics over HTTP, and counts them.
 
-Shell: an HTTP server. Needs the extra `otlp` (protobuf messages and RE2).
-May import `dsf.agent.fetch.bounded_body` and `dsf.runtime`; what is kept is decided in `memory`.
+Pure, except `receiver`, an HTTP server. Needs the extra `otlp` (protobuf messages and RE2).
+May import `dsf.agent.wire`, `dsf.agent.round_schedule`, `dsf.api` and, in `receiver`,
+`dsf.agent.fetch.bounded_body` and `dsf.runtime`.
 """

@@ -1,4 +1,4 @@
-"""Receives OTLP over HTTP: `POST /v1/metrics`, as protobuf or JSON, plain or gzip.
+"""Receives OTLP over HTTP, and counts it: `POST /v1/metrics`, protobuf or JSON, plain or gzip.
 
 Source: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 
@@ -19,9 +19,12 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
     ExportMetricsServiceResponse,
 )
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from dsf.agent.fetch.bounded_body import TooLarge, UnknownEncoding, UnusableBody, read_body
-from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
+from dsf.agent.otlp.received_metrics import ReceivedMetrics
 from dsf.runtime.endpoints import serving
 
 log = logging.getLogger(__name__)
@@ -250,3 +253,28 @@ def _varint(encoded: bytes, at: int) -> tuple[int, int]:
         if byte < _CONTINUES:
             return value, at
         shift += 7
+
+
+class OtlpMetrics(Collector):
+    """Reads the counts of received metrics at each scrape."""
+
+    def __init__(self, memory: ReceivedMetrics) -> None:
+        self._memory = memory
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metric families."""
+        points = CounterMetricFamily(
+            "dynamic_scoring_otlp_points",
+            "With --otlp: points that a query selects: taken, or why they were refused.",
+            labels=["outcome"],
+        )
+        for outcome, count in sorted(self._memory.outcomes.items()):
+            points.add_metric([outcome], count)
+        yield points
+        series, samples = self._memory.held
+        yield GaugeMetricFamily(
+            "dynamic_scoring_otlp_series", "With --otlp: series in memory.", value=series
+        )
+        yield GaugeMetricFamily(
+            "dynamic_scoring_otlp_samples", "With --otlp: samples in memory.", value=samples
+        )

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from dsf.agent.publish.plan.publisher_identity import PublisherIdentity
+from dsf.agent.publish.write_permission import PublisherIdentity
 from dsf.api import names
 from dsf.api.times import micro_time
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound

@@ -9,18 +9,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dsf.agent.failure import Failure
-from dsf.agent.publish.plan.placement_score import (
+from dsf.agent.publish.placement_score import (
     MANAGED_BY,
+    RoundReport,
     is_own,
     items,
     placement_score,
     status_patch,
 )
-from dsf.agent.publish.plan.publisher_identity import ANOTHER_AGENT, PublisherIdentity
-from dsf.agent.publish.plan.round_report import RoundReport
-from dsf.agent.publish.plan.write_pauses import WritePause, WritePauses
-from dsf.agent.score.default_scores import declared_default
+from dsf.agent.publish.write_permission import (
+    ANOTHER_AGENT,
+    PublisherIdentity,
+    WritePause,
+    WritePauses,
+)
 from dsf.agent.score.expiry import EXPIRE, decide_expiry, outlived, validity
+from dsf.agent.score.result_rules import declared_default
 from dsf.api import names
 from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.scorer_summary import ScorerSummary

@@ -13,10 +13,10 @@ from dsf.agent.score.result_rules import (
     RoundScores,
     judge,
 )
-from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import display_url
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api import names
 from dsf.api.crd.published_value import rounded
 from dsf.api.plural import counted
@@ -24,7 +24,7 @@ from dsf.api.scoring.adjustments import Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, STAMPED
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.untrusted_text import escaped
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 
 NOTHING = "-"
 

@@ -1,15 +1,19 @@
-"""Text that a server answered, for messages: quoted, on one line and cut, or not repeated at all.
+"""Text and JSON that a server answered: how messages quote it, and how much of it is decoded.
 
 Conditions, logs and `--explain` quote servers. A server that was sent a credential may spell it in
 any way, so none of its free text enters a message: only statuses, and words that a closed set has
 (decision 0044). Labels and samples are data: they are refused if they spell a credential of their
-call in a usual way.
+call in a usual way. The cost of decoding foreign JSON follows a limit, not its size.
 """
 
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+from msgspec import Raw
+
+from dsf.api.json_input import WrongEncoding
 from dsf.api.untrusted_text import TEXT_LIMIT, UntrustedName, UntrustedText, escaped
 from dsf.kube.redaction import NO_SPELLINGS, Spellings, redact, sent_credentials
 
@@ -81,3 +85,42 @@ NO_SECRETS = CallSecrets()
 def call_secrets(url: str, headers: Mapping[str, str], *, told: bool = False) -> CallSecrets:
     """Return the secrets of a call: its token, and the password in its URL."""
     return CallSecrets(sent_credentials(url, headers.get("Authorization", "")), told)
+
+
+LABELS_BYTES = 1 << 16
+"""Encoded labels of one result or series: Prometheus' own limits allow a part of that."""
+
+REPEATED = "they repeat the token that was sent"
+
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, WrongEncoding)
+"""What decoding of foreign JSON may raise."""
+
+_LABELS = msgspec.json.Decoder(dict[str, str])
+
+
+def encoded_size(encoded: Raw) -> int:
+    """Return the bytes of an encoded value."""
+    return len(memoryview(encoded))
+
+
+def decode_labels(encoded: Raw, secrets: Spellings) -> dict[str, str]:
+    """Return labels. Raises one of MALFORMED if they are not an object of text, or too long.
+
+    Labels that spell a credential of the call are refused too: they name entries and metrics.
+    """
+    if encoded_size(encoded) > LABELS_BYTES:
+        raise msgspec.ValidationError(f"labels of more than {LABELS_BYTES} bytes")
+    try:
+        labels = _LABELS.decode(encoded)
+    except MALFORMED as error:
+        raise msgspec.ValidationError(f"labels: {error}") from error
+    if secrets and any(map(secrets.found_in, (*labels, *labels.values()))):
+        raise msgspec.ValidationError(f"labels: {REPEATED}")
+    return labels
+
+
+def describe(error: Exception) -> str:
+    """Return what is wrong with JSON that raised one of MALFORMED, which quote nothing of it."""
+    why = NO_SECRETS.line(str(error))
+    own = isinstance(error, msgspec.ValidationError | WrongEncoding)
+    return why if own else f"malformed JSON: {why}"

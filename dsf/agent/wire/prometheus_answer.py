@@ -12,15 +12,15 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dsf.agent.failure import Failure
-from dsf.agent.wire.bounded_json import (
+from dsf.agent.wire.foreign_text import (
     MALFORMED,
     REPEATED,
+    WITHHELD,
+    CallSecrets,
     decode_labels,
     describe,
     encoded_size,
 )
-from dsf.agent.wire.encoded_series import EncodedSeries, of_source
-from dsf.agent.wire.foreign_text import WITHHELD, CallSecrets
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
     display_url,
@@ -28,6 +28,7 @@ from dsf.agent.wire.http_answer import (
     status_failure,
     status_meaning,
 )
+from dsf.agent.wire.scoring_request import EncodedSeries, of_source
 from dsf.api.json_input import json_text, object_count
 from dsf.api.plural import counted
 from dsf.api.scoring.scoring_api import Sample

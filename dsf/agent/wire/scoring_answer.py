@@ -11,13 +11,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dsf.agent.failure import Failure
-from dsf.agent.wire.bounded_json import (
+from dsf.agent.wire.foreign_text import (
     MALFORMED,
+    CallSecrets,
     decode_labels,
     describe,
     encoded_size,
 )
-from dsf.agent.wire.foreign_text import CallSecrets
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
     display_url,

@@ -1,19 +1,67 @@
 """The data of Secrets: bearer tokens, the hosts that may get them, certificate authorities.
 
 No message contains data of a Secret.
+
+A list of allowed hosts reads `thanos.monitoring.svc, *.example.com, 10.0.0.7:9090`. `*.` stands for
+one or more labels in front; an entry with a port matches that port only; letter case is ignored.
 """
 
 import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
-from dsf.agent.wire.allowed_hosts import host_allowed, parse_hosts
 from dsf.agent.wire.http_answer import display_url
 from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import listed
+
+_PORTS = {"http": 80, "https": 443}
+_AMBIGUOUS = re.compile(r"[\\\s\x00-\x20\x7f]")
+
+
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """Return the entries of a comma-separated list."""
+    return tuple(entry.strip().lower() for entry in text.split(",") if entry.strip())
+
+
+def host_allowed(entries: Iterable[str], url: str) -> bool:
+    """Tell whether an entry matches the host of a URL.
+
+    Returns False for a URL in which different parsers see different hosts.
+    """
+    if _AMBIGUOUS.search(url):
+        return False
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".")
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return False
+    return bool(host) and any(_matches(entry, host, port) for entry in entries)
+
+
+def _matches(entry: str, host: str, port: int | None) -> bool:
+    pattern, wanted = _split(entry)
+    if wanted and wanted != str(port):
+        return False
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:]) and host != pattern[1:]
+    return pattern == host
+
+
+def _split(entry: str) -> tuple[str, str]:
+    """Return host and port of an entry; an IPv6 address with a port is in brackets."""
+    if entry.startswith("["):
+        host, _, rest = entry[1:].partition("]")
+        return host, rest.removeprefix(":")
+    if entry.count(":") > 1:
+        return entry, ""
+    host, _, port = entry.partition(":")
+    return host.rstrip("."), port
+
 
 TOKEN_LIMIT = 16_384
 """Bytes of a token: servers accept no longer headers."""

@@ -1,12 +1,11 @@
-"""How far forecasts were from the truth, and whether one method is better than another."""
+"""How far forecasts were from the truth: losses, tests, calibration, and regret of choices."""
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dsf.scorer_kit.backtest.outcome import Judged
-from dsf.scorer_kit.backtest.simple_methods import SimpleMethod
+from dsf.scorer_kit.backtest.history import Judged, SimpleMethod
 
 FEWEST_HORIZONS = 4
 """Horizons that do not overlap, below which a test says nothing."""
@@ -171,3 +170,156 @@ def _by_step(outcomes: Sequence[Judged], losses: Sequence[float]) -> list[float]
 def mean(values: Sequence[float]) -> float:
     """Return the mean of at least one number."""
     return math.fsum(values) / len(values)
+
+
+_TOUCHING = 1e-9
+"""Relative distance within which a truth counts as on a bound: rounding in JSON and sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A central interval: the share it promises, the share it held, and its mean width."""
+
+    level: float
+    coverage: float
+    width: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileShare:
+    """A probability, and the share of the truths that were not above that quantile."""
+
+    probability: float
+    below: float
+    count: int
+
+
+def quantile_shares(outcomes: Sequence[Judged]) -> list[QuantileShare]:
+    """Return the share of the truths at or below each quantile; a calibrated one has its own."""
+    below = defaultdict[float, list[bool]](list)
+    for one in outcomes:
+        for probability, value in one.said.quantiles:
+            below[probability].append(one.truth <= value + _margin(value, one.truth))
+    return [
+        QuantileShare(probability, mean(below[probability]), len(below[probability]))
+        for probability in sorted(below)
+    ]
+
+
+def intervals(outcomes: Sequence[Judged]) -> list[Interval]:
+    """Return the intervals between quantiles p and 1 - p, the widest first."""
+    found = defaultdict[float, list[tuple[bool, float]]](list)
+    for one in outcomes:
+        values = {round(probability, 6): value for probability, value in one.said.quantiles}
+        for lower, low in values.items():
+            high = values.get(round(1 - lower, 6))
+            if lower < 1 / 2 and high is not None:
+                inside = (
+                    low - _margin(low, one.truth) <= one.truth <= high + _margin(high, one.truth)
+                )
+                found[round(1 - 2 * lower, 6)].append((inside, high - low))
+    return [
+        Interval(
+            level,
+            mean([inside for inside, _ in found[level]]),
+            mean([width for _, width in found[level]]),
+            len(found[level]),
+        )
+        for level in sorted(found, reverse=True)
+    ]
+
+
+def _margin(bound: float, truth: float) -> float:
+    return _TOUCHING * max(abs(bound), abs(truth))
+
+
+FEWEST_CHOICES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """The mean loss of one way to choose, in the unit of the truth, and how often it was best."""
+
+    method: str
+    loss: float
+    best: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """How choices are made: by which label ("" for one choice per series), and which is best."""
+
+    label: str
+    lowest: bool
+
+
+def regrets(
+    outcomes: Sequence[Judged], methods: Sequence[SimpleMethod], choices: Choices
+) -> list[Regret]:
+    """Return the regret of the scorer, of each simple method, and of a choice at random.
+
+    At each step the choice with the lowest (or highest) value is taken; it loses the distance of
+    its truth from the best truth of that step. Values of one choice are added up. A step counts if
+    there are two choices, and if all methods have a value for each series.
+    """
+    steps = defaultdict[int, list[Judged]](list)
+    for one in outcomes:
+        steps[one.end].append(one)
+    values: dict[str, Callable[[Judged], float | None]] = {"scorer": lambda one: one.said.score}
+    for method in methods:
+        values[method.name] = _forecast_of(method)
+    losses = defaultdict[str, list[float]](list)
+    for step in steps.values():
+        for name, loss in _losses(step, values, choices).items():
+            losses[name].append(loss)
+    return [
+        Regret(name, mean(found), mean([name != _RANDOM and loss == 0 for loss in found]))
+        for name, found in losses.items()
+    ]
+
+
+_RANDOM = "at random"
+
+
+def _forecast_of(method: SimpleMethod) -> Callable[[Judged], float | None]:
+    return lambda one: method.forecast(one.series, one.end)
+
+
+def _losses(
+    step: Sequence[Judged],
+    values: Mapping[str, Callable[[Judged], float | None]],
+    choices: Choices,
+) -> dict[str, float]:
+    """Return the loss of each method at one step; empty if the step does not count."""
+    sign = 1 if choices.lowest else -1
+    truth = _summed(step, lambda one: one.truth, choices.label)
+    found = {name: _summed(step, value, choices.label) for name, value in values.items()}
+    if truth is None or len(truth) < FEWEST_CHOICES:
+        return {}
+    known = {name: each for name, each in found.items() if each is not None}
+    if len(known) < len(found):
+        return {}
+    best = min(sign * value for value in truth.values())
+    taken = {name: _taken(each, sign) for name, each in known.items()}
+    losses = {name: sign * truth[choice] - best for name, choice in taken.items()}
+    return {**losses, _RANDOM: mean([sign * value - best for value in truth.values()])}
+
+
+def _taken(values: Mapping[str, float], sign: int) -> str:
+    """Return the choice of the least value times `sign`; of equal ones the first by name."""
+    return min(values, key=lambda choice: (sign * values[choice], choice))
+
+
+def _summed(
+    step: Sequence[Judged], value: Callable[[Judged], float | None], label: str
+) -> dict[str, float] | None:
+    """Return the sum of the values of each choice; None if one is missing."""
+    sums = dict[str, float]()
+    for one in step:
+        found = value(one)
+        if found is None:
+            return None
+        name = one.series.metric.get(label, "") if label else repr(sorted(one.series.labels))
+        sums[name] = sums.get(name, 0.0) + found
+    return sums

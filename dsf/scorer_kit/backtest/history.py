@@ -1,13 +1,17 @@
-"""The past of several series at equal steps, and the windows that a scorer would have seen."""
+"""The past of series at equal steps: windows, what came true after them, and simple forecasts.
+
+A scorer that is no better than the simple methods is of no use.
+"""
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
+from operator import mul
 
-from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.scoring_request import EncodedSeries
 
 START = 1_700_000_000
 """Unix seconds of the first step of a recording: equal runs send equal requests."""
@@ -155,3 +159,134 @@ def from_samples(
 
 MOST_VALUES = 5_000_000
 """Values of a history: what a few hundred megabytes hold."""
+
+
+Quantiles = tuple[tuple[float, float], ...]
+"""Pairs of a probability and a value, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The score of one series, and the quantiles of its forecast, empty without any."""
+
+    score: float
+    quantiles: Quantiles = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One answer: the scores by the labels of their series, after the step before `end`.
+
+    `strange` is the number of results with other labels than those of a series.
+    """
+
+    end: int
+    said: dict[Labels, Said]
+    strange: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A score and what came true, of one series after the step before `end`."""
+
+    end: int
+    series: PastSeries
+    said: Said
+    truth: float
+
+
+def judged(answers: Sequence[Answered], series: Sequence[PastSeries], ahead: int) -> list[Judged]:
+    """Return each score that has a truth: the mean of the `ahead` steps after its window."""
+    found = list[Judged]()
+    for answer in answers:
+        for one in series:
+            said = answer.said.get(one.labels)
+            truth = one.mean(answer.end, answer.end + ahead)
+            if said is not None and truth is not None:
+                found.append(Judged(answer.end, one, said, truth))
+    return found
+
+
+SMALLEST_PEAK = 0.3
+"""Autocorrelation from which a history is said to have a season."""
+
+_MOST_STEPS = 1_000
+"""Newest steps in which a season is looked for: the work grows with their square."""
+
+_MOST_SERIES = 10
+"""Series in which a season is looked for: those that change most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """What is forecast after a window: steps of the window, and steps whose mean is forecast."""
+
+    window: int
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleMethod:
+    """A name, and a forecast of the mean after the step before `end`; None if it has none."""
+
+    name: str
+    forecast: Callable[[PastSeries, int], float | None]
+
+
+def simple_methods(horizon: Horizon, season: int) -> list[SimpleMethod]:
+    """Return the methods; `season` is in steps."""
+    return [
+        SimpleMethod("last value", lambda series, end: series.last(end)),
+        SimpleMethod("window mean", lambda series, end: series.mean(end - horizon.window, end)),
+        SimpleMethod(
+            "seasonal naive", lambda series, end: _last_season(series, end, horizon.ahead, season)
+        ),
+    ]
+
+
+def _last_season(series: PastSeries, end: int, ahead: int, season: int) -> float | None:
+    """Return the mean of the same steps one season ago; a longer horizon repeats the season."""
+    if end < season:
+        return None
+    whole, rest = divmod(ahead, season)
+    parts = [(whole * season, series.mean(end - season, end) if whole else 0.0)]
+    parts.append((rest, series.mean(end - season, end - season + rest) if rest else 0.0))
+    means = [(weight, mean) for weight, mean in parts if mean is not None]
+    if len(means) < len(parts):
+        return None
+    return math.fsum(weight * mean for weight, mean in means) / ahead
+
+
+def found_season(history: History) -> int | None:
+    """Return the season that the series share, in steps; None without one.
+
+    It is the lag of the highest peak of their mean autocorrelation over the whole history, which no
+    method could have known in advance: a season can only be given too much credit.
+    """
+    largest = sorted(history.series, key=lambda one: -one.scale)[:_MOST_SERIES]
+    found = [_autocorrelation(one) for one in largest if one.scale > 0]
+    return _highest_peak([sum(column) / len(found) for column in zip(*found, strict=True)])
+
+
+def _autocorrelation(series: PastSeries) -> list[float]:
+    """Return the autocorrelation at the lags up to half of the history; holes are its mean."""
+    values = series.values[-_MOST_STEPS:]
+    known = [value for value in values if value is not None]
+    centre = math.fsum(known) / len(known)
+    moved = [0.0 if value is None else value - centre for value in values]
+    power = sum(map(mul, moved, moved)) or 1.0
+    return [
+        sum(map(mul, moved[lag:], moved)) / power * len(moved) / (len(moved) - lag)
+        for lag in range(len(moved) // 2 + 1)
+    ]
+
+
+def _highest_peak(correlation: Sequence[float]) -> int | None:
+    lowest, best = 1.0, None
+    for lag in range(1, len(correlation) - 1):
+        before, here, after = correlation[lag - 1 : lag + 2]
+        lowest = min(lowest, here)
+        peak = here >= before and here >= after and here >= SMALLEST_PEAK
+        if peak and here - lowest >= SMALLEST_PEAK and (not best or here > correlation[best]):
+            best = lag
+    return best

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.durations import Duration
-from dsf.cli.options import FILE, server_url
+from dsf.cli.options import FILE, Duration, server_url
 from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import (
     api_options,
@@ -20,8 +19,7 @@ from dsf.scorer_kit.cli.api_options import (
 
 if TYPE_CHECKING:
     from dsf.api.scoring.scorer_summary import ScorerSummary
-    from dsf.scorer_kit.backtest.report import BacktestReport
-    from dsf.scorer_kit.backtest.run import BacktestPlan
+    from dsf.scorer_kit.backtest.report import BacktestPlan, BacktestReport
     from dsf.scorer_kit.scorer_target import ScorerTarget
 
 MOST_REQUESTS = 5_000
@@ -113,10 +111,10 @@ def backtest(
 async def _backtest(target: "ScorerTarget", token: str, flags: dict[str, Any]) -> "BacktestReport":
     from dsf.agent.failure import Failure
     from dsf.api.invalid_input import InvalidInput
-    from dsf.scorer_kit.author_call import AuthorCredentials
     from dsf.scorer_kit.backtest.history import UnusableHistory
     from dsf.scorer_kit.backtest.replay import Replay
-    from dsf.scorer_kit.backtest.run import report
+    from dsf.scorer_kit.backtest.report import report
+    from dsf.scorer_kit.scorer_target import AuthorCredentials
     from dsf.scorer_kit.series_file import UnusableFile
 
     summary = target.summary
@@ -152,8 +150,8 @@ async def _plan(
     **source: Any,
 ) -> "BacktestPlan":
     from dsf.api.untrusted_text import listed
-    from dsf.scorer_kit.backtest.regret import Choices
-    from dsf.scorer_kit.backtest.run import BacktestPlan
+    from dsf.scorer_kit.backtest.accuracy import Choices
+    from dsf.scorer_kit.backtest.report import BacktestPlan
 
     if summary.sources:
         named = listed(one.name for one in summary.sources)
@@ -190,17 +188,17 @@ async def _history(
     since: float,
     query: str,
 ) -> Any:
-    from dsf.scorer_kit.backtest import history_sources
+    from dsf.scorer_kit.backtest import replay
 
     if sum(map(bool, (recording, data, prometheus_url))) != 1:
         raise click.UsageError("name one history: --recording, --data or --prometheus")
     asked = query or summary.source_query
-    usual = step or summary.source_step or history_sources.DEFAULT_STEP
+    usual = step or summary.source_step or replay.DEFAULT_STEP
     if recording:
-        return history_sources.recorded(recording, asked, step or summary.source_step)
+        return replay.recorded(recording, asked, step or summary.source_step)
     if data:
-        return history_sources.from_file(data, usual)
-    found = await history_sources.from_prometheus(
+        return replay.from_file(data, usual)
+    found = await replay.from_prometheus(
         summary.model_copy(update={"source_query": asked, "source_step": usual}),
         prometheus_url,
         round(since),
@@ -215,7 +213,7 @@ def _watched() -> bool:
 
 
 def _write(path: Path, done: "BacktestReport") -> None:
-    from dsf.scorer_kit.backtest.picture import svg
+    from dsf.scorer_kit.pictures import svg
 
     try:
         path.write_text(svg(done.outcomes, done.setting.history), encoding="utf-8")
@@ -225,7 +223,7 @@ def _write(path: Path, done: "BacktestReport") -> None:
 
 def _plot(done: "BacktestReport") -> None:
     from dsf.cli.terminal_drawing import levels_for
-    from dsf.scorer_kit.backtest.picture import terminal_plot
+    from dsf.scorer_kit.pictures import terminal_plot
 
     click.echo()
     click.echo(terminal_plot(done.outcomes, levels_for(sys.stdout)))

@@ -112,7 +112,7 @@ async def _round(
     objects_path: Path | None,
 ) -> "Round":
     from dsf.api.invalid_input import InvalidInput
-    from dsf.scorer_kit.author_call import AuthorCredentials
+    from dsf.scorer_kit.scorer_target import AuthorCredentials
     from dsf.scorer_kit.series_file import UnusableFile
     from dsf.scorer_kit.trial_context import with_context_of
     from dsf.scorer_kit.trial_round import try_round
@@ -143,7 +143,7 @@ def _print(done: "Round", *, plotted: bool) -> None:
     from dsf.agent.dry_run import explained
     from dsf.api.untrusted_text import escaped
     from dsf.cli.terminal_drawing import levels_for
-    from dsf.scorer_kit.plot import plot
+    from dsf.scorer_kit.pictures import plot
     from dsf.scorer_kit.trial_round import metrics
 
     click.echo(explained([done]), nl=False)
@@ -169,7 +169,7 @@ def _print_object(done: "Round", cluster: str) -> None:
 
 def _hint(done: "Round") -> None:
     """Name another dimension format if the default one loses results."""
-    from dsf.scorer_kit.dimension_suggestion import suggested_format
+    from dsf.scorer_kit.registration import suggested_format
 
     adjusted = done.report.scores.adjusted if done.report.scores else {}
     if not done.evidence or not {"MissingLabel", "Duplicate"} & adjusted.keys():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.scorer_kit.conformance import judges
 from dsf.scorer_kit.conformance.evidence import CheckCall, CheckInput, Evidence
 from dsf.scorer_kit.conformance.judges import Findings

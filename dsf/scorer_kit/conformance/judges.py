@@ -11,7 +11,6 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName
 from dsf.hub.snapshot.registered_scorer import ProbeFailure
-from dsf.scorer_kit.author_call import CLUSTER
 from dsf.scorer_kit.conformance.evidence import (
     JSON,
     CallOutcome,
@@ -20,7 +19,8 @@ from dsf.scorer_kit.conformance.evidence import (
     error,
     warning,
 )
-from dsf.scorer_kit.dimension_suggestion import suggested_format
+from dsf.scorer_kit.registration import suggested_format
+from dsf.scorer_kit.scorer_target import CLUSTER
 
 Findings = Iterator[Finding]
 

@@ -8,25 +8,25 @@ from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.fetch.scoring_call import BYTES_PER_SERIES, RESULTS_PER_SERIES
 from dsf.agent.score.result_rules import MAX_SERIES
-from dsf.agent.wire.call_context import caller_headers, encoded_context, encoded_params
 from dsf.agent.wire.scoring_answer import parse_scoring_answer
+from dsf.agent.wire.scoring_request import caller_headers, encoded_context, encoded_params
 from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.snapshot.registered_scorer import ProbeFailure
-from dsf.scorer_kit.author_call import CLUSTER
 from dsf.scorer_kit.conformance.checks import CHECKS, ConformanceCheck, Need
 from dsf.scorer_kit.conformance.evidence import (
     CallCounts,
     CallOutcome,
     CheckCall,
     CheckInput,
+    CheckResult,
     CheckSettings,
+    ConformanceReport,
     Evidence,
 )
-from dsf.scorer_kit.conformance.report import CheckResult, ConformanceReport
-from dsf.scorer_kit.dimension_suggestion import suggested_format
 from dsf.scorer_kit.invented_series import TYPICAL_SERIES, forms_of, invented
-from dsf.scorer_kit.scorer_target import ScorerTarget, probe
+from dsf.scorer_kit.registration import suggested_format
+from dsf.scorer_kit.scorer_target import CLUSTER, ScorerTarget, probe
 
 _LATE = "no answer in time: see latency"
 _MISSING: Mapping[Need, str] = {

@@ -11,7 +11,7 @@ from dsf.kube.changes import Change
 from dsf.kube.kinds import MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET
 from dsf.kube.port import Object
 from dsf.sim.controllers.musthave import set_status
-from dsf.sim.controllers.placement_prioritizers import DecidedClusters
+from dsf.sim.controllers.placement import DecidedClusters
 
 
 def works(replica_sets: Iterable[Object], decisions: DecidedClusters) -> list[Object]:

@@ -10,7 +10,7 @@ from dsf.kube.changes import Change
 from dsf.kube.kinds import POLICY
 from dsf.kube.port import Object
 from dsf.sim.controllers.musthave import Observed, Reference, contains, ensure, reference_of
-from dsf.sim.controllers.placement_prioritizers import DecidedClusters
+from dsf.sim.controllers.placement import DecidedClusters
 
 ROOT_LABEL = "policy.open-cluster-management.io/root-policy"
 CLUSTER_LABEL = "policy.open-cluster-management.io/cluster-name"

@@ -1,13 +1,20 @@
-"""The demo's output: steps and tables as text, or one JSON document."""
+"""The demo's output: steps and tables as text, or one JSON document.
+
+Tables are made of Kubernetes objects and of the optimizer's answers.
+"""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 
+from dsf.api.conditions import conditions_of, find, is_true
+from dsf.api.scoring.placement_scores import by_score
 from dsf.api.untrusted_text import escaped_lines
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
+from dsf.cli.scores import score_table
+from dsf.kube.port import Object
 
 INDENT = "   "
 
@@ -60,3 +67,122 @@ class JsonOutput(DemoOutput):
         """Print the result."""
         click.echo(json.dumps(result, indent=2))
         super().finish(result)
+
+
+SHOWN_DIMENSIONS = 8
+"""Rows of a table of scores; a table then fits a terminal of 24 lines, and the rest is counted."""
+
+DIGEST_SHOWN = 12
+"""Characters of a digest in a table: enough to tell plans apart."""
+
+OptimizeAnswer = Mapping[str, Any]
+"""The JSON answer of POST /optimize."""
+
+
+def score_tables(scores: Iterable[Object]) -> list[TextTable]:
+    """Return one table for each score: a row for each dimension, a column for each cluster."""
+    found = by_score(scores)
+    return [score_table(name, found[name], most=SHOWN_DIMENSIONS) for name in found]
+
+
+def plan_tables(answer: OptimizeAnswer) -> list[TextTable]:
+    """Return two tables of a plan: the policy of each cluster, the cluster of each workload."""
+    placed = [
+        (item["workload"], item["cluster"], item["device"], format(item["score"], "g"))
+        for item in answer["placements"]
+    ]
+    return [
+        TextTable(("cluster", "policy"), sorted(answer["policies"].items())),
+        TextTable(("workload", "cluster", "device", "score"), placed),
+    ]
+
+
+def policy_table(replicas: Iterable[Object], claims: Mapping[str, str]) -> TextTable:
+    """Return a table of the compliance of each replicated policy and the claim of its cluster."""
+    rows = [
+        (
+            obj["metadata"]["namespace"],
+            obj["metadata"]["name"],
+            (obj.get("status") or {}).get("compliant") or "Pending",
+            claims.get(obj["metadata"]["namespace"], "-"),
+        )
+        for obj in replicas
+    ]
+    return TextTable(("cluster", "policy", "compliant", "policy-watcher-claim"), sorted(rows))
+
+
+def placement_table(placements: Iterable[Object]) -> TextTable:
+    """Return a table of Placements with the columns of `kubectl get placements`."""
+    rows = []
+    for obj in sorted(placements, key=lambda item: str(item["metadata"]["name"])):
+        status = obj.get("status") or {}
+        condition = find(conditions_of(obj), "PlacementSatisfied") or {}
+        rows.append(
+            (
+                obj["metadata"]["name"],
+                condition.get("status", "-"),
+                condition.get("reason", "-"),
+                str(status.get("numberOfSelectedClusters", "-")),
+            )
+        )
+    return TextTable(("placement", "succeeded", "reason", "clusters"), rows)
+
+
+def workload_table(works: Iterable[Object]) -> TextTable:
+    """Return a table of the workloads' ManifestWorks, and whether they are available."""
+    rows = [
+        (
+            work["metadata"]["name"],
+            work["metadata"]["namespace"],
+            "yes" if is_true(work, "Available") else "no",
+        )
+        for work in works
+    ]
+    return TextTable(("workload", "cluster", "running there"), rows)
+
+
+def landing_table(status: Mapping[str, Any]) -> TextTable:
+    """Return a table of how far OCM is with each workload, of GET /placements/status."""
+    columns = ("workload", "cluster", "state", "reason")
+    rows = [tuple(str(item[column]) for column in columns) for item in status["workloads"]]
+    return TextTable(columns, rows)
+
+
+def change_table(answer: OptimizeAnswer) -> TextTable:
+    """Return a table of the writes that a plan implies."""
+    columns = ("action", "kind", "name")
+    return TextTable(
+        columns, [tuple(item[column] for column in columns) for item in answer["changes"]]
+    )
+
+
+def history_table(plans: Mapping[str, Any]) -> TextTable:
+    """Return a table of recorded plans, of GET /plans."""
+    rows = [
+        (
+            str(item["revision"]),
+            item["phase"],
+            format(item["objective"], "g"),
+            item["digest"][:DIGEST_SHOWN],
+            item["message"],
+        )
+        for item in plans["items"]
+    ]
+    return TextTable(("revision", "phase", "objective", "digest", "what became of it"), rows)
+
+
+def comparison_table(answers: Mapping[str, OptimizeAnswer]) -> TextTable:
+    """Return a table that compares answers: a row for each preference and cluster."""
+    rows = [
+        (
+            name,
+            str(answer["status"]),
+            format(answer["objective_value"], "g"),
+            cluster,
+            policy,
+            ", ".join(p["workload"] for p in answer["placements"] if p["cluster"] == cluster),
+        )
+        for name, answer in answers.items()
+        for cluster, policy in sorted(answer["policies"].items())
+    ]
+    return TextTable(("preference", "status", "objective", "cluster", "policy", "workloads"), rows)

@@ -1,9 +1,80 @@
-"""The DynamicScorers and the DynamicScoringConfig that the demo registers."""
+"""What a demo starts and registers, as data: its setup, its scorers, and the GPUs of its clusters.
+
+Both GPUs have the MIG profiles of the scenario. The rates are made up.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
 from dsf.api.names import API_VERSION, HUB_NAMESPACE, SCORING_CONFIG
 from dsf.kube.port import Object
-from dsf.sim.demo.demo_setup import PROMETHEUS_URL
-from dsf.sim.demo.hardware import THROUGHPUT_QUERY
+from dsf.sim.demo.clusters import ClusterLabels
+from dsf.sim.prometheus_replay import RecordedSeries
+
+PROMETHEUS_URL = "http://prometheus.monitoring.svc:9090"
+"""What DynamicScorers name as source; agents ask the server of their --prometheus-url instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSetup:
+    """What differs between demos.
+
+    `cluster_labels` are the labels of each managed cluster, and of its node. `scorers` are the
+    options of each sample scorer that is started, by the name of its module. `registered` returns
+    the DynamicScorers, given the base URL of each. `prometheus` serves the base URL of a Prometheus
+    for each managed cluster. With `policy_watchers`, each managed cluster has one.
+    """
+
+    title: str
+    cluster_labels: ClusterLabels
+    scorers: Mapping[str, tuple[str, ...]]
+    registered: Callable[[Mapping[str, str]], list[Object]]
+    prometheus: Callable[[], AbstractAsyncContextManager[Mapping[str, str]]]
+    policy_watchers: bool = True
+
+
+THROUGHPUT_QUERY = "sum by (app, device) (rate(app_requests_total[5m]))"
+"""PromQL for the requests per second of each app on each device."""
+
+PRODUCT_LABEL = "nvidia.com/gpu.product"
+COUNT_LABEL = "nvidia.com/gpu.count"
+
+Throughput = Mapping[str, Mapping[str, float]]
+"""Requests per second by app, then by device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The one GPU of a cluster, and the throughput of the apps on it."""
+
+    product: str
+    throughput: Throughput
+
+    def labels(self) -> dict[str, str]:
+        """Return the labels of GPU Feature Discovery, for the node and for the ManagedCluster."""
+        return {PRODUCT_LABEL: self.product, COUNT_LABEL: "1"}
+
+    def series(self) -> tuple[RecordedSeries, ...]:
+        """Return the throughput as the answer to THROUGHPUT_QUERY."""
+        return tuple(
+            RecordedSeries({"app": app, "device": device}, (rate,))
+            for app, by_device in self.throughput.items()
+            for device, rate in by_device.items()
+        )
+
+
+HARDWARE = {
+    "worker01": Hardware(
+        "NVIDIA-GH200-480GB",
+        {"app01": {"3g.48gb": 60, "2g.24gb": 40}, "app02": {"3g.48gb": 70, "2g.24gb": 85}},
+    ),
+    "worker02": Hardware(
+        "NVIDIA-H20",
+        {"app01": {"3g.48gb": 80, "2g.24gb": 30}, "app02": {"3g.48gb": 50, "2g.24gb": 45}},
+    ),
+}
+"""The best plan runs app02 on 2g.24gb of worker01, and app01 on 3g.48gb of worker02: 165."""
 
 
 def scorers(sample_url: str, static_url: str) -> list[Object]:

@@ -19,14 +19,30 @@ from dsf.kube.port import Object
 from dsf.kube.yaml_documents import documents
 from dsf.sim.controllers import mig_manager
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
-from dsf.sim.demo import tables
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
-from dsf.sim.demo.demo_setup import DemoSetup
-from dsf.sim.demo.demo_steps import get, post, stay, until, what_next
-from dsf.sim.demo.hardware import HARDWARE, THROUGHPUT_QUERY
-from dsf.sim.demo.output import DemoOutput
-from dsf.sim.demo.running_demo import RunningDemo, refuse_writes, running_demo
-from dsf.sim.demo.scorers import scorers, throughput_scorer
+from dsf.sim.demo.output import (
+    DemoOutput,
+    change_table,
+    comparison_table,
+    history_table,
+    landing_table,
+    placement_table,
+    plan_tables,
+    policy_table,
+    score_tables,
+    workload_table,
+)
+from dsf.sim.demo.running_demo import (
+    RunningDemo,
+    get,
+    post,
+    refuse_writes,
+    running_demo,
+    stay,
+    until,
+    what_next,
+)
+from dsf.sim.demo.scorers import HARDWARE, THROUGHPUT_QUERY, DemoSetup, scorers, throughput_scorer
 from dsf.sim.prometheus_replay import Recording, replaying
 
 PREFERENCES = {
@@ -51,7 +67,7 @@ async def walk_through(
         if keep and not allow_writes:
             await refuse_writes(demo)
         output.step("Results")
-        output.show([tables.comparison_table(answers)])
+        output.show([comparison_table(answers)])
         output.finish({name: _result(answer) for name, answer in answers.items()})
         _what_next(demo, keep=keep)
         if keep:
@@ -91,7 +107,7 @@ async def _score(demo: RunningDemo) -> None:
 
     await until(demo, scored, "scores of every scorer on every cluster")
     listed = (await demo.clusters.hub.kube.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
-    demo.output.show(tables.score_tables(listed))
+    demo.output.show(score_tables(listed))
 
 
 async def _optimize(demo: RunningDemo, name: str, score: str) -> dict[str, Any]:
@@ -113,7 +129,7 @@ async def _planned(demo: RunningDemo, path: str, score: str) -> dict[str, Any]:
     request["preference"] = {**request["preference"], "addonPlacementScore": score}
     answer = await post(demo, path, request)
     demo.output.note(f"{answer['status']}, objective {answer['objective_value']:g}")
-    demo.output.show(tables.plan_tables(answer))
+    demo.output.show(plan_tables(answer))
     return answer
 
 
@@ -144,9 +160,7 @@ async def _land(demo: RunningDemo) -> None:
 
     await until(demo, landed, "workloads to be delivered")
     placements = (await hub.list(kinds.PLACEMENT, WORKLOAD_NAMESPACE)).items
-    demo.output.show(
-        [tables.placement_table(placements), tables.workload_table(await _workloads(demo))]
-    )
+    demo.output.show([placement_table(placements), workload_table(await _workloads(demo))])
 
 
 async def _reset(demo: RunningDemo) -> None:
@@ -159,7 +173,7 @@ async def _reset(demo: RunningDemo) -> None:
 async def _show_status(demo: RunningDemo) -> None:
     path = f"/placements/status?namespace={WORKLOAD_NAMESPACE}"
     demo.output.step(f"GET {path}: wanted and real, side by side")
-    demo.output.show([tables.landing_table(await get(demo, path))])
+    demo.output.show([landing_table(await get(demo, path))])
 
 
 async def _roll_back(demo: RunningDemo) -> None:
@@ -167,17 +181,17 @@ async def _roll_back(demo: RunningDemo) -> None:
     asked = {"namespace": WORKLOAD_NAMESPACE}
     planned = await post(demo, "/rollback", {**asked, "dryRun": True})
     demo.output.note("a dry run shows first what it would change")
-    demo.output.show([tables.change_table(planned)])
+    demo.output.show([change_table(planned)])
     answer = await post(demo, "/rollback", asked)
     demo.output.note(
         f"revision {answer['to_revision']} is restored, objective {answer['objective_value']:g}"
     )
-    demo.output.show(tables.plan_tables(answer))
+    demo.output.show(plan_tables(answer))
     await _comply(demo)
     await _land(demo)
     path = f"/plans?namespace={WORKLOAD_NAMESPACE}"
     demo.output.step(f"GET {path}: every applied plan is on record")
-    demo.output.show([tables.history_table(await get(demo, path))])
+    demo.output.show([history_table(await get(demo, path))])
 
 
 def _claims(demo: RunningDemo, value: str) -> Callable[[], Awaitable[bool]]:
@@ -200,7 +214,7 @@ async def _claim_values(demo: RunningDemo) -> dict[str, str]:
 
 async def _show_compliance(demo: RunningDemo) -> None:
     replicas = (await demo.clusters.hub.kube.list(kinds.POLICY, labels=ROOT_LABEL)).items
-    demo.output.show([tables.policy_table(replicas, await _claim_values(demo))])
+    demo.output.show([policy_table(replicas, await _claim_values(demo))])
 
 
 async def _workloads(demo: RunningDemo) -> Sequence[Object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 from dsf.sim.stories.gpu_clusters import (
     APPS,
     DAY,

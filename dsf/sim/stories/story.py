@@ -7,10 +7,10 @@ from typing import Any
 from dsf.api.names import API_VERSION, HUB_NAMESPACE
 from dsf.api.scoring.placement_scores import ByDimension
 from dsf.api.untrusted_text import listed
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 from dsf.kube.port import Object
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, ClusterLabels
-from dsf.sim.demo.demo_setup import PROMETHEUS_URL
+from dsf.sim.demo.scorers import PROMETHEUS_URL
 from dsf.sim.prometheus_replay import Recording
 
 SCORING_INTERVAL = 1

@@ -14,19 +14,28 @@ from typing import Any
 from dsf.api.conditions import is_true
 from dsf.api.names import REPLICA_SET_LABEL, score_object_name
 from dsf.api.scoring.placement_scores import ByDimension, by_score
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
-from dsf.sim.demo.demo_setup import DemoSetup
-from dsf.sim.demo.demo_steps import get, post, stay, until, what_next
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoError
-from dsf.sim.demo.running_demo import RunningDemo, refuse_writes, running_demo
+from dsf.sim.demo.running_demo import (
+    RunningDemo,
+    get,
+    post,
+    refuse_writes,
+    running_demo,
+    stay,
+    until,
+    what_next,
+)
+from dsf.sim.demo.scorers import DemoSetup
 from dsf.sim.prometheus_replay import PausedReplay
-from dsf.sim.stories.catalog import STORIES
+from dsf.sim.stories.airan import AIRAN
+from dsf.sim.stories.inference import INFERENCE
 from dsf.sim.stories.story import (
     Moment,
     MomentResult,
@@ -36,6 +45,9 @@ from dsf.sim.stories.story import (
     Story,
     replica_set,
 )
+
+STORIES: Mapping[str, Story] = {"inference": INFERENCE, "airan": AIRAN}
+
 
 CONCLUSION = "What it came to"
 """Title of the last step of a story."""

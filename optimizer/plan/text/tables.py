@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dsf.cli.text_table import TextTable
+from dsf.cli.output import TextTable
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import plan_sections
 from optimizer.plan.text.explanation_sections import explanation_sections

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from dsf.agent.wire.encoded_series import ScoringRequestBody
 from dsf.agent.wire.prometheus_answer import FetchedSeries
+from dsf.agent.wire.scoring_request import ScoringRequestBody
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 

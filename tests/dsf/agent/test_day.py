@@ -14,12 +14,11 @@ from prometheus_client import CollectorRegistry
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import AgentMetrics
-from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.publish.publisher import Publisher
 from dsf.agent.round import Round
 from dsf.agent.round_loop import Agent
-from dsf.agent.score.forecast_ledger import Instant, IssuedForecasts
-from dsf.agent.score.forecast_truth import TruthValues
+from dsf.agent.score.forecasts import Instant, IssuedForecasts, TruthValues
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.api.crd.score_rules import OnFailure
 from dsf.api.invalid_input import InvalidInput
@@ -79,9 +78,7 @@ class Scorers:
         self.under_way[wanted.name] -= 1
         answer = self.answers[wanted.name](time)  # may raise, as a bug would
         if isinstance(answer, Failure):
-            return Round(
-                wanted, round_report.failed(answer), answer, {"fetch": 0.5, "perform": 0.5}
-            )
+            return Round(wanted, RoundReport.failed(answer), answer, {"fetch": 0.5, "perform": 0.5})
         dimension = DimensionFormat.parse("${app}")
         assert not isinstance(dimension, InvalidInput)
         results = [scoring_result(answer, {"app": "a"})]
@@ -89,7 +86,7 @@ class Scorers:
         at = Instant(self.now().timestamp() - 1.0, time)
         forecasts = IssuedForecasts(at, {"a": answer}) if wanted.forecast else None
         seconds = {"fetch": 0.5, "perform": 0.5}
-        return Round(wanted, round_report.success(scores), None, seconds, forecasts=forecasts)
+        return Round(wanted, RoundReport.success(scores), None, seconds, forecasts=forecasts)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dsf.agent.failure import Failure
-from dsf.agent.score.forecast_truth import TruthValues
+from dsf.agent.score.forecasts import TruthValues
 from dsf.api.conditions import find
 from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import ScorerSummary

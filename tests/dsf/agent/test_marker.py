@@ -13,7 +13,7 @@ from dsf.agent.failure import Failure
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.score.explanation import RoundEvidence, explain
 from dsf.agent.score.result_rules import ConversionSettings, convert
-from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary

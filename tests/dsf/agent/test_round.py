@@ -9,7 +9,7 @@ from aiohttp import web
 from dsf.agent.failure import Failure
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.score.explanation import explain
-from dsf.agent.score.forecast_truth import TruthValues
+from dsf.agent.score.forecasts import TruthValues
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_rules import DefaultScore, ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import SEVERAL, ScorerSummary, SummarySource

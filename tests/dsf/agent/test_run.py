@@ -15,8 +15,7 @@ import pytest
 from aiohttp import web
 
 from dsf.agent.fetch.http_exchange import CallLimits
-from dsf.agent.run import AgentSettings, run
-from dsf.agent.summaries_watch import watch_file
+from dsf.agent.run import AgentSettings, run, watch_file
 from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub

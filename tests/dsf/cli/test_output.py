@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from dsf.cli.output import coloured, coloured_diff, document, show
-from dsf.cli.progress import Progress
+from dsf.cli.output import Progress, coloured, coloured_diff, document, show
 from tests.house.marker import MARKER, raw
 
 TABLE = "WORKLOAD   STATE\napp        Landed\nLanded     Refused\nan app that Landed\n"

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from dsf.api.crd.definitions import crds
-from dsf.cli.commands import COMMANDS, SECTIONS
-from dsf.cli.root import root
+from dsf.cli.root import COMMANDS, SECTIONS, root
 from tests.command_line import invoked
 
 

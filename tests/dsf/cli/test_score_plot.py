@@ -11,9 +11,8 @@ import yaml
 from aiohttp import web
 
 from dsf.cli.prometheus import MAX_VALUES, PastValues, PrometheusRefused, past_values
-from dsf.cli.score_plot import MOST_BARS, bars, history
 from dsf.cli.scores import score_changes, score_looks, scores
-from dsf.cli.terminal_drawing import ASCII_LEVELS, LEVELS, bar
+from dsf.cli.terminal_drawing import ASCII_LEVELS, LEVELS, MOST_BARS, bar, bars, history
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE

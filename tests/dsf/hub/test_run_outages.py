@@ -12,7 +12,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dsf.agent.schedule.round_schedule import SPREAD_SECONDS
+from dsf.agent.round_schedule import SPREAD_SECONDS
 from dsf.api.crd.dynamic_scorer import DEFAULT_INTERVAL_SECONDS
 from dsf.hub.observe.prober import Prober
 from dsf.hub.run import HubController, HubOptions

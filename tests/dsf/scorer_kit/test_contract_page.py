@@ -22,7 +22,7 @@ from dsf.agent.score.result_rules import (
     RoundScores,
     convert,
 )
-from dsf.agent.wire.bounded_json import LABELS_BYTES
+from dsf.agent.wire.foreign_text import LABELS_BYTES
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import SERIES_LIMIT
 from dsf.agent.wire.scoring_answer import NUMBER_BYTES, parse_scoring_answer

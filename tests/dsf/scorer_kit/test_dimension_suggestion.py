@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
-from dsf.scorer_kit.dimension_suggestion import suggested_format
+from dsf.scorer_kit.registration import suggested_format
 
 Metric = dict[str, str]
 

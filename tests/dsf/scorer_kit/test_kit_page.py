@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dsf.cli.root import root
-from dsf.scorer_kit.cli.group import scorer
+from dsf.scorer_kit.cli.commands import scorer
 from tests.command_line import invoked, invoked_meanwhile
 from tests.dsf.scorer_kit.scorers import TestApi, config, served
 from tests.repository import ROOT

@@ -14,8 +14,7 @@ from dsf.api import names
 from dsf.cli.root import root
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, NAMESPACE
-from dsf.scorer_kit.cli.new import new
-from dsf.scorer_kit.scaffold import LANGUAGES, files_of
+from dsf.scorer_kit.cli.commands import LANGUAGES, files_of, new
 from tests.command_line import invoked
 from tests.dsf.scorer_kit.programs import started
 from tests.real_hub.build import cache_root

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.cli.terminal_drawing import ASCII_LEVELS, LEVELS, line
-from dsf.scorer_kit.plot import MOST_ROWS, plot
+from dsf.scorer_kit.pictures import MOST_ROWS, plot
 
 
 @pytest.mark.parametrize(

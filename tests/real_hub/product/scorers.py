@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dsf.sim.demo.scorers import scorers, scoring_config
-from sample_scorers.static.scores_file import SHIPPED
+from sample_scorers.static.score import SHIPPED
 
 from . import replay
 from .parts import run_program

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Raw
 
-from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.publish.publisher import Publisher
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.agent.wire.scoring_answer import ScoringResult
@@ -80,7 +80,7 @@ async def test_scores_are_taken_as_they_were_converted(
     async with connect(folder / "kubeconfig") as kube:
         publisher = Publisher(kube, "east", lambda: datetime.now(UTC))
         for _ in range(2):  # the second time everything is there already
-            told = await publisher.publish(SUMMARY, round_report.success(scores), seconds=60)
+            told = await publisher.publish(SUMMARY, RoundReport.success(scores), seconds=60)
             assert told.failure is None
     entries = hub.api.get(*own_object, "east")["status"]["scores"]
     assert [(e["name"], e["value"]) for e in entries] == [(e.name, e.value) for e in scores.entries]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dsf.agent.fetch.credentials import AgentSecrets, CalledEndpoint
-from dsf.agent.fetch.watched_secrets import WatchedSecrets
+from dsf.agent.fetch.credentials import AgentSecrets, CalledEndpoint, WatchedSecrets
 from dsf.agent.wire.secret_data import Token
 from dsf.kube.client.connect import connect
 from dsf.kube.errors import Forbidden

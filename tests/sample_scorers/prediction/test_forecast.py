@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sample_scorers.prediction.forecast import Forecasts, forecast
-from sample_scorers.prediction.regular_grid import MOST_STEPS, regular, window
+from sample_scorers.prediction.members import MOST_STEPS, Floats, regular, window
 from sample_scorers.prediction.score import ScoreMeaning, score
-from sample_scorers.prediction.smoothing import Floats
 from sample_scorers.wire import MAX_MAGNITUDE, Series
 
 times = st.floats(0, 253_402_300_799)

@@ -11,16 +11,11 @@ from dsf.agent.fetch.credentials import AgentSecrets
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import ScoringApi
-from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.crd.scoring_params import AskedContext, AskedWorkloads
-from dsf.api.scoring.scoring_api import (
-    CLUSTER_HEADER,
-    SCORE_HEADER,
-    SCORER_HEADER,
-    ScoredWorkload,
-)
+from dsf.api.scoring.scoring_api import CLUSTER_HEADER, SCORE_HEADER, SCORER_HEADER, ScoredWorkload
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import SECRET
 from tests.dsf.agent.builders import summary

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from dsf.agent.fetch.credentials import AgentSecrets, CalledEndpoint
+from dsf.agent.fetch.credentials import BYTES_LIMIT, AgentSecrets, CalledEndpoint, WatchedSecrets
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import ScoringApi
-from dsf.agent.fetch.watched_secrets import BYTES_LIMIT, WatchedSecrets
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.secret_data import Token
 from dsf.api.invalid_input import InvalidInput

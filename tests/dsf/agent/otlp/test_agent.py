@@ -15,7 +15,7 @@ from dsf.kube.errors import NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from tests.dsf.agent.conftest import CLUSTER
 from tests.dsf.agent.otlp.builders import document, gauge, number
-from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
+from tests.dsf.agent.otlp.test_received_metrics import wanting
 from tests.dsf.agent.servers import replying, scores, serving
 from tests.eventually import eventually
 

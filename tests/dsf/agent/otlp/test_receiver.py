@@ -18,7 +18,7 @@ from opentelemetry.sdk.metrics import Histogram, MeterProvider
 from opentelemetry.sdk.metrics.export import AggregationTemporality, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
+from dsf.agent.otlp.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.receiver import (
     JSON,
     MAX_BYTES,
@@ -33,8 +33,8 @@ from dsf.api.scoring.scorer_summary import dump_summaries
 from dsf.runtime.endpoints import CannotListen
 from tests.dsf.agent.builders import sent
 from tests.dsf.agent.otlp.builders import NOW, document, gauge, number, request
-from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
 from tests.dsf.agent.otlp.test_message_count import hostile
+from tests.dsf.agent.otlp.test_received_metrics import wanting
 from tests.eventually import eventually
 
 ONE = wanting("util")

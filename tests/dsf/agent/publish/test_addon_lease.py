@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dsf.agent.publish.addon_lease import AddOnLease
-from dsf.agent.publish.plan.placement_score import placement_score
-from dsf.agent.publish.plan.publisher_identity import PublisherIdentity
+from dsf.agent.publish.placement_score import placement_score
+from dsf.agent.publish.write_permission import PublisherIdentity
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import LEASE, NAMESPACE

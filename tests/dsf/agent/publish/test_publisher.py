@@ -11,12 +11,9 @@ import pytest
 import yaml
 
 from dsf.agent.failure import Failure
-from dsf.agent.publish.plan import round_report
-from dsf.agent.publish.plan.placement_score import placement_score
-from dsf.agent.publish.plan.publisher_identity import PublisherIdentity
-from dsf.agent.publish.plan.round_report import RoundReport
-from dsf.agent.publish.plan.write_pauses import WritePauses
+from dsf.agent.publish.placement_score import RoundReport, placement_score
 from dsf.agent.publish.publisher import Publisher, PublishResult
+from dsf.agent.publish.write_permission import PublisherIdentity, WritePauses
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api.crd.score_rules import DefaultScore, OnFailure
 from dsf.kube.client.connect import connect
@@ -33,11 +30,11 @@ from tests.kube_wrappers.fault_injection import Fault, Faulty, at
 
 SCORER = summary(score_name="my_score")
 OWN = placement_score(CLUSTER, "my_score")["metadata"]["labels"]
-BROKEN = round_report.failed(Failure("scoring", "ServerError", "answered 500"))
+BROKEN = RoundReport.failed(Failure("scoring", "ServerError", "answered 500"))
 
 
 def good(*values: int) -> RoundReport:
-    return round_report.success(
+    return RoundReport.success(
         RoundScores(tuple(AddOnPlacementScoreItem(f"app{n}", v) for n, v in enumerate(values)))
     )
 
@@ -147,7 +144,7 @@ async def test_a_default_score_counts_from_the_first_failure_until_there_are_res
     assert await published(good(7)) == ([7], "Scored", "Published")
     assert await published(BROKEN) == ([7], "ServerError", "Published")
     entries = tuple(AddOnPlacementScoreItem(name, -100) for name in "ab")
-    nothing = round_report.default(RoundScores(entries), -100, called=False)
+    nothing = RoundReport.nothing_to_score(RoundScores(entries), -100, called=False)
     assert await published(nothing) == ([-100, -100], "NothingToScore", "DefaultScore")
     clock.pass_(80)
     for _ in range(3):

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.agent.failure import Failure
-from dsf.agent.publish.plan import round_report
-from dsf.agent.publish.plan.placement_score import placement_score, status_patch
-from dsf.agent.publish.plan.round_report import RoundReport
+from dsf.agent.publish.placement_score import RoundReport, placement_score, status_patch
 from dsf.agent.score.expiry import EXPIRE, LEAD, decide_expiry, policy_in_force
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api.conditions import find
@@ -21,10 +19,10 @@ from dsf.kube import json_merge_patch
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VALID = timedelta(seconds=90)
-GOOD = round_report.success(
+GOOD = RoundReport.success(
     RoundScores(entries=(AddOnPlacementScoreItem("a", 1), AddOnPlacementScoreItem("b", -2)))
 )
-BAD = round_report.failed(Failure("scoring", "ServerError", "answered 500"))
+BAD = RoundReport.failed(Failure("scoring", "ServerError", "answered 500"))
 HOLD = OnFailure(policy="Hold", hold_seconds=600)
 VALUE = OnFailure(policy="Value", value=-7)
 

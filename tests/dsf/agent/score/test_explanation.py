@@ -5,8 +5,8 @@ from typing import Any
 from dsf.agent.failure import Failure
 from dsf.agent.score.explanation import RoundEvidence, explain
 from dsf.agent.score.result_rules import ConversionSettings, convert
-from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import OnFailure

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.agent.failure import Failure
-from dsf.agent.wire.encoded_series import ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import (
     REMARKS_LIMIT,
@@ -15,6 +14,7 @@ from dsf.agent.wire.prometheus_answer import (
     FetchedSeries,
     parse_query_answer,
 )
+from dsf.agent.wire.scoring_request import ScoringRequestBody
 from tests.dsf.agent.builders import sent
 from tests.repository import ROOT
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.api import conditions
 from dsf.api.crd.score_meaning import ScoreRange
@@ -27,7 +27,7 @@ def from_agent(cluster: str, results: Results, **settings: Any) -> Object:
         ConversionSettings(cluster, "cpu_score", form, **settings),
     )
     obj = published(cluster)
-    told = round_report.success(scores).conditions
+    told = RoundReport.success(scores).conditions
     obj["status"]["conditions"] = conditions.merged([], told, now=NOW)
     obj["status"]["scores"] = [{"name": one.name, "value": one.value} for one in scores.entries]
     return obj

@@ -6,24 +6,32 @@ import random
 import pytest
 
 from dsf.scorer_kit.backtest.accuracy import (
+    Choices,
     comparison,
+    intervals,
     loss_of,
+    quantile_shares,
+    regrets,
     scorer_accuracy,
     smaller_loss,
     student_t,
 )
-from dsf.scorer_kit.backtest.calibration import intervals, quantile_shares
 from dsf.scorer_kit.backtest.history import (
+    Answered,
     History,
+    Horizon,
+    Judged,
     PastSeries,
+    Quantiles,
+    Said,
     UnusableHistory,
     Values,
+    found_season,
     from_samples,
+    judged,
+    simple_methods,
 )
-from dsf.scorer_kit.backtest.outcome import Answered, Judged, Quantiles, Said, judged
-from dsf.scorer_kit.backtest.regret import Choices, regrets
-from dsf.scorer_kit.backtest.run import BacktestPlan, report
-from dsf.scorer_kit.backtest.simple_methods import Horizon, found_season, simple_methods
+from dsf.scorer_kit.backtest.report import BacktestPlan, report
 
 RAMP = [float(value) for value in range(20)]
 

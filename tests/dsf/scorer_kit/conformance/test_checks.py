@@ -9,8 +9,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from dsf.scorer_kit.conformance.checks import CHECKS, NAMES
-from dsf.scorer_kit.conformance.evidence import CheckSettings
-from dsf.scorer_kit.conformance.report import ConformanceReport
+from dsf.scorer_kit.conformance.evidence import CheckSettings, ConformanceReport
 from dsf.scorer_kit.conformance.run import check
 from dsf.scorer_kit.invented_series import SeriesForm, invented
 from dsf.scorer_kit.scorer_target import NamedApi, look_at, named_api

@@ -16,11 +16,12 @@ from dsf.scorer_kit.conformance.evidence import (
     CallCounts,
     CallOutcome,
     CheckInput,
+    CheckResult,
     CheckSettings,
+    ConformanceReport,
     Evidence,
     Finding,
 )
-from dsf.scorer_kit.conformance.report import CheckResult, ConformanceReport
 from dsf.scorer_kit.invented_series import forms_of, invented
 from dsf.scorer_kit.scorer_target import NamedApi, ScorerTarget
 from tests.dsf.scorer_kit.scorers import config

@@ -3,8 +3,8 @@
 from typing import Any
 
 from dsf.kube.port import Object
-from dsf.sim.demo import tables
-from dsf.sim.demo.tables import SHOWN_DIMENSIONS
+from dsf.sim.demo import output
+from dsf.sim.demo.output import SHOWN_DIMENSIONS
 
 
 def score(cluster: str, **values: int) -> Object:
@@ -25,7 +25,7 @@ def answer(**changes: Any) -> dict[str, Any]:
 
 
 def test_scores_stand_by_dimension_and_cluster_and_a_missing_one_is_a_dash() -> None:
-    (table,) = tables.score_tables([score("c1", a=1, b=-2), score("c2", b=3)])
+    (table,) = output.score_tables([score("c1", a=1, b=-2), score("c2", b=3)])
     assert table.title == "heat"
     assert table.columns == ["dimension", "c1", "c2"]
     assert table.rows == [["a", "1", "-"], ["b", "-2", "3"]]
@@ -33,13 +33,13 @@ def test_scores_stand_by_dimension_and_cluster_and_a_missing_one_is_a_dash() -> 
 
 def test_of_many_dimensions_the_rest_is_counted() -> None:
     values = {f"d{number:02}": number for number in range(SHOWN_DIMENSIONS + 3)}
-    (table,) = tables.score_tables([score("c1", **values)])
+    (table,) = output.score_tables([score("c1", **values)])
     assert len(table.rows) == SHOWN_DIMENSIONS + 1
     assert table.rows[-1] == ["(3 more)", ""]
 
 
 def test_a_plan_shows_policies_by_cluster_and_places() -> None:
-    policies, places = tables.plan_tables(answer())
+    policies, places = output.plan_tables(answer())
     assert policies.rows == [("c1", "p1"), ("c2", "p2")]
     assert places.rows == [("app", "c1", "all", "57.5")]
 
@@ -49,7 +49,7 @@ def test_a_policy_without_a_status_is_pending_and_a_missing_claim_a_dash() -> No
         {"metadata": {"namespace": "c2", "name": "p"}},
         {"metadata": {"namespace": "c1", "name": "p"}, "status": {"compliant": "Compliant"}},
     ]
-    assert tables.policy_table(replicas, {"c1": "compliant"}).rows == [
+    assert output.policy_table(replicas, {"c1": "compliant"}).rows == [
         ("c1", "p", "Compliant", "compliant"),
         ("c2", "p", "Pending", "-"),
     ]
@@ -58,7 +58,7 @@ def test_a_policy_without_a_status_is_pending_and_a_missing_claim_a_dash() -> No
 def test_placements_stand_by_name_and_one_nobody_decided_has_dashes() -> None:
     fine = {"type": "PlacementMisconfigured", "status": "False", "reason": "Succeedconfigured"}
     condition = {"type": "PlacementSatisfied", "status": "True", "reason": "AllDecisionsScheduled"}
-    table = tables.placement_table(
+    table = output.placement_table(
         [
             {"metadata": {"name": "new"}},
             {
@@ -79,11 +79,11 @@ def test_workloads_say_whether_they_run() -> None:
         {"metadata": {"namespace": "c1", "name": "app"}, "status": available},
         {"metadata": {"namespace": "c2", "name": "app"}},
     ]
-    assert tables.workload_table(works).rows == [("app", "c1", "yes"), ("app", "c2", "no")]
+    assert output.workload_table(works).rows == [("app", "c1", "yes"), ("app", "c2", "no")]
 
 
 def test_results_stand_side_by_side_and_a_cluster_may_have_no_workload() -> None:
-    table = tables.comparison_table({"power": answer(), "none": answer(policies={}, placements=[])})
+    table = output.comparison_table({"power": answer(), "none": answer(policies={}, placements=[])})
     assert table.rows == [
         ("power", "Optimal", "57.5", "c1", "p1", "app"),
         ("power", "Optimal", "57.5", "c2", "p2", ""),
