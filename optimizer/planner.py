@@ -13,7 +13,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case, case_of
-from optimizer.explain.explanation_process.run import Explained, explain
+from optimizer.explain.explanation_process import Explained, explain
 from optimizer.model.formulate import formulate, too_large, too_large_to_read
 from optimizer.model.problem import Problem
 from optimizer.observe import (

@@ -25,7 +25,7 @@ from optimizer.domain.fleet import (
 )
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.explain.case import Case
-from optimizer.explain.explanation_process.run import ExplanationJob, explain_here
+from optimizer.explain.explanation_process import ExplanationJob, explain_here
 from optimizer.model.formulate import formulate
 from optimizer.solve.strategy import solve_problem
 

@@ -333,12 +333,12 @@ HEURISTICS: Mapping[str, Replaced] = {
         lambda _old: lambda _moves, stages, _left: list(stages),
     ),
     "counting before solving": Replaced(
-        "optimizer.explain.conflicts.feasibility_check",
+        "optimizer.explain.conflicts.feasibility",
         "exceeds_capacity",
         lambda _old: lambda *_given: False,
     ),
     "packing before solving": Replaced(
-        "optimizer.explain.conflicts.feasibility_check",
+        "optimizer.explain.conflicts.feasibility",
         "best_fit_decreasing",
         lambda _old: lambda *_given: None,
     ),

@@ -1,16 +1,19 @@
-"""What is to be explained."""
+"""What is to be explained, and what that needs from outside: solvers with a time budget."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from optimizer.candidates.further_layouts import FurtherLayouts, further_layouts
+from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Solution
+from optimizer.domain.solution import Assignment, Decision, Solution, Status
 from optimizer.model.problem import Problem
+from optimizer.model.rules import Row
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.requested_gpus import mig_rules
-from optimizer.wire.explanation import WhyNotQuestion
+from optimizer.wire.explanation import Explanation, WhyNotQuestion
 from optimizer.wire.request import OptimizeRequest
 
 
@@ -48,3 +51,72 @@ def case_of(
         request.pareto,
         partial(further_layouts, fleet, read.pools, mig_rules(request), read.enforced),
     )
+
+
+class BudgetExceeded(Exception):
+    """The time for explanations is over; raised by solvers, caught where a part begins."""
+
+
+ProblemSolver = Callable[[Problem], Solution]
+"""Solves a problem; raises BudgetExceeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSolution:
+    """Values by variable, and dual prices by row where the program was relaxed."""
+
+    status: Status
+    values: Floats
+    prices: Floats
+
+
+LinearSolver = Callable[[Floats, Sequence[Row], bool], LinearSolution]
+"""Maximises weights @ x under rows; x is 0 or 1, or in [0, 1] where the last argument is true.
+
+Raises BudgetExceeded.
+"""
+
+
+class NearOptimalDecisions(Protocol):
+    """The decisions of a problem that lose little against its optimum."""
+
+    def without(self, assignment: Assignment, most: float, /) -> Solution:
+        """Return the best decision that lacks an assignment and loses less than `most`.
+
+        Infeasible: there is none. NotSolved: not known.
+        """
+        ...
+
+    def search_without(self, assignment: Assignment, /) -> Solution:
+        """Return a good decision that lacks an assignment; Optimal: none is better."""
+        ...
+
+    def with_workload(self, name: str, /) -> Solution:
+        """Return the best decision that has a workload, or an interchangeable one.
+
+        NotSolved: not known.
+        """
+        ...
+
+
+FindNearOptimal = Callable[[Problem, float], NearOptimalDecisions]
+"""Returns the near-optimal decisions of a problem, given the value of its optimum."""
+
+ReportProgress = Callable[[Explanation], None]
+"""Called repeatedly with the partial explanation found so far."""
+
+
+def report_nothing(_: Explanation) -> None:
+    """Ignore progress."""
+
+
+class _NoDecisions:
+    def without(self, *_: object) -> Solution:
+        return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
+
+    with_workload = search_without = without
+
+
+def find_none(_problem: Problem, _value: float) -> NearOptimalDecisions:
+    """Find no near-optimal decisions: whole problems are solved instead."""
+    return _NoDecisions()

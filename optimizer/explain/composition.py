@@ -9,12 +9,9 @@ from typing import TypeVar
 import numpy as np
 
 from optimizer.domain.solution import Solution, TimeLeft, unlimited
-from optimizer.explain.case import Case
-from optimizer.explain.margins.assignment_reasons import assignment_reasons
-from optimizer.explain.margins.margins import Margin, Margins
-from optimizer.explain.margins.why_not import why_not
-from optimizer.explain.solver_ports import (
+from optimizer.explain.case import (
     BudgetExceeded,
+    Case,
     FindNearOptimal,
     LinearSolver,
     ProblemSolver,
@@ -22,10 +19,11 @@ from optimizer.explain.solver_ports import (
     find_none,
     report_nothing,
 )
-from optimizer.explain.tradeoffs.dual_prices import binding_limits
-from optimizer.explain.tradeoffs.pareto_set import multi_objective, pareto_set
+from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
+from optimizer.explain.margins import Margin, Margins, assignment_reasons
+from optimizer.explain.tradeoffs import binding_limits, multi_objective, pareto_set
 from optimizer.explain.transition_steps import transition_plan
-from optimizer.explain.unplaced_conflicts import UnplacedReasons, short_of_replicas
+from optimizer.explain.why_not import why_not
 from optimizer.explain.wire_values import placed
 from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate

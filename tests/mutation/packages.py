@@ -85,7 +85,10 @@ PACKAGES = {
     ),
     "explanation": DecisionPackage(
         modules=("optimizer/explain",),
-        without=("optimizer/explain/explanation_process",),
+        without=(
+            "optimizer/explain/explanation_process.py",
+            "optimizer/explain/linear_programs.py",
+        ),
         tests=("tests/optimizer/explain",),
     ),
     "transition": DecisionPackage(

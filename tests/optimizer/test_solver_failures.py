@@ -26,7 +26,7 @@ from optimizer.cli.records import plans
 from optimizer.cli.status import status
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.domain.solution import ProcessFailure
-from optimizer.explain.explanation_process.run import Explained, explained
+from optimizer.explain.explanation_process import Explained, explained
 from optimizer.service import Optimizer
 from optimizer.snapshot.observation import Observation
 from optimizer.solve.supervised_process import SupervisedResult

@@ -6,15 +6,14 @@ from functools import partial
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision, Solution
-from optimizer.explain.conflicts.feasibility_problem import (
+from optimizer.explain.case import NearOptimalDecisions, ProblemSolver, find_none
+from optimizer.explain.conflicts.feasibility import (
     all_placed,
     feasibility_problem,
     required_without,
 )
-from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
-from optimizer.explain.conflicts.relaxable_limits import relaxed
-from optimizer.explain.explanation_process.linear_programs import linear_solver
-from optimizer.explain.solver_ports import NearOptimalDecisions, ProblemSolver, find_none
+from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, relaxed
+from optimizer.explain.linear_programs import linear_solver
 from optimizer.model.problem import Problem, upper_bound
 from optimizer.solve.search.near_optimal_columns import near_optimal_columns
 from optimizer.solve.strategy import solve_problem

@@ -15,10 +15,9 @@ from optimizer.cli.planning import plan
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
-from optimizer.explain.case import Case
+from optimizer.explain.case import BudgetExceeded, Case, LinearSolution
 from optimizer.explain.composition import compose
-from optimizer.explain.explanation_process.run import ExplanationJob, explain_here
-from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution
+from optimizer.explain.explanation_process import ExplanationJob, explain_here
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row

@@ -11,7 +11,7 @@ is 0, because no decision is better than the optimum. Such decisions come, the c
 Each decision found bounds the margins of all assignments that it lacks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 from typing import NamedTuple
@@ -20,19 +20,24 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools
 from optimizer.domain.solution import Assignment, Decision, Solution, TimeLeft, unlimited
-from optimizer.explain.margins.forced_problems import excluding, objective_loss, solve_forced
-from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
-from optimizer.explain.solver_ports import (
+from optimizer.explain.case import (
     BudgetExceeded,
     FindNearOptimal,
     NearOptimalDecisions,
     ProblemSolver,
     find_none,
 )
+from optimizer.explain.forced_problems import (
+    SymmetricExchange,
+    excluding,
+    objective_loss,
+    solve_forced,
+)
 from optimizer.explain.tuning import MARGIN_RESOURCES
+from optimizer.explain.wire_values import assignment_value
 from optimizer.model.problem import Problem, objective, tier_values
 from optimizer.model.rules import violations
-from optimizer.wire.explanation import ObjectiveLoss
+from optimizer.wire.explanation import AssignmentReason, ObjectiveLoss, Placed, RunnerUp
 
 
 class Margin(NamedTuple):
@@ -201,3 +206,45 @@ class Neighbourhood:
         free[self._workload, self._resource] = True
         free[workload, resource] = False
         return free
+
+
+def assignment_reasons(
+    problem: Problem, solution: Solution, placed: Sequence[Placed], found: Mapping[int, Margin]
+) -> Iterator[AssignmentReason]:
+    """Yield every assignment with its runner-up and its margin, or an upper bound of the margin."""
+    for number, (item, assignment) in enumerate(
+        zip(placed, solution.decision.assignments, strict=True)
+    ):
+        known = found.get(number)
+        others = known.decision.assignments if known else ()
+        yield AssignmentReason(
+            **item.model_dump(),
+            runner_up=runner_up(problem, assignment),
+            margin=known.lost if known and known.exact else None,
+            at_most=known.lost if known else None,
+            instead=tuple(
+                assignment_value(other) for other in others if other.workload == assignment.workload
+            ),
+        )
+
+
+def runner_up(problem: Problem, assignment: Assignment) -> RunnerUp | None:
+    """Return the workload's best other resource by score alone; None where no other is usable.
+
+    The gain of staying on a current cluster does not count.
+    """
+    found = problem.indexes(assignment)
+    if found is None:
+        return None
+    workload, taken = found
+    scores = problem.values[workload].copy()
+    staying = np.isin(
+        problem.resource_cluster, np.array(problem.workloads[workload].current, dtype=np.int64)
+    )
+    scores[staying] -= problem.workloads[workload].move_cost
+    scores[taken] = np.nan
+    if np.isnan(scores).all():
+        return None
+    best = int(np.nanargmax(scores))
+    other = problem.assignment(workload, best)
+    return RunnerUp(cluster=other.cluster, device=other.device, score=float(scores[best]))

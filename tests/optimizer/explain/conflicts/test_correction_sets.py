@@ -1,9 +1,11 @@
+"""Irreducible infeasible subsystems of invented conflicts."""
+
 from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
+from optimizer.explain.conflicts.correction_sets import infeasible_subsystem
 
 LIMITS = tuple(range(8))
 sets = st.frozensets(st.sampled_from(LIMITS), min_size=1, max_size=4)

@@ -8,13 +8,13 @@ from dsf.api.untrusted_text import listed
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.issue import OTHERS_REASONS, TRUST_REASONS, UNSELECTABLE_REASONS
 from optimizer.domain.solution import PolicyEnforcement, Solution
-from optimizer.explain.margins.forced_problems import (
+from optimizer.explain.case import ProblemSolver
+from optimizer.explain.forced_problems import (
     ForcedSolution,
     forcing_policy,
     forcing_workload,
     solve_forced,
 )
-from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.explain.wire_values import assignment_value
 from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
 from optimizer.model.problem import Problem

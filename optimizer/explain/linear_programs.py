@@ -10,7 +10,7 @@ from pulp import constants
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
-from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution, LinearSolver
+from optimizer.explain.case import BudgetExceeded, LinearSolution, LinearSolver
 from optimizer.model.rules import Row
 from optimizer.solve.solver_adapters import note_failed_call
 

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,8 +10,8 @@ import pytest
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.candidates.further_layouts import further_layouts
 from optimizer.domain.fleet import Fleet, gpu_name
-from optimizer.explain.conflicts.feasibility_problem import replica_counts
-from optimizer.explain.unplaced_conflicts import UnplacedReasons, short_of_replicas
+from optimizer.explain.conflicts.feasibility import replica_counts
+from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
 from optimizer.mig.geometry import GEOMETRIES
 from optimizer.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
 from optimizer.mig.layouts import Layout, layouts
@@ -31,7 +31,7 @@ RULES = ReconfigurationRules()
 QUICK, EXHAUSTIVE = range(3), range(3, 120)
 
 
-def pools(clusters: dict[str, Iterable[Gpu]]) -> GpuPools:
+def pools(clusters: Mapping[str, Iterable[Gpu]]) -> GpuPools:
     """One node with these GPUs on each cluster; each GPU knows whether another one is in use."""
     found = {}
     for cluster, gpus in clusters.items():
@@ -167,7 +167,7 @@ def once_free(gpus: GpuPools, cluster: str, freed: str) -> GpuPools:
         else gpu
         for at, gpu in enumerate(every[cluster])
     )
-    return pools(dict(every))
+    return pools(every)
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,10 @@ from optimizer.domain.solution import (
     Status,
     Variable,
 )
-from optimizer.explain.margins.assignment_reasons import assignment_reasons
-from optimizer.explain.margins.forced_problems import objective_loss, solve_forced
-from optimizer.explain.margins.margins import Margin, Margins
-from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
-from optimizer.explain.margins.why_not import why_not, why_not_assignment, why_not_policy
-from optimizer.explain.solver_ports import FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.case import FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.forced_problems import SymmetricExchange, objective_loss, solve_forced
+from optimizer.explain.margins import Margin, Margins, assignment_reasons
+from optimizer.explain.why_not import why_not, why_not_assignment, why_not_policy
 from optimizer.explain.wire_values import placed
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, tier_values

@@ -1,18 +1,23 @@
-"""The meaning of an added supply, tested by solving the fleet changed in each way."""
+"""What a change of a limit means, tested by solving the fleet changed in each way."""
 
 from dataclasses import replace
+
+import pytest
 
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,
     Fleet,
+    FleetLimit,
     NodeLayout,
     ProfileCounts,
     Supply,
 )
-from optimizer.explain.conflicts.feasibility_problem import replica_counts
+from optimizer.explain.conflicts.feasibility import replica_counts
 from optimizer.explain.conflicts.fleet_changes import with_cluster, with_supplies
-from optimizer.explain.unplaced_conflicts import UnplacedReasons
+from optimizer.explain.conflicts.limit_changes import Sizing, limit_change
+from optimizer.explain.conflicts.limits import FleetWideLimit, RequiredReplicas
+from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons
 from optimizer.model.formulate import formulate
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE
@@ -95,3 +100,19 @@ def test_where_gpus_are_described_a_repair_is_a_gpu_more() -> None:
     assert repair(with_cluster(larger, "c", described)) == [
         "add 2 GPUs to cluster c, divided into 2 x 3g.48gb"
     ]
+
+
+@pytest.mark.parametrize(
+    ("most", "change"), [(4.0, "raise power from 4 to 5"), (5.0, None), (6.0, None)]
+)
+def test_a_limit_that_a_decision_keeps_is_not_raised(most: float, change: str | None) -> None:
+    given = fleet({"c": [("3g", 1)]}, {"a": 1}, {("c", "a", "3g"): 10.0})
+    (a,) = given.workloads
+    given = replace(given, workloads=(replace(a, uses=(("watts", 5.0),)),))
+    wide, limited = (
+        replace(given, limits=(FleetLimit("power", value, uses="watts"),)) for value in (9.0, most)
+    )
+    problem = formulate(wide)
+    sizing = Sizing(limited, RequiredReplicas("a", {"a": 1}), problem, RESOLVE(problem).decision)
+    found = limit_change(FleetWideLimit("fleet_limits", "power", "power"), sizing)
+    assert (found and found.message) == change

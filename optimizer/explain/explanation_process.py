@@ -1,4 +1,4 @@
-"""Runs explanations in a separate process, for a limited time."""
+"""The shell of explanations: runs them in a separate process, for a limited time."""
 
 import logging
 import time
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import ProcessFailure, Solution
-from optimizer.explain.case import Case
-from optimizer.explain.solver_ports import (
+from optimizer.explain.case import (
     BudgetExceeded,
+    Case,
     NearOptimalDecisions,
     ReportProgress,
     find_none,
@@ -95,7 +95,7 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
     """Explain in this thread; each problem may take all the time that is left."""
     # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
     from optimizer.explain.composition import compose  # noqa: PLC0415
-    from optimizer.explain.explanation_process.linear_programs import linear_solver  # noqa: PLC0415
+    from optimizer.explain.linear_programs import linear_solver  # noqa: PLC0415
     from optimizer.solve.search.near_optimal_columns import near_optimal_columns  # noqa: PLC0415
     from optimizer.solve.solver_adapters import failed_calls, failure_of_calls  # noqa: PLC0415
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415

@@ -12,18 +12,17 @@ from benchmarks.optimizer.instances import Kind, instance
 from optimizer.domain.fleet import Fleet, FleetLimit, Supply, Workload
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
-from optimizer.explain.conflicts.feasibility_problem import WORTH, replica_counts
-from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
-from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
-from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
-from optimizer.explain.repairs.correction_sets import (
+from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.conflicts.correction_sets import (
     ConflictSearch,
+    infeasible_subsystem,
     minimal_correction_sets,
     sized_repairs,
 )
-from optimizer.explain.repairs.repair_trials import RepairTrials
-from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
-from optimizer.explain.unplaced_conflicts import UnplacedReasons, short_of_replicas
+from optimizer.explain.conflicts.feasibility import WORTH, replica_counts
+from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, relaxable_limits
+from optimizer.explain.conflicts.repairs import RepairTrials
+from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations

@@ -1,22 +1,29 @@
-"""Counting and packing never contradict the solver."""
+"""Counting, packing and remembered results never contradict the solver."""
 
 import random
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
 from optimizer.domain.fleet import CandidatePolicy, Supply
-from optimizer.domain.solution import Decision
-from optimizer.explain.conflicts.feasibility_check import (
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
+from optimizer.explain.conflicts.feasibility import (
+    WORTH,
+    FeasibilityOracle,
+    all_placed,
     best_fit_decreasing,
     check_feasibility,
     exceeds_capacity,
+    feasibility_problem,
 )
-from optimizer.explain.conflicts.feasibility_problem import WORTH, all_placed, feasibility_problem
+from optimizer.explain.conflicts.limits import RequiredReplicas, SuppliedCapacity, relaxable_limits
+from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from tests.optimizer.build import fleet
-from tests.optimizer.explain.solvers import RESOLVE, spent
+from tests.optimizer.explain.conflicts.test_unplaced_conflicts import explained, infeasible_cases
+from tests.optimizer.explain.solvers import RESOLVE, possible, spent
 from tests.optimizer.random_problems import draw_fleet
 
 
@@ -114,3 +121,63 @@ def test_counting_and_packing_agree_with_solving(seed: int) -> None:
 def test_many_rooms(first: int) -> None:
     for seed in range(first, first + 100):
         check(seed)
+
+
+@pytest.mark.exhaustive
+def test_what_is_remembered_is_what_solving_says() -> None:
+    rng = random.Random(7)  # noqa: S311 - to repeat, not to guard
+    for given, wanted in islice(infeasible_cases(500), 8):
+        named = relaxable_limits(given, wanted)
+        oracle = FeasibilityOracle(given, wanted, named, RESOLVE)
+        oracle.learn_from(RESOLVE(formulate(given)).decision)
+        for _ in range(12):
+            without = [item for item in named if rng.random() < 0.4]
+            assert oracle.feasible(without) is possible(given, wanted, without, RESOLVE)
+
+
+def test_many_that_are_alike_are_asked_about_once() -> None:
+    names = [f"w{number}" for number in range(40)]
+    clusters = [f"c{number}" for number in range(19)]
+    scores = {(c, name, "3g"): 10.0 for c in clusters for name in names}
+    given = fleet({c: [("3g", 2)] for c in clusters}, dict.fromkeys(names, 1), scores)
+    problem = formulate(given)
+    solution = RESOLVE(problem)
+    asked = []
+
+    def solve(changed: Problem) -> Solution:
+        asked.append(changed)
+        return RESOLVE(changed)
+
+    missing = set(names) - {place.workload for place in solution.decision.assignments}
+    found = explained(given, min(missing), solve)
+    assert found.irreducible
+    assert len(found.limits) == 19 + 38
+    assert len(asked) < 40
+
+
+def test_what_is_infeasible_is_asked_once() -> None:
+    scores = {(at, name, "3g"): 10.0 for at in "cd" for name in "abc"}
+    given = fleet({at: [("3g", 3)] for at in "cd"}, dict.fromkeys("abc", 2), scores)
+    wanted = RequiredReplicas("c", dict.fromkeys("abc", 1))
+    times = iter([True])
+    oracle = FeasibilityOracle(
+        given, wanted, relaxable_limits(given, wanted), RESOLVE, lambda: next(times, False)
+    )
+    assert [oracle.feasible(()), oracle.feasible(())] == [False, False]
+
+
+def test_what_one_more_assignment_lacks_is_known_where_all_others_just_fit() -> None:
+    scores = {(at, name, "3g"): 10.0 for at in "cd" for name in "abc"}
+    given = fleet({"c": [("3g", 2)], "d": [("3g", 3)]}, {"a": 2, "b": 3, "c": 2}, scores)
+    wanted = RequiredReplicas("c", dict.fromkeys("abc", 1))
+    named = relaxable_limits(given, wanted)
+    oracle = FeasibilityOracle(given, wanted, named, spent, lambda: False)
+    oracle.learn_from(
+        Decision(
+            (PolicyEnforcement("c", "3g"), PolicyEnforcement("d", "3g")),
+            (Assignment("a", "c", "3g"), Assignment("b", "d", "3g")),
+        )
+    )
+    capacities = [item for item in named if isinstance(item, SuppliedCapacity)]
+    assert [oracle.lacking[id(item)] for item in capacities] == [2, 2]
+    assert [oracle.feasible([item]) for item in capacities] == [True, True]

@@ -7,21 +7,25 @@ from functools import cached_property
 from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution, TimeLeft, unlimited
-from optimizer.explain.conflicts.feasibility_problem import replica_counts
-from optimizer.explain.conflicts.fleet_changes import missing_scores
-from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
-from optimizer.explain.conflicts.limit_kinds import RequiredReplicas
-from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
-from optimizer.explain.repairs.correction_sets import (
+from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.conflicts.correction_sets import (
     ConflictSearch,
-    LimitChanges,
     LimitSet,
+    infeasible_subsystem,
     minimal_correction_sets,
     sized_repairs,
 )
-from optimizer.explain.repairs.repair_trials import RepairTrials, repair_value
-from optimizer.explain.repairs.score_raises import TriedRepair, forced_to_run, raise_that_pays
-from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.conflicts.feasibility import replica_counts
+from optimizer.explain.conflicts.fleet_changes import missing_scores
+from optimizer.explain.conflicts.limit_changes import LimitChanges
+from optimizer.explain.conflicts.limits import RequiredReplicas, relaxable_limits
+from optimizer.explain.conflicts.repairs import (
+    RepairTrials,
+    TriedRepair,
+    forced_to_run,
+    raise_that_pays,
+    repair_value,
+)
 from optimizer.model.problem import Problem
 from optimizer.model.symmetry import relaxation_keys
 from optimizer.wire.explanation import ConflictingLimit, UnplacedReason

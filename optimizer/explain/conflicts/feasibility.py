@@ -1,0 +1,330 @@
+"""Whether all that is needed can run: by counting, by packing, and only then by solving.
+
+The problem regards no values. Every required assignment is worth the same and everything else
+nothing, so any solver can decide: all can run if and only if the optimum has all required
+assignments.
+
+Counting proves that there is no room where some dual feasible function of the sizes says so: the
+sizes themselves, or how often a smaller size fits into them (S. P. Fekete, J. Schepers, New classes
+of fast lower bounds for bin packing problems, Mathematical Programming 91, 2001).
+
+Relaxing more limits never removes a feasible decision, and workloads that differ only in name are
+interchangeable. So one result holds for every superset (feasible) or subset (infeasible), also
+after swapping interchangeable workloads.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import product
+from math import floor, prod
+
+import numpy as np
+
+from optimizer.domain.arrays import Floats, members_by_key
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Assignment, Decision, Solution, TimeLeft, unlimited
+from optimizer.explain.case import BudgetExceeded, ProblemSolver
+from optimizer.explain.conflicts.limits import (
+    RelaxableLimit,
+    RequiredReplicas,
+    RunningWorkload,
+    SuppliedCapacity,
+    relaxed,
+)
+from optimizer.explain.tuning import COUNTED_COMBINATIONS, COUNTED_SIZES
+from optimizer.model.allocation import Allocation
+from optimizer.model.formulate import formulate
+from optimizer.model.predicates import ResourceIndex
+from optimizer.model.problem import Problem
+from optimizer.model.rules import violations
+from optimizer.model.symmetry import relaxation_keys
+
+WORTH = 1000.0
+"""Value of a required assignment; prices of a sizing problem add up to less than half of it."""
+
+
+def replica_counts(decision: Decision) -> dict[str, int]:
+    """Return on how many clusters each workload runs."""
+    found: dict[str, int] = {}
+    for item in decision.assignments:
+        found[item.workload] = found.get(item.workload, 0) + 1
+    return found
+
+
+def required_without(
+    required: RequiredReplicas, relaxing: Iterable[RelaxableLimit]
+) -> dict[str, int]:
+    """Return how many replicas of each workload must run where some limits are relaxed."""
+    free = {limit.keeps_running for limit in relaxing}
+    return {name: count for name, count in required.counts.items() if name not in free}
+
+
+def feasibility_problem(fleet: Fleet, needed: Mapping[str, int]) -> Problem | None:
+    """Return the problem that asks whether all that is needed can run.
+
+    None: a workload has no candidate assignment at all, so it can't.
+    """
+    problem = formulate(without_costs(fleet, needed))
+    if not set(needed) <= set(problem.workload_index):
+        return None
+    worth = np.array([WORTH if item.name in needed else 0.0 for item in problem.workloads])
+    usable = ~np.isnan(problem.values)
+    return replace(problem, values=np.where(usable, worth[:, np.newaxis], np.nan))
+
+
+def all_placed(solution: Solution, count: int) -> bool | None:
+    """Tell whether a solution has all `count` required assignments, or proves that none can.
+
+    None: the solution is not good enough and its bound is not tight enough to decide.
+    """
+    least = (count - 0.5) * WORTH
+    if solution.objective_value > least:
+        return True
+    if solution.bound is not None and solution.bound < least:
+        return False
+    return None
+
+
+def without_costs(fleet: Fleet, needed: Mapping[str, int]) -> Fleet:
+    """Return the fleet with the replicas that are needed, no priorities, and no costs."""
+    return replace(
+        fleet,
+        workloads=tuple(
+            replace(item, replicas=needed.get(item.name, item.replicas), priority=0, move_cost=0.0)
+            for item in fleet.workloads
+        ),
+        clusters=tuple(
+            replace(item, candidates=tuple(replace(own, cost=0.0) for own in item.candidates))
+            for item in fleet.clusters
+        ),
+    )
+
+
+_TOLERANCE = 1e-6
+"""Relative: amounts that differ by less count as equal."""
+
+
+def check_feasibility(
+    problem: Problem, needed: Mapping[str, int], solve: ProblemSolver
+) -> Decision | bool | None:
+    """Return a decision that has all that is needed, False where none has, None if not known."""
+    if exceeds_capacity(problem, needed):
+        return False
+    packed = best_fit_decreasing(problem, needed)
+    if packed is not None:
+        return packed
+    solution = solve(problem)
+    answer = all_placed(solution, sum(needed.values()))
+    return solution.decision if answer else answer
+
+
+def exceeds_capacity(problem: Problem, needed: Mapping[str, int]) -> bool:
+    """Tell whether more of some kind is needed than all clusters together can supply."""
+    sizes: dict[str, list[tuple[float, int]]] = {}
+    for name, count in needed.items():
+        workload = problem.workloads[problem.workload_index[name]]
+        for kind, amount in ((workload.kind, workload.amount), *workload.requests):
+            sizes.setdefault(kind, []).append((amount, count))
+    return any(_exceeds(problem, kind, asked) for kind, asked in sizes.items())
+
+
+def best_fit_decreasing(problem: Problem, needed: Mapping[str, int]) -> Decision | None:
+    """Return a decision that has all that is needed, if one greedy pass finds it.
+
+    Every pool enforces the policy that supplies most. The largest workload comes first and takes
+    the resource that has least left afterwards.
+    """
+    state = Allocation(problem)
+    for policy in _largest_policies(problem):
+        state.enforce(policy)
+    numbers = [problem.workload_index[name] for name in needed]
+    for number in sorted(numbers, key=lambda item: (-problem.workloads[item].amount, item)):
+        for _ in range(needed[problem.workloads[number].name]):
+            resource = _tightest(state, number)
+            if resource is None:
+                return None
+            state.assign(number, resource)
+    decision = state.decision()
+    return None if violations(problem, decision) else decision
+
+
+def _exceeds(problem: Problem, kind: str, asked: list[tuple[float, int]]) -> bool:
+    clusters = list(_supplies(problem, kind))
+    distinct = sorted({amount for amount, _ in asked if amount > 0}, reverse=True)
+    for size in distinct[:COUNTED_SIZES]:
+        count = sum(times * floor(amount / size) for amount, times in asked)
+        fitting = (
+            max(float(np.floor(amounts / size + _TOLERANCE).sum()) for amounts in some)
+            for some in clusters
+        )
+        if count > sum(fitting):
+            return True
+    total = sum(amount * times for amount, times in asked)
+    most = sum(max(float(amounts.sum()) for amounts in some) for some in clusters)
+    return total > most * (1 + _TOLERANCE) + _TOLERANCE
+
+
+def _supplies(problem: Problem, kind: str) -> Iterator[list[Floats]]:
+    """Yield for each cluster the amounts of its resources of a kind under each policy combination.
+
+    Above `COUNTED_COMBINATIONS` it is one array, with the supplies of all policies added up.
+    """
+    numbers = members_by_key(
+        (item.cluster, number) for number, item in enumerate(problem.resources) if item.kind == kind
+    )
+    pools: dict[int, dict[str, list[Floats]]] = {cluster: {} for cluster in numbers}
+    for policy in problem.policies:
+        supplied = dict(policy.supplies)
+        amounts = np.array([supplied.get(at, 0.0) for at in numbers.get(policy.cluster, [])])
+        if amounts.any():
+            pools[policy.cluster].setdefault(policy.pool, []).append(amounts)
+    for cluster, own in numbers.items():
+        base, choices = problem.base[own], list(pools[cluster].values())
+        if prod(1 + len(some) for some in choices) <= COUNTED_COMBINATIONS:
+            yield [
+                base + sum(found) for found in product(*([0.0 * base, *some] for some in choices))
+            ]
+        else:
+            yield [base + sum(np.sum(some, axis=0) for some in choices)]
+
+
+def _largest_policies(problem: Problem) -> list[int]:
+    """Return the policy of each pool that supplies most."""
+    best: dict[tuple[int, str], tuple[float, int]] = {}
+    for number, policy in enumerate(problem.policies):
+        pool = policy.cluster, policy.pool
+        supply = sum(amount for _, amount in policy.supplies), -number
+        best[pool] = max(best.get(pool, (-1.0, 0)), supply)
+    return sorted(-number for _, number in best.values())
+
+
+def _tightest(state: Allocation, workload: int) -> int | None:
+    """Return the resource that fits and has least left; None where none fits."""
+    problem = state.problem
+    taken = [problem.resources[at].cluster for at in state.resources_of[workload]]
+    usable = ~np.isnan(problem.values[workload]) & ~np.isin(problem.resource_cluster, taken)
+    least = problem.workloads[workload].amount * (1 - _TOLERANCE)
+    usable &= state.exists & (state.residual >= least)  # only speed: `has_capacity` decides
+    for resource in np.flatnonzero(usable)[np.argsort(state.residual[usable], kind="stable")]:
+        if state.has_capacity(workload, int(resource)):
+            return int(resource)
+    return None
+
+
+RelaxedKeys = Counter[Hashable]
+"""The relaxed limits by key; those that keep interchangeable workloads running share one key."""
+
+
+class FeasibilityOracle:
+    """Tells whether all required replicas can run where some limits are relaxed.
+
+    `lacking`: by capacity (its id), how much of it one more assignment lacks, where known.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        required: RequiredReplicas,
+        limits: Sequence[RelaxableLimit],
+        solve: ProblemSolver,
+        time_left: TimeLeft = unlimited,
+    ) -> None:
+        self._fleet, self._required, self._limits = fleet, required, tuple(limits)
+        self._solve, self._time_left = solve, time_left
+        (app,) = (item.app for item in fleet.workloads if item.name == required.workload)
+        keys = relaxation_keys(fleet, required.counts, {app})
+        self._keys = {id(item): keys.get(item.keeps_running, id(item)) for item in limits}
+        self._feasible, self._infeasible = list[RelaxedKeys](), list[RelaxedKeys]()
+        self.lacking: dict[int, float] = {}
+
+    def feasible(self, relaxing: Iterable[RelaxableLimit]) -> bool | None:
+        """Tell whether there is room without some limits; None: not known."""
+        given_up = tuple(relaxing)
+        keys = self._keys_of(given_up)
+        if any(known <= keys for known in self._feasible):
+            return True
+        if any(keys <= known for known in self._infeasible):
+            return False
+        return self._checked(given_up, keys)
+
+    def learn_from(self, decision: Decision) -> None:
+        """Find single limits that make room, by adding one assignment to what runs."""
+        capacities = [item for item in self._limits if isinstance(item, SuppliedCapacity)]
+        running = [item for item in self._limits if isinstance(item, RunningWorkload)]
+        wide = feasibility_problem(relaxed(self._fleet, capacities), self._required.counts)
+        if wide is None or self._required.workload not in wide.workload_index:
+            return
+        for limit in capacities:
+            added = Assignment(self._required.workload, limit.cluster, limit.device)
+            for changed in () if added in decision.assignments else _with(decision, added):
+                used = self._used(changed, [*capacities, *running])
+                keys = self._keys_of(used)
+                if any(known <= keys for known in self._feasible) or violations(wide, changed):
+                    continue
+                self._feasible.append(keys)
+                (first, *others) = used
+                if isinstance(first, SuppliedCapacity) and not others:
+                    self.lacking[id(first)] = self._shortages(changed)[first.resource]
+
+    def _keys_of(self, relaxing: Iterable[RelaxableLimit]) -> RelaxedKeys:
+        return Counter(self._keys[id(item)] for item in relaxing)
+
+    def _checked(self, relaxing: Sequence[RelaxableLimit], keys: RelaxedKeys) -> bool | None:
+        if not self._time_left():
+            raise BudgetExceeded
+        needed = required_without(self._required, relaxing)
+        problem = feasibility_problem(relaxed(self._fleet, relaxing), needed)
+        answer = False if problem is None else check_feasibility(problem, needed, self._solve)
+        if isinstance(answer, Decision):
+            self._feasible.append(self._keys_of(self._used(answer, relaxing)))
+            return True
+        if answer is False:
+            self._infeasible.append(keys)
+        return answer
+
+    def _used(self, decision: Decision, relaxing: Iterable[RelaxableLimit]) -> list[RelaxableLimit]:
+        """Return those of the relaxed limits that a decision breaks, as far as that is checked."""
+        running, short = replica_counts(decision), self._shortages(decision)
+
+        def broken(item: RelaxableLimit) -> bool:
+            match item:
+                case RunningWorkload(workload=name):
+                    return running.get(name, 0) != self._required.counts[name]
+                case SuppliedCapacity():
+                    return item.resource in short
+            return True
+
+        return [item for item in relaxing if broken(item)]
+
+    def _shortages(self, decision: Decision) -> dict[tuple[str, str, str], float]:
+        """Return, for each resource that a decision exceeds, the amount that is lacking.
+
+        0 for one that does not exist: a workload that asks for an amount of 0 still needs a device.
+        """
+        state = Allocation(self._capacity, decision)
+        taken = np.array([bool(own) for own in state.workloads_on])
+        short = np.flatnonzero((state.residual < 0) | (taken & ~state.exists)).tolist()
+        names, resources = self._capacity.clusters, self._capacity.resources
+        return {
+            (names[resources[at].cluster], *resources[at][1:]): 0.0 - float(state.residual[at])
+            for at in short
+        }
+
+    @cached_property
+    def _capacity(self) -> Problem:
+        """The problem without any of the limits, but with the fleet's own capacities."""
+        wide, own = formulate(relaxed(self._fleet, self._limits)), ResourceIndex(self._fleet)
+        base = dict(zip(own.resources, own.base.tolist(), strict=True))
+        return replace(wide, base=np.array([base.get(item, 0.0) for item in wide.resources]))
+
+
+def _with(decision: Decision, added: Assignment) -> Iterator[Decision]:
+    """Yield a decision with one more assignment, and with it in place of one workload's."""
+    yield Decision(decision.policies, (*decision.assignments, added))
+    others = (item for item in decision.assignments if item[1:] == added[1:])
+    for name in dict.fromkeys(item.workload for item in others):
+        if name != added.workload:
+            left = (item for item in decision.assignments if item.workload != name)
+            yield Decision(decision.policies, (*left, added))

@@ -1,0 +1,250 @@
+"""The cheapest repair, verified by solving the changed fleet with nothing forced.
+
+A repair that only makes room includes what makes the workload worth placing: a higher score or
+priority.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Decision, Solution
+from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver
+from optimizer.explain.conflicts.feasibility import replica_counts
+from optimizer.explain.conflicts.fleet_changes import (
+    LimitChange,
+    applied,
+    as_gpus,
+    with_workload,
+)
+from optimizer.explain.conflicts.limit_changes import GIVEN_UP, LimitChanges, rank
+from optimizer.explain.conflicts.limits import RequiredReplicas
+from optimizer.explain.forced_problems import (
+    ForcedSolution,
+    SymmetricExchange,
+    forcing_workload,
+    objective_loss,
+    solve_forced,
+)
+from optimizer.explain.tuning import RAISED_REPAIRS, TRIED_REPAIRS
+from optimizer.explain.wire_values import assignment_value
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem, objective
+from optimizer.model.rules import violations
+from optimizer.wire.explanation import Repair, RepairChange
+
+_MORE = 1e-2
+"""Objective units added to a raise, so that the workload is better than what it replaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRepair:
+    """Changes, the problem after them, and its solution; verified: it places the workload."""
+
+    changes: tuple[LimitChange, ...]
+    problem: Problem
+    solution: Solution
+    verified: bool
+
+
+def places_required(solution: Solution, required: RequiredReplicas) -> bool:
+    """Tell whether a solution has all replicas of the workload to place."""
+    name = required.workload
+    return replica_counts(solution.decision).get(name, 0) >= required.counts[name]
+
+
+def solved_to_optimality(problem: Problem, solve: ProblemSolver) -> Solution:
+    """Return the best solution; raise BudgetExceeded where the time was over before the proof."""
+    solution = solve(problem)
+    if solution.status not in ("Optimal", "Infeasible"):
+        raise BudgetExceeded
+    return solution
+
+
+def forced_to_run(
+    problem: Problem,
+    solution: Solution,
+    required: RequiredReplicas,
+    solve: ProblemSolver,
+    find_near: FindNearOptimal,
+) -> ForcedSolution:
+    """Return the best decision in which the workload has all its required replicas."""
+    if solution.status not in ("Optimal", "Infeasible"):
+        return ForcedSolution(possible=None)
+    name, times = required.workload, required.counts[required.workload]
+    if times == 1 and solution.status == "Optimal":
+        known = _near_optimal(problem, solution.decision, name, find_near)
+        if known is not None:
+            loss = objective_loss(problem, solution.decision, known)
+            return ForcedSolution(True, known, loss)
+    forced = forcing_workload(problem, name, range(len(problem.clusters)), times=times)
+    return solve_forced(problem, solution.decision, forced, solve, times=times, workload=name)
+
+
+def raise_that_pays(
+    fleet: Fleet,
+    before: TriedRepair,
+    forced: ForcedSolution,
+    required: RequiredReplicas,
+    solve: ProblemSolver,
+) -> TriedRepair | None:
+    """Return the first raise whose best solution places the workload; None: no raise does."""
+    for extra, problem in _raises(fleet, before.problem, forced, required.workload):
+        again = solved_to_optimality(problem, solve)
+        if places_required(again, required):
+            return TriedRepair((*before.changes, extra), problem, again, verified=True)
+    return None
+
+
+def _near_optimal(
+    problem: Problem, best: Decision, name: str, find_near: FindNearOptimal
+) -> Decision | None:
+    """Return the best decision that has a workload; None where that needs a whole solve."""
+    symmetry = SymmetricExchange(problem)
+    known = symmetry.with_workload(best, name)
+    if known is not None:
+        return known
+    found = find_near(problem, objective(problem, best)).with_workload(name)
+    if found.status != "Optimal":
+        return None
+    decision = found.decision
+    if not any(item.workload == name for item in decision.assignments):
+        decision = symmetry.with_workload(decision, name) or Decision()
+    return decision if decision.assignments and not violations(problem, decision) else None
+
+
+def _raises(
+    fleet: Fleet, problem: Problem, forced: ForcedSolution, name: str
+) -> Iterator[tuple[LimitChange, Problem]]:
+    """Yield a higher score, a higher priority, and both, each with the problem that has it."""
+    if forced.lost is None:
+        return
+    number = problem.workload_index[name]
+    own = problem.workloads[number].priority
+    higher = [loss for priority, loss in forced.lost.by_priority.items() if priority > own]
+    if max(higher, default=0.0) <= 0:
+        loss = max(0.0, forced.lost.by_priority.get(own, forced.lost.total))
+        yield LimitChange(_score_raise(name, loss), _same, loss), _worth_more(problem, name, loss)
+    top = max(item.priority for item in problem.workloads) + 1
+    raised = formulate(with_workload(fleet, name, priority=top))
+    message = f"raise the priority of workload {name} to {top}"
+    yield LimitChange(message, _same, GIVEN_UP), raised
+    taken = problem.indexes_of(forced.decision.assignments)
+    lack = max(0.0, -min(float(problem.values[at]) for at in taken if at[0] == number))
+    both = f"{message}, and {_score_raise(name, lack)}"
+    yield LimitChange(both, _same, GIVEN_UP + lack), _worth_more(raised, name, lack)
+
+
+def _same(fleet: Fleet) -> Fleet:
+    return fleet
+
+
+def _score_raise(name: str, more: float) -> str:
+    return f"raise {name}'s score by more than {more:g} on every cluster"
+
+
+def _worth_more(problem: Problem, name: str, more: float) -> Problem:
+    values = problem.values.copy()
+    values[problem.workload_index[name]] += more + _MORE
+    return replace(problem, values=values)
+
+
+class RepairTrials:
+    """Fleets after changes, each solved once for all workloads that ask."""
+
+    def __init__(self, fleet: Fleet, solve: ProblemSolver, find_near: FindNearOptimal) -> None:
+        self._fleet, self._solve, self._find_near = fleet, solve, find_near
+        self._known = dict[tuple[str, ...], tuple[Fleet, Problem, Solution]]()
+        self._forced = dict[tuple[str, ...], list[tuple[str, ForcedSolution]]]()
+
+    def cheapest(
+        self, required: RequiredReplicas, ordered: Sequence[LimitChanges]
+    ) -> TriedRepair | None:
+        """Return the cheapest repair that places a workload; None where there is none.
+
+        The best solution after a repair may use what was added for another workload. Then the
+        repair includes a raise of the workload's score or priority.
+        """
+        fewest = [changes for changes in ordered if len(changes) == len(ordered[0])]
+        for changes in fewest[:TRIED_REPAIRS]:
+            tried = self._tried(required, changes)
+            if tried.verified:
+                return self._with_gpus(required, tried)
+        made = [self._raised(required, changes) for changes in ordered[:RAISED_REPAIRS]]
+        return min(made, key=lambda item: (not item.verified, rank(item.changes)), default=None)
+
+    def _tried(self, required: RequiredReplicas, changes: LimitChanges) -> TriedRepair:
+        _, problem, solution = self._changed(changes)
+        return TriedRepair(changes, problem, solution, places_required(solution, required))
+
+    def _with_gpus(self, required: RequiredReplicas, tried: TriedRepair) -> TriedRepair:
+        """Return the repair in whole GPUs where they are described and place the workload too."""
+        changes = as_gpus(self._fleet, tried.changes)
+        if _messages(changes) == _messages(tried.changes):
+            return tried
+        again = self._tried(required, changes)
+        return again if again.verified else tried
+
+    def _raised(self, required: RequiredReplicas, changes: LimitChanges) -> TriedRepair:
+        """Return the repair with what makes the workload pay where it only fits."""
+        fleet, problem, solution = self._changed(changes)
+        tried = self._tried(required, changes)
+        if tried.verified or required.workload not in problem.workload_index:
+            return tried
+        known = self._forced.setdefault(_messages(changes), [])
+        forced = _of_equal(problem, required, known)
+        if forced is None:
+            forced = forced_to_run(problem, solution, required, self._solve, self._find_near)
+            if required.counts[required.workload] == 1 and forced.lost is not None:
+                known.append((required.workload, forced))
+        return raise_that_pays(fleet, tried, forced, required, self._solve) or tried
+
+    def _changed(self, changes: LimitChanges) -> tuple[Fleet, Problem, Solution]:
+        key = _messages(changes)
+        if key not in self._known:
+            fleet = applied(self._fleet, changes)
+            problem = formulate(fleet)
+            self._known[key] = fleet, problem, solved_to_optimality(problem, self._solve)
+        return self._known[key]
+
+
+def repair_value(required: RequiredReplicas, tried: TriedRepair) -> Repair:
+    """Return a repair as the wire shows it."""
+    decision = tried.solution.decision
+    now = replica_counts(decision)
+    return Repair(
+        changes=tuple(
+            RepairChange(message=item.message, size=round(item.size, 6)) for item in tried.changes
+        ),
+        verified=tried.verified,
+        places=tuple(
+            assignment_value(item)
+            for item in decision.assignments
+            if item.workload == required.workload
+        ),
+        losing=tuple(
+            name
+            for name, count in required.counts.items()
+            if name != required.workload and now.get(name, 0) < count
+        ),
+    )
+
+
+def _messages(changes: LimitChanges) -> tuple[str, ...]:
+    return tuple(item.message for item in changes)
+
+
+def _of_equal(
+    problem: Problem, required: RequiredReplicas, forced: Iterable[tuple[str, ForcedSolution]]
+) -> ForcedSolution | None:
+    """Return the best decision with a workload, derived from that of an interchangeable one."""
+    symmetry = SymmetricExchange(problem)
+    for name, found in forced:
+        if (
+            symmetry.interchangeable(name, required.workload)
+            and required.counts[required.workload] == 1
+        ):
+            decision = symmetry.with_workload(found.decision, required.workload)
+            if decision is not None:
+                return found._replace(decision=decision)
+    return None
