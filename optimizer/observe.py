@@ -140,7 +140,7 @@ async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observati
         bindings = tuple(objects.pop(MANAGED_CLUSTER_SET_BINDING, ()))
         own_works = _works_of(works, name)
         there = replace(hub, cluster_sets=sets, set_bindings=bindings, works=own_works)
-        observation = _with_objects(there, _without_manifests(objects))
+        observation = _with_objects(there, _without(objects, MANIFEST_WORK_REPLICA_SET, _MANIFESTS))
         written = (*observation.placements, *observation.bindings)
         if any(map(is_workload, observation.workloads)) or any(map(is_generated, written)):
             found[name] = observation
@@ -189,17 +189,21 @@ def _by_namespace(lists: Mapping[Kind, Iterable[Object]]) -> dict[str, dict[Kind
     return found
 
 
-def _without_manifests(
-    objects: Mapping[Kind, Sequence[Object]],
+def _without_manifests(objects: Mapping[Kind, Sequence[Object]]) -> dict[Kind, Sequence[Object]]:
+    """Drop what workloads and policies deploy: nothing reads it elsewhere, and it is the most."""
+    lean = _without(objects, MANIFEST_WORK_REPLICA_SET, _MANIFESTS)
+    return _without(lean, POLICY, _TEMPLATES)
+
+
+def _without(
+    objects: Mapping[Kind, Sequence[Object]], kind: Kind, field: str
 ) -> dict[Kind, Sequence[Object]]:
-    """Drop what workloads and policies deploy: nothing reads it, and it is most of an object."""
-    lean = dict(objects)
-    for kind, field in ((MANIFEST_WORK_REPLICA_SET, _MANIFESTS), (POLICY, _TEMPLATES)):
-        lean[kind] = [
-            {**obj, "spec": {k: v for k, v in (obj.get("spec") or {}).items() if k != field}}
-            for obj in objects.get(kind, ())
-        ]
-    return lean
+    """Return objects without a field of the spec of one kind."""
+    lean = [
+        {**obj, "spec": {k: v for k, v in (obj.get("spec") or {}).items() if k != field}}
+        for obj in objects.get(kind, ())
+    ]
+    return {**objects, kind: lean}
 
 
 def _with_objects(

@@ -139,7 +139,7 @@ class PlanRecords:
         history = history_of(records, plan.optimization)
         if not plan.manifests:
             return OpenRecord()
-        if await asyncio.to_thread(is_recorded, plan, history):
+        if await asyncio.to_thread(is_recorded, plan, history, observation):
             if history[0].solver_failure and plan.solution.failure is None:
                 await self._write([plan_status.solved_again(history[0], self._now())])
             return OpenRecord(history[0], history[1:], complete=True)

@@ -20,15 +20,16 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Object
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.placement_status.hub_state import Enforcement, HubState
 from optimizer.placement_status.landing import NO_WORK
 from optimizer.placement_status.observed_placements import ObservedPlacement
 from optimizer.plan.manifests import generated_name
 from optimizer.snapshot.object_readers import (
-    is_disabled,
     is_workload,
     name_of,
+    not_enforced,
     placement_of,
     placements_of,
 )
@@ -53,6 +54,16 @@ _NEXT = {
     "ClusterLabelMoved": "the next plan selects clusters by the labels that they have then",
     "PolicyMissing": "a request that names the policy is refused until it exists",
     "PolicyDisabled": "the next plan does not choose the policy: enable it, or plan again",
+    "PolicyInforms": "the next plan does not choose the policy: let it enforce, or plan again",
+    "PolicyChanged": "the next plan enforces the policy as it is then",
+    "WorkloadChanged": "the next plan follows what the workload says then",
+    "ClusterChanged": "the next plan follows what the cluster says then",
+    "WorkloadMissing": "a request that names the workload is refused until it exists",
+    "ReferenceChanged": "the next plan writes the Placement that the workload refers to then; none"
+    " if another workload of the request refers to it too",
+    "SharedPlacement": "plans count the workloads that they name, one for each Placement: give the"
+    " other one a Placement of its own",
+    "CapacityExceeded": "the next plan counts what others use, and places what fits beside it",
     "SupplyChanged": "the next plan counts what the policy says then",
     "RequestChanged": "the next plan counts what the workload says then",
     "HeldByOthers": "the next plan leaves the cluster's pool to them",
@@ -105,6 +116,7 @@ def drift(
         yield from _edited_binding(item, hub, namespace)
     for workload in workloads:
         yield from _edited_references(workload, hub)
+    yield from _shared_placements(workloads, hub)
     faults = {
         (name, fault)
         for placement in hub.placements.values()
@@ -159,6 +171,20 @@ def _edited_references(workload: Object, hub: HubState) -> Iterator[PlacementDri
         )
 
 
+def _shared_placements(workloads: Iterable[Object], hub: HubState) -> Iterator[PlacementDrift]:
+    referring = members_by_key(
+        (placement, name_of(obj)) for obj in workloads for placement in set(placements_of(obj))
+    )
+    for placement, names in referring.items():
+        if placement in hub.placements and len(names) > 1:
+            yield drifted(
+                "SharedPlacement",
+                PLACEMENT,
+                placement,
+                f"{listed(sorted(names))} refer to it, so each of them runs where it selects",
+            )
+
+
 def _edited_placement(
     placement: ObservedPlacement, enforced: Mapping[str, Collection[Enforcement]]
 ) -> Iterator[PlacementDrift]:
@@ -195,9 +221,9 @@ def _edited_binding(item: Enforcement, hub: HubState, namespace: str) -> Iterato
     if policy is None:
         message = f"the policy that binding {UntrustedName(item.binding)} names does not exist"
         yield drifted("PolicyMissing", POLICY, item.policy, message)
-    elif is_disabled(policy):
-        message = f"it is disabled, and binding {UntrustedName(item.binding)} enforces it"
-        yield drifted("PolicyDisabled", POLICY, item.policy, message)
+    elif why := not_enforced(policy):
+        message = f"it {why.message}, and binding {UntrustedName(item.binding)} binds it"
+        yield drifted(why.reason, POLICY, item.policy, message)
     if placement is None:
         message = f"it refers to {UntrustedName(item.placement)}, which is no generated Placement"
         yield drifted("BindingEdited", PLACEMENT_BINDING, item.binding, message)

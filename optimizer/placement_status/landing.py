@@ -12,7 +12,7 @@ from dsf.kube.port import Object
 from optimizer.placement_status.cluster_faults import cluster_fault, said, since
 from optimizer.placement_status.hub_state import Enforcement, HubState
 from optimizer.placement_status.observed_placements import ObservedPlacement
-from optimizer.snapshot.object_readers import is_disabled, labels_of, name_of
+from optimizer.snapshot.object_readers import labels_of, name_of, not_enforced
 from optimizer.wire.placement_status import LandingState
 
 COMPLIANT = "Compliant"
@@ -66,8 +66,8 @@ def _policy(
     policy = hub.policies.get(enforcement.policy)
     if policy is None:
         return Landing("Refused", "PolicyMissing", f"policy {name} does not exist")
-    if is_disabled(policy):
-        return Landing("Refused", "PolicyDisabled", f"policy {name} is disabled")
+    if why := not_enforced(policy):
+        return Landing("Refused", why.reason, f"policy {name} {why.message}")
     selecting = hub.placements[enforcement.placement]
     if cluster not in selecting.selected:
         return _selection(selecting, cluster)

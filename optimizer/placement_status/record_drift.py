@@ -24,16 +24,18 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS
 from optimizer.placement_status.comparison import placement_status
 from optimizer.placement_status.drift import drifted
+from optimizer.placement_status.exceeded_capacity import exceeded_capacity
 from optimizer.placement_status.hub_state import read_hub_state
-from optimizer.plan.basis import stated
 from optimizer.plan.generated_objects import taken_names
 from optimizer.plan.manifests import generated_name
 from optimizer.record.content import RecordContent
 from optimizer.record.plan_history import unwritten
+from optimizer.record.recorded_facts import recorded_facts
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.record.signature import NOT_SIGNED
 from optimizer.snapshot.object_readers import cluster_selectors, name_of, placement_of
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.kept_objects import workloads_by_placement
 from optimizer.snapshot.ownership.others import contradicting
 from optimizer.snapshot.ownership.others_part import enforces
 from optimizer.wire.placement_status import (
@@ -41,10 +43,15 @@ from optimizer.wire.placement_status import (
     PlacementDrift,
     PlacementStatus,
     SolverFailure,
+    WorkloadLanding,
 )
+from optimizer.wire.request import OptimizeRequest
 
 MAX_PATHS = 10
 """Fields of one object that a drift names."""
+
+_REPLICA_SET = MANIFEST_WORK_REPLICA_SET.kind
+_KINDS = {"policy": POLICY, "workload": MANIFEST_WORK_REPLICA_SET, "cluster": MANAGED_CLUSTER}
 
 
 def plans_in_force(
@@ -89,12 +96,18 @@ def recorded_status(
     status = placement_status(observation, namespace, optimization, rolling_out=rolling_out)
     in_force = plans_in_force(records, optimization)
     found = [record_drift(record, observation, cluster_label_key) for record in in_force]
+    misplaced = [item for each in found for item in each.misplaced]
+    elsewhere = {item.workload for item in misplaced}
+    rows = [item for item in status.workloads if item.workload not in elsewhere]
+    rows = sorted((*rows, *misplaced), key=lambda item: (item.workload, item.cluster))
     explained = {(PLACEMENT.kind, name) for each in found for name in each.explained}
     kept = [item for item in status.drift if (item.kind, item.name) not in explained]
-    known = {(item.kind, item.name) for item in kept}
+    known = {(item.kind, item.name) for item in kept if item.kind != _REPLICA_SET}
     more = [item for each in found for item in each.drift if (item.kind, item.name) not in known]
     return status.model_copy(
         update={
+            "landed": status.landed and not misplaced,
+            "workloads": tuple(rows) if misplaced else status.workloads,
             "drift": (*kept, *more),
             "solver_failures": tuple(_solver_failures(in_force)),
             "not_compared": (*unread, *(each.not_compared for each in found if each.not_compared)),
@@ -114,10 +127,15 @@ def _solver_failures(in_force: Iterable[RecordedPlan]) -> Iterator[SolverFailure
 
 
 class RecordDrift(NamedTuple):
-    """How the hub differs from a record; `explained`: Placements whose drift follows from that."""
+    """How the hub differs from a record.
+
+    `explained`: Placements whose drift follows from that. `misplaced`: the planned replicas of
+    workloads that refer to another Placement than the plan wrote for them.
+    """
 
     drift: tuple[PlacementDrift, ...] = ()
     explained: frozenset[str] = frozenset()
+    misplaced: tuple[WorkloadLanding, ...] = ()
     not_compared: NotCompared | None = None
 
 
@@ -139,6 +157,14 @@ def record_drift(
         said = f"the hub is not compared with PlacementPlan {record.name}: {content.message}"
         return RecordDrift(not_compared=NotCompared(reason=content.reason, message=said))
     select = cluster_selectors(observation.managed_clusters, cluster_label_key)
+    request = content.asked()
+    if isinstance(request, InvalidInput):
+        restated = tuple[PlacementDrift, ...]()
+    else:
+        restated = (
+            *_restated(record, content, request, observation),
+            *exceeded_capacity(record, content, request, observation, select),
+        )
     edited = tuple(_edited(record, content, observation))
     moved = _moved_labels(record, content, observation)
     differing = {item.name for item in edited if item.kind == PLACEMENT.kind}
@@ -148,10 +174,11 @@ def record_drift(
         (
             *edited,
             *_relabelled(moved),
-            *_restated(record, content, observation),
+            *restated,
             *_contradicted(record, content, observation, select),
         ),
         frozenset(moved) | {obj["placementRef"]["name"] for obj in _bindings(content, missing)},
+        tuple(_misplaced(record, content, observation)),
     )
 
 
@@ -214,9 +241,16 @@ def _relabelled(
 def _planned_clusters(
     record: RecordedPlan, content: RecordContent, observation: Observation
 ) -> Mapping[str, set[str]]:
-    """Return the clusters for which each recorded Placement was made."""
+    """Return the clusters for which each recorded Placement was made.
+
+    Records of earlier versions do not say which Placement a workload refers to: it counts while no
+    other workload refers to it.
+    """
     owner = Optimization(record.namespace, record.spec.optimization)
-    placements = {name_of(item): placement_of(item) for item in observation.workloads}
+    placements = content.placements
+    if not placements:
+        referring = workloads_by_placement(observation.workloads)
+        placements = {names[0]: found for found, names in referring.items() if len(names) == 1}
     found = defaultdict[str, set[str]](set)
     for choice in content.policies:
         found[generated_name("placement", owner, choice)].add(choice.cluster)
@@ -227,23 +261,73 @@ def _planned_clusters(
 
 
 def _restated(
-    record: RecordedPlan, content: RecordContent, observation: Observation
+    record: RecordedPlan, content: RecordContent, request: OptimizeRequest, observation: Observation
 ) -> Iterator[PlacementDrift]:
-    """Yield the policies and workloads that do not say what they said when the plan was made."""
-    request = content.asked()
-    if isinstance(request, InvalidInput):
-        return
-    now = stated(observation, request, content.decision)
+    """Yield the objects that do not say what they said when the plan was made.
+
+    Policies and clusters that are missing are left out: bindings and Placements name them.
+    """
+    plan = f"revision {record.spec.revision}"
+    now = recorded_facts(observation, request, content.decision)
     for subject, then in content.stated.items():
-        if subject in now and now[subject] != then:
-            kind, _, name = subject.partition(" ")
-            policy = kind == "policy"
-            yield drifted(
-                "SupplyChanged" if policy else "RequestChanged",
-                POLICY if policy else MANIFEST_WORK_REPLICA_SET,
-                name,
-                f"it {now[subject]} now; in revision {record.spec.revision} it {then}",
+        if now.stated.get(subject, then) != then:
+            reason = "SupplyChanged" if subject.startswith("policy ") else "RequestChanged"
+            yield _changed(reason, subject, f"it {now.stated[subject]} now; in {plan} it {then}")
+    for subject, digests in content.digests.items():
+        fields = now.digests.get(subject, digests)
+        differing = [
+            name for name in sorted({*digests, *fields}) if digests.get(name) != fields.get(name)
+        ]
+        if differing:
+            reason = f"{subject.partition(' ')[0].capitalize()}Changed"
+            message = (
+                f"{joined(map(str, differing), MAX_PATHS)} differ from what {plan} was made for"
             )
+            yield _changed(reason, subject, message)
+    replica_sets = {name_of(obj): obj for obj in observation.workloads}
+    for name in sorted({item.workload for item in content.assignments}):
+        if name not in replica_sets:
+            message = f"{plan} places it, and somebody deleted it"
+            yield drifted("WorkloadMissing", MANIFEST_WORK_REPLICA_SET, name, message)
+    for name, message in _references_changed(record, content, observation).items():
+        yield drifted("ReferenceChanged", MANIFEST_WORK_REPLICA_SET, name, message)
+
+
+def _references_changed(
+    record: RecordedPlan, content: RecordContent, observation: Observation
+) -> Mapping[str, str]:
+    """Return to which other Placements workloads refer than a plan has written for them."""
+    today = {name_of(obj): placement_of(obj) for obj in observation.workloads}
+    return {
+        name: f"it refers to {_placement_named(today[name])} instead of {_placement_named(then)},"
+        f" by which revision {record.spec.revision} places it"
+        for name, then in content.placements.items()
+        if today.get(name, then) != then
+    }
+
+
+def _misplaced(
+    record: RecordedPlan, content: RecordContent, observation: Observation
+) -> Iterator[WorkloadLanding]:
+    messages = _references_changed(record, content, observation)
+    for item in content.assignments:
+        if message := messages.get(item.workload):
+            yield WorkloadLanding(
+                workload=item.workload,
+                cluster=item.cluster,
+                state="Planned",
+                reason="ReferenceChanged",
+                message=message,
+            )
+
+
+def _placement_named(name: str | None) -> str:
+    return f"Placement {UntrustedName(name)}" if name else "no Placement"
+
+
+def _changed(reason: str, subject: str, message: str) -> PlacementDrift:
+    kind, _, name = subject.partition(" ")
+    return drifted(reason, _KINDS[kind], name, message)
 
 
 def _contradicted(

@@ -11,14 +11,11 @@ from types import MappingProxyType
 from typing import Any
 
 from dsf.api.untrusted_text import UntrustedName
-from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
+from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
 from optimizer.domain.quantity import format_quantity
 from optimizer.domain.solution import Decision
 from optimizer.mig.gpu_pools import GpuPools
 from optimizer.plan.digest import digest_of_json
-from optimizer.snapshot.object_readers import is_generated, name_of, read_policy, read_workload
-from optimizer.snapshot.observation import Observation
-from optimizer.wire.request import OptimizeRequest
 
 _CHECKSUM_BYTES = 4
 """Bytes for each field: enough to name a field, not to tell whether anything changed."""
@@ -116,59 +113,28 @@ def assumptions(fleet: Fleet, decision: Decision) -> dict[str, str]:
     enforced = {choice.policy for choice in decision.policies}
     assigned = {item.workload for item in decision.assignments}
     supplies = {
-        f"policy {UntrustedName(item.policy)}": _said("supplies", item.supplies)
+        f"policy {UntrustedName(item.policy)}": supplies_text(item.supplies)
         for cluster in fleet.clusters
         for item in cluster.candidates
         if item.policy in enforced
     }
     requests = {
-        f"workload {UntrustedName(item.name)}": _requests(item)
+        f"workload {UntrustedName(item.name)}": requests_text(item)
         for item in fleet.workloads
         if item.name in assigned
     }
     return supplies | requests
 
 
-def stated(
-    observation: Observation, request: OptimizeRequest, decision: Decision
-) -> dict[str, str]:
-    """Return what the policies and workloads of a decision say themselves, whatever others use.
-
-    The keys and values are like those of `assumptions`. Generated policies are left out: they are
-    compared as objects.
-    """
-    policies = {name_of(obj): obj for obj in observation.policies if not is_generated(obj)}
-    workloads = {name_of(obj): obj for obj in observation.workloads}
-    specs = {
-        (cluster.name, policy.name): policy
-        for cluster in request.clusters
-        for policy in cluster.available_policies
-    }
-    supplying = (
-        read_policy(policies[choice.policy], choice.cluster, specs.get(choice))
-        for choice in decision.policies
-        if choice.policy in policies
-    )
-    assigned = {item.workload for item in decision.assignments}
-    requesting = (
-        read_workload(workloads[item.name], item)
-        for item in request.target_workloads
-        if item.name in assigned & workloads.keys()
-    )
-    return {
-        f"policy {UntrustedName(item.policy)}": _said("supplies", item.supplies)
-        for item in supplying
-        if isinstance(item, CandidatePolicy)
-    } | {
-        f"workload {UntrustedName(item.name)}": _requests(item)
-        for item in requesting
-        if isinstance(item, Workload)
-    }
-
-
-def _requests(workload: Workload) -> str:
+def requests_text(workload: Workload) -> str:
+    """Return what a workload requests, such as `requests 2 gpu`."""
     further = (Supply(kind, "", amount) for kind, amount in workload.requests)
     return _said("requests", (Supply(workload.kind, "", workload.amount), *further))
+
+
+def supplies_text(supplies: Iterable[Supply]) -> str:
+    """Return what a policy supplies, such as `supplies 2 gpu of 3g.48gb`."""
+    return _said("supplies", supplies)
 
 
 def _said(verb: str, supplies: Iterable[Supply]) -> str:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import value_count
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
+from optimizer.record.recorded_facts import RecordedFacts
 from optimizer.wire.base import GeneratedObject, ResultPart
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import PlannedChange, Unplaced
@@ -36,8 +37,8 @@ class RecordContent(ResultPart):
     """The part of a record that is packed.
 
     `assumptions`: what each enforced policy supplied and each assigned workload requested, net of
-    what others used. `stated`: what they said themselves; empty in records of earlier versions.
-    `unplaced`: empty also in records of versions that did not keep it.
+    what others used. `stated`, `digests`, `placements`: what the objects said themselves, see
+    RecordedFacts. All three and `unplaced` are empty in records of versions that did not keep them.
     """
 
     request: Mapping[str, Any]
@@ -48,6 +49,8 @@ class RecordContent(ResultPart):
     assumptions: Mapping[str, str]
     unplaced: tuple[Unplaced, ...] = ()
     stated: Mapping[str, str] = {}
+    digests: Mapping[str, Mapping[str, str]] = {}
+    placements: Mapping[str, str] = {}
 
     def asked(self) -> OptimizeRequest | InvalidInput:
         """Return the request, as this version reads it."""
@@ -55,6 +58,11 @@ class RecordContent(ResultPart):
             return OptimizeRequest.model_validate(self.request)
         except ValidationError:
             return InvalidInput("UnreadableRecord", "its request is none that this version knows")
+
+    @property
+    def facts(self) -> RecordedFacts:
+        """What the objects said themselves."""
+        return RecordedFacts(self.stated, self.digests, self.placements)
 
     @property
     def decision(self) -> Decision:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
@@ -11,6 +12,7 @@ from optimizer.plan.generated_objects import changes
 from optimizer.plan.plan import Plan
 from optimizer.record.content import RecordContent
 from optimizer.record.plan_status import settled, superseded
+from optimizer.record.recorded_facts import recorded_facts
 from optimizer.record.recorded_plan import RecordedPlan, recorded_request
 from optimizer.snapshot.observation import Observation
 
@@ -32,15 +34,22 @@ def next_revision(records: Sequence[RecordedPlan], optimization: str) -> int:
     return revision
 
 
-def is_recorded(plan: Plan, history: PlanHistory) -> bool:
-    """Return whether the newest record says all about a plan that changes nothing."""
+def is_recorded(plan: Plan, history: PlanHistory, observation: Observation) -> bool:
+    """Return whether the newest record says all about a plan that changes nothing.
+
+    It does not if an object of the plan says something else by now: the new record says that.
+    """
     if plan.changes or not history or history[0].phase != "Applied":
         return False
-    newest = history[0].spec
-    return (newest.request_digest, newest.objects_digest) == (
+    newest, content = history[0].spec, history[0].content()
+    if (newest.request_digest, newest.objects_digest) != (
         digest_of_json(recorded_request(plan)),
         digest_of_json(plan.manifests),
-    )
+    ):
+        return False
+    if isinstance(content, InvalidInput) or not content.digests:
+        return True
+    return content.facts == recorded_facts(observation, plan.request, plan.solution.decision)
 
 
 def in_force(history: PlanHistory) -> RecordedPlan | None:

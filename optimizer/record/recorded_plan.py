@@ -22,12 +22,12 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
 from dsf.kube.kinds import PLACEMENT_PLAN
 from dsf.kube.port import Object
-from optimizer.plan.basis import stated
 from optimizer.plan.digest import digest_of_json
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.solver_failure import SOLVER_FAILED
 from optimizer.record.content import RecordContent, packed, unpacked
+from optimizer.record.recorded_facts import recorded_facts
 from optimizer.record.signature import EDITED, NOT_SIGNED, RecordKey
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
@@ -123,7 +123,7 @@ def record_of(
         changes=tuple(map(describe, plan.changes)),
         assumptions=plan.assumptions,
         unplaced=plan.unplaced,
-        stated=stated(observation, plan.request, plan.solution.decision),
+        **recorded_facts(observation, plan.request, plan.solution.decision)._asdict(),
     )
     spec = PlacementPlanSpec(
         optimization=plan.optimization,

@@ -65,9 +65,21 @@ def is_workload(obj: Object) -> bool:
     return REQUEST_KIND in labels_of(obj)
 
 
-def is_disabled(policy: Object) -> bool:
-    """Return whether OCM enforces a Policy nowhere, whatever binds it."""
-    return bool((policy.get("spec") or {}).get("disabled"))
+class NotEnforced(NamedTuple):
+    """Why OCM enforces a Policy nowhere, whatever binds it: a reason, and the predicate of it."""
+
+    reason: str
+    message: str
+
+
+def not_enforced(policy: Object) -> NotEnforced | None:
+    """Return why OCM enforces a Policy nowhere; None if it enforces it where it is bound."""
+    spec = policy.get("spec") or {}
+    if spec.get("disabled"):
+        return NotEnforced("PolicyDisabled", "is disabled")
+    if str(spec.get("remediationAction", "")).lower() == "inform":
+        return NotEnforced("PolicyInforms", "only informs (spec.remediationAction)")
+    return None
 
 
 def generated_by(objects: Iterable[Object], optimization: str | None) -> list[Object]:
@@ -90,9 +102,9 @@ def read_policy(
     `said`: what the request says about the policy; it wins over annotations.
     """
     name = name_of(policy)
-    if is_disabled(policy):
-        message = f"policy {name} is disabled, so it supplies nothing"
-        return Issue(reason="PolicyDisabled", message=message, policy=name)
+    if why := not_enforced(policy):
+        message = f"policy {name} {why.message}, so it supplies nothing"
+        return Issue(reason=why.reason, message=message, policy=name)
     annotated = read_annotations(policy, PolicySpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidSupply", "policy", name, annotated.message)

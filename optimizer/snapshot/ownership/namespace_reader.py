@@ -13,6 +13,7 @@ from optimizer.domain.fleet import CandidatePolicy, Selector, Workload
 from optimizer.snapshot.object_readers import (
     labels_of,
     name_of,
+    not_enforced,
     placement_of,
     read_policy,
     read_workload,
@@ -241,10 +242,9 @@ class NamespaceReader:
                 if item.get("placementBinding") == name_of(binding) and item.get("policySet")
             ]
         for name in dict.fromkeys(names):
-            spec = (self._policies.get(name) or {}).get("spec") or {}
-            informs = str(spec.get("remediationAction", "")).lower() == "inform"
-            if name in self._policies and not spec.get("disabled") and not informs:
-                yield self._policies[name]
+            policy = self._policies.get(name)
+            if policy is not None and not not_enforced(policy):
+                yield policy
 
 
 def _references(workload: Object) -> list[str]:

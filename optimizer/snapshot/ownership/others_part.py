@@ -151,7 +151,7 @@ def _used(
     return used, [
         Issue(
             reason="UsedByOthers",
-            message=f"cluster {cluster.name}: {_users(owner, found)} uses"
+            message=f"cluster {cluster.name}: {users_text(owner, found)} uses"
             f" {_sum(found, kind)} {UntrustedName(kind)}, which is not planned again",
             cluster=cluster.name,
         )
@@ -159,7 +159,8 @@ def _used(
     ]
 
 
-def _users(owner: str, uses: Iterable[ResourceUse]) -> str:
+def users_text(owner: str, uses: Iterable[ResourceUse]) -> str:
+    """Return which workloads of an owner use something, as far as the caller may know."""
     return owner if owner == UNNAMED else f"{listed([use.workload for use in uses])} of {owner}"
 
 

@@ -230,13 +230,11 @@ async def test_a_claim_that_somebody_removed_and_an_unused_placement_are_named(
     spec = {"spec": {"predicates": [{"requiredClusterSelector": selector}]}}
     await run.hub.patch(kinds.PLACEMENT, "app01-placement", spec, "default")
     await run.hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app02", "default")
-    assert (
-        _drifts(await run.status())
-        == [
-            ("PlacementUnused", "Placement", "app02-placement"),
-            ("PlacementEdited", "Placement", "app01-placement"),
-        ][::-1]
-    )
+    assert _drifts(await run.status()) == [
+        ("PlacementEdited", "Placement", "app01-placement"),
+        ("PlacementUnused", "Placement", "app02-placement"),
+        ("WorkloadMissing", "ManifestWorkReplicaSet", "mwrs-app02"),
+    ]
     observation = await observe_namespace(run.hub, "default", NOW)
     rolled_out = placement_status(observation, "default", rolling_out=["default"])
     assert _drifts(rolled_out) == [("PlacementUnused", "Placement", "app02-placement")]

@@ -13,7 +13,8 @@ from dsf.kube.kinds import Kind
 from optimizer.landing_watch import LandingWatch
 from optimizer.observe_fleet import observe_fleets
 from optimizer.overview.findings import findings
-from optimizer.placement_status.text import status_tables
+from optimizer.placement_status.text import status_headline, status_tables
+from optimizer.record.content import RecordContent, packed, unpacked
 from optimizer.record.recorded_plan import record_digest
 from optimizer.service import Optimizer
 from tests.dsf.sim.builders import NOW
@@ -153,6 +154,208 @@ async def bind_by_hand(run: GuideRun) -> None:
     await run.hub.create(
         kinds.PLACEMENT_BINDING, {**one, "metadata": metadata, "subjects": [other]}
     )
+
+
+CHOSEN = "policy-enable-mig-3g-worker01"
+OURS = "dynamic-scoring.open-cluster-management.io/"
+
+
+def edit_of(kind: Kind, name: str, body: dict[str, Any]) -> Callable[[GuideRun], Awaitable[None]]:
+    async def edit(run: GuideRun) -> None:
+        namespace = None if kind == kinds.MANAGED_CLUSTER else "default"
+        await run.hub.patch(kind, name, body, namespace)
+
+    return edit
+
+
+def policy(**fields: Any) -> Callable[[GuideRun], Awaitable[None]]:
+    return edit_of(kinds.POLICY, CHOSEN, fields)
+
+
+def workload(**fields: Any) -> Callable[[GuideRun], Awaitable[None]]:
+    return edit_of(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", fields)
+
+
+def annotated(**said: str) -> dict[str, Any]:
+    return {"annotations": {f"{OURS}{key.replace('_', '-')}": text for key, text in said.items()}}
+
+
+def referring_to(placement: str) -> dict[str, Any]:
+    return {"placementRefs": [{"name": placement, "rolloutStrategy": {"type": "All"}}]}
+
+
+async def copy_workload(run: GuideRun, name: str, placement: str) -> None:
+    one = await run.hub.get(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", "default")
+    metadata = {"name": name, "namespace": "default", "labels": one["metadata"]["labels"]}
+    spec = {**one["spec"], **referring_to(placement)}
+    copy = {**one, "metadata": metadata, "spec": spec}
+    await run.hub.create(kinds.MANIFEST_WORK_REPLICA_SET, copy)
+
+
+async def share_a_placement(run: GuideRun) -> None:
+    await copy_workload(run, "mwrs-again", "app01-placement")
+
+
+async def place_by_hand(run: GuideRun) -> None:
+    one = await run.hub.get(kinds.PLACEMENT, "app01-placement", "default")
+    metadata = {"name": "by-hand", "namespace": "default"}
+    await run.hub.create(kinds.PLACEMENT, {**one, "metadata": metadata})
+    await copy_workload(run, "mwrs-by-hand", "by-hand")
+
+
+async def delete_workload(run: GuideRun) -> None:
+    await run.hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", "default")
+
+
+POLICY, WORKLOAD = ("Policy", CHOSEN), ("ManifestWorkReplicaSet", "mwrs-app01")
+CLUSTER = ("ManagedCluster", "worker01")
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason", "of", "named"),
+    [
+        (
+            policy(spec={"remediationAction": "inform"}),
+            "PolicyInforms",
+            POLICY,
+            "remediationAction",
+        ),
+        (policy(spec={"policy-templates": []}), "PolicyChanged", POLICY, "spec.policy-templates"),
+        (
+            policy(
+                spec={
+                    "dependencies": [
+                        {
+                            "apiVersion": "policy.open-cluster-management.io/v1",
+                            "kind": "Policy",
+                            "name": "first",
+                            "compliance": "Compliant",
+                        }
+                    ]
+                }
+            ),
+            "PolicyChanged",
+            POLICY,
+            "spec.dependencies",
+        ),
+        (policy(metadata=annotated(cluster="worker02")), "SupplyChanged", POLICY, "worker02"),
+        (policy(metadata=annotated(pool="other")), "PolicyChanged", POLICY, "pool"),
+        (
+            policy(metadata={"labels": {"resource-supply-amount": None}}),
+            "SupplyChanged",
+            POLICY,
+            "resource-supply-amount is missing",
+        ),
+        (
+            workload(metadata={"labels": {"resource-request-kind": None}}),
+            "RequestChanged",
+            WORKLOAD,
+            "resource-request-kind is missing",
+        ),
+        (workload(metadata={"labels": {"app": "app02"}}), "WorkloadChanged", WORKLOAD, "app"),
+        (
+            workload(metadata=annotated(excluded_clusters="worker01")),
+            "WorkloadChanged",
+            WORKLOAD,
+            "excluded clusters",
+        ),
+        (workload(metadata=annotated(replicas="2")), "WorkloadChanged", WORKLOAD, "replicas"),
+        (delete_workload, "WorkloadMissing", WORKLOAD, "revision 1 places it"),
+        (
+            edit_of(
+                kinds.MANAGED_CLUSTER, "worker01", {"metadata": annotated(allocatable="gpu=0")}
+            ),
+            "ClusterChanged",
+            CLUSTER,
+            "allocatable",
+        ),
+        (
+            share_a_placement,
+            "SharedPlacement",
+            ("Placement", "app01-placement"),
+            "mwrs-again, mwrs-app01 refer to it",
+        ),
+        (
+            place_by_hand,
+            "CapacityExceeded",
+            CLUSTER,
+            "made by hand, uses 2, of 2 that are supplied",
+        ),
+        (
+            workload(spec=referring_to("app02-placement")),
+            "ReferenceChanged",
+            WORKLOAD,
+            "refers to Placement app02-placement instead of Placement app01-placement",
+        ),
+    ],
+)
+async def test_an_edit_of_what_runs_is_named_with_its_object_and_its_field(
+    edit: Callable[[GuideRun], Awaitable[None]], reason: str, of: tuple[str, str], named: str
+) -> None:
+    run = await guide_run()
+    await run.land()
+    assert (await run.status()).drift == ()
+    await edit(run)
+    await run.settle()
+    drift = (await run.status()).drift
+    (found,) = [item for item in drift if (item.kind, item.name) == of]
+    assert (found.reason, found.next != "") == (reason, True)
+    assert named in found.message
+    assert "ClusterLabelMoved" not in {item.reason for item in drift}
+
+
+async def test_a_new_plan_that_decides_the_same_records_what_the_objects_say_then(
+    run: GuideRun,
+) -> None:
+    await policy(spec={"dependencies": []})(run)
+    assert [reason for reason, _, _ in await drifts(run)] == ["PolicyChanged"]
+    await run.place()
+    assert await drifts(run) == []
+    await run.place()
+    assert len((await run.hub.list(kinds.PLACEMENT_PLAN, "default")).items) == 2
+
+
+async def test_labels_that_constraints_name_are_compared(run: GuideRun) -> None:
+    spread = annotated(spread="zone=1", workload_anti_affinity="team=a")
+    await workload(metadata=spread)(run)
+    await run.place()
+    assert await drifts(run) == []
+    await edit_of(kinds.MANAGED_CLUSTER, "worker01", {"metadata": {"labels": {"zone": "b"}}})(run)
+    await workload(metadata={"labels": {"team": "a", "other": "a"}})(run)
+    assert {
+        (reason, message.partition(" differ")[0]) for reason, _, message in await drifts(run)
+    } == {("ClusterChanged", "label zone"), ("WorkloadChanged", "label team")}
+
+
+async def test_a_workload_that_refers_to_another_placement_has_not_landed() -> None:
+    run = await guide_run()
+    await run.land()
+    await workload(spec=referring_to("app02-placement"))(run)
+    await run.settle()
+    status = await run.status()
+    assert not status.landed
+    rows = {(item.workload, item.cluster): item.reason for item in status.workloads}
+    assert rows == {
+        ("mwrs-app01", "worker01"): "ReferenceChanged",
+        ("mwrs-app02", "worker02"): "ResourcesAvailable",
+    }
+    assert status_headline(status) == "1 of 2 placements in namespace default have landed."
+
+
+async def test_what_an_older_record_does_not_say_is_not_compared(run: GuideRun) -> None:
+    record = await run.hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
+    content = unpacked(record["spec"]["content"], RecordContent)
+    assert isinstance(content, RecordContent)
+    older = content.model_copy(update={"digests": {}, "placements": {}})
+    await record_again(run, packed(older))
+    await policy(spec={"policy-templates": []})(run)
+    await workload(metadata=annotated(replicas="2"))(run)
+    assert await drifts(run) == []
+    await request_more(run)
+    assert [reason for reason, _, _ in await drifts(run)] == ["RequestChanged"]
+    await workload(spec=referring_to("app02-placement"))(run)
+    found = {reason for reason, _, _ in await drifts(run)}
+    assert found == {"PlacementUnused", "SharedPlacement", "RequestChanged"}
 
 
 @pytest.mark.parametrize(
