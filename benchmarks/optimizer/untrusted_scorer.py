@@ -30,8 +30,8 @@ from dsf.agent.round_loop import Agent
 from dsf.agent.score.forecasts import Instant, IssuedForecasts, TruthValues
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
+from dsf.api.scoring.score_conditions import read_trust
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
-from dsf.api.scoring.track_record import read_trust
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,

@@ -22,8 +22,8 @@ from dsf.agent.score.forecasts import (
 )
 from dsf.api.conditions import Condition
 from dsf.api.crd.score_rules import ForecastRules
+from dsf.api.scoring.score_conditions import TrackRecord, read_record, trust_condition
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.scoring.track_record import TrackRecord, read_record, trust_condition
 
 log = logging.getLogger(__name__)
 

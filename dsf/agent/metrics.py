@@ -14,9 +14,8 @@ from dsf.agent.score.expiry import EXPIRE, Policy, policy_in_force
 from dsf.agent.score.result_rules import MetricSample
 from dsf.agent.wire.http_answer import display_url
 from dsf.api.crd.score_rules import OnFailure
-from dsf.api.scoring.adjustments import LABEL_LIMIT, Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
-from dsf.api.scoring.track_record import TrackRecord
+from dsf.api.scoring.score_conditions import LABEL_LIMIT, Rule, TrackRecord
 
 LABELS = tuple("ds_score_name" if name == "scoreName" else f"ds_{name}" for name in PLACEHOLDERS)
 

@@ -29,7 +29,7 @@ from dsf.api.scoring.placement_scores import (
     status_written,
     validity_of,
 )
-from dsf.api.scoring.track_record import read_trust
+from dsf.api.scoring.score_conditions import read_trust
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.options import Duration, cluster_options, server_url, shown_duration
 from dsf.cli.output import Progress, TextTable, document, output_option, show

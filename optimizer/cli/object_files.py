@@ -26,7 +26,7 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Object
 from dsf.kube.resources.listed_objects import ListedObjects
 from dsf.kube.yaml_documents import YamlDocument, YamlFileError, documents
-from dsf.placement.cluster_sets import DEFAULT_SETS, SET_LABEL
+from dsf.placement import DEFAULT_SETS, SET_LABEL
 from optimizer.snapshot.files import is_object, is_request, objects, request_of
 from optimizer.wire.request import OptimizeRequest
 

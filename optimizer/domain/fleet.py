@@ -8,7 +8,7 @@ import numpy as np
 
 from dsf.api.names import DEFAULT_OPTIMIZATION
 from dsf.api.optimization import Optimization
-from dsf.placement.taints import Toleration
+from dsf.placement import Toleration
 from optimizer.domain.arrays import Floats
 from optimizer.domain.issue import Issue
 from optimizer.domain.score_matrix import ScoreMatrix

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from dsf.api.names import ROOT_POLICY_LABEL
 from dsf.kube.port import Object
-from dsf.placement.obstacles import Obstacle
+from dsf.placement import Obstacle
 from optimizer.domain.arrays import members_by_key
 from optimizer.overview.score_columns import ScoreColumns
 from optimizer.overview.score_overview import ClusterScores

@@ -8,8 +8,14 @@ from dsf.api.conditions import conditions_of, find
 from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
-from dsf.placement.obstacles import Obstacle, state_obstacle, taint_obstacle
-from dsf.placement.taints import Toleration, read_taints, untolerated
+from dsf.placement import (
+    Obstacle,
+    Toleration,
+    read_taints,
+    state_obstacle,
+    taint_obstacle,
+    untolerated,
+)
 
 
 def cluster_fault(name: str, cluster: Object | None) -> Obstacle | None:

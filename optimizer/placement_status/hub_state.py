@@ -11,8 +11,7 @@ from dsf.api.optimization import generating_optimization
 from dsf.api.scoring.placement_scores import status_written
 from dsf.api.times import read_time
 from dsf.kube.port import Object
-from dsf.placement.cluster_sets import bound_sets, sets_of
-from dsf.placement.obstacles import Obstacle, sets_obstacle
+from dsf.placement import Obstacle, bound_sets, sets_obstacle, sets_of
 from optimizer.placement_status.cluster_faults import cluster_fault, taint_fault
 from optimizer.placement_status.observed_placements import (
     ObservedPlacement,

@@ -11,7 +11,7 @@ from dsf.api.names import PLACEMENT_LABEL, SCHEDULING_DISABLED
 from dsf.api.scoring.placement_scores import status_written
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, Requirement, label_selector_of
-from dsf.placement.taints import Toleration, read_tolerations
+from dsf.placement import Toleration, read_tolerations
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import CEL_CLUSTER_NAME
 

@@ -15,7 +15,7 @@ from dsf.api.names import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
 from dsf.api.optimization import Optimization
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
-from dsf.placement.taints import Toleration
+from dsf.placement import Toleration
 from optimizer.domain.fleet import CandidatePolicy, Fleet, Selector, Workload, gpu_name
 from optimizer.domain.settings import GPU_OPERATOR, MigLabels
 from optimizer.domain.solution import Decision, PolicyEnforcement

@@ -6,20 +6,19 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dsf.kube.port import Object
-from dsf.placement.cluster_sets import bound_sets, sets_of
-from dsf.placement.obstacles import (
-    Obstacle,
-    sets_asked_obstacle,
-    sets_obstacle,
-    state_obstacle,
-    taint_obstacle,
-)
-from dsf.placement.taints import (
+from dsf.placement import (
     UNAVAILABLE,
     UNREACHABLE,
+    Obstacle,
     Taint,
     Toleration,
+    bound_sets,
     read_taints,
+    sets_asked_obstacle,
+    sets_obstacle,
+    sets_of,
+    state_obstacle,
+    taint_obstacle,
     tolerates,
     untolerated,
 )

@@ -18,7 +18,7 @@ from dsf.api.names import (
 from dsf.api.optimization import generating_optimization
 from dsf.api.untrusted_text import UntrustedName, listed, quoted
 from dsf.kube.port import Object
-from dsf.placement.taints import Toleration
+from dsf.placement import Toleration
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import (
     CandidatePolicy,

@@ -15,7 +15,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.named_values import parse_pairs
 from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
-from dsf.placement.taints import Toleration, misconfigured
+from dsf.placement import Toleration, misconfigured
 from optimizer.domain.quantity import parse_quantity, parse_resource
 from optimizer.mig.policy_spec import LAYOUT_REGEX
 from optimizer.wire.base import Name, ObjectName, RequestPart

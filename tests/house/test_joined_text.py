@@ -45,7 +45,7 @@ EXEMPT = {
         "dsf/hub/assess/scorer_assessment.py:_config_synced",
         "dsf/hub/report/scorer_conditions.py:meaning_condition",
         "dsf/hub/report/scorer_status.py:_config_conflict",
-        "dsf/hub/report/wording.py:first_items",
+        "dsf/hub/report/config_status.py:first_items",
         "dsf/hub/snapshot/config_document.py:read_config",
         "dsf/hub/snapshot/registered_scorer.py:validation_message",
         "mcp_server/results/result_text.py:applied_text",

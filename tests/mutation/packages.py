@@ -172,7 +172,7 @@ PACKAGES = {
         modules=(
             "dsf/agent/failure.py",
             "dsf/outbound/destinations.py",
-            "dsf/placement",
+            "dsf/placement.py",
             "dsf/runtime/backoff.py",
             "dsf/runtime/lease.py",
             "dsf/runtime/lru_cache.py",

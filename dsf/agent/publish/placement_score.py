@@ -23,7 +23,7 @@ from dsf.agent.score.result_rules import RoundScores
 from dsf.api import names
 from dsf.api.conditions import Condition, merged
 from dsf.api.crd.score_rules import OnFailure
-from dsf.api.scoring.track_record import TRUSTED
+from dsf.api.scoring.score_conditions import TRUSTED
 from dsf.api.times import rfc3339
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Object

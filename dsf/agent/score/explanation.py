@@ -20,8 +20,8 @@ from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api import names
 from dsf.api.crd.published_value import rounded
 from dsf.api.plural import counted
-from dsf.api.scoring.adjustments import Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, STAMPED
+from dsf.api.scoring.score_conditions import Rule
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.untrusted_text import escaped
 from dsf.cli.output import TextTable

@@ -22,9 +22,9 @@ import msgspec
 from dsf.agent.score.result_rules import ConversionSettings, entry_of
 from dsf.agent.wire.foreign_text import decode_labels
 from dsf.agent.wire.scoring_request import EncodedSeries
+from dsf.api.scoring.score_conditions import TrackRecord
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import Sample
-from dsf.api.scoring.track_record import TrackRecord
 from dsf.kube.redaction import NO_SPELLINGS
 
 CALM = 0.02

@@ -33,8 +33,8 @@ from dsf.api.crd.published_value import Normalize, published_value, rounded
 from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import DefaultScore
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.scoring.adjustments import LABEL_LIMIT, RULES, Adjustments, Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
+from dsf.api.scoring.score_conditions import LABEL_LIMIT, RULES, Adjustments, Rule
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 MAX_SERIES = 10_000

@@ -1,4 +1,4 @@
-"""The status of the DynamicScoringConfig, and of scorers outside the controller's namespace."""
+"""The status of the DynamicScoringConfig, and what statuses have in common: conditions, wording."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,33 @@ from typing import Any
 from dsf.api import conditions
 from dsf.api.conditions import Condition
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import counted
-from dsf.hub.report.wording import first_items, works_of
+from dsf.api.plural import counted, joined
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES
 from dsf.kube.port import Object
+
+SHOWN_ITEMS = 5
+"""Items of a list that a message names; it counts the others."""
+SHOWN_CHARACTERS = 120
+"""Characters that a message quotes of a value."""
+
+
+def first_items(items: Sequence[str], *, of: int | None = None) -> str:
+    """Return the first items separated by semicolons, and how many more there are.
+
+    `of` is the number of all items, where `items` are only the first of them.
+    """
+    return joined(items, SHOWN_ITEMS, separator="; ", of=of or 0)
+
+
+def shortened(value: object, limit: int = SHOWN_CHARACTERS) -> str:
+    """Return a value as text of at most `limit` characters, with an ellipsis where it was cut."""
+    text = str(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def works_of(clusters: int) -> str:
+    """Return what carries summaries to that many managed clusters."""
+    return f"ManifestWork{'' if clusters == 1 else 's'} of {counted(clusters, 'managed cluster')}"
 
 
 @dataclass(frozen=True, slots=True)

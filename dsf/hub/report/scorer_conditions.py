@@ -10,14 +10,20 @@ from dsf.api.crd.published_value import HIGHEST, LOWEST, Normalize, published_va
 from dsf.api.crd.score_meaning import ScoreRange, in_words, normalized_ends
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
-from dsf.api.scoring.adjustments import Adjustments, Rule
+from dsf.api.scoring.score_conditions import (
+    BETTER,
+    INSUFFICIENT,
+    NO_BETTER,
+    TRUSTED,
+    Adjustments,
+    Rule,
+)
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.scoring.track_record import BETTER, INSUFFICIENT, NO_BETTER, TRUSTED
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import AGENTS_FAIL, ScorerAssessment, ScorerHealth
 from dsf.hub.distribute.audience import ClusterShare
+from dsf.hub.report.config_status import SHOWN_ITEMS, first_items
 from dsf.hub.report.scorer_counts import ScorerCounts
-from dsf.hub.report.wording import SHOWN_ITEMS, first_items
 
 _REASONS: Mapping[str, str] = {
     "AllDropped": "no result became an entry: return finite numbers",

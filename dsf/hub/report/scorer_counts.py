@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsf.api import names
-from dsf.api.scoring.adjustments import Adjustments
+from dsf.api.scoring.score_conditions import Adjustments
 from dsf.hub.distribute.audience import ClusterShare
 from dsf.hub.distribute.rendered_summaries import RenderedSummaries, parts_of
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot

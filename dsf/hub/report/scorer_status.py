@@ -10,11 +10,17 @@ from dsf.api.conditions import Condition, conditions_of, find
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
-from dsf.api.scoring.track_record import TRUSTED
+from dsf.api.scoring.score_conditions import TRUSTED
 from dsf.api.untrusted_text import UntrustedName, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import MAKE_REACHABLE, ScorerAssessment
-from dsf.hub.report.config_status import status_conditions
+from dsf.hub.report.config_status import (
+    SHOWN_ITEMS,
+    first_items,
+    shortened,
+    status_conditions,
+    works_of,
+)
 from dsf.hub.report.scorer_conditions import (
     CONTEXT_AVAILABLE,
     adjusted_condition,
@@ -23,7 +29,6 @@ from dsf.hub.report.scorer_conditions import (
     trust_condition,
 )
 from dsf.hub.report.scorer_counts import Rollout, ScorerCounts
-from dsf.hub.report.wording import SHOWN_ITEMS, first_items, shortened, works_of
 
 _SHOWN_FAILURE_CHARACTERS = 300
 """Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""

@@ -24,7 +24,7 @@ from dsf.hub.snapshot.managed_cluster import ManagedCluster, is_being_deleted
 from dsf.hub.snapshot.registered_scorer import validation_message
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
-from dsf.placement.cluster_sets import SET_LABEL
+from dsf.placement import SET_LABEL
 
 Label = tuple[str, str | None]
 """A label's key and value; value None means any value."""

@@ -7,9 +7,8 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.conditions import conditions_of, find
-from dsf.api.scoring.adjustments import Adjustments, Rule
 from dsf.api.scoring.placement_scores import valid_until
-from dsf.api.scoring.track_record import TRUSTED
+from dsf.api.scoring.score_conditions import TRUSTED, Adjustments, Rule
 from dsf.api.times import rfc3339
 from dsf.hub.snapshot.managed_cluster import ClusterFailure, failed, failure_of
 from dsf.kube.port import Object

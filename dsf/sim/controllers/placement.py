@@ -23,8 +23,14 @@ from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_DECISION
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
-from dsf.placement.cluster_sets import bound_sets, sets_of
-from dsf.placement.taints import misconfigured, read_taints, read_tolerations, untolerated
+from dsf.placement import (
+    bound_sets,
+    misconfigured,
+    read_taints,
+    read_tolerations,
+    sets_of,
+    untolerated,
+)
 from dsf.sim.controllers.musthave import set_status
 
 MAX_SCORE = 100

@@ -16,8 +16,7 @@ from dsf.kube.kinds import (
     NAMESPACE,
 )
 from dsf.kube.port import Object
-from dsf.placement.cluster_sets import DEFAULT_SETS, SET_LABEL
-from dsf.placement.taints import UNAVAILABLE, UNREACHABLE
+from dsf.placement import DEFAULT_SETS, SET_LABEL, UNAVAILABLE, UNREACHABLE
 from dsf.sim.controllers.musthave import set_status
 
 _JOINED = (

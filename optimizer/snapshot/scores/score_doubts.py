@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dsf.api.plural import counted
-from dsf.api.scoring.track_record import read_record, read_trust
+from dsf.api.scoring.score_conditions import read_record, read_trust
 from dsf.api.untrusted_text import listed
 from dsf.kube.port import Object
 from optimizer.domain.arrays import Floats

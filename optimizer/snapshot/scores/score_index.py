@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.placement_scores import validity_of
-from dsf.api.scoring.track_record import read_trust
+from dsf.api.scoring.score_conditions import read_trust
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import GPU_KIND, Cluster, Workload

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dsf.agent.score.expiry import EXPIRED, HELD, NO_SCORES, REPLACED
-from dsf.api.scoring.adjustments import RULES
+from dsf.api.scoring.score_conditions import RULES
 from tests.repository import ROOT
 
 PAGES = (

@@ -11,7 +11,7 @@ import yaml
 
 from dsf.api.conditions import merged
 from dsf.api.names import HUB_NAMESPACE
-from dsf.api.scoring.track_record import TrackRecord, trust_condition
+from dsf.api.scoring.score_conditions import TrackRecord, trust_condition
 from dsf.cli.options import shown_duration
 from dsf.cli.scores import freshness_table, scores
 from dsf.kube.embedded import EmbeddedHub

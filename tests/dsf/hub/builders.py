@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dsf.api.conditions import find
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub import plan
 from dsf.hub.snapshot.distribution_rules import read_scoring_config as read_config
@@ -70,6 +71,24 @@ def observed(world: World) -> HubSnapshot:
 def planned(world: World, *, now: str = NOW) -> list[Change]:
     """Return what the controller would write."""
     return plan.plan(observed(world), now=now)
+
+
+def settled(world: World, *, now: str = NOW) -> World:
+    """Return the world once nothing is left to write."""
+    for _ in range(6):
+        changes = planned(world, now=now)
+        if not changes:
+            return world
+        world = after(world, changes)
+    raise AssertionError(f"still writing: {[str(change) for change in changes]}")
+
+
+def condition(obj: Object | None, type_: str) -> tuple[str, str, str]:
+    """Return status, reason and message of a condition."""
+    assert obj is not None
+    found = find(obj["status"]["conditions"], type_)
+    assert found is not None, f"no condition {type_}"
+    return found["status"], found["reason"], found["message"]
 
 
 def scorer(

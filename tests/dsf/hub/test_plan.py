@@ -24,10 +24,12 @@ from tests.dsf.hub.builders import (
     answer,
     api_config,
     cluster,
+    condition,
     leaving,
     planned,
     scorer,
     scoring_config,
+    settled,
     target,
 )
 
@@ -45,27 +47,11 @@ def fleet(*scorers: tuple[Object, ProbeResult | None], **parts: Any) -> World:
     return replace(base, **parts)
 
 
-def settled(snapshot: World, *, now: str = NOW) -> World:
-    for _ in range(6):
-        changes = planned(snapshot, now=now)
-        if not changes:
-            return snapshot
-        snapshot = after(snapshot, changes)
-    raise AssertionError(f"still writing: {[str(change) for change in planned(snapshot, now=now)]}")
-
-
 def distributed(snapshot: World) -> dict[str, list[str]]:
     return {
         work["metadata"]["namespace"]: [s["scoreName"] for s in json.loads(summaries_text(work))]
         for work in snapshot.works
     }
-
-
-def condition(obj: Object | None, type_: str) -> tuple[str, str, str]:
-    assert obj is not None
-    found = find(obj["status"]["conditions"], type_)
-    assert found is not None, f"no condition {type_}"
-    return found["status"], found["reason"], found["message"]
 
 
 def status_of(snapshot: World, name: str) -> dict[str, Any]:
@@ -123,11 +109,6 @@ def test_while_works_are_not_yet_there_it_says_distributing() -> None:
     assert condition(once.config, "Ready")[:2] == ("False", "Distributing")
     assert once.config is not None
     assert once.config["status"]["clusters"] == 0
-
-
-def test_a_settled_fleet_is_left_alone() -> None:
-    end = settled(fleet((scorer(), answer()), (scorer("b", url="http://b/config"), answer("b"))))
-    assert planned(end, now=LATER) == []
 
 
 def test_masks_keep_a_score_away_and_useless_masks_are_named() -> None:
@@ -213,16 +194,6 @@ def test_a_service_name_that_the_hub_can_not_reach_is_named_as_such() -> None:
         " at an address that the hub and all managed clusters reach, or run one on each managed"
         " cluster with configSyncMode None and location Internal; not distributed until it answers"
     )
-
-
-def test_an_internal_scorer_that_only_clusters_reach_is_not_declared_dead() -> None:
-    scoring = {"params": {"name": "inner"}}
-    obj = scorer("inner", mode="None", location="Internal", scoring=scoring)
-    end = settled(fleet((obj, ProbeResult(ProbeFailure("Unreachable", "no such host")))))
-    assert distributed(end) == {"c1": ["inner"], "c2": ["inner"]}
-    assert status_of(end, "inner")["status"]["healthStatus"] == "Unknown"
-    assert condition(status_of(end, "inner"), "Healthy")[:2] == ("Unknown", "Unreachable")
-    assert condition(status_of(end, "inner"), "Ready")[0] == "True"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.conditions import find
 from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.changes import Change, Create, Delete
@@ -22,11 +21,13 @@ from tests.dsf.hub.builders import (
     after,
     answer,
     cluster,
+    condition,
     leaving,
     planned,
     published,
     scorer,
     scoring_config,
+    settled,
     target,
     unavailable,
 )
@@ -46,15 +47,6 @@ def world(**parts: Any) -> World:
     return replace(base, **parts)
 
 
-def settled(start: World, *, now: str = NOW) -> World:
-    for _ in range(6):
-        changes = planned(start, now=now)
-        if not changes:
-            return start
-        start = after(start, changes)
-    raise AssertionError(f"still writing: {[str(change) for change in changes]}")
-
-
 def told(end: World) -> list[str]:
     return sorted(str(work["metadata"]["namespace"]) for work in end.works)
 
@@ -62,12 +54,6 @@ def told(end: World) -> list[str]:
 def status(end: World) -> dict[str, Any]:
     (obj,) = end.scorers
     return dict(obj["status"])
-
-
-def condition(obj: Object | None, type_: str) -> tuple[str, str, str]:
-    assert obj is not None
-    found = find(obj["status"]["conditions"], type_) or {}
-    return found["status"], found["reason"], found["message"]
 
 
 @pytest.mark.parametrize(
@@ -214,34 +200,6 @@ def test_overrides_that_match_nothing_are_named() -> None:
         assert why in message
 
 
-def test_a_work_that_ocm_would_refuse_is_not_written_and_told_early() -> None:
-    for kib, reason, works in (
-        (390, "WithinLimit", 5),
-        (450, "NearLimit", 5),
-        (520, "TooLarge", 0),
-    ):
-        big = [
-            scorer(f"s{number}", url=f"http://s{number}/config", mode="None")
-            for number in range(kib // 10)
-        ]
-        for number, obj in enumerate(big):
-            obj["spec"]["source"] = {
-                "host": "http://prometheus",
-                "params": {"query": "q" * (10 * 1024 - 700)},
-            }
-            obj["spec"]["scoring"] = {"params": {"name": f"n{number}"}}
-        probes = {target(obj): ProbeResult() for obj in big}
-        end = settled(world(scorers=tuple(big), probes=probes))
-        state, told_reason, message = condition(end.config, "WithinLimit")
-        assert (told_reason, len(end.works)) == (reason, works)
-        if reason == "WithinLimit":
-            continue
-        assert state == "False"
-        assert (condition(end.config, "Ready")[1] == "TooLarge") == (works == 0)
-        assert "500 KiB" in message
-        assert "c0" in message
-
-
 @pytest.mark.parametrize(
     ("size", "reason", "works"),
     [
@@ -267,7 +225,13 @@ def test_a_work_has_a_kibibyte_of_room_besides_its_summaries(
     text = summaries_text(distributed(6000).works[0])
     besides = len(json.dumps(text).encode()) - 6000 + 1024
     end = distributed(size - besides)
-    assert (condition(end.config, "WithinLimit")[1], len(end.works)) == (reason, works)
+    state, told_reason, message = condition(end.config, "WithinLimit")
+    assert (told_reason, len(end.works)) == (reason, works)
+    assert (condition(end.config, "Ready")[1] == "TooLarge") == (works == 0)
+    if reason != "WithinLimit":
+        assert state == "False"
+        assert "500 KiB" in message
+        assert "c0" in message
 
 
 def test_what_the_agents_say_is_gathered() -> None:

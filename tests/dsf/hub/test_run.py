@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import count
 from typing import Any
 
 import pytest
@@ -178,74 +177,6 @@ async def test_full_and_none_reach_every_cluster(hub: EmbeddedHub) -> None:
         assert status["lastSyncedConfig"] == api_config("cpu_score")
 
 
-async def test_masks_come_and_go(hub: EmbeddedHub) -> None:
-    async with scoring_api() as api, controlled(hub):
-        await register(hub, "cpu", api)
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
-        masks = [{"clusterName": "c1", "scoreName": "cpu_score"}]
-        await hub.patch(DYNAMIC_SCORING_CONFIG, CONFIG, {"spec": {"masks": masks}}, HUB)
-        await until_distributed(hub, c1=[], c2=["cpu_score"])
-        await hub.patch(DYNAMIC_SCORING_CONFIG, CONFIG, {"spec": {"masks": None}}, HUB)
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
-
-
-async def test_a_sick_scorer_is_taken_out_and_put_back(hub: EmbeddedHub) -> None:
-    async with (
-        scoring_api(named("cpu_score")) as api,
-        scoring_api(named("other")) as other,
-        controlled(hub),
-    ):
-        await register(hub, "cpu", api)
-        await register(hub, "other", other)
-        await until_distributed(hub, c1=["cpu_score", "other"], c2=["cpu_score", "other"])
-        api.health = 503
-        await until_distributed(hub, c1=["other"], c2=["other"])
-        message = await until_reason(hub, "cpu", "Ready", "BadStatus")
-        assert "503" in message
-        assert (await hub.get(DYNAMIC_SCORER, "cpu", HUB))["status"]["healthStatus"] == "Inactive"
-        api.health = 200
-        await until_distributed(hub, c1=["cpu_score", "other"], c2=["cpu_score", "other"])
-        await until_ready(hub, "cpu", "other")
-
-
-HOSTILE = {
-    "NotJSON": ScoringAPI(body=b"<html>"),
-    "TooLarge": ScoringAPI(body=b" " * 10_000_000),
-    "TimedOut": ScoringAPI(body=b" " * 1_000_000, drip_seconds=0.05),
-    "Redirected": ScoringAPI(status=302, headers={"Location": "/healthz"}),
-    "InvalidConfig": ScoringAPI(body=b'{"name": 1}'),
-}
-
-
-@pytest.mark.parametrize("reason", HOSTILE)
-async def test_a_hostile_config_hurts_only_itself(hub: EmbeddedHub, reason: str) -> None:
-    limits = ProbeLimits(seconds=1.0) if reason == "TimedOut" else None
-    async with (
-        scoring_api() as good,
-        scoring_api(HOSTILE[reason]) as bad,
-        controlled(hub, limits=limits),
-    ):
-        await register(hub, "bad", bad)
-        await register(hub, "good", good)
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
-        message = await until_reason(hub, "bad", "ConfigSynced", reason)
-        assert bad.config_url in message
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
-        await until_ready(hub, "good")
-
-
-async def test_deleting_the_config_removes_what_was_distributed(hub: EmbeddedHub) -> None:
-    async with scoring_api() as api, controlled(hub):
-        await register(hub, "cpu", api)
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
-        config = await hub.get(DYNAMIC_SCORING_CONFIG, CONFIG, HUB)
-        assert len(config["metadata"]["finalizers"]) == 1
-        await hub.delete(DYNAMIC_SCORING_CONFIG, CONFIG, HUB)
-        await until_distributed(hub)
-        await eventually(partial(_is_gone, hub))
-        await until_reason(hub, "cpu", "Ready", "NoScoringConfig")
-
-
 async def _is_gone(kube: EmbeddedHub) -> bool:
     try:
         await kube.get(DYNAMIC_SCORING_CONFIG, CONFIG, HUB)
@@ -264,29 +195,6 @@ async def test_drift_and_deletion_of_works_are_repaired(hub: EmbeddedHub) -> Non
         await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
         for name in ("c1", "c2"):
             assert (await hub.get(MANIFEST_WORK, WORK, name))["spec"] == wanted
-
-
-async def test_clusters_come_and_go(hub: EmbeddedHub) -> None:
-    async with scoring_api() as api, controlled(hub, resync_seconds=600):
-        await register(hub, "cpu", api)
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
-        await add_namespace(hub, "c3")
-        await add_cluster(hub, "c3")
-        refused = {"spec": {"hubAcceptsClient": False}}
-        await hub.patch(MANAGED_CLUSTER, "c1", refused)
-        await until_distributed(hub, c2=["cpu_score"], c3=["cpu_score"])
-
-
-async def test_scorers_change_and_go(hub: EmbeddedHub) -> None:
-    async with scoring_api(named("a")) as first, scoring_api(named("b")) as second, controlled(hub):
-        await register(hub, "cpu", first)
-        await until_distributed(hub, c1=["a"], c2=["a"])
-        await hub.patch(DYNAMIC_SCORER, "cpu", {"spec": {"configURL": second.config_url}}, HUB)
-        await until_distributed(hub, c1=["b"], c2=["b"])
-        second.body = json.dumps(api_config("c")).encode()
-        await until_distributed(hub, c1=["c"], c2=["c"])
-        await hub.delete(DYNAMIC_SCORER, "cpu", HUB)
-        await until_distributed(hub, c1=[], c2=[])
 
 
 class Refusing(Wrapper):
@@ -330,45 +238,6 @@ async def test_a_refusal_in_ever_other_words_is_told_once(hub: EmbeddedHub) -> N
     assert (await condition(hub, CONFIG, "Ready"))["reason"] == "WriteRefused"
 
 
-@pytest.mark.virtual_time
-async def test_clusters_that_refuse_by_turns_each_have_their_own_back_off(
-    hub: EmbeddedHub,
-) -> None:
-    refusing = Refusing(hub, "c1")
-    counting = Counting(refusing)
-    async with controlled(counting, resync_seconds=600):
-        for turn in range(40):
-            refusing.namespaces = {"c1"} if turn % 2 else {"c1", "c2"}
-            await hub.patch(MANAGED_CLUSTER, "c2", {"metadata": {"labels": {"turn": str(turn)}}})
-            await asyncio.sleep(15)
-    assert refusing.refused["c1"] < 20
-    assert "c2" in await distributed(hub)
-
-
-async def test_an_unchanged_fleet_is_not_written_to(hub: EmbeddedHub) -> None:
-    sick, counting = ScoringAPI(health=503, body=b"<html>"), Counting(hub)
-    async with scoring_api() as api, scoring_api(sick), controlled(counting):
-        await register(hub, "cpu", api)
-        await register(hub, "sick", sick)
-        await until_ready(hub, "cpu")
-        await until_reason(hub, "sick", "Ready", "BadStatus")
-        await asked_again(api)  # the events that follow are written meanwhile
-        before = counting.writes
-        await asked_again(api)
-        assert counting.writes == before > 0
-
-
-async def test_a_restart_writes_nothing(hub: EmbeddedHub) -> None:
-    async with scoring_api() as api:
-        async with controlled(hub):
-            await register(hub, "cpu", api)
-            await until_ready(hub, "cpu")
-        counting = Counting(hub)
-        async with controlled(counting):
-            await asked_again(api)
-        assert counting.writes == 0
-
-
 class DyingAt(Wrapper):
     """Lets some writes through, then none: what a killed process leaves behind."""
 
@@ -384,34 +253,6 @@ class DyingAt(Wrapper):
             self.dead.set()
             raise Unreachable("killed")
         self.left -= 1
-
-
-@pytest.mark.exhaustive
-async def test_killed_between_any_two_writes_the_next_one_ends_where_the_first_would(
-    hub: EmbeddedHub,
-) -> None:
-    async with scoring_api() as api:
-        await register(hub, "cpu", api)
-        async with controlled(hub):
-            await until_ready(hub, "cpu")
-        reference = await end_state(hub)
-        # How many writes it takes depends on when the probe is answered: until nobody dies.
-        for writes in count():
-            kube = await two_clusters()
-            await register(kube, "cpu", api)
-            dying = DyingAt(kube, writes)
-            async with controlled(dying):
-                await eventually(partial(_dead_or_ready, dying, kube))
-            async with controlled(kube):
-                await until_ready(kube, "cpu")
-            assert await end_state(kube) == reference, f"killed after {writes} writes"
-            if not dying.dead.is_set():
-                break
-    assert writes >= 5  # the finalizer, two works, two statuses
-
-
-async def _dead_or_ready(dying: DyingAt, kube: EmbeddedHub) -> bool:
-    return dying.dead.is_set() or await _ready(kube, "cpu")
 
 
 async def test_killed_while_the_config_is_deleted_the_next_one_finishes() -> None:

@@ -2,11 +2,10 @@
 
 from functools import partial
 
-from dsf.api.scoring.adjustments import Adjustments
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, EVENT
+from dsf.kube.kinds import DYNAMIC_SCORER, EVENT
 from dsf.kube.port import Object
-from tests.dsf.hub.builders import HUB, published
+from tests.dsf.hub.builders import HUB
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.test_run import (
     asked_again,
@@ -51,25 +50,6 @@ async def test_what_breaks_and_what_is_mended_is_told_and_nothing_while_it_stays
         await until_ready(hub, "cpu")
         await eventually(partial(told, hub, "cpu", "Synced"))
         assert not [type_ for type_, _ in await events(hub, "other") if type_ == "Warning"]
-
-
-async def test_results_that_are_dropped_are_told_with_counts() -> None:
-    hub = await two_clusters()
-    async with scoring_api() as api, controlled(hub):
-        await register(hub, "cpu", api)
-        await until_ready(hub, "cpu")
-        score = published("c1", until="2099-01-01T00:00:00Z")
-        for stage in score["status"]["conditions"]:
-            if stage["type"] == "Scored":
-                message = str(Adjustments({"Duplicate": 39}, 40, 1))
-                stage |= {"reason": "ScoresAdjusted", "message": message}
-        metadata = {key: score["metadata"][key] for key in ("name", "namespace", "labels")}
-        await hub.create(ADD_ON_PLACEMENT_SCORE, {**score, "metadata": metadata})
-        body = {"status": score["status"]}
-        await hub.patch(ADD_ON_PLACEMENT_SCORE, metadata["name"], body, "c1", subresource="status")
-        await eventually(partial(told, hub, "cpu", "EntriesMerged"))
-        message = (await events(hub, "cpu"))["Warning", "EntriesMerged"]["message"]
-        assert "c1: 40 results became 1 entry: dropped 39 results" in message
 
 
 async def test_a_restart_tells_nothing_again() -> None:

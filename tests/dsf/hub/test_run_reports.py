@@ -21,7 +21,6 @@ from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.test_run import (
     CONFIG,
     asked_again,
-    condition,
     controlled,
     fresh,
     register,
@@ -119,39 +118,6 @@ async def test_a_broken_query_on_one_cluster_is_seen_on_the_hub(hub: EmbeddedHub
         assert "failingClusters" not in await status(hub)
 
 
-async def test_a_cluster_that_can_not_reach_the_api_is_named_with_who_can(hub: EmbeddedHub) -> None:
-    async with scoring_api() as api, controlled(hub, resync_seconds=600):
-        await register(hub, "cpu", api)
-        await until_ready(hub, "cpu")
-        await publish(hub, "c1")
-        await publish(hub, "c2", failing=("Scored", "Unreachable"), until="")
-        await eventually(partial(counted, hub, scoring=1, failing=1))
-        message = await until_reason(hub, "cpu", "Scoring", "ClustersFailing")
-        assert "reachable from the hub; c1, not from c2: expose it" in message
-        await publish(hub, "c2")
-        message = await until_reason(hub, "cpu", "Scoring", "Scoring")
-        assert "not from" not in message
-
-
-async def test_a_cluster_out_of_touch_is_told(hub: EmbeddedHub) -> None:
-    async with scoring_api() as api, controlled(hub, resync_seconds=600):
-        await register(hub, "cpu", api)
-        await until_ready(hub, "cpu")
-        lost = {
-            "type": "ManagedClusterConditionAvailable",
-            "status": "Unknown",
-            "reason": "ManagedClusterLeaseUpdateStopped",
-            "message": "Registration agent stopped updating its lease.",
-            "lastTransitionTime": LONG_AGO,
-        }
-        body = {"status": {"conditions": [lost]}}
-        await hub.patch(MANAGED_CLUSTER, "c1", body, subresource="status")
-        await eventually(partial(counted, hub, failing=1))
-        [failing] = (await status(hub))["failingClusters"]
-        assert (failing["name"], failing["reason"]) == ("c1", "ClusterUnavailable")
-        assert failing["since"] == LONG_AGO
-
-
 async def test_expired_scores_that_nobody_publishes_are_deleted_and_no_others(
     hub: EmbeddedHub,
 ) -> None:
@@ -182,18 +148,6 @@ async def test_a_mask_takes_effect_when_it_comes_and_when_it_goes(hub: EmbeddedH
         await until_distributed(hub, c1=[], c2=["cpu_score"])
         await hub.patch(DYNAMIC_SCORING_CONFIG, CONFIG, {"spec": {"masks": []}}, HUB)
         await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
-
-
-async def test_the_younger_of_two_claimants_follows_when_the_older_goes(hub: EmbeddedHub) -> None:
-    async with scoring_api() as first, scoring_api() as second, controlled(hub):
-        await register(hub, "a-older", first)
-        await until_ready(hub, "a-older")
-        await register(hub, "b-younger", second)
-        message = await until_reason(hub, "b-younger", "Ready", "ScoreNameTaken")
-        assert "a-older" in message
-        await hub.delete(DYNAMIC_SCORER, "a-older", HUB)
-        await until_ready(hub, "b-younger")
-        assert await condition(hub, "b-younger", "Distributed")
 
 
 @pytest.mark.virtual_time
@@ -244,24 +198,6 @@ def patches(counting: Counting) -> int:
 
 async def _none_lost(api: ScoringAPI) -> bool:
     return api.lost == 0
-
-
-async def test_the_agents_judge_what_the_hub_cannot_reach(hub: EmbeddedHub) -> None:
-    unreachable = "http://scorer.invalid:1/config"
-    inner = {"scoring": {"params": {"name": "cpu_score"}}, "location": "Internal"}
-    async with controlled(hub):
-        obj = scorer("cpu", url=unreachable, mode="None", **inner)
-        await hub.create(DYNAMIC_SCORER, fresh(obj))
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
-        await until_reason(hub, "cpu", "Healthy", "Unreachable")
-        assert (await status(hub))["healthStatus"] == "Unknown"
-        await publish(hub, "c1", failing=("Scored", "BadStatus"), message="503", until="")
-        await until_reason(hub, "cpu", "Healthy", "AgentsFail")
-        assert (await status(hub))["healthStatus"] == "Inactive"
-        await publish(hub, "c1")
-        await until_reason(hub, "cpu", "Healthy", "AgentsReachIt")
-        assert (await status(hub))["healthStatus"] == "Active"
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
 
 
 async def test_a_restart_with_scores_in_place_writes_nothing(hub: EmbeddedHub) -> None:

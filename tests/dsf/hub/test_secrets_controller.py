@@ -179,18 +179,6 @@ async def test_unchanged_and_after_a_restart_nothing_is_written() -> None:
         assert counting.writes == 0
 
 
-async def test_drift_is_repaired() -> None:
-    hub = await two_clusters()
-    await hub.create(SECRET, secret(key=CANARY))
-    both = {"token": {"key": CANARY}}
-    async with scoring_api() as api, distributing(hub):
-        await register(hub, "own", api, mode="None", **auth())
-        await until_sent(hub, c1=both, c2=both)
-        await hub.delete(MANIFEST_WORK, WORK, "c1")
-        await hub.patch(MANIFEST_WORK, WORK, {"spec": {"workload": {"manifests": []}}}, "c2")
-        await until_sent(hub, c1=both, c2=both)
-
-
 async def test_off_unless_asked_for() -> None:
     hub = await two_clusters()
     await hub.create(SECRET, secret(key=CANARY))

@@ -29,8 +29,8 @@ from dsf.agent.wire.scoring_answer import NUMBER_BYTES, parse_scoring_answer
 from dsf.api.crd.published_value import HIGHEST, LOWEST
 from dsf.api.crd.scoring_params import AskedContext
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.scoring.adjustments import LABEL_LIMIT
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
+from dsf.api.scoring.score_conditions import LABEL_LIMIT
 from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
 from dsf.cli.root import root
 from dsf.hub.assess.context_completion import CONTEXT_BYTES

@@ -12,7 +12,7 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from dsf.placement.taints import UNREACHABLE
+from dsf.placement import UNREACHABLE
 from optimizer.domain.fleet import CandidatePolicy, NodeLayout
 from optimizer.domain.settings import GUIDE, OptimizerSettings
 from optimizer.plan.plan import Plan

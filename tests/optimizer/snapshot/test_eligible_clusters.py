@@ -10,8 +10,7 @@ import pytest
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.port import Object
-from dsf.placement.cluster_sets import DEFAULT_SETS, SET_LABEL
-from dsf.placement.taints import UNAVAILABLE, UNREACHABLE
+from dsf.placement import DEFAULT_SETS, SET_LABEL, UNAVAILABLE, UNREACHABLE
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.plan.manifests import manifests

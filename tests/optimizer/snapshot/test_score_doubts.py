@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.conditions import merged
-from dsf.api.scoring.track_record import TrackRecord, trust_condition
+from dsf.api.scoring.score_conditions import TrackRecord, trust_condition
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
 from optimizer.explain.why_not import why_not_assignment

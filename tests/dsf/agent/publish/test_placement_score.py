@@ -16,7 +16,7 @@ from dsf.agent.publish.placement_score import (
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api.conditions import merged
-from dsf.api.scoring.adjustments import RULES, Adjustments, Rule
+from dsf.api.scoring.score_conditions import RULES, Adjustments, Rule
 from dsf.api.untrusted_text import UntrustedText
 from dsf.kube import json_merge_patch
 from tests.house.marker import MARKER, WORDS, raw, unquoted

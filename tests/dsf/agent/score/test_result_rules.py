@@ -16,8 +16,8 @@ from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.scoring.adjustments import LABEL_LIMIT, RULES, Adjustments
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
+from dsf.api.scoring.score_conditions import LABEL_LIMIT, RULES, Adjustments
 from tests.dsf.agent.scoring_results import scoring_result
 
 

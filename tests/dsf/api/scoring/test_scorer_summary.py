@@ -53,11 +53,6 @@ def test_workloads_and_devices_have_a_line_each() -> None:
     assert load_summaries(text) == tuple(sorted((full, summary("other")), key=lambda x: x.name))
 
 
-def test_a_summary_without_a_context_says_nothing_of_it() -> None:
-    assert "context" not in dump_summaries([summary()])
-    assert dump_summaries([]) == "[]"
-
-
 GPU = SummarySource(name="gpu", type="Prometheus", endpoint="http://prom:9090/q", query="gpu")
 POWER = SummarySource(
     name="power",
@@ -68,16 +63,6 @@ POWER = SummarySource(
     range=600,
     step=30,
 )
-
-
-def test_a_summary_without_the_later_fields_says_nothing_of_them() -> None:
-    (document,) = json.loads(dump_summaries([summary()]))
-    assert not document.keys() & {
-        "sources",
-        "scoringParams",
-        "scoringDefaultScore",
-        "scoreDimensionFormats",
-    }
 
 
 def test_several_sources_are_read_as_they_are_written_and_an_older_agent_knows_none() -> None:

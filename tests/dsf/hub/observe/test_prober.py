@@ -195,24 +195,6 @@ async def test_a_tag_that_no_header_may_hold_is_not_sent_back() -> None:
         assert len(api.sent) == 2
 
 
-async def test_redirects_are_not_followed() -> None:
-    async with scoring_api() as other, scoring_api() as api:
-        api.status, api.headers = 302, {"Location": other.config_url}
-        answer = await probed(api.config_url)
-        assert isinstance(answer.config, ProbeFailure)
-        assert other.config_url in answer.config.message
-        assert other.asked == []
-
-
-async def test_invalid_fields_are_named() -> None:
-    body = {**api_config(), "scoring": {"params": {"name": "a b", "interval": 0}}}
-    async with scoring_api(ScoringAPI(body=json.dumps(body).encode())) as api:
-        answer = await probed(api.config_url)
-    assert isinstance(answer.config, ProbeFailure)
-    assert "scoring.params.name" in answer.config.message
-    assert "scoring.params.interval" in answer.config.message
-
-
 async def test_one_deadline_for_a_slow_drip() -> None:
     # Every byte comes well before the deadline, the last one far behind it.
     slow = ScoringAPI(drip_seconds=0.02, body=b" " * 1_000_000)
@@ -233,17 +215,22 @@ async def test_nobody_there() -> None:
     assert (answer.health.reason, answer.config.reason) == ("Unreachable", "Unreachable")
 
 
+LENGTHS = b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}a"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 RAW = {
-    "a header without end": b"HTTP/1.1 200 OK\r\nA: " + b"b" * 1_000_000,
-    "a million headers": b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200_000,
-    "more promised than sent": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
-    "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}",
-    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}a",
-    "a broken chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
-    "a huge chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n{}",
-    "status 99": b"HTTP/1.1 99 What\r\n\r\n{}",
-    "continue for ever": b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
-    "another protocol": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "a header without end": (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 1_000_000, "InvalidHTTP"),
+    "a million headers": (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200_000, "InvalidHTTP"),
+    "more promised than sent": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
+        "Unreachable",
+    ),
+    "a negative length": (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}", "InvalidHTTP"),
+    "two lengths": (b"HTTP/1.1 200 OK\r\n" + LENGTHS, "InvalidHTTP"),
+    "a broken chunk": (CHUNKED + b"zz\r\n{}", "InvalidHTTP"),
+    "a huge chunk": (CHUNKED + b"fffffffff\r\n{}", "Unreachable"),
+    "status 99": (b"HTTP/1.1 99 What\r\n\r\n{}", "NotHTTP"),
+    "continue for ever": (b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, "Unreachable"),
+    "another protocol": (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "NotHTTP"),
 }
 
 
@@ -253,9 +240,12 @@ RAW = {
     "replies to the hub's probe",
 )
 async def test_raw_replies(raw: str) -> None:
+    sent, reason = RAW[raw]
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
-            writer.write(RAW[raw])
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(sent)
             await writer.drain()
         writer.close()
 
@@ -264,31 +254,8 @@ async def test_raw_replies(raw: str) -> None:
         port = server.sockets[0].getsockname()[1]
         config = (await probed(f"http://127.0.0.1:{port}/config")).config
     assert isinstance(config, ProbeFailure)
-    assert config.reason in {"Unreachable", "BadStatus", "NotJSON", "NotHTTP", "InvalidHTTP"}
+    assert config.reason == reason
     assert len(config.message) < 500
-
-
-@pytest.mark.parametrize(
-    ("noise", "reason"),
-    [
-        (b"", "Unreachable"),
-        (b"\x00\x01\x02", "NotHTTP"),
-        (b"hello\r\n\r\n", "NotHTTP"),
-        (b"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n", "InvalidHTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "InvalidHTTP"),
-    ],
-)
-async def test_what_is_not_http(noise: bytes, reason: str) -> None:
-    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(noise)
-        writer.close()
-
-    server = await asyncio.start_server(babble, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        answer = await probed(f"http://127.0.0.1:{port}/config")
-    assert isinstance(answer.config, ProbeFailure)
-    assert answer.config.reason == reason
 
 
 @pytest.mark.parametrize(

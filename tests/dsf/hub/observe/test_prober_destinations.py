@@ -99,6 +99,8 @@ async def test_a_redirect_leads_nowhere(status: int) -> None:
         api.status, api.headers = status, {"Location": inner.config_url}
         answer = await probed(api.config_url)
         assert "Redirected" in reasons(answer)
+        assert isinstance(answer.config, ProbeFailure)
+        assert inner.config_url in answer.config.message
         assert inner.asked == []
 
 

@@ -11,8 +11,17 @@ from dsf.hub.report.status_events import status_events
 from dsf.hub.snapshot.manifests import NamespaceManifests
 from dsf.hub.snapshot.registered_scorer import ProbeResult
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
-from tests.dsf.hub.builders import World, api_config, cluster, planned, scorer, scoring_config
-from tests.dsf.hub.test_plan import condition, distributed, fleet, settled, status_of
+from tests.dsf.hub.builders import (
+    World,
+    api_config,
+    cluster,
+    condition,
+    planned,
+    scorer,
+    scoring_config,
+    settled,
+)
+from tests.dsf.hub.test_plan import distributed, fleet, status_of
 
 HUGE = SuppliedDevice(
     namespace="team", policy="p", kind="gpu", device="x" * CONTEXT_BYTES, amount="1"

@@ -8,8 +8,17 @@ import pytest
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot.registered_scorer import ProbeResult
 from dsf.kube.port import Object
-from tests.dsf.hub.builders import LATER, World, answer, api_config, scorer, target
-from tests.dsf.hub.test_plan import condition, fleet, settled, status_of
+from tests.dsf.hub.builders import (
+    LATER,
+    World,
+    answer,
+    api_config,
+    condition,
+    scorer,
+    settled,
+    target,
+)
+from tests.dsf.hub.test_plan import fleet, status_of
 
 
 def told(scoring: Object | None = None, **declared: Any) -> ProbeResult:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from dsf.hub.report.status_events import status_events
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK, Kind
@@ -81,12 +83,20 @@ def test_another_reason_is_news_and_other_words_are_not() -> None:
     assert not told([bad], [condition("ConfigSynced", "False", "NotJSON", "at char 2")])
 
 
-def test_a_conflict_is_a_warning_and_its_end_is_normal() -> None:
-    conflict = condition("ConfigConflict", "True", "APIConfigWins", "source.host: …")
-    assert told([], [conflict])[0][0] == "Warning"
-    assert told([], [condition("ConfigConflict", "False", "NoConflict")]) == []
-    end = told([conflict], [condition("ConfigConflict", "False", "NoConflict")])
-    assert end[0][0] == "Normal"
+@pytest.mark.parametrize(
+    ("type_", "bad", "good"),
+    [
+        ("ConfigConflict", "APIConfigWins", "NoConflict"),
+        ("ScoresAdjusted", "EntriesMerged", "NothingAdjusted"),
+    ],
+)
+def test_what_should_be_false_is_a_warning_and_its_end_is_normal(
+    type_: str, bad: str, good: str
+) -> None:
+    conflict = condition(type_, "True", bad, "source.host: …")
+    assert told([], [conflict]) == [("Warning", bad, f"{type_}: source.host: …")]
+    assert told([], [condition(type_, "False", good)]) == []
+    assert told([conflict], [condition(type_, "False", good)])[0][0] == "Normal"
 
 
 def test_a_new_scorer_that_is_well_tells_that_it_is_ready_and_no_more() -> None:

@@ -7,8 +7,8 @@ from dsf.api.conditions import Condition, find, merged
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot.registered_scorer import ProbeResult
 from dsf.kube.port import Object
-from tests.dsf.hub.builders import NOW, api_config, published, scorer
-from tests.dsf.hub.test_plan import condition, fleet, settled, status_of
+from tests.dsf.hub.builders import NOW, api_config, condition, published, scorer, settled
+from tests.dsf.hub.test_plan import fleet, status_of
 
 FORECAST = {"horizon": 600, "truth": {"query": "up"}}
 
