@@ -54,22 +54,14 @@ _NOTABLE_CPU = 1.5
 OF_LARGE = frozenset(
     {
         "ALL_ITEMS_ASSIGNMENTS",
-        "ENUMERATED_CELLS",
         "MOMENTUM",
         "PARTITION_WIDTH",
-        "PRICED_CELLS",
         "QUICK_DIVE_ASSIGNMENTS",
         "QUICK_DIVE_STEPS",
         "QUICK_DIVING_STEPS",
-        "FILLING_SECONDS",
-        "RESTRICTED_CORE_VARIABLES",
-        "SOLVER_CALL_SECONDS",
     }
 )
 """Numbers about size, which `large` measures; it takes too long for all."""
-
-_OF_TIME = ("_SECONDS", "_TIME_SHARE", "_OVERRUN")
-"""Ends of the names of numbers about time, which `timed` measures."""
 
 _SIDE = ("layouts", "moves", "explained")
 """Families for the numbers of their own folders, and for those that no other family reaches."""
@@ -84,10 +76,7 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "DUAL_TARGET": (0.985, 0.94),
     "LOSS_MARGIN": (1.0, 3.0, 1e9),
     "LEAST_LOSS": (2e-4, 8e-4, 0.0),
-    "COARSE_GAP": (5e-4, 2e-3, 1.0),
-    "NEIGHBOURHOOD_GROWTH": (1.2, 1.8, 1.0),
     "NEIGHBOURHOOD_RANDOMNESS": (0.1, 0.4, 1e9),
-    "NEIGHBOURHOOD_FAILURES": (6, 24, 0),
     "NEIGHBOURHOOD_COLUMNS": (300, 1200, 0),
     "NEIGHBOURHOOD_PRICING_STEPS": (30, 120, 1),
     "NEIGHBOURHOOD_WARM_UP_STEPS": (5, 20, 0),
@@ -95,28 +84,19 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "QUICK_DIVE_STEPS": ((15, 50), (60, 200), ()),
     "QUICK_DIVE_ASSIGNMENTS": (0, 10**9),
     "ALL_ITEMS_ASSIGNMENTS": (300_000, 1_200_000, 0),
-    "RESTRICTED_CORE_VARIABLES": (10_000, 40_000, 0),
-    "FLOOR_ROW_VARIABLES": (1_000_000, 4_000_000, 0),
     "FEW_CLASSES": (75, 300, 0),
     "FEW_CLASSES_STEP_PATIENCE": (2, 6, 8),
     "FIRST_COLUMN_LIMITS": ((150, 450, 1_350), (600, 1_800, 5_400), (), (300,), (900,)),
     "FIRST_COLUMN_LIMITS_REPEATED": ((75, 150, 300), (300, 600, 1_200), (), (300, 900, 2_700)),
-    "LAST_COLUMN_LIMIT": (10_000, 40_000, 0),
-    "LAST_COLUMN_LIMIT_REPEATED": (1_000, 4_000, 20_000),
-    "SMALL_CORE": (75, 300, 0),
-    "MASTER_ROUNDS": (20, 80, 0),
     "AMOUNT_PRICE": (0.125, 0.5, 0.0),
     "TESTED_CORRECTION_SETS": (10, 20, 80),
     "SIZED_CORRECTION_SETS": (1, 6, 24),
     "TRIED_REPAIRS": (1, 2, 6),
     "TIE_BREAKING_ASSIGNMENTS": (100, 400, 0),
     "SINGLE_MODEL_VARIABLES": (150, 600, 0),
-    "FIXED_TIER_TIME_SHARE": (0.1, 0.4, 0.0),
     "FLOOR_PRICE_LEVELS": (((16.0, 64.0), ()), ((4.0,), ()), ((64.0,), ())),
     "MARGIN_RESOURCES": (4, 16, 0),
-    "NEAR_OPTIMAL_ASSIGNMENTS": (50_000, 200_000, 0),
     "PRICED_CANDIDATES": (3, 12, 0),
-    "COMPARED_POINTS": (375, 750, 3_000),
     "DUAL_STEPS": (100, 200, 800),
     "RAISED_REPAIRS": (0, 2),
     "SHORTEST_PATH_VARIABLES": (6, 24, -1),
@@ -472,8 +452,6 @@ def _reaching(number: Number, reached: Mapping[Key, set[tuple[str, int]]]) -> fr
         families -= set(_SIDE)
     if number.name not in OF_LARGE:
         families -= {"large"}
-    if not number.name.endswith(_OF_TIME):
-        families -= {"timed"}
     return frozenset(families)
 
 
@@ -570,7 +548,7 @@ def main() -> None:
         if given.only and name not in given.only:
             continue
         side = _OF_FOLDER.get(name, "explained" if "explain" in changed.module else "")
-        others = {key[0] for key in base} - {*_SIDE, "large", "timed"}
+        others = {key[0] for key in base} - {*_SIDE, "large"}
         families = frozenset({side} if side else others) & (asked or others | {side})
         costs = run(Task((changed,), families, traced.start)).costs
         for family in sorted(families):

@@ -3,10 +3,10 @@
 `small`: up to some hundred variables. `dist`, `prof`, `rand`: up to 50 x 150 of the instances of
 that kind. `linked`: two replicas, a further kind, a fleet-wide limit and spread; `scarce`: the same
 with a quarter of that kind, so that linking rows bind. `tiers`: two priorities. `running`: a fleet
-that is solved again; the value is the number of assignments and policies that stay. `timed`: less
-CPU than the search needs. `large`: 200 x 500. `layouts`: MIG candidates. `moves`: transitions; the
-value is 0 less the interruptions, and the bound the number of stages. `explained`: explanations;
-the value is the number of facts that were computed, and the bound the size of all repairs.
+that is solved again; the value is the number of assignments and policies that stay. `large`: 200 x
+500. `layouts`: MIG candidates. `moves`: transitions; the value is 0 less the interruptions, and the
+bound the number of stages. `explained`: explanations; the value is the number of facts that were
+computed, and the bound the size of all repairs.
 """
 
 import random
@@ -95,8 +95,6 @@ def cases(start: Start) -> Iterator[Case]:
     yield _solve("linked", formulate(_linked(instance(10, 30, "dist"), _PLENTY)), "dist", 0.01)
     yield _solve("scarce", formulate(_linked(instance(10, 30, "dist"), _SCARCE)), "dist", 0.01)
     yield _solve("tiers", tiered(problem(instance(20, 40, "dist")), 2), "dist", 0.01)
-    yield _solve("timed", problem(instance(100, 200, "dist")), "dist", seconds=0.3)
-    yield _solve("timed", tiered(problem(instance(50, 100, "dist")), 2), "tiers", seconds=0.5)
     yield _solve("large", problem(instance(200, 500, "dist")), "dist", 0.01)
     yield Case("explained", "rand", lambda: _explained(_crowded("rand")))
     for models, gpus, most in _LAYOUTS:

@@ -14,7 +14,7 @@ from dsf.kube.selectors import valid_selector
 from optimizer.candidates import pool_candidates as mig
 from optimizer.candidates.layout_bounds import mean_pattern_counts
 from optimizer.candidates.pool_candidates import composed_candidate
-from optimizer.candidates.tuning import CANDIDATES_PER_PRICED_ONE, PRICED_CANDIDATES
+from optimizer.candidates.tuning import PRICED_CANDIDATES
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import (
     GPU_KIND,
@@ -116,7 +116,7 @@ def with_candidates(
         issues=(*fleet.issues, *issues),
         omitted_layouts=tuple(omitted),
     )
-    most = min(PRICED_CANDIDATES, rules.most // CANDIDATES_PER_PRICED_ONE)
+    most = min(PRICED_CANDIDATES, rules.most // 8)
     return _with_priced(made, pools, running, most) if omitted and most else made
 
 

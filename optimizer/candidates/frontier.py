@@ -22,9 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.candidates.tuning import COMPARED_POINTS, FRONTIER_POINTS, THINNED_POINTS
 from optimizer.domain.fleet import GpuPattern
 from optimizer.mig.demand import Demand
+
+_COMPARED_POINTS = 1_500
+"""Points up to which all pairs are compared, which takes less than 0.1 s."""
 
 
 class FrontierPoint(NamedTuple):
@@ -54,7 +56,7 @@ def frontier(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, *, most: int)
     """
     points, bound = [FrontierPoint((0,) * len(demand.devices), 0.0, 0, 0, ())], 0.0
     for patterns in gpus:
-        points, lost = _fewer(points, demand, keep=FRONTIER_POINTS, most=min(most, THINNED_POINTS))
+        points, lost = _fewer(points, demand, keep=200, most=min(most, 64))
         points = _grown(points, patterns, demand.caps)
         bound += lost
     if bound:
@@ -70,7 +72,7 @@ def _fewer(
     points: list[FrontierPoint], demand: Demand, *, keep: int, most: int
 ) -> tuple[list[FrontierPoint], float]:
     """Return the points, or `most` where `keep` are too few, and what the others can be worth."""
-    if len(points) <= COMPARED_POINTS:
+    if len(points) <= _COMPARED_POINTS:
         points = _nondominated(points)
     return (points, 0.0) if len(points) <= keep else _spread(points, demand, most)
 

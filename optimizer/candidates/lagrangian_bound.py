@@ -17,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.candidates.tuning import (
-    DUAL_CELLS,
     DUAL_PATIENCE,
     DUAL_STEP_SHRINK,
     DUAL_STEPS,
     DUAL_TARGET,
-    LEAST_DUAL_STEP,
     SUBGRADIENT_WEIGHT,
 )
 from optimizer.domain.arrays import Floats, Ints, first_maxima
@@ -31,6 +29,9 @@ from optimizer.model.subgradient import StepRule, minimise
 
 CLOSE = 1e-6
 """Relative: values that are closer count as equal, as for solvers."""
+
+_DUAL_CELLS = 40_000_000
+"""Coefficients read in all evaluations together at most: about two seconds."""
 
 Key = TypeVar("Key", bound=tuple[object, ...])
 
@@ -151,7 +152,7 @@ def minimised_dual(
     `right_hand_sides` [resources and limits]: b_r.
     """
     chosen, lowest = list[NDArray[np.int16]](), np.inf
-    rounds = min(DUAL_STEPS, DUAL_CELLS // max(1, demanded.cells + supplied.cells))
+    rounds = min(DUAL_STEPS, _DUAL_CELLS // max(1, demanded.cells + supplied.cells))
     if not rounds:
         return DualBound(lowest, chosen)
 
@@ -173,7 +174,7 @@ def minimised_dual(
         distance=lambda value, best, size: size * (value - max(found, DUAL_TARGET * best)),
         patience=DUAL_PATIENCE,
         shrink=DUAL_STEP_SHRINK,
-        least_size=LEAST_DUAL_STEP,
+        least_size=1e-2,
         project_direction=True,
     )
     minimise(evaluate, np.zeros(len(right_hand_sides)), rule, stop, demanded.largest())

@@ -54,7 +54,7 @@ class RowMatrix:
 
 
 EXACT = 1e-9
-"""Relative: sums of amounts that differ by less differ through rounding alone."""
+"""Amounts, and sums relative to them, that differ by less differ through rounding alone."""
 
 
 class Allocation:

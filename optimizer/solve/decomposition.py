@@ -29,18 +29,18 @@ from optimizer.solve.single_model import (
     value_floors,
 )
 from optimizer.solve.time_limit import SolveContext
-from optimizer.solve.tuning import (
-    FIXED_TIER_TIME_SHARE,
-    FLOOR_PRICES_TIME_SHARE,
-    FLOOR_ROW_VARIABLES,
-    RESTRICTED_CORE_NODES,
-    RESTRICTED_CORE_VARIABLES,
-    TIER_TIME_SHARE,
-    WRITING_SECONDS,
-)
 
 _MOST_DOUBLINGS = 10
 """Doublings of the effort at most, so that the limits of solvers stay whole numbers of 32 bits."""
+
+RESTRICTED_CORE_VARIABLES = 20_000
+"""Variables left by reduced-cost fixing, up to which a solver gets the compact model."""
+
+_FLOOR_ROW_VARIABLES = 2_000_000
+"""Variables up to which the value of a higher priority becomes a linking row."""
+
+_WRITING_SECONDS = 1e-4
+"""Seconds for each variable that writing a model may take; with less time it is not begun."""
 
 Unfixed = tuple[Bools, Bools]
 """Places [workloads, resources] and options [options]."""
@@ -80,7 +80,7 @@ def _solve_tiers(
     unfixed: Unfixed | None = None
     for tier, before in enumerate(solved):
         if not context.is_close(_value(problem, tier, known), before.bound):
-            share = TIER_TIME_SHARE if tier + 1 < len(solved) else 1.0
+            share = 0.5 if tier + 1 < len(solved) else 1.0
             found = _solve_tier(problem, tier, known, unfixed, context.with_share_of_time(share))
             known = better(problem, known, found.decision)
             solved[tier] = replace(found, bound=min(found.bound, before.bound))
@@ -140,7 +140,7 @@ def _solve_later_tier(
     if remaining is not None:
         result = search_blocks(
             remaining.blocks,
-            context.with_share_of_time(FIXED_TIER_TIME_SHARE),
+            context.with_share_of_time(0.2),
             _start_of(remaining, problem, known),
         )
         more = remaining.decision(problem, result.incumbent)
@@ -149,16 +149,14 @@ def _solve_later_tier(
     values = tier_values(problem, known)[:tier]
     if context.is_over():
         return _TierResult(known, np.inf)
-    if problem.size > FLOOR_ROW_VARIABLES:
+    if problem.size > _FLOOR_ROW_VARIABLES:
         return _TierResult(known, _joint_bound(problem, tier, values, context))
     reduction = reduce_to_blocks(
         problem, weights, last, floors=values, unfixed=unfixed, stop=context.is_over
     )
     if reduction is None:
         return _TierResult(known, np.inf)
-    prices = priority_floor_prices(
-        reduction.blocks, tier, context.with_share_of_time(FLOOR_PRICES_TIME_SHARE)
-    )
+    prices = priority_floor_prices(reduction.blocks, tier, context.with_share_of_time(0.3))
     return _search_tier(problem, tier, reduction, known, context, prices)
 
 
@@ -287,12 +285,12 @@ def _solve_restricted_core(
 ) -> tuple[Decision | None, float]:
     """Solve the compact model over the unfixed variables (the restricted core), if it is small.
 
-    Ends after RESTRICTED_CORE_NODES nodes, `effort` times as many.
+    Ends after 1,000 nodes of branch and bound, `effort` times as many.
     """
     values = [0.0] * (tier + 1) if decision is None else tier_values(problem, decision)
     assignments, policies = unfixed
     size = int(np.count_nonzero(assignments)) + int(np.count_nonzero(policies))
-    if size > RESTRICTED_CORE_VARIABLES or context.seconds_left() < WRITING_SECONDS * size:
+    if size > RESTRICTED_CORE_VARIABLES or context.seconds_left() < _WRITING_SECONDS * size:
         return decision, bound
     core = replace(problem.restricted(assignments, policies), priorities=problem.tiers)
     outcome = solve_compact_model(
@@ -303,7 +301,7 @@ def _solve_restricted_core(
         seconds=context.seconds_left(),
         start=decision,
         gap=context.gap,
-        nodes=effort * RESTRICTED_CORE_NODES,
+        nodes=effort * 1_000,
     )
     best = better(problem, decision, outcome.decision)
     if outcome.status == "Optimal" and best is not None:

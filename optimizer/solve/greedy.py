@@ -11,11 +11,11 @@ import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
-from optimizer.model.allocation import Allocation
+from optimizer.model.allocation import EXACT, Allocation
 from optimizer.model.decision_comparison import worth_more
 from optimizer.model.problem import Problem, largest_supplies, tier_values
 from optimizer.model.rules import linking_rows, violations
-from optimizer.solve.tuning import AMOUNT_PRICE, AMOUNT_TOLERANCE
+from optimizer.solve.tuning import AMOUNT_PRICE
 
 
 def greedy(problem: Problem, stop: Callable[[], bool]) -> Decision:
@@ -50,7 +50,7 @@ def fill_remaining(problem: Problem, decision: Decision, stop: Callable[[], bool
 
 def _order(problem: Problem) -> Ints:
     """Return the workloads by priority, then by best value per amount."""
-    amounts = np.array([max(workload.amount, AMOUNT_TOLERANCE) for workload in problem.workloads])
+    amounts = np.array([max(workload.amount, EXACT) for workload in problem.workloads])
     worth = np.fmax.reduce(problem.values, axis=1, initial=0.0) / amounts
     return np.lexsort((-worth, problem.workload_tier))
 
@@ -100,10 +100,10 @@ class _State:
         supply = self.allocation.residual + self._more
         top = np.zeros(len(problem.clusters))
         np.maximum.at(top, problem.resource_cluster, supply)
-        share = top[problem.resource_cluster] / np.maximum(supply, AMOUNT_TOLERANCE)
+        share = top[problem.resource_cluster] / np.maximum(supply, EXACT)
         amounts = np.array([workload.amount for workload in problem.workloads])
         best = np.fmax.reduce(problem.values, axis=1, initial=0.0)
-        unit = AMOUNT_PRICE * float(best.sum()) / max(float(amounts.sum()), AMOUNT_TOLERANCE)
+        unit = AMOUNT_PRICE * float(best.sum()) / max(float(amounts.sum()), EXACT)
         costs: Floats = np.where(supply > 0, unit * share, 0.0)
         return costs
 
@@ -113,9 +113,7 @@ class _State:
         values = problem.values[workload]
         room = self.allocation.residual + self._more
         fits = (
-            (room >= amount - AMOUNT_TOLERANCE)
-            & (self.allocation.exists | (self._more > 0))
-            & (values >= 0)
+            (room >= amount - EXACT) & (self.allocation.exists | (self._more > 0)) & (values >= 0)
         )
         net = np.where(fits, values - amount * self._costs, -np.inf)
         for resource in self.allocation.resources_of[workload]:
@@ -138,7 +136,7 @@ class _State:
         """Enforce policies until a resource exists and has this amount left."""
         pools, policies = self._undecided.get(cluster, {}), self._problem.policies
         found = self.allocation
-        while not found.exists[resource] or found.residual[resource] < amount - AMOUNT_TOLERANCE:
+        while not found.exists[resource] or found.residual[resource] < amount - EXACT:
             best = max(
                 (
                     (

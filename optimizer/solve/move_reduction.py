@@ -10,11 +10,10 @@ from itertools import chain, combinations
 import numpy as np
 
 from optimizer.domain.solution import Decision
-from optimizer.model.allocation import Allocation
+from optimizer.model.allocation import EXACT, Allocation
 from optimizer.model.problem import Problem
 from optimizer.model.symmetry import ClusterForm, classes, supply_forms
 from optimizer.solve.blocks.linking_constraints import linked_workloads
-from optimizer.solve.tuning import AMOUNT_TOLERANCE
 
 
 def reduce_moves(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
@@ -73,7 +72,7 @@ class _MoveReduction:
             if np.isnan(values[workload, target]):
                 continue
             lost = float(values[workload, resource] - values[workload, target])
-            if abs(lost) <= AMOUNT_TOLERANCE and self._allocation.has_capacity(workload, target):
+            if abs(lost) <= EXACT and self._allocation.has_capacity(workload, target):
                 self._move(workload, resource, target)
                 return True
             for other in self._allocation.workloads_on[target]:
@@ -90,10 +89,10 @@ class _MoveReduction:
         problem = self._problem
         one, two = problem.workloads[workload], problem.workloads[other]
         back = float(problem.values[other, resource] - problem.values[other, target])
-        same = one.priority == two.priority and abs(back - lost) <= AMOUNT_TOLERANCE
+        same = one.priority == two.priority and abs(back - lost) <= EXACT
         return (
             other not in self._fixed
-            and (same or (abs(lost) <= AMOUNT_TOLERANCE and abs(back) <= AMOUNT_TOLERANCE))
+            and (same or (abs(lost) <= EXACT and abs(back) <= EXACT))
             and (one.kind, one.amount, one.requests) == (two.kind, two.amount, two.requests)
             and self._cluster(target) not in two.current
             and all(

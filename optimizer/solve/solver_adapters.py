@@ -20,7 +20,7 @@ from dsf.api.untrusted_text import one_line
 from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import ProcessFailure, Status
-from optimizer.solve.tuning import VALUE_TOLERANCE
+from optimizer.model.decision_comparison import SAME_VALUE
 
 _HIGHS_OPTIONS = {
     "mip_heuristic_run_rens": False,
@@ -198,9 +198,7 @@ def maximise(
     if cutoff is not None and model.sol_status == constants.LpSolutionInfeasible:
         answer = replace(answer, status="Optimal", bound=cutoff)
     short = (
-        gap
-        and answer.bound is not None
-        and answer.bound - objective @ answer.values > VALUE_TOLERANCE
+        gap and answer.bound is not None and answer.bound - objective @ answer.values > SAME_VALUE
     )
     return replace(answer, status="Feasible") if short and answer.status == "Optimal" else answer
 

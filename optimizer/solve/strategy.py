@@ -26,7 +26,7 @@ from optimizer.solve.move_reduction import reduce_moves
 from optimizer.solve.single_model import solve_single_model
 from optimizer.solve.solver_adapters import failed_calls, failure_of_calls, is_available
 from optimizer.solve.time_limit import SolveContext, SolveProgress
-from optimizer.solve.tuning import FILLING_SECONDS, FINISHING_TIME_SHARE, SINGLE_MODEL_VARIABLES
+from optimizer.solve.tuning import SINGLE_MODEL_VARIABLES
 
 
 def solve_problem(
@@ -57,13 +57,15 @@ def solve_problem(
     if known is not None and violations(problem, known):
         known = None
     progress.report(lambda: known, [])
-    searching = context.with_share_of_time(1.0 - FINISHING_TIME_SHARE * (problem.size > small))
+    # The rest of the time is for bringing back moved workloads, and for filling what is left.
+    searching = context.with_share_of_time(0.97 if problem.size > small else 1.0)
     with failed_calls() as errors:
         decision, bounds = _solve_by_size(problem, known, searching, small)
     if decision is not None and problem.size > small and not context.is_over():
         stayed = reduce_moves(problem, decision, context.is_over)
         decision = stayed if equal(problem, decision, stayed) else decision
-        if context.seconds_left() > FILLING_SECONDS * problem.values.size:
+        # What filling takes before it can be stopped, in seconds.
+        if context.seconds_left() > 3e-8 * problem.values.size:
             decision = fill_remaining(problem, decision, context.is_over)
     found = progress.solution(decision, bounds)
     return found if found.status == "Optimal" else replace(found, failure=failure_of_calls(errors))

@@ -10,12 +10,15 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution, Tier
 from optimizer.model.decision_comparison import SAME_VALUE, better, trimmed
 from optimizer.model.problem import Problem, objective, tier_values, upper_bounds
-from optimizer.solve.tuning import (
-    REPORT_TIME_SHARE,
-    SOLVER_CALL_SECONDS,
-    STEP_OVERRUN,
-    VALUE_TOLERANCE,
-)
+
+_REPORT_TIME_SHARE = 0.05
+"""Share of the time that reports of improved decisions take at most."""
+
+STEP_OVERRUN = 0.04
+"""Share of the time limit by which one step may exceed it."""
+
+SOLVER_CALL_SECONDS = 0.3
+"""Seconds: a longer step is a solver call, which keeps to its own time limit."""
 
 
 def with_status(
@@ -86,7 +89,7 @@ class SolveProgress:
             if self._send is not None:
                 self._send(solution)
         told = self._asked = self._clock()
-        self._free = told + (told - asked) / REPORT_TIME_SHARE
+        self._free = told + (told - asked) / _REPORT_TIME_SHARE
         self._ending = told - asked
 
     def solution(self, decision: Decision | None, bounds: Sequence[float]) -> Solution:
@@ -126,7 +129,7 @@ class SolveContext:
 
     def is_close(self, value: float, bound: float) -> bool:
         """Tell whether a value is within the gap of its bound."""
-        return bound - value <= max(self.gap * abs(value), VALUE_TOLERANCE)
+        return bound - value <= max(self.gap * abs(value), SAME_VALUE)
 
 
 def _latched(seconds_left: Callable[[], float]) -> Callable[[], float]:

@@ -2,34 +2,9 @@
 
 Each docstring begins with the unit. `python -m benchmarks.optimizer.tuning` measures each number
 against its half and its double. docs/reference/tuning-figures.md has the figures, and
-docs/explanation/optimizer-tuning.md says how much of them is chance. Apart from the shares of time,
-no number depends on the machine or on the time left.
-"""
-
-# Tolerances
-
-VALUE_TOLERANCE = 1e-6
-"""Objective units: values closer than this are equal, because solvers round.
-
-Measured: no effect at 5e-07 or 2e-06.
-"""
-
-AMOUNT_TOLERANCE = 1e-9
-"""Resource units: a shortage below this is rounding.
-
-Measured: no effect at 5e-10 or 2e-09.
-"""
-
-ROW_TOLERANCE = 1e-7
-"""Units of a linking row, whose largest coefficient is 1: a smaller violation is rounding.
-
-Measured: no effect at 5e-08 or 2e-07.
-"""
-
-BOUND_TOLERANCE = 1e-9
-"""Objective units: a bound closer than this to the incumbent is reached.
-
-Measured: no effect at 5e-10 or 2e-09.
+docs/explanation/optimizer-tuning.md says how much of them is chance. No number depends on the
+machine or on the time left. A number that changes nothing at half and double is in the module that
+reads it.
 """
 
 # Which method
@@ -48,106 +23,7 @@ Beyond, the second solve can take ten times as long as the first.
 Measured: at 100 or 400 or 0 the pricings change by less than a tenth.
 """
 
-MODES_PER_SITE = 1_000
-"""Modes of one site: up to so many, a problem is decomposed; they multiply with the pools.
-
-Measured: no effect at 500 or 2000.
-"""
-
-RESTRICTED_CORE_VARIABLES = 20_000
-"""Variables left by reduced-cost fixing: up to so many, a solver gets the compact model.
-
-Measured: no effect at 10000 or 40000 or 0.
-"""
-
-RESTRICTED_CORE_NODES = 1_000
-"""Branch-and-bound nodes: of the first compact model; each later one has twice as many.
-
-Measured on `level` 40 x 100 and `unusable` 40 x 100 in 15 CPU seconds: the same values and bounds
-at 500 and 2000.
-"""
-
-FLOOR_ROW_VARIABLES = 2_000_000
-"""Variables: up to so many, the value of a higher priority becomes a linking row.
-
-Measured at 0 on `tiers`: 0.54 times the pricings, value +0.2%.
-"""
-
-# Time
-
-WRITING_SECONDS = 1e-4
-"""Seconds per variable: what writing a model may take; with less time it is not begun.
-
-Measured: at 5e-05 or 0.0002 the pricings change by less than a tenth.
-"""
-
-FILLING_SECONDS = 3e-8
-"""Seconds per workload and resource: what filling takes before it can be stopped.
-
-Measured: no effect at 1.5e-08 or 6e-08, unless time is short.
-"""
-
-FINISHING_TIME_SHARE = 0.03
-"""Share of the time limit: kept for bringing back moved workloads and for filling what is left.
-
-Measured: no effect at 0.015 or 0.06, unless time is short.
-"""
-
-TIER_TIME_SHARE = 0.5
-"""Share of the time left: for a priority that others follow.
-
-Measured: no effect at 0.25 or 1.0, unless time is short.
-"""
-
-FIXED_TIER_TIME_SHARE = 0.2
-"""Share of a tier's time: for the search in which higher priorities stay where they are.
-
-Measured at 0.0 on `tiers`: 0.83 times the pricings, value +0.2%.
-"""
-
-FLOOR_PRICES_TIME_SHARE = 0.3
-"""Share of the time then left: for the first prices of the rows of higher priorities.
-
-Measured: no effect at 0.15 or 0.6, unless time is short.
-"""
-
-REPORT_TIME_SHARE = 0.05
-"""Share of the time: reports of improved decisions take at most this.
-
-Measured: no effect at 0.025 or 0.1, unless time is short.
-"""
-
-STEP_OVERRUN = 0.04
-"""Share of the time limit: one step may exceed the limit by this.
-
-Measured: no effect at 0.02 or 0.08, unless time is short.
-"""
-
-SOLVER_CALL_SECONDS = 0.3
-"""Seconds: a longer step is a solver call, which keeps to its own time limit.
-
-Measured: no effect at 0.15 or 0.6, unless time is short.
-"""
-
 # Knapsacks
-
-EXACT_UNITS = 512
-"""Units of the largest supply: up to so many, amounts are exact; time grows with the units.
-
-Measured: no effect at 256 or 1024.
-"""
-
-APPROXIMATE_UNITS = 64
-"""Units of the largest supply: where amounts are rounded; more hardly lower the bound.
-
-Measured: no effect at 32 or 128.
-"""
-
-LARGEST_DENOMINATOR = 1_000
-"""Denominator: of amounts at most (millicores), or they are rounded.
-
-Measured: no effect at 500 or 2000.
-"""
 
 BAND_SUPPLY_SHARE = 0.6
 """Share of the largest supply of a band: smaller supplies are in the next one.
@@ -178,13 +54,6 @@ SIFTING_MARGIN = 3
 
 Measured on the dual of `cluster` 300 x 1000, bound 59,911 in 2.3 CPU s: at 1, 59,947 in 1.5; at 6,
 59,906 in 2.8.
-"""
-
-PRICED_CELLS = 4_000_000
-"""Cells (workload, resource): of a slice of resources that is priced at once, 32 MB.
-
-Measured on one pricing of 600 x 2000 `dist`, 3.6 million cells: at 2000000, 43 instead of 78 MB in
-the same CPU time. No effect at 8000000. No family of cases reaches it.
 """
 
 # Subgradient descent
@@ -223,12 +92,6 @@ STEP_PROGRESS = 1e-5
 """Share of the bound: a step must lower it by this to count as progress.
 
 Measured at 2e-05 on `dist`: 0.88 times the pricings, value +0.2%.
-"""
-
-NEGLIGIBLE_BOUND = 0.01
-"""Share of the largest value: a lower bound is reduced in absolute steps, not in shares.
-
-Measured: no effect at 0.005 or 0.02.
 """
 
 DUAL_TARGET_DROP = 0.01
@@ -284,24 +147,6 @@ FEW_CLASSES = 150
 """Classes of sites and workloads: up to so many, a master takes so little that it comes first.
 
 Measured at 0 on `rand`: 10 times the pricings; at 75, 6.6 times. At 300 on `dist`: 0.82 times.
-"""
-
-MASTER_ROUNDS = 40
-"""Masters: that column generation solves at most.
-
-Measured at 0 on `prof`: 4.8 times the pricings, value +0.2%. No effect at 20 or 80.
-"""
-
-MASTER_COLUMNS = 3_000
-"""Columns: of one of these masters.
-
-Measured: no effect at 1500 or 6000.
-"""
-
-MASTER_GAP = 1e-6
-"""Relative gap: between master and bound, at which column generation ends.
-
-Measured: no effect at 5e-07 or 2e-06.
 """
 
 PRICE_BLEND = 0.5
@@ -361,28 +206,10 @@ Measured at 0 on `prof`: 1.2 times the pricings, value +0.1%.
 
 # Large neighbourhood search
 
-NEIGHBOURHOOD_FAILURES = 12
-"""Neighbourhoods: so many in a row without an improvement end the search.
-
-Measured: at 6 or 24 or 0 the pricings change by less than a tenth.
-"""
-
 NEIGHBOURHOOD_SITES = 10
 """Sites: of the first neighbourhood.
 
 Measured at 5 on `dist`: 1.6 times the pricings.
-"""
-
-LEAST_NEIGHBOURHOOD_SITES = 2.0
-"""Sites: of the smallest neighbourhood.
-
-Measured: no effect at 1.0 or 4.0.
-"""
-
-NEIGHBOURHOOD_GROWTH = 1.4
-"""Factor: a neighbourhood grows by it when it is proven, and shrinks when it is not.
-
-Measured: no effect at 1.2 or 1.8 or 1.0.
 """
 
 NEIGHBOURHOOD_RANDOMNESS = 0.2
@@ -409,22 +236,10 @@ NEIGHBOURHOOD_TARGET_DROP = 0.005
 Measured: at 0.0025 or 0.01 the pricings change by less than a tenth.
 """
 
-NEIGHBOURHOOD_NODES = 50
-"""Branch-and-bound nodes: of the master of a neighbourhood.
-
-Measured: no effect at 25 or 100.
-"""
-
 NEIGHBOURHOOD_COLUMNS = 600
 """Columns: enumerated in a neighbourhood.
 
 Measured at 300 on `dist`: 1.2 times the pricings, value +0.1%.
-"""
-
-NEIGHBOURHOOD_IMPROVEMENT = 1e-9
-"""Share of the value: a decision must be better by this to be an improvement.
-
-Measured: no effect at 5e-10 or 2e-09.
 """
 
 # Closing the gap by column enumeration
@@ -441,39 +256,6 @@ FIRST_COLUMN_LIMITS_REPEATED = (150, 300, 600)
 Measured at () on `prof`: 4.3 times the pricings, value +0.1%.
 """
 
-LAST_COLUMN_LIMIT = 20_000
-"""Columns: of the master that is to prove the optimum.
-
-Measured: no effect at 10000 or 40000 or 0.
-"""
-
-LAST_COLUMN_LIMIT_REPEATED = 2_000
-"""Columns: the same where classes repeat and the compact model, small then, proves sooner.
-
-Measured: no effect at 1000 or 4000 or 20000.
-"""
-
-LARGEST_MASTER_COLUMNS = 40_000
-"""Columns: of a master that is to prove the optimum, however often the search goes on.
-
-Writing and presolving a master of twice as many took 37 CPU seconds, which no time limit cut short.
-
-Measured on `level` 40 x 100 and `unusable` 40 x 100 in 15 CPU seconds: the same values and bounds
-at 20000 and 80000.
-"""
-
-SMALL_CORE = 150
-"""Sites and workloads, each counted: up to so many, that compact model is small.
-
-Measured: no effect at 75 or 300 or 0.
-"""
-
-RESTRICTED_MASTER_NODES = 200
-"""Branch-and-bound nodes: of a master that lacks columns, so proves little.
-
-Measured: no effect at 100 or 400.
-"""
-
 LOSS_MARGIN = 1.5
 """Multiples of the loss up to which columns are complete: the cutoff of such a master.
 
@@ -486,56 +268,12 @@ LEAST_LOSS = 4e-4
 Measured at 0.0008 on `rand`: 4.7 times the pricings, value -0.1%.
 """
 
-COARSE_GAP = 1e-3
-"""Relative gap: from it on, only decisions that close it are searched for.
-
-Measured at 1.0 on `prof`: 2.2 times the simplex iterations. No effect at 0.0005 or 0.002.
-"""
-
-ENUMERATED_CELLS = 1_500_000
-"""Cells: of the completion bounds of modes that are enumerated at once, 12 MB.
-
-Measured: no effect at 750000 or 3000000.
-"""
-
 # Near-optimal decisions of explanations
-
-NEAR_OPTIMAL_COLUMNS = 12_000
-"""Columns: up to so many, a choice among them takes seconds.
-
-Measured: no effect at 6000 or 24000.
-"""
-
-NEAR_OPTIMAL_ASSIGNMENTS = 100_000
-"""Candidate assignments: up to so many, prices are worth their time for explanations.
-
-Measured at 0 on `explained`: 1.4 times the calls, twice the simplex iterations. No effect at 50000
-or 200000.
-"""
-
-NEAR_OPTIMAL_CLASSES = 600
-"""Classes of sites and workloads: likewise.
-
-Measured: no effect at 300 or 1200.
-"""
-
-FIRST_LOSS = 2e-4
-"""Share of the optimum: the loss up to which the first columns are enumerated.
-
-Measured: no effect at 0.0001 or 0.0004.
-"""
 
 LOSS_GROWTH = 3
 """Factor: of the loss from one enumeration to the next.
 
 Measured at 2 on `explained`: 1.5 times the calls, 6 times the pricings; at 6, 1.07 times the calls.
-"""
-
-ALTERNATIVE_SEARCH_SECONDS = 2.0
-"""Seconds: of a search for an equally good decision without one assignment.
-
-Measured on one explanation of 10 x 30 `dist`: no effect at 1.0 or 4.0; at 0.0, 6% fewer calls for
-the same margins. No family of cases reaches it.
 """
 
 # Greedy

@@ -7,7 +7,9 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices, Subproblem, matches
-from optimizer.solve.tuning import ROW_TOLERANCE
+
+ROW_TOLERANCE = 1e-7
+"""Units of a linking row, whose largest coefficient is 1: a smaller violation is rounding."""
 
 
 @dataclass(frozen=True, slots=True)

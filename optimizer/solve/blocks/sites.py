@@ -12,14 +12,14 @@ from itertools import product
 from math import ceil, floor, gcd, lcm, prod
 
 from optimizer.domain.arrays import members_by_key
+from optimizer.model.allocation import EXACT
 from optimizer.model.problem import Problem, ProblemPolicy, largest_supplies
-from optimizer.solve.tuning import (
-    AMOUNT_TOLERANCE,
-    APPROXIMATE_UNITS,
-    EXACT_UNITS,
-    LARGEST_DENOMINATOR,
-    MODES_PER_SITE,
-)
+
+_MODES_PER_SITE = 1_000
+"""Modes up to which a site is decided as one; they multiply with the pools."""
+
+_EXACT_UNITS, _APPROXIMATE_UNITS = 512, 64
+"""Units of the largest supply: up to the first, amounts are exact; else rounded to the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def sites_of(
     found = []
     for cluster, own in by_cluster.items():
         for members, groups in _connected(problem, own, pools.get(cluster, {})):
-            if prod(1 + len(group) for group in groups) > MODES_PER_SITE:
+            if prod(1 + len(group) for group in groups) > _MODES_PER_SITE:
                 return None
             modes = product(*([None, *group] for group in groups))
             chosen = tuple(tuple(o for o in mode if o is not None) for mode in modes)
@@ -122,16 +122,12 @@ class CapacityUnits:
         """Return a demand in units, rounded down."""
         if kind in self.exact:
             return round(amount / self.unit[kind])
-        return floor(amount / self.unit[kind] + AMOUNT_TOLERANCE)
+        return floor(amount / self.unit[kind] + EXACT)
 
     def supply(self, kind: str, amount: float) -> int:
         """Return a supply in units, rounded up unless the kind is exact."""
         whole = amount / self.unit[kind]
-        return (
-            floor(whole + AMOUNT_TOLERANCE)
-            if kind in self.exact
-            else ceil(whole - AMOUNT_TOLERANCE)
-        )
+        return floor(whole + EXACT) if kind in self.exact else ceil(whole - EXACT)
 
 
 def capacity_units(problem: Problem) -> CapacityUnits:
@@ -152,19 +148,17 @@ def capacity_units(problem: Problem) -> CapacityUnits:
             default=0.0,
         )
         common = _greatest_common_divisor(asked)
-        if common is not None and largest / common <= EXACT_UNITS:
+        if common is not None and largest / common <= _EXACT_UNITS:
             unit[kind] = common
             exact.add(kind)
         else:
-            unit[kind] = largest / APPROXIMATE_UNITS or 1.0
+            unit[kind] = largest / _APPROXIMATE_UNITS or 1.0
     return CapacityUnits(unit, frozenset(exact))
 
 
 def _greatest_common_divisor(amounts: Iterable[float]) -> float | None:
     """Return the largest amount that divides all positive amounts; None if there is none."""
-    exact = [
-        Fraction(amount).limit_denominator(LARGEST_DENOMINATOR) for amount in amounts if amount > 0
-    ]
+    exact = [Fraction(amount).limit_denominator(1_000) for amount in amounts if amount > 0]
     if any(
         float(found) != amount
         for found, amount in zip(exact, (a for a in amounts if a > 0), strict=True)

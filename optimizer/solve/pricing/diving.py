@@ -11,6 +11,7 @@ import numpy as np
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices, residual_subproblem
 from optimizer.solve.blocks.columns import (
+    ROW_TOLERANCE,
     ColumnPool,
     Columns,
     concatenated_columns,
@@ -30,7 +31,6 @@ from optimizer.solve.tuning import (
     DIVING_TARGET_DROP,
     LARGE_DIVING_TARGET_DROP,
     QUICK_DIVING_STEPS,
-    ROW_TOLERANCE,
     SIFTING_MARGIN,
 )
 

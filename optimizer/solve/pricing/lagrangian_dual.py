@@ -12,6 +12,7 @@ from math import floor
 
 import numpy as np
 
+from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ColumnPool, ColumnSelection, concatenated_columns
 from optimizer.solve.blocks.knapsack import KnapsackBand
@@ -27,7 +28,6 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
 from optimizer.solve.pricing.restricted_master import generate_columns, is_feasible
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
-    BOUND_TOLERANCE,
     DUAL_TARGET_DROP,
     FEW_CLASSES,
     FEW_CLASSES_STEP_PATIENCE,
@@ -35,7 +35,6 @@ from optimizer.solve.tuning import (
     QUICK_DIVE_ASSIGNMENTS,
     QUICK_DIVE_STEPS,
     STEP_PATIENCE,
-    VALUE_TOLERANCE,
     WARM_UP_STEPS,
 )
 
@@ -164,7 +163,7 @@ def has_repeated_classes(blocks: BlockProblem) -> bool:
 
 def rounded_bound(bound: float, integral: bool) -> float:
     """Return the bound, rounded down where every decision has an integral value."""
-    return float(floor(bound + VALUE_TOLERANCE)) if integral else bound
+    return float(floor(bound + SAME_VALUE)) if integral else bound
 
 
 class _IncumbentHeuristic:
@@ -196,7 +195,7 @@ class _IncumbentHeuristic:
     def enough(self, bound: float) -> bool:
         """Tell whether the incumbent is within the gap of a bound."""
         decided = self._value > -np.inf
-        near = max(self._context.gap * abs(self._value), BOUND_TOLERANCE)
+        near = max(self._context.gap * abs(self._value), 1e-9)
         return decided and bound - self._value <= near
 
 

@@ -32,8 +32,6 @@ from optimizer.solve.tuning import (
     FIRST_PRICE_LEVELS,
     LEAST_STEP_SIZE,
     MOMENTUM,
-    NEGLIGIBLE_BOUND,
-    PRICED_CELLS,
     SIFTED_STEP_SHRINK,
     SIFTED_STEPS,
     SIFTED_TARGET_DROP,
@@ -42,6 +40,9 @@ from optimizer.solve.tuning import (
     STEP_PROGRESS,
     STEP_SHRINK,
 )
+
+_PRICED_CELLS = 4_000_000
+"""Cells (workload, resource) of a slice of resources that is priced at once, 32 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def sifted_items(blocks: BlockProblem, prices: Prices, margin: int = 1) -> list[
 
     A bound that is priced with them holds at these prices alone; elsewhere it is a guess.
     """
-    most = max(1, PRICED_CELLS // max(1, len(blocks.sizes)))
+    most = max(1, _PRICED_CELLS // max(1, len(blocks.sizes)))
     return most_profitable_items(blocks, prices, margin, most)
 
 
@@ -163,6 +164,11 @@ def initial_prices(
     return bounds[best], prices(best)
 
 
+def _negligible_bound(blocks: BlockProblem) -> float:
+    """Return the bound below which steps are absolute, not shares: 1% of the largest value."""
+    return 0.01 * float(blocks.values.max(initial=0.0))
+
+
 def lower_bound_by_subgradients(
     blocks: BlockProblem,
     items: list[KnapsackBand] | None,
@@ -180,7 +186,7 @@ def lower_bound_by_subgradients(
     Ends when it is small, or when `stop` returns True. `on_pricing` is called with every pricing
     result and its prices.
     """
-    least = NEGLIGIBLE_BOUND * float(blocks.values.max(initial=0.0))
+    least = _negligible_bound(blocks)
 
     def price(prices: Prices) -> PricingResult:
         pricing = price_blocks(blocks, items, prices)
@@ -215,7 +221,7 @@ def lower_bound_by_sifting(
     all items, so its bound is valid. The others only guess it: they are reported with an infinite
     bound, and the step size shrinks whether they are lower or not.
     """
-    least = NEGLIGIBLE_BOUND * float(blocks.values.max(initial=0.0))
+    least = _negligible_bound(blocks)
     lowest, best, steps = np.inf, start, 0
     items: list[KnapsackBand] = []
 

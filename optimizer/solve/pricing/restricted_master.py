@@ -7,7 +7,7 @@ import numpy as np
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.settings import SolverName
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
-from optimizer.solve.blocks.columns import ColumnPool, Columns
+from optimizer.solve.blocks.columns import ROW_TOLERANCE, ColumnPool, Columns
 from optimizer.solve.blocks.knapsack import KnapsackBand
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
@@ -16,13 +16,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
 )
 from optimizer.solve.solver_adapters import SolverResult, maximise
 from optimizer.solve.time_limit import SolveContext
-from optimizer.solve.tuning import (
-    MASTER_COLUMNS,
-    MASTER_GAP,
-    MASTER_ROUNDS,
-    PRICE_BLEND,
-    ROW_TOLERANCE,
-)
+from optimizer.solve.tuning import PRICE_BLEND
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +140,10 @@ def _rows(
     ]
 
 
+_MASTER_COLUMNS = 3_000
+"""Columns of one master of column generation at most."""
+
+
 def generate_columns(
     blocks: BlockProblem,
     items: list[KnapsackBand] | None,
@@ -153,18 +151,21 @@ def generate_columns(
     pool: ColumnPool,
     context: SolveContext,
 ) -> tuple[float, Prices, Columns]:
-    """Return the lowest bound with its prices, and the columns of the last master."""
+    """Return the lowest bound with its prices, and the columns of the last master.
+
+    Solves at most 40 masters.
+    """
     pricing = price_blocks(blocks, items, prices)
     lowest, best = pricing.bound, prices
-    columns = best_columns(blocks, pool.columns(), prices, pricing, MASTER_COLUMNS)
-    for _ in range(MASTER_ROUNDS):
+    columns = best_columns(blocks, pool.columns(), prices, pricing, _MASTER_COLUMNS)
+    for _ in range(40):
         solved = solve_relaxed_master(
             blocks, columns, solver=context.solver, seconds=context.seconds_left()
         )
         if solved is None:
             break
         value = float(solved[0] @ columns.values(blocks))
-        if lowest - value <= MASTER_GAP * abs(lowest):
+        if lowest - value <= 1e-6 * abs(lowest):
             break
         met = ColumnPool(blocks)
         met.extend(columns)
@@ -178,7 +179,7 @@ def generate_columns(
         if len(met) == known or context.is_over():
             break
         columns = best_columns(
-            blocks, met.columns(), best, price_blocks(blocks, items, best), MASTER_COLUMNS
+            blocks, met.columns(), best, price_blocks(blocks, items, best), _MASTER_COLUMNS
         )
     return lowest, best, columns
 

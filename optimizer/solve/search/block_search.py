@@ -9,6 +9,7 @@ from math import ceil
 
 import numpy as np
 
+from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ColumnPool, Columns, ColumnSelection
 from optimizer.solve.pricing.diving import dive
@@ -27,18 +28,27 @@ from optimizer.solve.search.column_enumeration import best_columns_within
 from optimizer.solve.search.large_neighbourhood import improve_by_large_neighbourhoods
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
-    COARSE_GAP,
     FIRST_COLUMN_LIMITS,
     FIRST_COLUMN_LIMITS_REPEATED,
-    LARGEST_MASTER_COLUMNS,
-    LAST_COLUMN_LIMIT,
-    LAST_COLUMN_LIMIT_REPEATED,
     LEAST_LOSS,
     LOSS_MARGIN,
-    RESTRICTED_MASTER_NODES,
-    SMALL_CORE,
-    VALUE_TOLERANCE,
 )
+
+_LAST_COLUMN_LIMITS = (20_000, 2_000)
+"""Columns of the master that is to prove the optimum; the second where classes repeat and the
+compact model, small then, proves sooner."""
+
+_LARGEST_MASTER_COLUMNS = 40_000
+"""Columns of such a master, however long the search goes on.
+
+No time limit cuts short the writing and presolving of a master.
+"""
+
+_SMALL_CORE = 150
+"""Sites and workloads, each counted, up to which that compact model is small."""
+
+_COARSE_GAP = 1e-3
+"""Relative gap from which on only decisions that close it are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,7 @@ def search_further(
         incumbent,
         bound,
         context,
-        (min(effort * _last_column_limit(blocks), LARGEST_MASTER_COLUMNS),),
+        (min(effort * _last_column_limit(blocks), _LARGEST_MASTER_COLUMNS),),
         on_incumbent,
         needs_all=True,
     )
@@ -119,9 +129,8 @@ def search_further(
 
 def _last_column_limit(blocks: BlockProblem) -> int:
     """Return up to how many columns a master that is to prove the optimum has at first."""
-    core = blocks.copies.sum() + blocks.counts.sum() <= SMALL_CORE
-    repeated = has_repeated_classes(blocks)
-    return LAST_COLUMN_LIMIT_REPEATED if core and repeated else LAST_COLUMN_LIMIT
+    core = int(blocks.copies.sum() + blocks.counts.sum()) <= _SMALL_CORE
+    return _LAST_COLUMN_LIMITS[core and has_repeated_classes(blocks)]
 
 
 def _improvements(
@@ -235,10 +244,10 @@ def cutoff_of(value: float, bound: float, gap: float, integral: bool) -> float:
 
     With a coarse gap, neither is a decision that is not close enough to the bound.
     """
-    least = bound / (1.0 + gap) if gap >= COARSE_GAP else value
+    least = bound / (1.0 + gap) if gap >= _COARSE_GAP else value
     if integral:
-        return max(value + _HALF, ceil(least - VALUE_TOLERANCE) - _HALF if least > value else value)
-    return max(value, least - VALUE_TOLERANCE * abs(least)) if least > value else value
+        return max(value + _HALF, ceil(least - SAME_VALUE) - _HALF if least > value else value)
+    return max(value, least - SAME_VALUE * abs(least)) if least > value else value
 
 
 def _solve_restricted_master(
@@ -267,7 +276,7 @@ def _solve_restricted_master(
         columns,
         solver=context.solver,
         seconds=context.seconds_left(),
-        nodes=None if all_enumerated else RESTRICTED_MASTER_NODES,
+        nodes=None if all_enumerated else 200,
         target=target,
         cutoff=cutoff_value,
     )

@@ -17,10 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats, Ints
+from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import Columns, concatenated_columns
 from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, assignment_profits
-from optimizer.solve.tuning import ENUMERATED_CELLS, VALUE_TOLERANCE
+
+_ENUMERATED_CELLS = 1_500_000
+"""Cells of the completion bounds of modes that are enumerated at once, 12 MB."""
 
 
 class EnumeratedColumns(NamedTuple):
@@ -88,9 +91,9 @@ def best_columns_within(
     Returns no columns, with a negative `complete_loss`, if `stop` returns True.
     """
     lost = pricing.site_profits[blocks.mode_sites] - pricing.mode_profits
-    wanted = np.flatnonzero(lost <= slack + VALUE_TOLERANCE)
+    wanted = np.flatnonzero(lost <= slack + SAME_VALUE)
     profits = assignment_profits(blocks, prices)
-    width = max(1, ENUMERATED_CELLS // max(1, len(profits) * (blocks.largest_supply + 1)))
+    width = max(1, _ENUMERATED_CELLS // max(1, len(profits) * (blocks.largest_supply + 1)))
     complete_loss, pieces, losses = slack, list[Columns](), list[Floats]()
     for first in range(0, len(wanted), width):
         modes = wanted[first : first + width]
@@ -203,7 +206,7 @@ def _completion_bounds(
     """Return completion bounds; a workload that always loses too much has no turn."""
     own = np.where(used >= 0, profits[:, used], -np.inf)
     workloads = np.flatnonzero(
-        (own >= -complete_loss - VALUE_TOLERANCE).any(axis=1) & (blocks.sizes < width)
+        (own >= -complete_loss - SAME_VALUE).any(axis=1) & (blocks.sizes < width)
     )
     ahead = [np.zeros((len(used), width))]
     for workload in workloads[::-1].tolist():
@@ -220,11 +223,11 @@ def _completion_bounds(
 
 def _least_losses(losses: Floats, complete_loss: float, limit: int) -> tuple[Ints, float]:
     """Return the `limit` positions that lose least, and the loss up to which all are kept."""
-    kept = np.flatnonzero(losses <= complete_loss + VALUE_TOLERANCE)
+    kept = np.flatnonzero(losses <= complete_loss + SAME_VALUE)
     if len(kept) <= limit:
         return kept, complete_loss
     order = np.argsort(losses[kept], kind="stable")
-    complete_loss = min(complete_loss, float(losses[kept[order[limit]]]) - 2 * VALUE_TOLERANCE)
+    complete_loss = min(complete_loss, float(losses[kept[order[limit]]]) - 2 * SAME_VALUE)
     return np.sort(kept[order[:limit]]), complete_loss
 
 
@@ -250,7 +253,7 @@ def unfixed_variables(
     """
     profits = assignment_profits(blocks, prices)
     lost = pricing.site_profits[blocks.mode_sites] - pricing.mode_profits
-    modes: Bools = lost <= slack + VALUE_TOLERANCE
+    modes: Bools = lost <= slack + SAME_VALUE
     assignments = np.zeros(profits.shape, np.bool_)
     for mode, resource, supply in zip(
         blocks.supply_modes.tolist(),
@@ -264,5 +267,5 @@ def unfixed_variables(
         fits = blocks.sizes <= supply
         left = np.where(fits, supply - blocks.sizes, 0)
         short = lost[mode] + best[supply] - best[left] - profits[:, resource]
-        assignments[:, resource] |= fits & (short <= slack + VALUE_TOLERANCE)
+        assignments[:, resource] |= fits & (short <= slack + SAME_VALUE)
     return assignments, modes

@@ -34,18 +34,16 @@ from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
 from optimizer.solve.search.column_enumeration import best_columns_within
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
-    LEAST_NEIGHBOURHOOD_SITES,
     NEIGHBOURHOOD_COLUMNS,
-    NEIGHBOURHOOD_FAILURES,
-    NEIGHBOURHOOD_GROWTH,
-    NEIGHBOURHOOD_IMPROVEMENT,
-    NEIGHBOURHOOD_NODES,
     NEIGHBOURHOOD_PRICING_STEPS,
     NEIGHBOURHOOD_RANDOMNESS,
     NEIGHBOURHOOD_SITES,
     NEIGHBOURHOOD_TARGET_DROP,
     NEIGHBOURHOOD_WARM_UP_STEPS,
 )
+
+_GROWTH = 1.4
+"""Factor by which a neighbourhood grows when it is proven, and shrinks when it is not."""
 
 
 class _Destroyed(NamedTuple):
@@ -68,12 +66,12 @@ def improve_by_large_neighbourhoods(
 ) -> ColumnSelection:
     """Return a decision that is at least as good as the incumbent.
 
-    Ends when its value is close enough to the bound, the time is up, or NEIGHBOURHOOD_FAILURES
+    Ends when its value is close enough to the bound, the time is up, or 12
     neighbourhoods in a row do not improve it, `effort` times as many where it is given. `effort`
     also draws other neighbourhoods.
     """
     random = np.random.default_rng([context.seed, effort] if effort else context.seed)
-    size, failed, patience = float(NEIGHBOURHOOD_SITES), 0, NEIGHBOURHOOD_FAILURES * max(1, effort)
+    size, failed, patience = float(NEIGHBOURHOOD_SITES), 0, 12 * max(1, effort)
     sites, incumbent = int(blocks.copies.sum()), incumbent.merged()
     while not (
         context.is_close(incumbent.value(blocks), bound) or context.is_over() or failed >= patience
@@ -82,20 +80,14 @@ def improve_by_large_neighbourhoods(
             blocks, prices, site_profits, incumbent, min(int(size), sites), random
         )
         other, proven = _repair(blocks, prices, incumbent, destroyed, context)
-        if other.value(blocks) > incumbent.value(blocks) + NEIGHBOURHOOD_IMPROVEMENT * abs(
-            incumbent.value(blocks)
-        ):
+        if other.value(blocks) > incumbent.value(blocks) + 1e-9 * abs(incumbent.value(blocks)):
             incumbent, failed = other.merged(), 0
             on_incumbent(incumbent, bound)
         else:
             failed += 1
             if proven and int(size) >= sites:
                 return incumbent
-            size = (
-                min(size * NEIGHBOURHOOD_GROWTH, sites)
-                if proven
-                else max(LEAST_NEIGHBOURHOOD_SITES, size / NEIGHBOURHOOD_GROWTH)
-            )
+            size = min(size * _GROWTH, sites) if proven else max(2.0, size / _GROWTH)
     return incumbent
 
 
@@ -188,7 +180,7 @@ def _repair(
         solver=context.solver,
         seconds=context.seconds_left(),
         start=times,
-        nodes=NEIGHBOURHOOD_NODES,
+        nodes=50,
     )
     if taken is None or not is_feasible(rest.blocks, columns, taken.multiplicities):
         return incumbent, False

@@ -13,6 +13,7 @@ import numpy as np
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Assignment, Decision, Solution, Status
+from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.model.problem import Problem, objective
 from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows, Prices
 from optimizer.solve.blocks.columns import Columns
@@ -28,15 +29,13 @@ from optimizer.solve.pricing.restricted_master import (
 from optimizer.solve.search.block_search import search_blocks
 from optimizer.solve.search.column_enumeration import all_columns_within
 from optimizer.solve.time_limit import SolveContext
-from optimizer.solve.tuning import (
-    ALTERNATIVE_SEARCH_SECONDS,
-    FIRST_LOSS,
-    LOSS_GROWTH,
-    NEAR_OPTIMAL_ASSIGNMENTS,
-    NEAR_OPTIMAL_CLASSES,
-    NEAR_OPTIMAL_COLUMNS,
-    VALUE_TOLERANCE,
-)
+from optimizer.solve.tuning import LOSS_GROWTH
+
+_MOST_ASSIGNMENTS, _MOST_CLASSES = 100_000, 600
+"""Candidate assignments, and classes of sites and workloads, up to which prices are worth it."""
+
+_SEARCH_SECONDS = 2.0
+"""Seconds of a search for an equally good decision without one assignment."""
 
 _NOTHING = Decision()
 
@@ -125,18 +124,18 @@ class NearOptimalColumns:
         reduction = reduce_to_blocks(part, np.ones(len(part.workloads)))
         if reduction is None:
             return self._solution("NotSolved")
-        ends = max(0.0, self._context.seconds_left() - ALTERNATIVE_SEARCH_SECONDS)
+        ends = max(0.0, self._context.seconds_left() - _SEARCH_SECONDS)
         context = replace(self._context, seconds_left=lambda: self._context.seconds_left() - ends)
         incumbent = search_blocks(reduction.blocks, context, upper_bound=self._value).incumbent
         value = incumbent.value(reduction.blocks)
-        status: Status = "Optimal" if self._value - value <= VALUE_TOLERANCE else "Feasible"
+        status: Status = "Optimal" if self._value - value <= SAME_VALUE else "Feasible"
         return self._solution(status, reduction.decision(part, incumbent))
 
     def _chosen(self, assignment: Assignment, window: _LossWindow, least: float) -> Solution:
         lacking = self._lacking(assignment, window.columns)
         if lacking is None:
             return self._solution("NotSolved")
-        lacking &= window.lost <= self._priced.pricing.bound - least + VALUE_TOLERANCE
+        lacking &= window.lost <= self._priced.pricing.bound - least + SAME_VALUE
         columns = window.columns.pick(np.flatnonzero(lacking))
         return self._best(columns, self._priced.reduction.blocks, least)
 
@@ -146,7 +145,7 @@ class NearOptimalColumns:
         if times is None or not is_feasible(blocks, columns, times):
             return self._solution("NotSolved")
         decision = self._priced.reduction.decision(self._problem, columns.taken(times))
-        if objective(self._problem, decision) < least - VALUE_TOLERANCE:
+        if objective(self._problem, decision) < least - SAME_VALUE:
             return self._solution("Infeasible")
         return self._solution("Optimal", decision)
 
@@ -161,9 +160,9 @@ class NearOptimalColumns:
         if parts is None:
             return None
         times = np.rint(parts[0]).astype(np.int64)
-        if float(parts[0] @ columns.values(blocks)) < least - VALUE_TOLERANCE:
+        if float(parts[0] @ columns.values(blocks)) < least - SAME_VALUE:
             return np.zeros(len(columns), np.int64)
-        if np.abs(times - parts[0]).max(initial=0.0) <= VALUE_TOLERANCE:
+        if np.abs(times - parts[0]).max(initial=0.0) <= SAME_VALUE:
             return times
         taken = solve_master(
             blocks,
@@ -171,7 +170,7 @@ class NearOptimalColumns:
             solver=self._context.solver,
             seconds=self._context.seconds_left(),
             start=np.zeros(len(columns), np.int64),
-            cutoff=least - max(self._step / 2, VALUE_TOLERANCE),
+            cutoff=least - max(self._step / 2, SAME_VALUE),
         )
         return taken.multiplicities if taken is not None and taken.proven else None
 
@@ -188,14 +187,14 @@ class NearOptimalColumns:
         """Yield ever wider windows, up to as many columns as can be chosen among quickly."""
         dual = self._priced
         gap, before = dual.pricing.bound - self._value, 0
-        loss = max(self._step, FIRST_LOSS * abs(self._value))
+        loss = max(self._step, 2e-4 * abs(self._value))
         while not self._context.is_over():
             columns = all_columns_within(
                 dual.reduction.blocks,
                 dual.prices,
                 dual.pricing,
                 slack=gap + loss,
-                limit=NEAR_OPTIMAL_COLUMNS,
+                limit=12_000,
                 stop=self._context.is_over,
             )
             if columns is None or len(columns) == before:
@@ -240,13 +239,10 @@ class NearOptimalColumns:
 
 def _prices(problem: Problem, context: SolveContext) -> _PricedBlocks | None:
     """Return the priced blocks; None where a problem has several priorities, or is too large."""
-    if (
-        len(problem.tiers) != 1
-        or np.count_nonzero(~np.isnan(problem.values)) > NEAR_OPTIMAL_ASSIGNMENTS
-    ):
+    if len(problem.tiers) != 1 or np.count_nonzero(~np.isnan(problem.values)) > _MOST_ASSIGNMENTS:
         return None
     reduction = reduce_to_blocks(problem, np.ones(len(problem.workloads)))
-    if reduction is None or len(reduction.workloads) + len(reduction.sites) > NEAR_OPTIMAL_CLASSES:
+    if reduction is None or len(reduction.workloads) + len(reduction.sites) > _MOST_CLASSES:
         return None
     blocks = reduction.blocks
     found = solve_lagrangian_dual(blocks, context)

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from optimizer.domain.solution import Decision
-from optimizer.solve.time_limit import SolveProgress
-from optimizer.solve.tuning import SOLVER_CALL_SECONDS, STEP_OVERRUN
+from optimizer.solve.time_limit import SOLVER_CALL_SECONDS, STEP_OVERRUN, SolveProgress
 from tests.optimizer.random_problems import random_problem
 
 LIMIT = 100.0
