@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from time import monotonic
 
-from dsf.kube.kinds import Kind
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Lister, ObjectList
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import Fleet
@@ -22,7 +22,7 @@ from optimizer.observe import (
     score_names,
     score_pages,
 )
-from optimizer.overview.what_if import PretendedObjects
+from optimizer.overview.what_if import PretendedObjects, ScoreChange
 from optimizer.plan.plan import Plan, plan
 from optimizer.plan.rollout_plan import RolloutPace, RolloutPlan
 from optimizer.plan.workload_moves import uncovered_by_steps
@@ -42,9 +42,7 @@ from optimizer.snapshot.scores.score_meanings import maximised_by_mistake
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import (
-    RequestProblem,
-)
+from optimizer.wire.request_problem import FieldProblem, RequestProblem, invalid_request
 
 
 class HypotheticalHub:
@@ -56,6 +54,13 @@ class HypotheticalHub:
     def __init__(self, kube: Lister, pretended: PretendedObjects) -> None:
         self._kube = kube
         self._pretended = pretended
+        self._effective = set[ScoreChange]()
+
+    def changes_without_effect(self) -> RequestProblem | None:
+        """Return the problem of score changes that no entry that was listed has; None: of none."""
+        messages = self._pretended.without_effect(self._effective)
+        problems = tuple(FieldProblem("what_if.scores", message) for message in messages)
+        return invalid_request(problems) if problems else None
 
     async def list(
         self,
@@ -76,6 +81,8 @@ class HypotheticalHub:
             limit=limit,
             continue_token=continue_token,
         )
+        if kind == ADD_ON_PLACEMENT_SCORE:
+            self._effective.update(self._pretended.effective(page.items))
         items = tuple(self._pretended.seen(kind, page.items))
         return ObjectList(items, page.resource_version, page.continue_token, page.remaining)
 

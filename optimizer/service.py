@@ -255,13 +255,14 @@ class Optimizer:
         `name_others`: whether the plan names what other namespaces have; it counts in any case.
         `pretended`: what the hub is pretended to have; such a plan must not be applied.
         """
-        planner = self._planner
-        if pretended is not None:
-            hub = HypotheticalHub(self._kube, pretended)
-            planner = Planner(hub, self._settings, now=self._now)
+        hub = HypotheticalHub(self._kube, pretended) if pretended else None
+        planner = Planner(hub, self._settings, now=self._now) if hub else self._planner
         made = await self._in_turn(lambda: planner.plan(request, name_others=name_others))
-        if isinstance(made, Plan) and pretended is None:
-            self._metrics.latest(made, self._now())
+        if not isinstance(made, Plan):
+            return made
+        if hub:
+            return hub.changes_without_effect() or made
+        self._metrics.latest(made, self._now())
         return made
 
     async def plan_rollback(

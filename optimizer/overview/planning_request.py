@@ -1,10 +1,12 @@
 """Completes a request that names little: scores in words, everything that carries the labels."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dsf.api.untrusted_text import listed
+from dsf.api.names import score_object_name
+from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.domain.fleet import CandidatePolicy, Workload
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
@@ -13,7 +15,13 @@ from optimizer.overview.what_if import AddedCluster, PretendedObjects, WhatIf, p
 from optimizer.record.plan_in_force import ObjectiveInForce, PlanInForce
 from optimizer.snapshot.object_readers import read_policy, read_workload
 from optimizer.wire.request import DEFAULT_FORMAT, OptimizeRequest
-from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem, dry_request
+from optimizer.wire.request_problem import (
+    UNPROCESSABLE,
+    FieldProblem,
+    RequestProblem,
+    dry_request,
+    invalid_request,
+)
 
 MAX_NAMED = 10
 """Existing names that one refusal spells out."""
@@ -71,8 +79,41 @@ def complete_question(
     request = dry_request(body)
     if isinstance(request, RequestProblem):
         return request
+    without_effect = tuple(_without_effect(what_if, request, meant.clusters or facts.hub.clusters))
+    if without_effect:
+        return invalid_request(without_effect)
     objective = taken.taken_objective(request) if taken else None
     return PlanningQuestion(request, what_if.pretended, objective)
+
+
+def _without_effect(
+    what_if: WhatIf, request: OptimizeRequest, candidates: Collection[str]
+) -> Iterator[FieldProblem]:
+    """Yield what is said of clusters, workloads and scores that the plan is not about.
+
+    `candidates`: the clusters of the question before some are lost.
+    """
+    workloads = {item.name for item in request.target_workloads}
+    clusters, scores = request.cluster_names, request.score_names
+    excluded = [name for names in what_if.exclude.values() for name in names]
+    of_scores = [item.cluster for item in what_if.scores]
+    changed = [item.score for item in what_if.scores if score_object_name(item.score) not in scores]
+    named: tuple[tuple[str, str, Iterable[str], Collection[str]], ...] = (
+        ("lose", "cluster", what_if.lose, candidates),
+        ("drain", "cluster", what_if.drain, clusters),
+        ("pin", "workload", what_if.pin, workloads),
+        ("exclude", "workload", what_if.exclude, workloads),
+        ("exclude", "cluster", excluded, clusters),
+        ("scores", "cluster", of_scores, clusters),
+        ("scores", "score", changed, ()),
+    )
+    for field, what, names, known in named:
+        outside = dict.fromkeys(name for name in names if name not in known)
+        if outside:
+            shown = listed(outside, MAX_NAMED)
+            yield FieldProblem(
+                f"what_if.{field}", f"{shown}: no {what} of this question, so it changes nothing"
+            )
 
 
 class _NamesMeant(NamedTuple):
@@ -150,28 +191,41 @@ def _found(
 def _what_if_in_full(facts: FleetFacts, what_if: WhatIf) -> WhatIf | RequestProblem:
     """Return a question with the full name of each name that it says."""
     added = [item.name for item in what_if.add]
-    clusters = _found(
-        [
-            *what_if.lose,
-            *what_if.drain,
-            *what_if.pin.values(),
-            *(name for names in what_if.exclude.values() for name in names),
-            *(item.cluster for item in what_if.scores),
-            *(item.like for item in what_if.add),
-        ],
-        [*facts.hub.clusters, *added],
-        "what_if",
-        "managed cluster",
+    existing, every = facts.hub.clusters, [*facts.hub.clusters, *added]
+    excluded = [name for names in what_if.exclude.values() for name in names]
+    searches: tuple[tuple[str, str, Iterable[str], Iterable[str]], ...] = (
+        ("lose", "managed cluster", what_if.lose, existing),
+        ("add", "managed cluster", (item.like for item in what_if.add), existing),
+        ("drain", "managed cluster", what_if.drain, every),
+        ("pin", "managed cluster", what_if.pin.values(), every),
+        ("exclude", "managed cluster", excluded, every),
+        ("scores", "managed cluster", (item.cluster for item in what_if.scores), every),
+        ("pin", "workload", what_if.pin, facts.workloads),
+        ("exclude", "workload", what_if.exclude, facts.workloads),
+        ("scores", "score", (item.score for item in what_if.scores), facts.scores),
     )
-    if isinstance(clusters, RequestProblem):
-        return clusters
-    workloads = _found([*what_if.pin, *what_if.exclude], facts.workloads, "what_if", "workload")
-    if isinstance(workloads, RequestProblem):
-        return workloads
-    scores = _found((item.score for item in what_if.scores), facts.scores, "what_if", "score")
-    if isinstance(scores, RequestProblem):
-        return scores
-    return _renamed(what_if, clusters, workloads, scores)
+    names: dict[str, dict[str, str]] = defaultdict(dict)
+    for field, what, said, known in searches:
+        meant = _found(said, known, f"what_if.{field}", what)
+        if isinstance(meant, RequestProblem):
+            return meant
+        names[what] |= meant
+    workloads = names["workload"]
+    problems = (
+        *(
+            FieldProblem("what_if.add", f"{UntrustedName(name)}: there is such a cluster")
+            for name in added
+            if name in existing
+        ),
+        *(
+            FieldProblem("what_if.pin", f"{UntrustedName(name)} is named more than once")
+            for name, times in Counter(workloads[name] for name in what_if.pin).items()
+            if times > 1
+        ),
+    )
+    if problems:
+        return invalid_request(problems)
+    return _renamed(what_if, names["managed cluster"], workloads, names["score"])
 
 
 def _renamed(
@@ -180,15 +234,17 @@ def _renamed(
     workloads: Mapping[str, str],
     scores: Mapping[str, str],
 ) -> WhatIf:
+    excluded: dict[str, tuple[str, ...]] = {}
+    for name, names in what_if.exclude.items():
+        before = excluded.get(workloads[name], ())
+        merged = dict.fromkeys((*before, *(clusters[where] for where in names)))
+        excluded[workloads[name]] = tuple(merged)
     return WhatIf(
         lose=tuple(clusters[name] for name in what_if.lose),
         drain=tuple(clusters[name] for name in what_if.drain),
         add=tuple(AddedCluster(name=item.name, like=clusters[item.like]) for item in what_if.add),
         pin={workloads[name]: clusters[where] for name, where in what_if.pin.items()},
-        exclude={
-            workloads[name]: tuple(clusters[where] for where in names)
-            for name, names in what_if.exclude.items()
-        },
+        exclude=excluded,
         scores=tuple(
             item.model_copy(update={"score": scores[item.score], "cluster": clusters[item.cluster]})
             for item in what_if.scores

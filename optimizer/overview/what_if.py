@@ -1,12 +1,13 @@
 """What-if questions: how a request changes, and what the hub is pretended to have."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from dsf.api.names import score_object_name
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import labels_of, name_of
@@ -26,7 +27,10 @@ class AddedCluster(RequestPart):
 
 
 class ScoreChange(RequestPart):
-    """Another value for entries of a score: all of a cluster's, or those that contain a text."""
+    """Another value for entries of a score: all of a cluster's, or those that contain a text.
+
+    The last of several changes of an entry counts.
+    """
 
     score: Annotated[Name, Field(max_length=253)]
     cluster: ObjectName
@@ -77,18 +81,48 @@ class PretendedObjects:
                 copy = _copied(kind, obj, name, like)
                 yield from () if copy is None else (self._rescored(copy),)
 
+    def effective(self, objects: Iterable[Object]) -> Iterator[ScoreChange]:
+        """Yield the changes that decide the value of an entry of these AddOnPlacementScores."""
+        for obj in objects:
+            cluster = obj["metadata"].get("namespace", "")
+            copies = (name for name, like in self.copies.items() if like == cluster)
+            for place in (cluster, *copies):
+                changes = self._changes(place, name_of(obj))
+                entries = _entries(obj) if changes else ()
+                yield from filter(None, (_last_change(entry, changes) for entry in entries))
+
+    def without_effect(self, effective: Collection[ScoreChange]) -> Iterator[str]:
+        """Yield what is wrong with each change but the effective ones."""
+        for item in self.scores:
+            if item in effective:
+                continue
+            score, entry = UntrustedName(item.score), UntrustedName(item.entry)
+            where = f"{score} on {UntrustedName(item.cluster)}"
+            replaced = any(
+                (other.score, other.cluster) == (item.score, item.cluster)
+                and other.entry in item.entry
+                for other in self.scores[self.scores.index(item) + 1 :]
+            )
+            if replaced:
+                yield f"later changes replace that of {entry if item.entry else 'all'} in {where}"
+            elif item.entry:
+                yield f"no entry of {where} contains {entry}, or later changes replace it"
+            else:
+                yield f"{where} has no entry, or later changes replace all of them"
+
     def _rescored(self, obj: Object) -> Object:
-        cluster, name = obj["metadata"].get("namespace"), name_of(obj)
-        mine = [
+        changes = self._changes(obj["metadata"].get("namespace", ""), name_of(obj))
+        if not changes or not _entries(obj):
+            return obj
+        entries = [_changed(entry, _last_change(entry, changes)) for entry in _entries(obj)]
+        return {**obj, "status": {**obj["status"], "scores": entries}}
+
+    def _changes(self, cluster: str, score: str) -> list[ScoreChange]:
+        return [
             item
             for item in self.scores
-            if item.cluster == cluster and score_object_name(item.score) == name
+            if item.cluster == cluster and score_object_name(item.score) == score
         ]
-        status = obj.get("status") or {}
-        if not mine or not status.get("scores"):
-            return obj
-        entries = [{**entry, **_value(entry, mine)} for entry in status["scores"]]
-        return {**obj, "status": {**status, "scores": entries}}
 
 
 def policy_of_copy(policy: str, name: str, like: str) -> str:
@@ -96,9 +130,17 @@ def policy_of_copy(policy: str, name: str, like: str) -> str:
     return f"{policy.removesuffix(like)}{name}" if policy.endswith(f"-{like}") else ""
 
 
-def _value(entry: Mapping[str, Any], changes: Iterable[ScoreChange]) -> dict[str, int]:
-    found = [item.value for item in changes if item.entry in str(entry.get("name"))]
-    return {"value": found[-1]} if found else {}
+def _entries(obj: Object) -> list[dict[str, Any]]:
+    return (obj.get("status") or {}).get("scores") or []
+
+
+def _last_change(entry: Mapping[str, Any], changes: Sequence[ScoreChange]) -> ScoreChange | None:
+    name = str(entry.get("name"))
+    return next((item for item in reversed(changes) if item.entry in name), None)
+
+
+def _changed(entry: dict[str, Any], change: ScoreChange | None) -> dict[str, Any]:
+    return {**entry, "value": change.value} if change else entry
 
 
 def _copied(kind: Kind, obj: Object, name: str, like: str) -> Object | None:

@@ -277,6 +277,112 @@ async def test_a_field_of_the_request_that_cannot_count_is_refused_by_name(
     assert (found["errors"][0]["field"], said in found["errors"][0]["message"]) == (field, True)
 
 
+RESCORED = {"score": "performance", "cluster": "worker01", "value": 9}
+COPY = {"name": "worker03", "like": "worker01"}
+
+
+@pytest.mark.parametrize(
+    ("question", "field", "said"),
+    [
+        (
+            {"pin": {"app01": "worker01", "mwrs-app01": "worker02"}},
+            "what_if.pin",
+            "mwrs-app01 is named more than once",
+        ),
+        ({"pin": {"app02": "worker01"}}, "what_if.pin", "mwrs-app02: no workload of this question"),
+        (
+            {"exclude": {"app02": ["worker01"]}},
+            "what_if.exclude",
+            "mwrs-app02: no workload of this question",
+        ),
+        (
+            {"exclude": {"app01": ["worker02"]}, "lose": ["worker02"]},
+            "what_if.exclude",
+            "worker02: no cluster of this question",
+        ),
+        (
+            {"drain": ["worker02"], "lose": ["worker02"]},
+            "what_if.drain",
+            "worker02: no cluster of this question",
+        ),
+        (
+            {"scores": [{**RESCORED, "cluster": "worker02"}], "lose": ["worker02"]},
+            "what_if.scores",
+            "worker02: no cluster of this question",
+        ),
+        (
+            {"scores": [{**RESCORED, "score": "power"}]},
+            "what_if.scores",
+            "power: no score of this question",
+        ),
+        (
+            {"scores": [{**RESCORED, "entry": "zzz"}]},
+            "what_if.scores",
+            "no entry of performance on worker01 contains zzz",
+        ),
+        (
+            {"scores": [{**RESCORED, "entry": "app01"}, RESCORED]},
+            "what_if.scores",
+            "later changes replace that of app01 in performance on worker01",
+        ),
+        ({"lose": ["worker03"], "add": [COPY]}, "what_if.lose", "no managed cluster is named"),
+        (
+            {"add": [{"name": "worker04", "like": "worker03"}, COPY]},
+            "what_if.add",
+            "no managed cluster is named",
+        ),
+        (
+            {"add": [{**COPY, "name": "worker02"}], "lose": ["worker02"]},
+            "what_if.add",
+            "worker02: there is such a cluster",
+        ),
+        ({"add": [COPY, {**COPY, "like": "worker02"}]}, "", "worker03"),
+    ],
+)
+async def test_what_if_refuses_by_name_what_would_change_nothing(
+    question: dict[str, Any], field: str, said: str
+) -> None:
+    wish = {"objective": {"performance": 1}, "workloads": ["app01"], "whatIf": question}
+    async with client(await hub_of()) as http:
+        answer = await http.post("/plan", json=wish)
+    assert answer.status_code == 422, answer.json()
+    error = answer.json()["errors"][0]
+    assert (error["field"].startswith(field), said in error["message"]) == (True, True), error
+
+
+async def test_what_if_refuses_a_lost_cluster_that_is_not_asked_about() -> None:
+    asked = {"objective": {"performance": 1}, "clusters": ["worker01"]}
+    async with client(await hub_of()) as http:
+        wish = {**asked, "whatIf": {"lose": ["worker02"]}}
+        found = problem(await http.post("/plan", json=wish), 422, "InvalidRequest")
+    assert found["errors"][0]["field"] == "what_if.lose"
+
+
+async def test_what_if_merges_what_two_spellings_of_a_workload_exclude() -> None:
+    exclude = {"app01": ["worker01"], "mwrs-app01": ["worker02", "worker01"], "app02": ["worker01"]}
+    async with client(await hub_of()) as http:
+        found = await planned(http, whatIf={"exclude": exclude})
+    assert found["request"]["targetWorkloads"] == [
+        {"name": "mwrs-app01", "excludedClusters": ["worker01", "worker02"]},
+        {"name": "mwrs-app02", "excludedClusters": ["worker01"]},
+    ]
+
+
+async def test_what_if_takes_the_last_change_of_an_entry_and_changes_copies_too() -> None:
+    scores = [
+        {**RESCORED, "value": 1},
+        {**RESCORED, "entry": "3g.48gb", "value": 40},
+        {**RESCORED, "cluster": "worker03", "entry": "3g.48gb", "value": 90},
+    ]
+    async with client(await hub_of()) as http:
+        found = await planned(
+            http,
+            workloads=["app01"],
+            whatIf={"scores": scores, "add": [COPY], "lose": ["worker02"]},
+        )
+    assert (found["placements"][0]["cluster"], found["objective_value"]) == ("worker03", 90)
+
+
 async def test_a_whole_body_is_planned_as_it_is_said() -> None:
     async with client(await hub_of()) as http:
         whole = await http.post("/plan", json={"request": body("power")})
