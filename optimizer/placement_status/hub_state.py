@@ -21,7 +21,10 @@ from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, 
 from optimizer.snapshot.observation import Observation
 
 REPORT_GRACE = timedelta(seconds=60)
-"""How long a compliance from before a binding says nothing about it. OCM reports within seconds."""
+"""How long a compliance from before a binding, or before a change of the policy, says nothing.
+
+OCM reports within seconds, and does not report again if the compliance stays as it is.
+"""
 
 
 class Enforcement(NamedTuple):
@@ -77,14 +80,19 @@ class HubState:
         return taint_fault(name, cluster, placement.tolerations, now=self.observed_at)
 
     def compliance_is_current(self, item: Enforcement) -> bool:
-        """Return whether OCM has reported on a policy since it was bound.
+        """Return whether OCM has reported on a policy since it was bound and changed last.
 
-        A report has no time of its own. OCM writes it within seconds, unless nothing changes.
+        A report has no time of its own: the time is that of the whole status.
         """
-        written = status_written(self.policies[item.policy])
-        if item.since is None or written is None or written >= item.since:
+        written, asked = status_written(self.policies[item.policy]), self.report_due_since(item)
+        if asked is None or written is None or written >= asked:
             return True
-        return self.observed_at - item.since > REPORT_GRACE
+        return self.observed_at - asked > REPORT_GRACE
+
+    def report_due_since(self, item: Enforcement) -> datetime | None:
+        """Return when a policy was bound or its spec was written, whatever came last."""
+        times = (item.since, _spec_written(self.policies[item.policy]))
+        return max(filter(None, times), default=None)
 
     def claim(self, cluster: str, name: str = CLUSTER_CLAIM) -> str:
         """Return the value of a cluster's claim as the hub has it; empty if it has none."""
@@ -120,6 +128,19 @@ def read_hub_state(
         works=_works(observation, namespace),
         observed_at=observation.observed_at,
     )
+
+
+def _spec_written(policy: Object) -> datetime | None:
+    """Return when a field manager that has a part of the spec wrote last; None if not known.
+
+    Who labels or annotates a policy has no part of its spec.
+    """
+    times = (
+        read_time(str(entry.get("time") or ""))
+        for entry in policy["metadata"].get("managedFields") or ()
+        if not entry.get("subresource") and "f:spec" in (entry.get("fieldsV1") or {})
+    )
+    return max(filter(None, times), default=None)
 
 
 def _works(observation: Observation, namespace: str) -> Mapping[tuple[str, str], Object] | None:

@@ -76,8 +76,12 @@ def _policy(
         message = f"policy {name} is not compliant on the cluster"
         return Landing("WaitingForPolicy", compliance, message, since(waiting.satisfied))
     if not hub.compliance_is_current(enforcement):
-        message = f"OCM has not reported on policy {name} since it was bound to the cluster"
-        return Landing("WaitingForPolicy", "NotReported", message, enforcement.since)
+        asked = hub.report_due_since(enforcement)
+        what = (
+            "it was bound to the cluster" if asked == enforcement.since else "its spec was written"
+        )
+        message = f"OCM has not reported on policy {name} since {what}"
+        return Landing("WaitingForPolicy", "NotReported", message, asked)
     return None
 
 

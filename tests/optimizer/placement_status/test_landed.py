@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dsf.api.times import rfc3339
 from dsf.kube.port import Object
 from optimizer.observe import observe_namespace
 from optimizer.placement_status.comparison import placement_status
@@ -75,15 +76,34 @@ def compliant(value: str | None) -> Callable[[Object], Object]:
     return merged(status={"status": [entry]})
 
 
-def bound_after_the_report(observation: Observation) -> Observation:
-    """The policy's status was written a second before it was bound."""
-    bindings = [
-        merged(metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})(obj)
-        for obj in observation.bindings
+def at(before: timedelta) -> str:
+    return rfc3339(NOW - before)
+
+
+def reported(*, bound: timedelta, status: timedelta, manager: Object | None = None) -> Edit:
+    """So long ago, OCM wrote the policy's status, it was bound, and somebody else wrote it."""
+    written = [
+        {"subresource": "status", "fieldsV1": {"f:status": {}}, "time": at(status)},
+        {"fieldsV1": {"f:spec": {}}, "time": at(timedelta(hours=2))},
+        *([manager] if manager else []),
     ]
-    written = [{"subresource": "status", "time": "2025-12-31T23:59:59Z"}]
-    reported = edited("policies", merged(metadata={"managedFields": written}))
-    return replace(reported(observation), bindings=tuple(bindings), observed_at=NOW)
+
+    def changed(observation: Observation) -> Observation:
+        bindings = [
+            merged(metadata={"creationTimestamp": at(bound)})(obj) for obj in observation.bindings
+        ]
+        edit = edited("policies", merged(metadata={"managedFields": written}))
+        return replace(edit(observation), bindings=tuple(bindings), observed_at=NOW)
+
+    return changed
+
+
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+bound_after_the_report = reported(bound=SECOND, status=2 * SECOND)
+SPEC, LABELS = {"f:spec": {"f:policy-templates": {}}}, {"f:metadata": {"f:labels": {}}}
+changed_after_the_report = reported(
+    bound=HOUR, status=timedelta(minutes=10), manager={"fieldsV1": SPEC, "time": at(SECOND)}
+)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +168,7 @@ def bound_after_the_report(observation: Observation) -> Observation:
         (edited("policies", merged(spec={"disabled": True})), "Refused", "PolicyDisabled"),
         (edited("policies", gone), "Refused", "PolicyMissing"),
         (bound_after_the_report, "WaitingForPolicy", "NotReported"),
+        (changed_after_the_report, "WaitingForPolicy", "NotReported"),
         (
             edited(
                 "managed_clusters",
@@ -181,9 +202,29 @@ def test_a_workload_that_has_lost_a_fact_has_not_landed(
     assert not status.landed
 
 
-def test_an_old_report_counts_once_ocm_had_time_to_write_another(landed: Observation) -> None:
-    later = replace(bound_after_the_report(landed), observed_at=NOW + timedelta(minutes=2))
+@pytest.mark.parametrize("edit", [bound_after_the_report, changed_after_the_report])
+def test_an_old_report_counts_once_ocm_had_time_to_write_another(
+    landed: Observation, edit: Edit
+) -> None:
+    later = replace(edit(landed), observed_at=NOW + timedelta(minutes=2))
     assert all_landed(later)
+
+
+@pytest.mark.parametrize(
+    "manager",
+    [
+        {"fieldsV1": LABELS, "time": at(SECOND)},
+        {"fieldsV1": SPEC, "time": at(timedelta(minutes=11))},
+        {"subresource": "status", "fieldsV1": {"f:status": {}}, "time": at(SECOND)},
+        {"time": at(SECOND)},
+        {"fieldsV1": SPEC},
+    ],
+)
+def test_who_does_not_write_the_spec_makes_no_report_old(
+    landed: Observation, manager: Object
+) -> None:
+    edit = reported(bound=HOUR, status=timedelta(minutes=10), manager=manager)
+    assert all_landed(edit(landed))
 
 
 def all_landed(observation: Observation) -> PlacementStatus | None:
