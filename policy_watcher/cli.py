@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from dsf.api import name_syntax
 from dsf.cli.options import cluster_options, endpoint_option, log_options
-from dsf.kube import name_syntax
 
 if TYPE_CHECKING:
     from policy_watcher.run import WatcherSettings

@@ -1,6 +1,8 @@
-"""Times in the format of Kubernetes."""
+"""Times in the format of Kubernetes, and pauses that HTTP servers ask for."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 
 def rfc3339(moment: datetime) -> str:
@@ -20,3 +22,20 @@ def read_time(value: object) -> datetime | None:
 def micro_time(moment: datetime) -> str:
     """Return an aware time as `meta/v1` MicroTime: RFC 3339 in UTC, with microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header, below 1e12; None without a valid header.
+
+    A date is relative to the answer's own Date, so that clocks need not agree. Callers limit the
+    pause that they grant. `headers`: with lower-case names, or of any case.
+    Source: RFC 9110, 10.2.3.
+    """
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(wait.total_seconds(), 0.0)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from dsf.api.name_syntax import dns_label
 from dsf.api.names import OPTIMIZER_PORT
-from dsf.kube.name_syntax import dns_label
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")

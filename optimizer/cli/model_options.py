@@ -1,19 +1,18 @@
 """The options that shape the optimizer's model, with the same names and help everywhere."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dsf.api.name_syntax import dns_label, dns_subdomain
 from dsf.cli.options import NumberRange, options
 
 if TYPE_CHECKING:
     from optimizer.domain.settings import OptimizerSettings
 
 _POSITIVE = NumberRange(min=0, min_open=True, max=86_400)
-_DNS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class _MissingScore(click.ParamType[str | float]):
@@ -43,7 +42,7 @@ class _ObjectName(click.ParamType[tuple[str, str]]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
         namespace, _, name = value.partition("/")
-        if not (_DNS.fullmatch(namespace) and _DNS.fullmatch(name)):
+        if dns_label(namespace) or dns_subdomain(name):
             self.fail(f"{value!r} is not of the form namespace/name", param, ctx)
         return namespace, name
 

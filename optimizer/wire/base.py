@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
+from dsf.api import name_syntax
 from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed, one_line
 from dsf.api.wire_model import first_error_only
 from dsf.kube.port import Object
@@ -29,8 +30,8 @@ ObjectName = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=253,
-        pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
+        max_length=name_syntax.DNS_SUBDOMAIN_LENGTH,
+        pattern=name_syntax.DNS_SUBDOMAIN,
         description="Name of a Kubernetes object.",
     ),
 ]

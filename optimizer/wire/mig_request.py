@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import FailFast, Field, model_validator
 
+from dsf.api import name_syntax
 from dsf.api.invalid_input import InvalidInput
 from optimizer.domain.fleet import WHOLE_GPU
 from optimizer.mig.geometry import Geometry, geometry
@@ -28,7 +29,7 @@ from optimizer.wire.base import Name, ObjectName, RequestPart
 
 PoolName = Annotated[
     str,
-    Field(max_length=63, pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$"),
+    Field(max_length=name_syntax.LABEL_VALUE_LENGTH, pattern=name_syntax.LABEL_VALUE),
 ]
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_validator
 
+from dsf.api import name_syntax
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import DEFAULT_OPTIMIZATION, score_object_name
 from dsf.api.optimization import Optimization
@@ -36,15 +37,15 @@ Namespace = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=63,
-        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
+        max_length=name_syntax.DNS_LABEL_LENGTH,
+        pattern=name_syntax.DNS_LABEL,
         description="Namespace of the policies and workloads, and of what is generated.",
     ),
 ]
 
 OptimizationName = Annotated[
     str,
-    Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"),
+    Field(min_length=1, max_length=name_syntax.DNS_LABEL_LENGTH, pattern=name_syntax.DNS_LABEL),
 ]
 
 

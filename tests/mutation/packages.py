@@ -159,7 +159,7 @@ PACKAGES = {
             "dsf/kube/embedded/kubectl",
             "dsf/kube/embedded/registry",
             "dsf/kube/json_merge_patch.py",
-            "dsf/kube/name_syntax.py",
+            "dsf/api/name_syntax.py",
             "dsf/kube/redaction.py",
             "dsf/kube/resources",
             "dsf/kube/schema",

@@ -13,8 +13,9 @@ from dsf.agent.failure import Failure, Stage
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
-from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
+from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url
 from dsf.agent.wire.scoring_request import ScoringRequestBody
+from dsf.api.times import retry_after
 from dsf.outbound.pinned_connections import DestinationDenied, broken_http, causes
 
 _REDIRECTS = range(300, 400)

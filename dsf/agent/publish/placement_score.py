@@ -3,7 +3,6 @@
 Source: AddOnPlacementScore of `cluster.open-cluster-management.io/v1alpha1`.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,7 +19,7 @@ from dsf.agent.score.expiry import (
     needs_renewal,
 )
 from dsf.agent.score.result_rules import RoundScores
-from dsf.api import names
+from dsf.api import name_syntax, names
 from dsf.api.conditions import Condition, merged
 from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.score_conditions import TRUSTED
@@ -125,8 +124,6 @@ def _false(type_: str, failure: Failure) -> Condition:
 
 MANAGED_BY = names.ADDON
 
-_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-
 
 def placement_score(cluster: str, score_name: str) -> Object:
     """Return the object to create; `status_patch` adds its status."""
@@ -154,7 +151,7 @@ def is_own(obj: Mapping[str, Any], score_name: str) -> bool:
 
 def score_label(score_name: str) -> str:
     """Return the name of a score as a label value; a hash of it if it is not valid as one."""
-    if _LABEL.fullmatch(score_name):
+    if score_name and not name_syntax.label_value(score_name):
         return score_name
     return f"sha256-{sha256(score_name.encode()).hexdigest()[:32]}"
 

@@ -1,9 +1,7 @@
 """HTTP answers of sources and scoring APIs, and the failures that bad ones mean."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit, urlunsplit
 
 from dsf.agent.failure import Failure, Stage
@@ -12,8 +10,6 @@ from dsf.api.scoring.scoring_api import HEALTH_PATH
 from dsf.api.untrusted_text import UntrustedName, plain
 
 UNAUTHORIZED = "Unauthorized"
-RETRY_AFTER_LIMIT = 86_400.0
-"""Seconds (a day): the schedule has a lower limit of its own."""
 
 _URL = re.compile(r"[!#-\[\]-~]*")
 """Printable ASCII without spaces, quotes and backslashes: what a URL consists of."""
@@ -86,22 +82,6 @@ def is_http_url(url: str) -> bool:
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of a Retry-After header, at most a day; None without a valid header.
-
-    A date is relative to the answer's own Date, so that clocks need not agree.
-    Source: RFC 9110, 10.2.3.
-    """
-    text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return min(float(text[:9]), RETRY_AFTER_LIMIT)
-    try:
-        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return min(max(wait.total_seconds(), 0.0), RETRY_AFTER_LIMIT)
 
 
 def status_failure(stage: Stage, url: str, answer: HttpAnswer) -> Failure:

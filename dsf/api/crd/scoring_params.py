@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from dsf.api import name_syntax
 from dsf.api.untrusted_text import UntrustedName
 from dsf.api.wire_model import WireModel, is_empty, is_none
 
@@ -95,12 +96,8 @@ MOST_KEYS = 32
 """Labels or claims that one scorer may ask for: each is sent to every managed cluster."""
 
 _LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
-"""Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"""
-_LABEL_KEY_LENGTH = 317
-_DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-_DNS_SUBDOMAIN_LENGTH = 253
-_NAMESPACE = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_NAMESPACE_LENGTH = 63
+_CLAIM_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+"""As released, wider than those of `name_syntax`: a CRD refuses nothing that it accepted."""
 
 TemplateField = Literal[
     "replicas", "image", "requests", "limits", "nodeSelector", "runtimeClassName"
@@ -108,9 +105,11 @@ TemplateField = Literal[
 """A field of a workload's templates that may be sent. Fields that may hold a secret, such as the
 environment, arguments and annotations of a container, are not among them."""
 
-_LabelKey = Annotated[str, Field(max_length=_LABEL_KEY_LENGTH, pattern=_LABEL_KEY)]
-_ClaimName = Annotated[str, Field(max_length=_DNS_SUBDOMAIN_LENGTH, pattern=_DNS_SUBDOMAIN)]
-_Namespace = Annotated[str, Field(max_length=_NAMESPACE_LENGTH, pattern=_NAMESPACE)]
+_LabelKey = Annotated[str, Field(max_length=317, pattern=_LABEL_KEY)]
+_ClaimName = Annotated[str, Field(max_length=name_syntax.DNS_SUBDOMAIN_LENGTH, pattern=_CLAIM_NAME)]
+_Namespace = Annotated[
+    str, Field(max_length=name_syntax.DNS_LABEL_LENGTH, pattern=name_syntax.DNS_LABEL)
+]
 
 
 class AskedWorkloads(WireModel):

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 
+from dsf.api.times import retry_after
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.client.http_session import ApiRequest, lines
 from dsf.kube.errors import (
@@ -299,9 +300,8 @@ def _error(
     said = None if spelled else _status(kind, response.status, data, quoted=not own)
     status = dict(said or {"message": f"the API server answered {response.status}; {_WITHHELD}"})
     added: dict[str, Any] = {}
-    seconds = response.headers.get("Retry-After", "")
-    if seconds.isascii() and seconds.isdigit():
-        added["retryAfterSeconds"] = int(seconds)
+    if (seconds := retry_after(response.headers)) is not None:
+        added["retryAfterSeconds"] = seconds
     for key, header in _FAIRNESS_HEADERS.items():
         if response.status == TooManyRequests.code and header in response.headers:
             added[key] = response.headers[header][:_LONGEST_UID]

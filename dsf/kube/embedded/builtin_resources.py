@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from dsf.kube import kinds, name_syntax
+from dsf.api import name_syntax
+from dsf.kube import kinds
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from dsf.kube.resources import custom_resource_definitions

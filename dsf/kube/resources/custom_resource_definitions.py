@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from dsf.api import name_syntax
 from dsf.api.conditions import Condition, merged
-from dsf.kube import name_syntax
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from dsf.kube.resources.resource_catalog import AGE, Column, Resource

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dsf.kube import name_syntax
+from dsf.api import name_syntax
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object

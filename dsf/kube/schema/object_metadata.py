@@ -6,7 +6,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/o
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dsf.kube import name_syntax
+from dsf.api import name_syntax
 from dsf.kube.errors import BadRequest
 from dsf.kube.port import Object
 from dsf.kube.schema import field_errors

@@ -19,7 +19,7 @@ class ApiUnreachable(click.ClickException):
 
 def dns_label_value(_: click.Context, __: click.Parameter, value: str) -> str:
     """Return the name of an object, or an empty text; the callback of a parameter."""
-    from dsf.kube.name_syntax import dns_label
+    from dsf.api.name_syntax import dns_label
 
     if value and (problems := dns_label(value)):
         raise click.BadParameter(f"{value!r} is not a valid name: {problems[0]}")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsf.api import name_syntax
 from dsf.api.names import score_object_name
-from dsf.kube import name_syntax
 
 
 @pytest.mark.parametrize(

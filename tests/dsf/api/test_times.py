@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dsf.api.times import read_time, rfc3339
+from dsf.api.times import read_time, retry_after, rfc3339
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,32 @@ def test_a_time_is_told_in_utc_and_whole_seconds(moment: datetime, text: str) ->
 )
 def test_a_time_is_read_in_utc_or_not_at_all(text: object, moment: datetime | None) -> None:
     assert read_time(text) == moment
+
+
+DATE = "Fri, 20 Nov 2026 12:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": "120"}, 120),
+        ({"retry-after": " 0 "}, 0),
+        ({"retry-after": "99999999999999999999"}, 999_999_999),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "1.5"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Fri, 20 Nov 2026 12:00:30 GMT", "date": DATE}, 30),
+        ({"retry-after": "Fri, 20 Nov 2026 11:00:00 GMT", "date": DATE}, 0),
+        ({"retry-after": "Fri, 20 Nov 2026 12:00:30 GMT"}, None),
+        ({"retry-after": "Fri, 20 Nov 2026 12:00:30 -0000", "date": DATE}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
+    assert retry_after(headers) == expected
+
+
+@given(st.text(), st.text())
+def test_any_header_gives_a_value(after: str, date: str) -> None:
+    found = retry_after({"retry-after": after, "date": date})
+    assert found is None or 0 <= found < 1e12

@@ -1,4 +1,6 @@
-"""The syntax of names and labels; each check returns a list of problems, empty if valid.
+"""The syntax of names and labels: patterns for schemas, and checks in the API server's words.
+
+A check returns a list of problems, empty if the text is valid.
 
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/
 """
@@ -10,6 +12,12 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _CONFIG_KEY = r"[-._a-zA-Z0-9]+"
 
+DNS_LABEL, DNS_LABEL_LENGTH = f"^{_LABEL}$", 63
+"""An RFC 1123 label: the form of namespaces."""
+DNS_SUBDOMAIN, DNS_SUBDOMAIN_LENGTH = f"^{_SUBDOMAIN}$", 253
+"""An RFC 1123 subdomain: the form of most names."""
+LABEL_VALUE, LABEL_VALUE_LENGTH = f"^({_QUALIFIED})?$", 63
+
 _QUALIFIED_RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character"
@@ -18,7 +26,7 @@ _QUALIFIED_RULE = (
 
 def dns_label(text: str) -> list[str]:
     """Check a lower case RFC 1123 label: the form of namespaces."""
-    problems = _too_long(text, 63)
+    problems = _too_long(text, DNS_LABEL_LENGTH)
     if not re.fullmatch(_LABEL, text, re.ASCII):
         if re.fullmatch(_SUBDOMAIN, text, re.ASCII):
             return [*problems, "must not contain dots"]
@@ -32,7 +40,7 @@ def dns_label(text: str) -> list[str]:
 
 def dns_subdomain(text: str) -> list[str]:
     """Check a lower case RFC 1123 subdomain: the form of most names."""
-    problems = _too_long(text, 253)
+    problems = _too_long(text, DNS_SUBDOMAIN_LENGTH)
     if not re.fullmatch(_SUBDOMAIN, text, re.ASCII):
         rule = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
@@ -62,7 +70,7 @@ def qualified_name(text: str) -> list[str]:
 
 def label_value(text: str) -> list[str]:
     """Check the value of a label."""
-    problems = _too_long(text, 63)
+    problems = _too_long(text, LABEL_VALUE_LENGTH)
     if text and not re.fullmatch(_QUALIFIED, text, re.ASCII):
         rule = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', "
