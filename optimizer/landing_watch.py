@@ -86,14 +86,14 @@ class LandingWatch:
 
     Each kind of object that a plan in force depends on is watched, from the first such plan on.
     Namespaces with a change are looked at as a whole. `plans` returns what is watched already.
-    Without `keys`, signatures are not checked.
+    Only records that one of the `keys` signed are compared.
     """
 
     def __init__(
         self,
         kube: Kube,
         *,
-        keys: RecordKeys | None = None,
+        keys: RecordKeys,
         now: Callable[[], datetime],
         plans: Callable[[str | None], FollowedView[RolloutRecord]] | None = None,
         namespaces: Collection[str] = (),
@@ -249,7 +249,7 @@ class LandingWatch:
             recorded_status,
             observation,
             namespace,
-            read_records([record], await self._keys.known() if self._keys else None),
+            read_records([record], await self._keys.known()),
             optimization,
             cluster_label_key=self._cluster_label_key,
         )

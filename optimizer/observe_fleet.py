@@ -23,6 +23,7 @@ from optimizer.overview.scorer_overview import ScorerOverview, scorer_overview
 from optimizer.placement_status.record_drift import recorded_status
 from optimizer.plan_records import recorded_plans
 from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.record_keys import RecordKeys
 from optimizer.snapshot.object_readers import name_of
 
 
@@ -74,16 +75,19 @@ async def _scores(
     return found, columns
 
 
-async def observe_fleets(kube: Lister, *, now: Callable[[], datetime]) -> tuple[FleetFacts, ...]:
+async def observe_fleets(
+    kube: Lister, *, keys: RecordKeys, now: Callable[[], datetime]
+) -> tuple[FleetFacts, ...]:
     """Return the facts of the hub without a namespace, then of each namespace with workloads.
 
+    `keys`: the key that signs records, without which the hub is not compared with them.
     Raises KubeError if the hub can't be read, or only namespace by namespace.
     """
     observations, (scores, _), scorers, plans = await asyncio.gather(
         observe_namespaces(kube, now()),
         retry_when_gone(lambda: _scores(kube, now, None)),
         list_all(kube, DYNAMIC_SCORER),
-        recorded_plans(kube),
+        recorded_plans(kube, None, keys),
     )
     overviews = tuple(map(scorer_overview, scorers))
 

@@ -10,14 +10,16 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from secrets import token_hex
+from typing import Any
 
 from dsf.api.crd.placement_plan import RolloutPhase
 from dsf.kube.access_reviews import missing_right
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Patch
-from dsf.kube.errors import Forbidden, Gone, KubeError, NotFound
+from dsf.kube.errors import AlreadyExists, Forbidden, Gone, KubeError, NotFound
 from dsf.kube.kinds import PLACEMENT_PLAN
-from dsf.kube.port import Kube, Lister
+from dsf.kube.port import Kube, Lister, Object
 from dsf.kube.reads import list_objects
 from optimizer.domain.issue import Issue
 from optimizer.observe import retry_when_gone
@@ -62,11 +64,11 @@ class OpenRecord:
 
 
 async def recorded_plans(
-    kube: Lister, namespace: str | None = None, keys: RecordKeys | None = None
+    kube: Lister, namespace: str | None, keys: RecordKeys
 ) -> tuple[RecordedPlan, ...] | Issue:
     """Return the recorded plans of a namespace, or of all, or why the hub has none.
 
-    With `keys`, they say whether the optimizer signed them.
+    They say whether the optimizer signed them, if `keys` can be read.
 
     Raises KubeError where the hub can't be read.
     """
@@ -74,7 +76,7 @@ async def recorded_plans(
         found = await retry_when_gone(lambda: list_objects(kube, PLACEMENT_PLAN, namespace))
     except (NotFound, Forbidden) as error:
         return _not_recorded(error)
-    key = await keys.known() if keys and found else None
+    key = await keys.known() if found else None
     return await asyncio.to_thread(read_records, found, key)
 
 
@@ -150,7 +152,7 @@ class PlanRecords:
         revision = next_revision(records, plan.optimization)
         obj = await asyncio.to_thread(record_of, plan, revision, observation, requested_by)
         try:
-            created = await self._kube.create(PLACEMENT_PLAN, obj)
+            created = await self._create(obj)
         except Forbidden as error:
             return OpenRecord(issue=_not_recorded(error))
         (record,) = read_records([created])
@@ -161,6 +163,17 @@ class PlanRecords:
         await self._write([begun])
         (record,) = read_records([{**created, **begun.body}], key)
         return OpenRecord(record, history, issue)
+
+    async def _create(self, record: dict[str, Any]) -> Object:
+        """Create a record; under another name if an object has its own that is not a record."""
+        try:
+            return await self._kube.create(PLACEMENT_PLAN, record)
+        except AlreadyExists:
+            metadata = record["metadata"]
+            name = f"{metadata['name']}-{token_hex(4)}"
+            return await self._kube.create(
+                PLACEMENT_PLAN, {**record, "metadata": {**metadata, "name": name}}
+            )
 
     async def close(self, opened: OpenRecord, failed: Sequence[FailedChange]) -> tuple[Issue, ...]:
         """Complete a record after the last write of its plan; return what could not be recorded.

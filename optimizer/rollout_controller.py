@@ -25,6 +25,7 @@ from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
 from dsf.runtime.reconcile.followed_view import FollowedView
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.settings import DEFAULTS
 from optimizer.generated_writes import write_generated
 from optimizer.metrics import OptimizerMetrics
@@ -44,7 +45,7 @@ from optimizer.rollout.next_step import (
 )
 from optimizer.rollout.rollout_events import rollout_event
 from optimizer.rollout.rollout_facts import RolloutFacts, rollout_facts
-from optimizer.rollout.rollout_problems import no_record_key
+from optimizer.rollout.rollout_problems import no_record_key, not_ours
 from optimizer.rollout.rollout_record import (
     RolloutRecord,
     current_step,
@@ -127,13 +128,26 @@ class RolloutController:
 
     async def of_namespace(self, namespace: str) -> tuple[RolloutRecord, ...]:
         """Return the newest rollout of each optimization of a namespace."""
-        newest = {optimization_of(obj): obj for obj in await self._records(namespace)}
-        return tuple([await self._read(newest[name]) for name in sorted(newest)])
+        every = members_by_key(
+            (optimization_of(obj), obj) for obj in await self._records(namespace)
+        )
+        return tuple([await self._newest(every[name]) for name in sorted(every)])
 
     async def find(self, namespace: str, optimization: str) -> RolloutRecord | None:
         """Return the newest rollout of an optimization."""
         found = await self._records(namespace, f"{OPTIMIZATION_LABEL}={optimization}")
-        return await self._read(found[-1]) if found else None
+        return await self._newest(found) if found else None
+
+    async def _newest(self, found: Sequence[Object]) -> RolloutRecord:
+        """Return the newest rollout that the optimizer signed; the newest of all without one."""
+        newest = await self._read(found[-1])
+        record, older = newest, reversed(found[:-1])
+        while record.plan in (NOT_SIGNED, EDITED):
+            obj = next(older, None)
+            if obj is None:
+                return newest
+            record = await self._read(obj)
+        return record
 
     async def in_progress(self, namespace: str) -> tuple[RolloutRecord, ...]:
         """Return the rollouts of a namespace that have not ended.
@@ -154,6 +168,8 @@ class RolloutController:
                 return None
             if await self._keys.known() is None:
                 return no_record_key(self._keys.unreadable)
+            if record.plan in (NOT_SIGNED, EDITED):
+                return not_ours(record)
             changed = command(record.progress, self._now())
             if isinstance(changed, RequestProblem):
                 return changed

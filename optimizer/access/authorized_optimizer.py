@@ -270,9 +270,10 @@ class AuthorizedOptimizer:
             if await self._refusal(record_rights(record.namespace)) is None
             and await self._refusal(status_rights(record.namespace)) is None
         ]
-        if len({record.spec.digest for record in readable}) != 1:
+        own = [record for record in readable if record.problem is None] or readable
+        if len({record.spec.digest for record in own}) != 1:
             return None
-        newest = max(readable, key=lambda record: record.spec.revision)
+        newest = max(own, key=lambda record: record.spec.revision)
         return await self._optimizer.repeated(newest)
 
     async def apply(

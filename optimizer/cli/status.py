@@ -91,15 +91,18 @@ async def _read_hub(kubeconfig: Path | None, context: str | None) -> "HubStatus"
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from dsf.kube.errors import Forbidden
+    from optimizer.domain.settings import OptimizerSettings
     from optimizer.hub_health.checks import part_checks
     from optimizer.hub_health.hub_status import hub_status
     from optimizer.observe_fleet import observe_fleets
     from optimizer.observe_hub import observe_installation
+    from optimizer.record_keys import RecordKeys
 
     async with connect(kubeconfig, context) as kube:
         installed = await observe_installation(kube, kube.server, rights=(), now=utc_now)
         try:
-            fleets = await observe_fleets(kube, now=utc_now)
+            keys = RecordKeys(kube, OptimizerSettings().record_key_secret)
+            fleets = await observe_fleets(kube, keys=keys, now=utc_now)
         except Forbidden as error:
             raise click.ClickException(
                 f"{error}; to see a namespace that you may read: dsf status --namespace NAMESPACE"

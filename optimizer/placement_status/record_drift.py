@@ -32,7 +32,7 @@ from optimizer.record.content import RecordContent
 from optimizer.record.plan_history import unwritten
 from optimizer.record.recorded_facts import recorded_facts
 from optimizer.record.recorded_plan import RecordedPlan
-from optimizer.record.signature import NOT_SIGNED
+from optimizer.record.signature import NOT_VERIFIED
 from optimizer.snapshot.object_readers import cluster_selectors, name_of, placement_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.kept_objects import workloads_by_placement
@@ -152,7 +152,7 @@ def record_drift(
     if not record.intact:
         message = "it was edited by hand, so nothing is compared with it: apply a plan again"
         return RecordDrift((drifted("RecordEdited", PLACEMENT_PLAN, record.name, message),))
-    content = NOT_SIGNED if record.signed is False else record.content()
+    content = record.problem or (NOT_VERIFIED if record.signed is None else record.content())
     if isinstance(content, InvalidInput):
         said = f"the hub is not compared with PlacementPlan {record.name}: {content.message}"
         return RecordDrift(not_compared=NotCompared(reason=content.reason, message=said))

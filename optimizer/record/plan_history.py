@@ -17,18 +17,25 @@ from optimizer.record.recorded_plan import RecordedPlan, recorded_request
 from optimizer.snapshot.observation import Observation
 
 PlanHistory = Sequence[RecordedPlan]
-"""Plans of one optimization, the newest first."""
+"""Plans of one optimization, the newest first; after them those that somebody else wrote."""
+
+LAST_REVISION = 2**31 - 1
+"""No optimizer counts so far: a greater revision is somebody's who wants no plan after it."""
 
 
 def history_of(records: Iterable[RecordedPlan], optimization: str) -> tuple[RecordedPlan, ...]:
-    """Return the plans of an optimization, the newest first."""
+    """Return the plans of an optimization, in the order of the records."""
     return tuple(item for item in records if item.spec.optimization == optimization)
 
 
 def next_revision(records: Sequence[RecordedPlan], optimization: str) -> int:
-    """Return the revision after the newest one, whose name no object has."""
+    """Return the revision after the newest one, whose name no record has.
+
+    Only what the optimizer wrote counts, as far as that is known.
+    """
     history, names = history_of(records, optimization), {item.name for item in records}
-    revision = max((item.spec.revision for item in history), default=0) + 1
+    known = (item.spec.revision for item in history if item.problem is None)
+    revision = max((number for number in known if number < LAST_REVISION), default=0) + 1
     while f"{optimization}-{revision}" in names:
         revision += 1
     return revision
@@ -39,7 +46,7 @@ def is_recorded(plan: Plan, history: PlanHistory, observation: Observation) -> b
 
     It does not if an object of the plan says something else by now: the new record says that.
     """
-    if plan.changes or not history or history[0].phase != "Applied":
+    if plan.changes or not history or history[0].problem or history[0].phase != "Applied":
         return False
     newest, content = history[0].spec, history[0].content()
     if (newest.request_digest, newest.objects_digest) != (

@@ -190,10 +190,15 @@ def read_records(
 ) -> tuple[RecordedPlan, ...]:
     """Return the plans of PlacementPlans, the newest first; with a key, whether it signed them.
 
+    Those that may not be what the optimizer decided come last: nobody's record is newer than ours.
     An object that another version of the CRD allowed, and that this one can't read, is left out.
     """
     found = filter(None, (_read(obj, key) for obj in objects))
-    return tuple(sorted(found, key=lambda item: (item.spec.optimization, -item.spec.revision)))
+    return tuple(sorted(found, key=_order))
+
+
+def _order(record: RecordedPlan) -> tuple[str, bool, int]:
+    return record.spec.optimization, record.problem is not None, -record.spec.revision
 
 
 def _read(obj: Object, key: RecordKey | None) -> RecordedPlan | None:

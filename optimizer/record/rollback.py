@@ -145,7 +145,15 @@ def _with_enforced(cluster: Cluster, policies: Iterable[CandidatePolicy]) -> Clu
 
 
 def _candidates(history: PlanHistory, asked: RollbackRequest) -> Iterator[RecordedPlan]:
-    """Yield the plans that a request may mean, the best first."""
+    """Yield the plans that a request may mean: the optimizer's own, the best first, then others.
+
+    One of the others is refused, with the reason.
+    """
+    yield from _meant([item for item in history if item.problem is None], asked)
+    yield from _meant(history, asked)
+
+
+def _meant(history: PlanHistory, asked: RollbackRequest) -> Iterator[RecordedPlan]:
     if asked.to_revision is not None:
         yield from (item for item in history if item.spec.revision == asked.to_revision)
     elif asked.digest is not None:

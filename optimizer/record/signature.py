@@ -38,4 +38,10 @@ NOT_SIGNED = InvalidInput(
     " an earlier version wrote it",
 )
 """Why a record is not what the optimizer decided."""
+NOT_VERIFIED = InvalidInput(
+    "RecordNotVerified",
+    "whether the optimizer wrote it is not known, because the key that signs records can't be read:"
+    " ask the optimizer's service, which has it",
+)
+"""Why nobody without the key can tell that a record is what the optimizer decided."""
 EDITED = InvalidInput("RecordEdited", "someone edited it: its recordDigest does not match")

@@ -66,6 +66,17 @@ def no_record_key(why: str) -> RequestProblem:
     )
 
 
+def not_ours(record: RolloutRecord) -> RequestProblem:
+    """Return the problem of a change of a rollout that nobody makes: its record is not signed."""
+    condition = progressing_condition(record.plan, record.progress)
+    return RequestProblem(
+        status=CONFLICT,
+        reason=condition.reason,
+        title="The record is not the optimizer's",
+        detail=f"PlacementPlan {UntrustedName(record.name)}: {condition.message}",
+    )
+
+
 def no_rollout(namespace: str, optimization: str) -> RequestProblem:
     """Return the problem of a question about a rollout that never was."""
     return RequestProblem(

@@ -187,7 +187,9 @@ def step_words(step: StepActions) -> str:
 def progressing_condition(plan: RolloutPlan | InvalidInput, progress: RolloutProgress) -> Condition:
     """Return the condition Progressing, with the reasons that a Deployment has where they fit."""
     if isinstance(plan, InvalidInput):
-        message = f"{plan.message}; cancel the rollout and plan again"
+        unsigned = plan in (NOT_SIGNED, EDITED)
+        advice = "nothing of it is written: plan again" if unsigned else "cancel it and plan again"
+        message = f"{plan.message}; {advice}"
         return Condition(PROGRESSING, "False", plan.reason, message)
     status, reason = _status(progress)
     return Condition(PROGRESSING, status, reason, _message(plan, progress))

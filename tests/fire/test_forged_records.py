@@ -5,26 +5,34 @@ import base64
 import gzip
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from functools import cache
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsf.api.crd.placement_plan import PlanPhase
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.errors import Invalid
+from dsf.kube.errors import AlreadyExists, Invalid
 from dsf.kube.port import Object
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.observe_fleet import observe_fleets
 from optimizer.plan.plan import Plan
 from optimizer.record.recorded_plan import record_digest
+from optimizer.rollout.rollout_commands import COMMANDS
 from optimizer.service import Optimizer
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import Applied
 from tests.access_table.table import copy_of, hub_in
-from tests.optimizer.build import NOW
+from tests.optimizer.build import NOW, request
+from tests.optimizer.hubs import record_keys
 from tests.optimizer.neighbours import TEAM
 
 EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "100"))
@@ -44,7 +52,8 @@ class Forgery(NamedTuple):
     """A record that somebody makes of `model`, in its place or under another name.
 
     `swapped`: whose packed content it takes. `edits`: numbers that choose a place in what is packed
-    or in the rest of the spec, and what is put there. `signature`: whose it carries.
+    or in the rest of the spec, and what is put there. `signature`: whose it carries. `spec` and
+    `status`: what they say besides.
     """
 
     model: str
@@ -55,6 +64,10 @@ class Forgery(NamedTuple):
     namespace: str
     in_its_place: bool
     progress: list[tuple[int, Any]]
+    revision: int = 9
+    name: str = "default-9"
+    spec: Mapping[str, Any] = MappingProxyType({})
+    status: Mapping[str, Any] = MappingProxyType({})
 
 
 VALUES = st.one_of(
@@ -72,13 +85,121 @@ FORGERIES = st.builds(
     namespace=st.sampled_from(("default", TEAM)),
     in_its_place=st.booleans(),
     progress=st.lists(st.tuples(st.integers(0, 10**6), VALUES), max_size=2),
+    revision=st.just(9),
+    name=st.just("default-9"),
+    spec=st.just({}),
+    status=st.just({}),
 )
+
+
+COPY = Forgery("default-2", "default-2", [], "none", True, "default", False, [])
+BESIDE = st.builds(
+    lambda forgery, revision, name, phase: forgery._replace(
+        in_its_place=False, revision=revision, name=name, status=phase
+    ),
+    FORGERIES,
+    st.one_of(st.integers(1, 9), st.sampled_from((2**31 - 2, 2**31 - 1, 2**62, 2**63 - 1))),
+    st.sampled_from(("a", "default-3", "default-4", "zz")),
+    st.sampled_from(get_args(PlanPhase)).map(lambda phase: {"phase": phase}),
+)
+"""Records beside those of the optimizer, of any revision and in any phase."""
+KNOWN = {
+    "another rollout": [COPY._replace(model="default-3", swapped="default-3")],
+    "the last revision": [COPY._replace(revision=2**63 - 1)],
+    "a taken name": [COPY._replace(name="default-3"), COPY._replace(name="default-4")],
+    "the plan in force": [COPY],
+    "the plan before it": [
+        COPY._replace(model="default-1", swapped="default-1", status={"phase": "Applied"})
+    ],
+    "the plan before it, with its revision": [
+        COPY._replace(model="default-1", swapped="default-1", revision=1)
+    ],
+    "two others": [
+        COPY._replace(revision=number, name=f"a{number}", spec={"objectsDigest": "0" * 64})
+        for number in (9, 10)
+    ],
+    "one that is applied for ever": [COPY._replace(status={"phase": "Applying"})],
+}
+"""Forgeries that misled a server once."""
 
 
 @cache
 def rolling() -> EmbeddedHub:
     """A hub with the records; each example has a copy."""
     return asyncio.run(hub_in("rolling"))
+
+
+@cache
+def replaced() -> tuple[EmbeddedHub, list[Any]]:
+    """A hub without the rollout, and how an optimizer of either of the two behaves."""
+    hub = asyncio.run(hub_in("replaced"))
+    return hub, asyncio.run(_behaves([], hub, rolling()))
+
+
+@pytest.mark.parametrize("forged", KNOWN.values(), ids=KNOWN)
+def test_a_record_of_somebody_else_changes_nothing(forged: list[Forgery]) -> None:
+    without, behaviour = replaced()
+    assert asyncio.run(_behaves(forged, without, rolling())) == behaviour
+
+
+@pytest.mark.exhaustive
+@pytest.mark.fire(
+    "the optimizer's own plans behave as without records of others",
+    "random records of others: status, repetition, next plan, rollbacks, rollout and commands",
+)
+@settings(max_examples=max(1, EXAMPLES // 4), deadline=None)
+@given(st.lists(BESIDE, min_size=1, max_size=3, unique_by=lambda forgery: forgery.name))
+def test_records_of_others_change_nothing(forged: list[Forgery]) -> None:
+    without, behaviour = replaced()
+    assert asyncio.run(_behaves(forged, without, rolling())) == behaviour
+
+
+async def _behaves(forged: list[Forgery], without: EmbeddedHub, rolling_out: EmbeddedHub) -> Any:
+    """Return what an optimizer says and does on copies of both hubs with forged records."""
+    signed = {
+        name: await rolling_out.get(kinds.PLACEMENT_PLAN, name, "default") for name in RECORDS
+    }
+
+    async def optimizer(state: EmbeddedHub) -> tuple[EmbeddedHub, Optimizer]:
+        hub = await copy_of(state)
+        for forgery in forged:
+            with suppress(AlreadyExists):  # A name of the optimizer's own.
+                await forge(hub, forgery, signed)
+        return hub, Optimizer(hub, now=lambda: NOW)
+
+    hub, service = await optimizer(without)
+    said: list[Any] = [(await service.placement_status("default")).drift]
+    fleets = await observe_fleets(hub, keys=record_keys(hub), now=lambda: NOW)
+    said += [item.status.drift for item in fleets if item.namespace == "default"]
+    for asked in (
+        {},
+        {"digest": signed["default-1"]["spec"]["digest"]},
+        {"to_revision": 1},
+    ):
+        plan = await service.plan_rollback(RollbackRequest(namespace="default", **asked))
+        said.append(plan.rollback if isinstance(plan, Plan) else plan.reason)
+    again = await service.plan(request("power"))
+    assert isinstance(again, Plan)
+    said.append(await service.apply(again))
+    before = AuthorizedOptimizer(service).applied_before(signed["default-2"]["spec"]["digest"])
+    said.append(await before)
+    following = await service.plan(request("performance"))
+    assert isinstance(following, Plan)
+    applied = await service.apply(following)
+    assert isinstance(applied, Applied)
+    record = await hub.get(kinds.PLACEMENT_PLAN, applied.record, "default")
+    taken = any(item.name in ("default-3", "default-4") for item in forged)
+    revision = record["spec"]["revision"]
+    said.append(3 if taken and 3 < revision < 6 else revision)
+
+    hub, service = await optimizer(rolling_out)
+    said.append(await service.rollout("default", "default"))
+    for command in COMMANDS:
+        hub, service = await optimizer(rolling_out)
+        changed = await service.change_rollout("default", "default", command)
+        own = await hub.get(kinds.PLACEMENT_PLAN, "default-3", "default")
+        said.append((changed, own["status"].get("rollout", {})))
+    return said
 
 
 @pytest.mark.exhaustive
@@ -111,7 +232,8 @@ def test_what_the_optimizer_recorded_is_restored_and_rolled_out() -> None:
 
 async def _tried(state: EmbeddedHub, forgery: Forgery) -> None:
     hub = await copy_of(state)
-    namespace, name = await forge(hub, forgery)
+    signed = {name: await hub.get(kinds.PLACEMENT_PLAN, name, "default") for name in RECORDS}
+    namespace, name = await forge(hub, forgery, signed)
     before = await written(hub)
     revision = (await hub.get(kinds.PLACEMENT_PLAN, name, namespace))["spec"]["revision"]
     await followed(hub, namespace, name)
@@ -122,18 +244,18 @@ async def _tried(state: EmbeddedHub, forgery: Forgery) -> None:
     assert await written(hub) == before
 
 
-async def forge(hub: EmbeddedHub, forgery: Forgery) -> tuple[str, str]:
+async def forge(
+    hub: EmbeddedHub, forgery: Forgery, signed: Mapping[str, Object]
+) -> tuple[str, str]:
     """Put the record on the hub, as far as the API server takes it; return its place."""
-    model = await hub.get(kinds.PLACEMENT_PLAN, forgery.model, "default")
-    other = await hub.get(kinds.PLACEMENT_PLAN, forgery.swapped, "default")
-    signed = {name: await hub.get(kinds.PLACEMENT_PLAN, name, "default") for name in RECORDS}
-    spec = edited(model["spec"], other["spec"], forgery)
+    model, other = signed[forgery.model], signed[forgery.swapped]
+    spec = {**edited(model["spec"], other["spec"], forgery), **forgery.spec}
     namespace = forgery.namespace
-    name = forgery.model if forgery.in_its_place else "default-9"
+    name = forgery.model if forgery.in_its_place else forgery.name
     if forgery.in_its_place and namespace == "default":
         await hub.delete(kinds.PLACEMENT_PLAN, name, "default")
     else:
-        spec["revision"] = 9
+        spec["revision"] = forgery.revision
     if forgery.digest_fits:
         spec["recordDigest"] = record_digest(spec)
     labels = model["metadata"]["labels"]
@@ -142,10 +264,10 @@ async def forge(hub: EmbeddedHub, forgery: Forgery) -> tuple[str, str]:
     try:
         await hub.create(kinds.PLACEMENT_PLAN, {**record, "spec": spec})
     except Invalid:  # What the schema refuses, somebody writes as it was.
-        copied = {**model["spec"], "revision": 9}
+        copied = {**model["spec"], "revision": forgery.revision}
         copied["recordDigest"] = record_digest(copied)
         await hub.create(kinds.PLACEMENT_PLAN, {**record, "spec": copied})
-    status = deepcopy(signed.get(forgery.signature, model)["status"])
+    status = {**deepcopy(signed.get(forgery.signature, model)["status"]), **forgery.status}
     if forgery.signature in ("none", "other"):
         status["signature"] = "" if forgery.signature == "none" else "f" * 64
     for number, value in forgery.progress:
@@ -155,7 +277,7 @@ async def forge(hub: EmbeddedHub, forgery: Forgery) -> tuple[str, str]:
             kinds.PLACEMENT_PLAN, name, {"status": status}, namespace, subresource="status"
         )
     except Invalid:
-        status = {"status": {"phase": "Applied", "signature": "f" * 64}}
+        status = {"status": {"phase": "Applied", "signature": "f" * 64, **forgery.status}}
         await hub.patch(kinds.PLACEMENT_PLAN, name, status, namespace, subresource="status")
     return namespace, name
 

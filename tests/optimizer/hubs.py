@@ -6,7 +6,9 @@ from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Object
+from dsf.kube.port import Kube, Object
+from optimizer.domain.settings import OptimizerSettings
+from optimizer.record_keys import RecordKeys
 from optimizer.snapshot.observation import Observation
 from tests.optimizer.build import NOW, guide, obj
 
@@ -24,6 +26,11 @@ async def hub_of(
     await _create(hub, kinds.MANIFEST_WORK_REPLICA_SET, observation.workloads)
     await _create(hub, kinds.ADD_ON_PLACEMENT_SCORE, observation.scores)
     return hub
+
+
+def record_keys(kube: Kube) -> RecordKeys:
+    """The key that signs records, as every optimizer finds it."""
+    return RecordKeys(kube, OptimizerSettings().record_key_secret)
 
 
 async def names(hub: EmbeddedHub, kind: Kind) -> list[str]:

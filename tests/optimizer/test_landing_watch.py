@@ -17,6 +17,7 @@ from tests.dsf.sim.builders import NOW, make
 from tests.eventually import eventually
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.wrapper import Call, Wrapper
+from tests.optimizer.hubs import record_keys
 from tests.optimizer.placement_status.guide_run import GuideRun, guide_run
 
 
@@ -28,7 +29,7 @@ async def run() -> GuideRun:
 @asynccontextmanager
 async def watching(run: GuideRun) -> AsyncIterator[LandingWatch]:
     """Yield a watch that looks when the test says so, while its events are written."""
-    watch = LandingWatch(run.hub, now=lambda: NOW)
+    watch = LandingWatch(run.hub, keys=record_keys(run.hub), now=lambda: NOW)
     task = asyncio.create_task(watch.write_events())
     yield watch
     task.cancel()
@@ -111,7 +112,7 @@ async def test_a_look_that_finds_nothing_new_writes_nothing(run: GuideRun) -> No
     async with watching(run) as watch:
         await watch.look()
     counting = Counting(run.hub)
-    again = LandingWatch(counting, now=lambda: NOW)
+    again = LandingWatch(counting, keys=record_keys(run.hub), now=lambda: NOW)
     await again.look()
     assert counting.writes == 0
 
@@ -141,7 +142,7 @@ async def test_a_look_at_many_namespaces_lists_each_kind_once(run: GuideRun) -> 
             kinds.PLACEMENT_PLAN, "default-1", applied, namespace, subresource="status"
         )
     hub = Lists(run.hub)
-    watch = LandingWatch(hub, now=lambda: NOW)
+    watch = LandingWatch(hub, keys=record_keys(hub), now=lambda: NOW)
     await watch.look()
     assert hub.listed.count((kinds.POLICY, None)) == 1
     assert hub.listed.count((kinds.MANAGED_CLUSTER, None)) == 1
@@ -176,7 +177,7 @@ class WrittenMeanwhile(Wrapper):
 
 async def test_a_landing_that_another_write_hid_is_told_at_the_next_look(run: GuideRun) -> None:
     await run.land()
-    watch = LandingWatch(WrittenMeanwhile(run.hub), now=lambda: NOW)
+    watch = LandingWatch(WrittenMeanwhile(run.hub), keys=record_keys(run.hub), now=lambda: NOW)
     task = asyncio.create_task(watch.write_events())
     await watch.look()
     assert await condition(run, "Landed") == ("", "", "")
@@ -198,7 +199,9 @@ class FailsOnce(Wrapper):
 
 async def test_an_unexpected_error_ends_no_later_look(run: GuideRun) -> None:
     await run.land()
-    watch = LandingWatch(FailsOnce(run.hub), now=lambda: NOW, poll_seconds=0.001)
+    watch = LandingWatch(
+        FailsOnce(run.hub), keys=record_keys(run.hub), now=lambda: NOW, poll_seconds=0.001
+    )
     task = asyncio.create_task(watch.run())
 
     async def landed() -> bool:
@@ -211,7 +214,7 @@ async def test_an_unexpected_error_ends_no_later_look(run: GuideRun) -> None:
 
 async def test_a_change_is_told_without_waiting_for_a_poll(run: GuideRun) -> None:
     await run.land()
-    watch = LandingWatch(run.hub, now=lambda: NOW, poll_seconds=3600)
+    watch = LandingWatch(run.hub, keys=record_keys(run.hub), now=lambda: NOW, poll_seconds=3600)
     task = asyncio.create_task(watch.run())
 
     async def reads(type_: str, status: str, reason: str) -> None:
@@ -250,7 +253,9 @@ class WithoutWorks(Wrapper):
 
 async def test_what_may_not_be_watched_is_polled(run: GuideRun) -> None:
     await run.land()
-    watch = LandingWatch(WithoutWorks(run.hub), now=lambda: NOW, poll_seconds=0.01)
+    watch = LandingWatch(
+        WithoutWorks(run.hub), keys=record_keys(run.hub), now=lambda: NOW, poll_seconds=0.01
+    )
     task = asyncio.create_task(watch.run())
 
     async def told() -> bool:

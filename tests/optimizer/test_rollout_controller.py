@@ -160,7 +160,9 @@ async def test_edits_by_hand_are_put_back_and_an_edited_record_writes_nothing() 
     await rollout.advance(name)
     assert await rollout.condition(name) == ("False", "RecordEdited")
     assert await rollout.versions() == versions
-    await rollout.command("cancel")
+    refused = await rollout.service().change_rollout("default", "default", "cancel")
+    assert isinstance(refused, RequestProblem)
+    assert refused.reason == "RecordEdited"
 
 
 async def test_a_progress_that_somebody_else_wrote_is_not_followed() -> None:

@@ -20,6 +20,7 @@ from optimizer.service import Optimizer
 from tests.dsf.sim.builders import NOW
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
+from tests.optimizer.hubs import record_keys
 from tests.optimizer.placement_status.guide_run import GuideRun, guide_run
 from tests.optimizer.record.signing import sign
 
@@ -451,7 +452,7 @@ async def test_a_record_with_which_nothing_can_be_compared_says_so(
     run: GuideRun, content: str | None, reason: str
 ) -> None:
     await record_again(run, content)
-    await LandingWatch(run.hub, now=lambda: NOW).look()
+    await LandingWatch(run.hub, keys=record_keys(run.hub), now=lambda: NOW).look()
     status = await run.optimizer.placement_status("default")
     assert [item.reason for item in status.not_compared] == [reason]
     assert "Drift is not known: the hub is not compared with PlacementPlan default-1" in (
@@ -481,7 +482,7 @@ async def test_plans_that_may_not_be_read_are_named_and_not_taken_for_as_planned
     assert [item.reason for item in status.not_compared] == ["PlanNotRecorded"]
     for facts in (
         await Optimizer(hub, now=lambda: NOW).fleet("default"),
-        (await observe_fleets(hub, now=lambda: NOW))[1],
+        (await observe_fleets(hub, keys=record_keys(hub), now=lambda: NOW))[1],
     ):
         (found,) = [item for item in findings(facts) if item.stage == "plan"]
         assert (found.reason, found.severity) == ("PlanNotRecorded", "warning")

@@ -94,6 +94,13 @@ async def test_without_a_key_a_plan_is_applied_and_its_record_says_less() -> Non
     assert refused.reason == "UnusableRecord"
 
 
+async def test_who_may_not_read_the_key_compares_the_hub_with_no_record() -> None:
+    hub, _ = await two_plans()
+    status = await Optimizer(WithoutSecrets(hub), now=lambda: NOW).placement_status("default")
+    (item,) = status.not_compared
+    assert (item.reason, "default-2" in item.message) == ("RecordNotVerified", True)
+
+
 async def test_a_key_that_is_none_is_named_and_nothing_is_written() -> None:
     hub, service = await two_plans()
     await hub.delete(kinds.SECRET, RECORD_KEY_SECRET, HUB_NAMESPACE)
