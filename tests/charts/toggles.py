@@ -110,6 +110,7 @@ CHARTS: dict[str, dict[str, Values]] = {
         "monitoring": {"metrics": ALL_MONITORING},
         "agent monitoring": {"spokeSetting": {"agent": {"metrics": MONITORS}}},
         "no crds": {"crds": {"install": False}},
+        "no admission policy": {"addOn": {"admissionPolicy": {"enabled": False}}},
         "bound": {"hubSetting": {"skipClusterSetBinding": True}},
         "common": COMMON,
     },

@@ -49,6 +49,12 @@ def test_each_command_has_a_man_page_and_each_shell_a_completion(made: Path) -> 
     assert {path.suffix for path in (made / "completion").iterdir()} == {".bash", ".zsh", ".fish"}
 
 
+def test_manifests_protect_scores_as_the_chart_does_on_a_hub(made: Path) -> None:
+    text = (made / "manifests" / "dynamic-scoring-framework.yaml").read_text()
+    kinds = {item["kind"] for item in yaml.safe_load_all(text) if item}
+    assert {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} <= kinds
+
+
 def test_manifests_are_objects_and_name_the_image_of_the_version(made: Path) -> None:
     for chart in CHARTS:
         text = (made / "manifests" / f"{chart}.yaml").read_text()

@@ -28,3 +28,8 @@ open-cluster-management
 - --scorer-denied-cidrs={{ join "," . }}
 {{- end }}
 {{- end }}
+
+{{- /* "true" unless values switch the admission policy off; values of an earlier release lack it. */}}
+{{- define "dsf.admission" -}}
+{{- if dig "admissionPolicy" "enabled" true .Values.addOn }}true{{ end }}
+{{- end }}

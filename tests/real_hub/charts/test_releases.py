@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
+from tests.charts.rendering import render
 from tests.eventually import until
 from tests.repository import ROOT
 
@@ -15,6 +17,8 @@ from ..guides.kubelet import Kubelet
 from ..harness.helm import CHARTS, HelmFailed, helm, helm_test, install_chart
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..harness.api import Object
     from ..harness.cluster import ManagedCluster
     from ..harness.hub import Hub
@@ -30,6 +34,7 @@ CLUSTER_ROLE = ("rbac.authorization.k8s.io/v1", "ClusterRole")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 ADDON = ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn")
 PLANS = "placementplans.dynamic-scoring.open-cluster-management.io"
+HOOK = "helm.sh/hook"
 ARM64 = {"kubernetes.io/arch": "arm64"}
 NETWORK = 203
 """Number of a network on loopback that no other test of this hub uses."""
@@ -59,6 +64,27 @@ def arguments(hub: Hub, name: str, namespace: str) -> list[str]:
     deployment = hub.api.get(*DEPLOYMENT, name, namespace)
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     return list(container["args"])
+
+
+def test_what_is_installed_is_what_helm_renders_without_a_hub(hub: Hub, framework: str) -> None:
+    """A release's manifests are made by `helm template`, which knows no APIs of the hub."""
+    compared = []
+    for release in json.loads(helm(hub, "list", "--all-namespaces", "--output=json")):
+        name, namespace = release["name"], release["namespace"]
+        chart = release["chart"].rpartition("-")[0]
+        given = helm(hub, "get", "values", name, f"--namespace={namespace}", "--output=json")
+        values = json.loads(given) or {}
+        installed = helm(hub, "get", "manifest", name, f"--namespace={namespace}")
+        rendered = render(chart, values, release=name, namespace=namespace)
+        tests = [obj for obj in rendered if HOOK in obj["metadata"].get("annotations", {})]
+        objects = [obj for obj in rendered if obj not in tests]
+        assert by_name(objects) == by_name(filter(None, yaml.safe_load_all(installed)))
+        compared.append(chart)
+    assert CORE in compared
+
+
+def by_name(objects: Iterable[Object]) -> dict[tuple[str, str], Object]:
+    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in objects}
 
 
 def test_an_optimizer_is_installed_beside_another_upgraded_rolled_back_and_removed(
