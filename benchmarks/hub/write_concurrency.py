@@ -36,15 +36,14 @@ from benchmarks.hub.controller import USER, control_plane, create, until
 from benchmarks.hub.fleet import config, typed
 from dsf.api.crd.definitions import crds
 from dsf.hub.snapshot.summaries_work import summaries_work
-from dsf.kube.apply import apply
+from dsf.kube.apply import WriteLimiter, apply
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.client.connect import connect
+from dsf.kube.concurrency_limit import ConcurrencyBounds
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, MANIFEST_WORK, NAMESPACE
 from dsf.kube.port import Kube
 from dsf.kube.resources.ocm import ocm_crds
-from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
-from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 
 WAYS = {
     "one": ConcurrencyBounds(1, 1),

@@ -27,7 +27,7 @@ from dsf.outbound.destination_flags import allowed_destinations, destination_opt
 if TYPE_CHECKING:
     from dsf.hub.observe.prober import Prober
     from dsf.hub.run import HubOptions
-    from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
+    from dsf.kube.concurrency_limit import ConcurrencyBounds
     from dsf.runtime.lease import LeaderElectionConfig
 
 LEASE_NAME = "dynamic-scoring-controller"
@@ -314,7 +314,7 @@ def concurrency_bounds(
     writes_in_flight_minimum: int, writes_in_flight_maximum: int, write_latency_factor: float
 ) -> "ConcurrencyBounds":
     """Return the bounds of the flags. Raises a usage error if the minimum is the larger one."""
-    from dsf.kube.write_concurrency.concurrency_limit import (
+    from dsf.kube.concurrency_limit import (
         ConcurrencyBounds,
     )
 

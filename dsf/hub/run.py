@@ -21,15 +21,14 @@ from dsf.hub.plan import plan
 from dsf.hub.report.status_events import status_events
 from dsf.hub.secrets_controller import SecretsController
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
-from dsf.kube.apply import apply
+from dsf.kube.apply import WriteLimiter, apply
 from dsf.kube.changes import ChangeResult
 from dsf.kube.clock import utc_now
+from dsf.kube.concurrency_limit import ConcurrencyBounds
 from dsf.kube.errors import Conflict, KubeError
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from dsf.kube.port import Kube
 from dsf.kube.reads import require_answer
-from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
-from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.metrics import measure_writes

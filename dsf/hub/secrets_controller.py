@@ -29,12 +29,11 @@ from dsf.hub.distribute.secrets_plan import (
 )
 from dsf.hub.snapshot.registered_scorer import RegisteredScorer
 from dsf.hub.snapshot.summaries_work import SummariesWork
-from dsf.kube.apply import apply
+from dsf.kube.apply import WriteLimiter, apply
 from dsf.kube.changes import ChangeResult
 from dsf.kube.errors import Conflict, retry_after
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, SECRET
 from dsf.kube.port import Kube, Object
-from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.reconcile.controller import Controller

@@ -103,34 +103,8 @@ _POLICY = "policy.open-cluster-management.io"
 POLICY = Kind(_POLICY, "v1", "Policy", "policies")
 PLACEMENT_BINDING = Kind(_POLICY, "v1", "PlacementBinding", "placementbindings")
 
-KINDS = (
-    CONFIG_MAP,
-    EVENT,
-    NAMESPACE,
-    NODE,
-    SECRET,
-    LEASE,
-    CUSTOM_RESOURCE_DEFINITION,
-    TOKEN_REVIEW,
-    SELF_SUBJECT_REVIEW,
-    SELF_SUBJECT_ACCESS_REVIEW,
-    SUBJECT_ACCESS_REVIEW,
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    PLACEMENT_PLAN,
-    ADD_ON_PLACEMENT_SCORE,
-    CLUSTER_CLAIM,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-    PLACEMENT,
-    PLACEMENT_DECISION,
-    MANAGED_CLUSTER_ADD_ON,
-    MANIFEST_WORK,
-    MANIFEST_WORK_REPLICA_SET,
-    POLICY,
-    PLACEMENT_BINDING,
-)
+KINDS = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
+"""The kinds of this module."""
 
 _BY_NAME = {(kind.api_version, kind.kind): kind for kind in KINDS}
 

@@ -5,8 +5,8 @@ from weakref import WeakKeyDictionary
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from dsf.kube.apply import WriteLimiter
 from dsf.kube.errors import FLOW_SCHEMA_UID, PRIORITY_LEVEL_UID, KubeError, TooManyRequests
-from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 
 
 @dataclass(frozen=True, slots=True)

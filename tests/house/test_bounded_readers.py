@@ -61,7 +61,6 @@ BOUNDS = {
     "dsf/kube/resources/ocm/__init__.py:shared_ocm_crd": OWN,
     "dsf/kube/schema/json_values.py:thawed": OWN,
     "dsf/kube/schema/string_formats.py:": "BODY_LIMIT",
-    "dsf/kube/embedded/list_and_watch.py:_opened": "the length of a request's URL",
     "dsf/kube/yaml_documents.py:parsed_json": "MAX_FILE_BYTES and MAX_DEPTH",
     "dsf/kube/yaml_documents.py:parsed_yaml": "MAX_FILE_BYTES, MAX_DEPTH, MAX_REPEATED",
     "dsf/scorer_kit/backtest/replay.py:_history": ANSWER,

@@ -129,8 +129,6 @@ class ApiServer:
         uid = sent["metadata"].get("uid")
         if uid and uid != old["metadata"]["uid"]:
             raise status_errors.other_uid(kind, name, uid, old["metadata"]["uid"])
-        if "resourceVersion" not in sent["metadata"] and not resource.unconditional_update:
-            raise status_errors.unversioned(kind, name)
         return self._update(resource, old, sent, subresource, options)
 
     def patch(
@@ -154,8 +152,6 @@ class ApiServer:
         except BadRequest as error:
             raise status_errors.unreadable_patch(error) from error
         _check_name(sent, name, namespace if kind.namespaced else None)
-        if "resourceVersion" not in sent["metadata"] and not resource.unconditional_update:
-            raise status_errors.unversioned(kind, name)
         return self._update(resource, old, sent, subresource, options)
 
     def delete(
@@ -238,6 +234,8 @@ class ApiServer:
     ) -> Object:
         kind, name = resource.kind, old["metadata"]["name"]
         version = sent["metadata"].get("resourceVersion", "")
+        if not version and not resource.unconditional_update:
+            raise status_errors.unversioned(kind, name)
         if version and version != old["metadata"]["resourceVersion"]:
             raise status_errors.conflict(kind, name, status_errors.MODIFIED)
         if subresource is not None:

@@ -4,14 +4,10 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
 import asyncio
-import base64
-import binascii
-import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.embedded import status_errors
@@ -24,7 +20,6 @@ from dsf.kube.selectors import FieldSelector, LabelSelector, field_selector, lab
 
 BOOKMARK_SECONDS = 60.0
 """Idle time after which a watch sends a bookmark, as in kube-apiserver."""
-_TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - the version of a paging token
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
     "a new list without the continue parameter."
@@ -88,16 +83,19 @@ def page(
     """Return one page; raises Gone if the revision of the token is no longer in the history."""
     objects, start = collection.objects, ""
     if token:
-        revision, start = _opened(token)
-        objects = _objects_at(collection, revision)
-    keys = sorted(key for key in objects if key >= start and chosen.has_key(key))
+        revision, start = _read_token(token)
+        try:
+            objects = collection.at(revision)
+        except Gone as error:
+            raise Gone(_TOO_OLD) from error
+    keys = sorted(key for key in objects if key > start and chosen.has_key(key))
     matching = (key for key in keys if chosen.matches(objects[key]))
     found = list(islice(matching, limit or None))
     more = bool(limit) and found and next(matching, None) is not None
     return ObjectList(
         items=tuple(chosen.shown(objects[key]) for key in found),
         resource_version=str(revision),
-        continue_token=_sealed(revision, found[-1]) if more else "",
+        continue_token=f"{revision}:{found[-1]}" if more else "",
         remaining=len(keys) - len(found) if more and not chosen.selects else None,
     )
 
@@ -196,24 +194,9 @@ async def _set_before(event: asyncio.Event, when: float) -> None:
             await event.wait()
 
 
-def _objects_at(collection: Collection, revision: int) -> dict[str, Object]:
-    try:
-        return collection.at(revision)
-    except Gone as error:
-        raise Gone(_TOO_OLD) from error
-
-
-def _sealed(revision: int, last: str) -> str:
-    token = {"v": _TOKEN_VERSION, "rv": revision, "start": f"{last}\0"}
-    return base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
-
-
-def _opened(token: str) -> tuple[int, str]:
-    try:
-        content: Any = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        revision, start = content["rv"], content["start"]
-    except (ValueError, binascii.Error, LookupError, TypeError) as error:
-        raise BadRequest(f"continue key is not valid: {error}") from error
-    if type(revision) is not int or revision < 1 or not isinstance(start, str):
+def _read_token(token: str) -> tuple[int, str]:
+    """Return the revision of the first page, and the key after which the next one begins."""
+    revision, _, last = token.partition(":")
+    if not version_number(revision) or not last:
         raise BadRequest("continue key is not valid: it names no version and no place")
-    return revision, start
+    return version_number(revision), last

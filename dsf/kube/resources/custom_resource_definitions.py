@@ -12,7 +12,7 @@ from dsf.api.conditions import Condition, merged
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from dsf.kube.resources.resource_catalog import AGE, Column, Resource
-from dsf.kube.schema import embedded_resources, field_errors
+from dsf.kube.schema import field_errors, object_metadata
 from dsf.kube.schema.field_errors import ObjectFieldError, wrong
 from dsf.kube.schema.json_values import frozen, thawed
 from dsf.kube.schema.pruning import EMBEDDED, PRESERVE
@@ -98,7 +98,7 @@ def _resource(spec: Object, version: Object) -> Resource:
         schema=schema,
         validator=SchemaValidator(schema),
         status_validator=SchemaValidator(status_schema) if status else None,
-        embeds=embedded_resources.has_any(schema),
+        embeds=object_metadata.embeds_objects(schema),
         rules=_rules({**schema, EMBEDDED: True}),
         columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())) or (AGE,),
         selectable=tuple(

@@ -15,7 +15,7 @@ from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from dsf.kube.port import Object
 from dsf.kube.resources.custom_resource_definitions import DEFINITIONS
 from dsf.kube.resources.resource_catalog import Resource
-from dsf.kube.schema import embedded_resources, field_errors, object_metadata
+from dsf.kube.schema import field_errors, object_metadata
 from dsf.kube.schema.field_errors import ObjectFieldError
 from dsf.kube.schema.json_values import frozen, thawed
 from dsf.kube.schema.pruning import META, UnknownField, defaulted, pruned, without_nulls
@@ -82,8 +82,7 @@ def _known(
     if known is None:
         known, unknown = pruned(body, resource.schema)
     if resource.embeds:
-        known, inside = embedded_resources.read(known, resource.schema, described)
-        unknown += inside
+        unknown += object_metadata.read_embedded(known, resource.schema, described)
     if not is_complete:
         known = defaulted(without_nulls(known, resource.schema), resource.schema)
     return known, unknown
@@ -188,7 +187,7 @@ def _content_errors(resource: Resource, new: Object, old: Object | None) -> list
     errors = resource.validator.errors(new) if resource.custom else []
     errors = [*errors, *resource.check(new, old)]
     if resource.embeds:
-        errors += embedded_resources.errors(new, resource.schema)
+        errors += object_metadata.embedded_errors(new, resource.schema)
     return errors + _rule_errors(resource, new, old, errors)
 
 

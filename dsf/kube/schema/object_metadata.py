@@ -1,9 +1,12 @@
-"""Object metadata: its schema, its validation, and its immutable fields.
+"""The metadata of an object, and of the objects inside it, such as the manifests of a ManifestWork.
 
-Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
+Sources: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ and
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#rawextension
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dsf.api import name_syntax
@@ -12,11 +15,14 @@ from dsf.kube.port import Object
 from dsf.kube.schema import field_errors
 from dsf.kube.schema.field_errors import ObjectFieldError, wrong, wrong_all
 from dsf.kube.schema.pruning import (
+    EMBEDDED,
     FLAG,
     TEXT,
     TIME,
     Schema,
     UnknownField,
+    joined,
+    members,
     pruned,
     without_nulls,
 )
@@ -63,6 +69,7 @@ OBJECT_META: Schema = {
     },
 }
 _VALIDATOR = SchemaValidator(OBJECT_META)
+_TYPE = ("apiVersion", "kind")
 _UNCOUNTED = ("generation", 0)
 _NOT_KEPT = ("selfLink", "managedFields")
 
@@ -201,3 +208,74 @@ def _without_null_values(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: "" if item is None else item for key, item in value.items()}
+
+
+def embeds_objects(schema: Schema) -> bool:
+    """Return whether a schema embeds objects (`x-kubernetes-embedded-resource`) below its root."""
+    inner = [*schema.get("properties", {}).values(), schema.get("items")]
+    inner.append(schema.get("additionalProperties"))
+    found = [member for member in inner if isinstance(member, Mapping)]
+    return any(member.get(EMBEDDED) or embeds_objects(member) for member in found)
+
+
+def embedded_objects(
+    value: Any, schema: Schema | None, path: str = ""
+) -> Iterator[tuple[str, Object]]:
+    """Yield the embedded objects of a value with their paths, the outer ones first."""
+    if schema is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from embedded_objects(item, schema.get("items"), f"{path}[{index}]")
+    elif isinstance(value, dict):
+        if schema.get(EMBEDDED) and path:
+            yield path, value
+        for key, item, member in members(value, schema):
+            yield from embedded_objects(item, member, joined(path, key))
+
+
+def read_embedded(value: Any, schema: Schema, described: str) -> list[UnknownField]:
+    """Prune the metadata of the embedded objects of a value in place; return the unknown fields.
+
+    Raises BadRequest if a type or a metadata field has the wrong type.
+    """
+    unknown: list[UnknownField] = []
+    for path, obj in embedded_objects(value, schema):
+        for key in _TYPE:
+            if not isinstance(obj.get(key, ""), str):
+                error = wrong(f"{path}.{key}", obj[key], "must be a string")
+                raise BadRequest(f"{described}: {error}")
+        if "metadata" in obj:
+            obj["metadata"], found = read(obj, f"{described}: {path}")
+            unknown += [UnknownField(f"{path}.{field.path}") for field in found]
+    return unknown
+
+
+def embedded_errors(value: Any, schema: Schema) -> Iterator[ObjectFieldError]:
+    """Yield the errors in the types and the metadata of embedded objects."""
+    for path, obj in embedded_objects(value, schema):
+        yield from _errors_of_embedded(obj, path)
+
+
+def _errors_of_embedded(obj: Mapping[str, Any], path: str) -> Iterator[ObjectFieldError]:
+    for key in _TYPE:
+        if key not in obj:
+            yield field_errors.required(f"{path}.{key}")
+        elif not obj[key]:
+            yield wrong(f"{path}.{key}", obj[key], "must not be empty")
+    if obj.get("apiVersion", "").count("/") > 1:
+        problem = f"unexpected GroupVersion string: {obj['apiVersion']}"
+        yield wrong(f"{path}.apiVersion", obj["apiVersion"], problem)
+    if obj.get("kind") and not re.fullmatch("[a-z]([-a-z0-9]{0,61}[a-z0-9])?", obj["kind"].lower()):
+        problem = "may have mixed case, but should otherwise be a DNS-1035 label"
+        yield wrong(f"{path}.kind", obj["kind"], problem)
+    if "metadata" in obj:
+        meta = {"name": "unnamed", **obj["metadata"]}
+        found = errors(meta, namespaced="namespace" in meta, name_check=_path_segment_problems)
+        yield from (replace(error, field=f"{path}.{error.field}") for error in found)
+
+
+def _path_segment_problems(name: str) -> list[str]:
+    if name in {".", ".."}:
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{part}'" for part in "/%" if part in name]

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.kube.apply import apply
+from dsf.kube.apply import WriteLimiter, apply
 from dsf.kube.changes import Change, Create, Delete, Patch, diff
+from dsf.kube.concurrency_limit import ConcurrencyBounds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists, NotFound, Unreachable
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Kube, Object, Subresource
-from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
-from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty, at
 from tests.kube_wrappers.wrapper import Wrapper

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dsf.kube.apply import WriteLimiter
 from dsf.kube.errors import FLOW_SCHEMA_UID, PRIORITY_LEVEL_UID, TooManyRequests
-from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from dsf.runtime.metrics import measure_writes
 
 

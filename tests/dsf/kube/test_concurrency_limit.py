@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsf.kube.write_concurrency.concurrency_limit import (
+from dsf.kube.concurrency_limit import (
     WINDOW,
     ConcurrencyBounds,
     ConcurrencyLimit,

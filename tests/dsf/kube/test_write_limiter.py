@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsf.kube.apply import ATTEMPTS, apply
+from dsf.kube.apply import ATTEMPTS, WriteLimiter, apply
 from dsf.kube.changes import Change, Patch
+from dsf.kube.concurrency_limit import ConcurrencyBounds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import TooManyRequests, Unreachable
 from dsf.kube.kinds import CONFIG_MAP
 from dsf.kube.port import Object
-from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
-from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from tests.kube_wrappers.wrapper import Wrapper
 from tests.virtual_time import VirtualTimeLoop
 
