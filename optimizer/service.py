@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
@@ -44,7 +45,7 @@ from optimizer.plan.plan import MAX_NAMED, Plan
 from optimizer.plan_records import PlanRecords
 from optimizer.plan_writer import OWN_RIGHTS, PlannedReset, PlanWriter, Writer
 from optimizer.planner import HypotheticalHub, Planner
-from optimizer.record.plan_history import history_of, in_force, what_became
+from optimizer.record.plan_history import history_of, in_force, rolling_out, what_became
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.record.rollback import no_longer_in_force, no_records, restored_plan
 from optimizer.record_keys import RecordKeys
@@ -64,6 +65,13 @@ from optimizer.wire.request_problem import (
 )
 from optimizer.wire.result import Applied, ResetResult, ScoreObject
 from optimizer.wire.rollout import RolloutCommand, RolloutList, RolloutStatus
+
+
+class RepeatedPlan(NamedTuple):
+    """A plan that was applied before and is in force, or whose rollout is in progress."""
+
+    applied: Applied
+    rollout: RolloutStatus | None = None
 
 
 class Optimizer:
@@ -282,32 +290,38 @@ class Optimizer:
         """Return the recorded plans of all namespaces whose digest begins so."""
         return await self._records.find(digest, self._settings.rollout_namespaces)
 
-    async def repeated(self, record: RecordedPlan) -> Applied | RequestProblem:
+    async def repeated(self, record: RecordedPlan) -> RepeatedPlan | RequestProblem:
         """Return what applying a recorded plan once more would do: nothing, while it is in force.
 
-        Refused with what happened since if it is not, or if the hub is not as the plan left it.
+        Nothing either while its rollout is in progress. Refused with what happened since if it is
+        not in force, or if the hub is not as the plan left it.
         """
         namespace, optimization = record.namespace, record.spec.optimization
         found = await self._records.read(namespace)
         history = () if isinstance(found, Issue) else history_of(found, optimization)
-        current = in_force(history)
-        if current is None or current.spec.digest != record.spec.digest:
+        coming, current = rolling_out(history), in_force(history)
+        if coming is not None and coming.spec.digest == record.spec.digest:
+            rollout = await self.rollout(namespace, optimization)
+            status = None if isinstance(rollout, RequestProblem) else rollout
+            steps = len(status.steps) if status else 0
+            applied = Applied(
+                digest=coming.spec.digest, applied=(), steps=steps, record=coming.name
+            )
+            return RepeatedPlan(applied, status)
+        if coming is not None or current is None or current.spec.digest != record.spec.digest:
             return no_longer_in_force(record, what_became(record, history))
         drift = (await self.placement_status(namespace, optimization)).drift
-        if drift and not current.is_rolling_out:
+        if drift:
             differing = (f"{item.kind} {item.name}: {item.message}" for item in drift)
             said = joined(differing, MAX_NAMED, separator="; ")
             return no_longer_in_force(record, f"the hub is not as it left it: {said}")
-        if current.is_rolling_out:
-            rollout = await self.rollout(namespace, optimization)
-            steps = 0 if isinstance(rollout, RequestProblem) else len(rollout.steps)
-            digest = current.spec.digest
-            return Applied(digest=digest, applied=(), steps=steps, record=current.name)
         content = await asyncio.to_thread(current.content)
-        return Applied(
-            digest=current.spec.digest,
-            applied=() if isinstance(content, InvalidInput) else content.changes,
-            record=current.name,
+        return RepeatedPlan(
+            Applied(
+                digest=current.spec.digest,
+                applied=() if isinstance(content, InvalidInput) else content.changes,
+                record=current.name,
+            )
         )
 
     async def apply(

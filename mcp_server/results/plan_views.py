@@ -12,9 +12,8 @@ from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.uncovered_others import as_result
 from optimizer.plan.workload_moves import score_totals
-from optimizer.record.plan_history import PlanHistory, in_force, what_became
+from optimizer.record.plan_history import PlanHistory, in_force, in_force_text
 from optimizer.record.plan_in_force import ObjectiveInForce
-from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.explanation import (
     ParetoPoint,
@@ -209,7 +208,7 @@ def follow_view(
             status=cut,
             rollout=rollout,
             current=current.spec.digest if current else "",
-            in_force=_plan_in_force(current, history),
+            in_force=in_force_text(history, rollout),
             placed=len(workloads),
             landed=sum(item.state == "Landed" for item in workloads),
             omitted={name: count for name, count in lists.items() if count > 0},
@@ -220,14 +219,6 @@ def follow_view(
 def worst_first(moves: Iterable[WorkloadMove]) -> list[WorkloadMove]:
     """Return moves, those that take most away first."""
     return sorted(moves, key=lambda item: (WORST_FIRST.index(item.action), not item.uncovered))
-
-
-def _plan_in_force(current: RecordedPlan | None, history: PlanHistory) -> str:
-    if current is None:
-        return f"none: {what_became(history[0], history)}" if history else ""
-    spec = current.spec
-    restored = f", which restored revision {spec.rollback.to_revision}" if spec.rollback else ""
-    return f"revision {spec.revision}{restored} (plan {spec.digest[:12]})"
 
 
 def _counted(changes: Sequence[PlannedChange]) -> dict[str, int]:

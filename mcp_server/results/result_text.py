@@ -64,10 +64,14 @@ def applied_text(view: AppliedView) -> str:
     """Return how many changes were written, and which failed."""
     done = len(view.applied) + view.omitted.get("applied", 0)
     named = f"PlacementPlan {UntrustedName(view.record)}"
-    if view.steps:
-        before = "This plan was applied before; nothing was written now. " if view.repeated else ""
+    if view.rollout:
         return (
-            f"{before}The rollout of {named} writes its {counted(view.steps, 'step')} one by one."
+            "This plan was applied before; nothing was written now."
+            f" {quoted(view.rollout, MESSAGE_LIMIT)}. Next: follow_rollout."
+        )
+    if view.steps:
+        return (
+            f"The rollout of {named} writes its {counted(view.steps, 'step')} one by one."
             " Next: follow_rollout."
         )
     if view.repeated:

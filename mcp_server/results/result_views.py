@@ -9,7 +9,9 @@ from dsf.api.untrusted_text import UntrustedText, cleaned
 from optimizer.domain.issue import Issue
 from optimizer.plan.generated_objects import describe
 from optimizer.plan_writer import PlannedReset
-from optimizer.wire.base import Name, ResultPart
+from optimizer.rollout.text import rollout_headline
+from optimizer.service import RepeatedPlan
+from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.result import (
     Applied,
     FailedChange,
@@ -53,6 +55,9 @@ class AppliedView(ResultPart):
         bool, Field(description="True: it was applied before, and nothing was written now.")
     ] = False
     steps: Annotated[int, Field(description="Of its rollout, which writes them one by one.")] = 0
+    rollout: Annotated[
+        Sentence, Field(description="How far the rollout is; empty unless repeated.")
+    ] = ""
     applied: tuple[PlannedChange, ...]
     failed: tuple[FailedChange, ...]
     omitted: Omitted
@@ -120,6 +125,12 @@ def applied_view(applied: Applied) -> AppliedView:
             omitted=omitted_counts(applied=applied.applied, failed=applied.failed),
         )
     )
+
+
+def repeated_view(repeated: RepeatedPlan) -> AppliedView:
+    """Return the result of a plan that was applied before, and how far its rollout is."""
+    rollout = rollout_headline(repeated.rollout) if repeated.rollout else ""
+    return applied_view(repeated.applied).model_copy(update={"repeated": True, "rollout": rollout})
 
 
 def reset_view(namespace: str, result: ResetResult) -> ResetView:

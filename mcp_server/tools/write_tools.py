@@ -15,6 +15,7 @@ from mcp_server.results.result_views import (
     AppliedView,
     applied_view,
     planned_reset_view,
+    repeated_view,
     reset_view,
 )
 from mcp_server.tools.arguments import (
@@ -106,8 +107,7 @@ class WriteTools:
         if not self._plans.was_shown(digest) and len(digest) >= SHORTEST_DIGEST:
             before = await asked(self._caller().applied_before(digest))
             if before is not None:
-                view = applied_view(before).model_copy(update={"repeated": True})
-                return _applied_result(view)
+                return _applied_result(repeated_view(before))
         plan = self._plans.shown_plan(digest)
         required = await self._confirm(
             context,

@@ -48,7 +48,7 @@ from optimizer.plan.plan import Plan
 from optimizer.plan_writer import PlannedReset, Writer
 from optimizer.record.plan_in_force import PlanInForce, requests_in_force
 from optimizer.record.recorded_plan import RecordedPlan
-from optimizer.service import Optimizer
+from optimizer.service import Optimizer, RepeatedPlan
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, RequestProblem
@@ -259,7 +259,7 @@ class AuthorizedOptimizer:
         refused = await self._refusal(record_rights(namespace))
         return refused or await self._optimizer.plans(namespace)
 
-    async def applied_before(self, digest: str) -> Applied | RequestProblem | None:
+    async def applied_before(self, digest: str) -> RepeatedPlan | RequestProblem | None:
         """Return what a recorded plan wrote, if it is in force, or why it is not; None: unknown.
 
         A plan of a namespace whose records the caller may not read is unknown.

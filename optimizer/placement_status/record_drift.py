@@ -29,7 +29,7 @@ from optimizer.placement_status.hub_state import read_hub_state
 from optimizer.plan.generated_objects import taken_names
 from optimizer.plan.manifests import generated_name
 from optimizer.record.content import RecordContent
-from optimizer.record.plan_history import unwritten
+from optimizer.record.plan_history import history_of, in_force, rolling_out, unwritten
 from optimizer.record.recorded_facts import recorded_facts
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.record.signature import NOT_VERIFIED
@@ -57,21 +57,19 @@ _KINDS = {"policy": POLICY, "workload": MANIFEST_WORK_REPLICA_SET, "cluster": MA
 def plans_in_force(
     records: Iterable[RecordedPlan], optimization: str | None = None
 ) -> list[RecordedPlan]:
-    """Return the applied plans of an optimization, or of all; none while a rollout replaces it.
+    """Return the plan in force of an optimization, or of each; none while a rollout replaces it.
 
     One that the optimizer did not sign counts only where there is no other.
     """
-    every = list(records)
-    leaving = {record.spec.optimization for record in every if record.is_rolling_out}
-    applied = [item for item in every if item.phase == "Applied"]
-    signed = {item.spec.optimization for item in applied if item.signed is not False}
-    return [
-        record
-        for record in applied
-        if record.spec.optimization not in leaving
-        and optimization in (None, record.spec.optimization)
-        and (record.signed is not False or record.spec.optimization not in signed)
-    ]
+    every = tuple(records)
+    found = list[RecordedPlan]()
+    for name in dict.fromkeys(item.spec.optimization for item in every):
+        history = history_of(every, name)
+        applied = (item for item in history if item.phase == "Applied")
+        current = in_force(history) or next(applied, None)
+        if current and optimization in (None, name) and rolling_out(history) is None:
+            found.append(current)
+    return found
 
 
 def recorded_status(

@@ -1,8 +1,9 @@
 """The recorded plans of one optimization: which revision is next, and which records go."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from dsf.api.crd.placement_plan import RolloutPhase
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.changes import Change, Delete, Patch
@@ -15,12 +16,19 @@ from optimizer.record.plan_status import settled, superseded
 from optimizer.record.recorded_facts import recorded_facts
 from optimizer.record.recorded_plan import RecordedPlan, recorded_request
 from optimizer.snapshot.observation import Observation
+from optimizer.wire.rollout import RolloutStatus
 
 PlanHistory = Sequence[RecordedPlan]
 """Plans of one optimization, the newest first; after them those that somebody else wrote."""
 
 LAST_REVISION = 2**31 - 1
 """No optimizer counts so far: a greater revision is somebody's who wants no plan after it."""
+
+_ENDED: Mapping[RolloutPhase, str] = {
+    "Cancelled": "its rollout was cancelled",
+    "TurnedBack": "its rollout was turned back",
+}
+"""What has become of a rollout before its record says it."""
 
 
 def history_of(records: Iterable[RecordedPlan], optimization: str) -> tuple[RecordedPlan, ...]:
@@ -60,19 +68,49 @@ def is_recorded(plan: Plan, history: PlanHistory, observation: Observation) -> b
 
 
 def in_force(history: PlanHistory) -> RecordedPlan | None:
-    """Return the plan in force: the newest that was not replaced; None if it is not whole.
+    """Return the plan in force: the newest that was written as a whole and was not replaced.
 
-    A plan whose rollout goes on counts, because its next steps are being written. A record that the
-    optimizer did not sign does not.
+    A plan that is rolled out replaces it with its last step. One that failed, or whose rollout was
+    cancelled, has replaced a part of it. A record that the optimizer did not sign does not count.
     """
-    for record in history:
-        if record.signed is False:
-            continue
-        if record.phase == "Applied" or record.is_rolling_out:
-            return record
-        if record.phase in ("Applying", "Failed"):
-            return None
-    return None
+    applied = (item for item in history if item.phase == "Applied" and item.signed is not False)
+    return next(applied, None)
+
+
+def rolling_out(history: PlanHistory) -> RecordedPlan | None:
+    """Return the plan whose steps are being made; None if there is none."""
+    return next((item for item in history if item.is_rolling_out), None)
+
+
+def in_force_text(history: PlanHistory, rollout: RolloutStatus | None) -> str:
+    """Return which plan is in force, and which replaces it, or why none is; empty without plans.
+
+    `rollout`: the newest one of the optimization.
+    """
+    current, coming = in_force(history), rolling_out(history)
+    newest = next((item for item in history if item.signed is not False), None)
+    if newest is None:
+        return f"none: {what_became(history[0], history)}" if history else ""
+    at = f"step {rollout.step} of {len(rollout.steps)}" if rollout else "its steps are not known"
+    if current is None:
+        if coming:
+            return f"none: revision {coming.spec.revision} is being rolled out ({at})"
+        return f"none: {what_became(newest, history)}"
+    text = _revision(current)
+    if coming:
+        back = rollout is not None and rollout.turning_back
+        done = "to which a rollout goes back from" if back else "being replaced by"
+        return f"{text}, {done} revision {coming.spec.revision} ({at})"
+    begun = newest.status.rollout is None or newest.status.rollout.target > 0
+    if newest is not current and newest.phase in ("Applying", "Failed") and begun:
+        return f"{text}, a part of which was replaced: {what_became(newest, history)}"
+    return text
+
+
+def _revision(record: RecordedPlan) -> str:
+    spec = record.spec
+    restored = f", which restored revision {spec.rollback.to_revision}" if spec.rollback else ""
+    return f"revision {spec.revision}{restored} (plan {spec.digest[:12]})"
 
 
 def what_became(record: RecordedPlan, history: PlanHistory) -> str:
@@ -80,6 +118,8 @@ def what_became(record: RecordedPlan, history: PlanHistory) -> str:
     newest = history[0] if history else record
     told = newest if record.phase == "Applied" else record
     said = told.latest.message if told.latest else "its writer ended before it was whole"
+    if told.phase == "Applying" and told.status.rollout:
+        said = _ENDED.get(told.status.rollout.phase, said)
     return f"revision {told.spec.revision} is {told.phase}: {UntrustedText(said)}"
 
 

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.record.content import RecordContent
+from optimizer.record.plan_history import history_of, in_force
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.request import OptimizeRequest
@@ -65,9 +66,10 @@ def requests_in_force(
     records: Iterable[RecordedPlan], optimization: str = ""
 ) -> Iterator[PlanInForce | RequestProblem]:
     """Yield the plans in force of an optimization, or of all, or why one can't be read."""
-    for record in records:
-        applied = record.phase == "Applied" and record.signed is not False
-        content = record.content() if applied else None
-        if isinstance(content, RecordContent) and optimization in ("", record.spec.optimization):
+    every = tuple(records)
+    for name in dict.fromkeys(item.spec.optimization for item in every):
+        record = in_force(history_of(every, name)) if optimization in ("", name) else None
+        content = record.content() if record else None
+        if record and isinstance(content, RecordContent):
             request = validated_request({**content.request, "dryRun": True})
             yield request if isinstance(request, RequestProblem) else PlanInForce(record, request)

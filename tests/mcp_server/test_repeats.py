@@ -18,6 +18,7 @@ from optimizer.service import Optimizer
 from tests.evals.fleets import guide
 from tests.kube_wrappers.wrapper import Wrapper
 from tests.mcp_server.service import generated
+from tests.optimizer.rollout.guide_rollout import guide_rollout
 
 
 @asynccontextmanager
@@ -165,3 +166,47 @@ async def test_a_repeated_rollout_says_that_it_goes_on() -> None:
         first.content[0].text
     )
     assert "nothing was written now" in again.content[0].text
+
+
+async def test_what_is_in_force_is_said_alike_by_all_while_a_rollout_replaces_it() -> None:
+    rollout = await guide_rollout()
+    (first,) = await rollout.service().plans("default")
+    async with server(rollout.hub) as client:
+
+        async def in_force() -> str:
+            followed = await client.call_tool("follow_rollout", {})
+            assert followed.structured_content["current"] == first.spec.digest
+            lines = followed.content[0].text.splitlines()
+            return next(line for line in lines if line.startswith("In force: "))
+
+        async def planned_after() -> str:
+            shown = await client.call_tool("plan_placement", {})
+            return str(shown.structured_content["objective_from"]["record"])
+
+        asked = {"objective": "power", "request": {"rollout": "Stepwise"}}
+        shown = (await client.call_tool("plan_placement", asked)).structured_content
+        digest, steps = shown["digest"], len(shown["steps"])
+        await apply(client, digest)
+        mark = f"revision 1 (plan {first.spec.digest[:12]})"
+        assert await in_force() == (
+            f'In force: "{mark}, being replaced by revision 2 (step 0 of {steps})".'
+        )
+        assert await planned_after() == "default-1"
+        assert "revision 2" in await refused(client, first.spec.digest)
+        await rollout.command("pause")
+        repeated = (await apply(client, digest)).content[0].text
+        assert "nothing was written now" in repeated
+        assert "Paused" in repeated
+        assert "one by one" not in repeated
+        await rollout.command("cancel")
+        assert await in_force() == f'In force: "{mark}".'
+        assert await planned_after() == "default-1"
+        assert "its rollout was cancelled" in await refused(client, digest)
+        shown = (await client.call_tool("plan_placement", asked)).structured_content
+        await apply(client, shown["digest"])
+        await rollout.advance("default-3")
+        await rollout.command("cancel")
+        said = await in_force()
+        assert said.startswith(f'In force: "{mark}, a part of which was replaced: revision 3 is')
+        assert "its rollout was cancelled" in said
+        assert await planned_after() == "default-1"
