@@ -41,7 +41,7 @@ from optimizer.placement_status.landing_report import landing_conditions, landin
 from optimizer.placement_status.record_drift import recorded_status
 from optimizer.record.recorded_plan import read_records
 from optimizer.record_keys import RecordKeys
-from optimizer.rollout.rollout_record import RolloutRecord, rollout_record
+from optimizer.rollout.rollout_record import RolloutRecord
 from optimizer.rollout_controller import COMPONENT
 from optimizer.snapshot.object_readers import name_of, replica_set_of
 from optimizer.snapshot.observation import Observation
@@ -81,6 +81,10 @@ _OF_NAMESPACES = (PLACEMENT_PLAN, MANAGED_CLUSTER_SET_BINDING)
 """Kinds that the chart lets the optimizer read in its namespaces only."""
 
 
+async def _unfollowed(_: Object) -> None:
+    """Return nothing: nobody follows a single plan here."""
+
+
 class LandingWatch:
     """Watches the applied plans of some namespaces, or of all that the hub has.
 
@@ -104,7 +108,7 @@ class LandingWatch:
         self._keys = keys
         self._now = now
         self._plans = plans or (
-            lambda namespace: FollowedView(kube, PLACEMENT_PLAN, namespace, read=rollout_record)
+            lambda namespace: FollowedView(kube, PLACEMENT_PLAN, namespace, read=_unfollowed)
         )
         self._namespaces = tuple(namespaces)
         self._cluster_label_key = cluster_label_key

@@ -16,23 +16,23 @@ FIELD = "key"
 class RecordKeys:
     """Reads the key once, or makes it. `secret`: namespace and name of the Secret.
 
-    `read`: the key, once a call has returned it. `unreadable`: why one returned none.
+    `unreadable`: why a call returned none.
     """
 
     def __init__(self, kube: Kube, secret: tuple[str, str]) -> None:
         self._kube = kube
         self._namespace, self._name = secret
-        self.read: RecordKey | None = None
+        self._key: RecordKey | None = None
         self.unreadable = ""
 
     async def known(self) -> RecordKey | None:
         """Return the key; None where nobody made it yet, or this process may not read it."""
-        if self.read is None:
+        if self._key is None:
             try:
-                self.read = self._key_of(await self._kube.get(SECRET, self._name, self._namespace))
+                self._key = self._key_of(await self._kube.get(SECRET, self._name, self._namespace))
             except (NotFound, Forbidden) as error:
                 self.unreadable = f"{self._called}, whose key signs records: {error}"
-        return self.read
+        return self._key
 
     async def made(self) -> RecordKey | None:
         """Return the key, which is made where there is none; None where that is not allowed."""

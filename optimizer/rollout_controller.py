@@ -199,11 +199,8 @@ class RolloutController:
     def plans(self, namespace: str | None) -> FollowedView[RolloutRecord]:
         """Return the plans of a namespace, or of all, as one watch tells them to everybody."""
         return self._plans_in.setdefault(
-            namespace, FollowedView(self._kube, PLACEMENT_PLAN, namespace, read=self._watched)
+            namespace, FollowedView(self._kube, PLACEMENT_PLAN, namespace, read=self._rollout)
         )
-
-    def _watched(self, obj: Object) -> RolloutRecord | None:
-        return rollout_record(obj, self._keys.read)
 
     async def _scope(self, namespace: str) -> str | None:
         """Return which plans are watched to follow one of a namespace; None: those of all."""

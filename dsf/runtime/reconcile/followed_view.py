@@ -1,7 +1,7 @@
 """One watch of a collection, for any number of readers who each follow one of its objects."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Generic, NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ class FollowedView(Generic[T]):
     """Lets readers follow single objects; there is one watch for all of them, and none for nobody.
 
     `read(object)` is what readers get; None: there is nothing to follow any more. Only objects that
-    somebody follows are read and kept.
+    somebody follows are kept, and each version is read once for all who follow it.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class FollowedView(Generic[T]):
         kind: Kind,
         namespace: str | None = None,
         *,
-        read: Callable[[Object], T | None],
+        read: Callable[[Object], Awaitable[T | None]],
     ) -> None:
         self._kube = kube
         self._kind = kind
@@ -35,7 +35,7 @@ class FollowedView(Generic[T]):
         self._read = read
         self._callbacks: list[Callable[[Key], None]] = [self._tell]
         self._latest: dict[Key, _Latest[T]] = {}
-        self._running: _Running[T] | None = None
+        self._running: _Running | None = None
 
     def on_change(self, callback: Callable[[Key], None]) -> None:
         """Call `callback` with the key of every object that is added, modified or deleted."""
@@ -59,8 +59,9 @@ class FollowedView(Generic[T]):
         latest = self._latest.setdefault(at, _Latest())
         latest.readers += 1
         try:
-            if latest.is_older_than(_version(obj)):
-                latest.put(_version(obj), self._read(obj))
+            async with latest.reading:
+                if latest.is_older_than(_version(obj)):
+                    latest.put(_version(obj), await self._read(obj))
             del obj  # Thousands of readers share what is read: none keeps a copy of its own.
             async with self._watching() as running:
                 shown: T | None = None
@@ -79,14 +80,14 @@ class FollowedView(Generic[T]):
                 self._latest.pop(at, None)
                 self._release(at)
 
-    async def _catch_up(self, at: Key, latest: "_Latest[T]", view: "View[_Seen[T]]") -> None:
+    async def _catch_up(self, at: Key, latest: "_Latest[T]", view: "View[_Seen]") -> None:
         """Take what the view has seen; read an object that it has not, or not in full."""
         async with latest.reading:
             seen = view.items.get(at)
             if latest.item is None or (seen and not is_newer(seen.version, latest.version)):
                 return
-            if seen and seen.item is not None:
-                latest.put(seen.version, seen.item)
+            if seen and seen.obj is not None:
+                latest.put(seen.version, await self._read(seen.obj))
                 return
             # Deleted, not seen yet, or seen before anybody followed it: only the hub knows.
             namespace, name = at
@@ -94,10 +95,10 @@ class FollowedView(Generic[T]):
             if obj is None:
                 latest.put("", None)
             elif is_newer(_version(obj), latest.version):
-                latest.put(_version(obj), self._read(obj))
+                latest.put(_version(obj), await self._read(obj))
 
     @asynccontextmanager
-    async def _watching(self) -> "AsyncIterator[_Running[T]]":
+    async def _watching(self) -> "AsyncIterator[_Running]":
         running = self._running = self._running or self._start()
         running.users += 1
         try:
@@ -109,21 +110,21 @@ class FollowedView(Generic[T]):
                 running.task.cancel()
                 await asyncio.wait({running.task})
 
-    def _start(self) -> "_Running[T]":
+    def _start(self) -> "_Running":
         view = View(self._kube, self._kind, self._namespace, read=self._seen)
         for callback in self._callbacks:
             view.on_change(callback)
         return _Running(view)
 
-    def _seen(self, obj: Object) -> "_Seen[T]":
-        return _Seen(_version(obj), self._read(obj) if key(obj) in self._latest else None)
+    def _seen(self, obj: Object) -> "_Seen":
+        return _Seen(_version(obj), obj if key(obj) in self._latest else None)
 
     def _tell(self, at: Key) -> None:
         if latest := self._latest.get(at):
             latest.wake()
 
     def _release(self, at: Key) -> None:
-        """Let go of what the view has read of an object that nobody follows any more."""
+        """Let go of an object that nobody follows any more."""
         items = self._running.view.items if self._running else {}
         if at in items:
             items[at] = _Seen(items[at].version, None)
@@ -140,17 +141,17 @@ def is_newer(version: str, than: str) -> bool:
         return version != than
 
 
-class _Seen(NamedTuple, Generic[T]):
-    """An object as the watch has told it; `item` only if somebody followed it then."""
+class _Seen(NamedTuple):
+    """An object as the watch has told it; `obj` only if somebody followed it then."""
 
     version: str
-    item: T | None
+    obj: Object | None
 
 
-class _Running(Generic[T]):
+class _Running:
     """A view that is being kept up to date for its users."""
 
-    def __init__(self, view: View[_Seen[T]]) -> None:
+    def __init__(self, view: View[_Seen]) -> None:
         self.view = view
         self.task = asyncio.create_task(view.run())
         self.users = 0

@@ -6,7 +6,7 @@ import json
 import sys
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from types import FrameType
 from typing import Any
 
@@ -197,5 +197,12 @@ async def test_no_step_is_unpacked_by_the_event_loop() -> None:
         assert await service.rollouts.of_namespace("default")
         assert await service.rollouts.find("default", "default")
         assert await service.rollouts.in_progress("default")
+        record = await service.rollouts.find("default", "default")
+        assert record is not None
         await service.rollouts.advance("default", name)
+        async with aclosing(service.rollouts.changes(record)) as versions:
+            assert (await anext(versions)).progress == record.progress
+            assert (await anext(versions)).progress != record.progress
+            await service.rollouts.advance("default", name)
+            assert await anext(versions)
     assert found == []

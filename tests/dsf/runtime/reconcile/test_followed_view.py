@@ -45,7 +45,7 @@ class Reader:
         await eventually(was_told)
 
 
-def value_of(obj: Object) -> str | None:
+async def value_of(obj: Object) -> str | None:
     value: str | None = (obj.get("data") or {}).get("value")
     return value
 
