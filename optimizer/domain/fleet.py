@@ -209,6 +209,11 @@ class Workload:
     avoided: tuple[str, ...] = ()
 
     @property
+    def cluster_selectors(self) -> tuple[str, ...]:
+        """The label selectors of clusters that its constraints have."""
+        return tuple(filter(None, (self.affinity, self.anti_affinity)))
+
+    @property
     def workload_selectors(self) -> tuple[str, ...]:
         """The label selectors of other workloads that its constraints have."""
         return tuple(filter(None, (self.workload_affinity, self.workload_anti_affinity)))

@@ -21,7 +21,8 @@ from optimizer.model.problem import Problem
 from optimizer.wire.explanation import WhyNotAnswer, WhyNotQuestion
 
 _MEANINGS = {
-    name: " ".join((found.__doc__ or "").split()).rstrip(".") for name, found in PREDICATES.items()
+    name: " ".join((found.rules_out.__doc__ or "").split()).rstrip(".")
+    for name, found in PREDICATES.items()
 }
 """The meaning of each predicate: the first line of its docstring."""
 

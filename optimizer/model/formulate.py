@@ -4,6 +4,7 @@ Only what can be used gets a variable.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def _values(indexed: ResourceIndex) -> Floats:
             app, own = workload.app, indexed.value(workload.app)
         allowed = indexed.kind[workload.kind].copy()
         for predicate in PREDICATES.values():
-            allowed &= ~predicate(indexed, workload, own)
+            allowed &= ~predicate.rules_out(indexed, workload, own)
         values[index, allowed] = own[allowed]
         if workload.avoided:
             values[index] -= _avoidance(indexed, workload, values[index])
@@ -92,21 +93,21 @@ def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
     matching = _matching(fleet)
     return tuple(
         ProblemWorkload(
-            name=item.name,
-            app=item.app,
-            kind=item.kind,
-            amount=item.amount,
-            requests=item.requests,
-            replicas=item.replicas,
-            priority=item.priority,
-            spread=item.spread,
+            **{name: getattr(item, name) for name in _SHARED_FIELDS},
             workload_affinity=tuple(matching[text] for text in (item.workload_affinity,) if text),
             workload_anti_affinity=matching.get(item.workload_anti_affinity, ()),
             current=tuple(number[name] for name in item.current if name in number),
-            move_cost=item.move_cost,
         )
         for item in fleet.workloads
     )
+
+
+_SHARED_FIELDS = tuple(
+    item.name
+    for item in fields(ProblemWorkload)
+    if item.name not in {"workload_affinity", "workload_anti_affinity", "current"}
+)
+"""The fields of a ProblemWorkload that are those of the Workload."""
 
 
 def _matching(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ scheduler read one Pod and one node; what couples several is a rule (`optimizer.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -142,7 +143,11 @@ class ResourceIndex:
         return total
 
 
-Predicate = Callable[[ResourceIndex, Workload, Floats], Bools]
+class Predicate(NamedTuple):
+    """Which resources are ruled out for a workload, and what a message says of their devices."""
+
+    rules_out: Callable[[ResourceIndex, Workload, Floats], Bools]
+    says: str
 
 
 def not_selectable(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
@@ -209,16 +214,23 @@ def uncosted(indexed: ResourceIndex, workload: Workload, values: Floats) -> Bool
 
 
 PREDICATES: Mapping[str, Predicate] = {
-    "NotSelectable": not_selectable,
-    "NotPinned": pinned,
-    "Excluded": excluded_clusters,
-    "Affinity": affinity,
-    "AntiAffinity": anti_affinity,
-    "NoSupply": too_small,
-    "NoExtraSupply": extras_too_small,
-    "NoUsableScore": unscored,
-    "BelowMinimumScore": below_minimum,
-    "NoUsableCost": uncosted,
+    "NotSelectable": Predicate(
+        not_selectable, "are on clusters that OCM can't select for it (see the issues)"
+    ),
+    "NotPinned": Predicate(pinned, "are on clusters that it does not name"),
+    "Excluded": Predicate(excluded_clusters, "are on clusters that it excludes"),
+    "Affinity": Predicate(affinity, "are on clusters that don't match its affinity"),
+    "AntiAffinity": Predicate(anti_affinity, "are on clusters that its anti-affinity forbids"),
+    "NoSupply": Predicate(too_small, "never have enough for it"),
+    "NoExtraSupply": Predicate(
+        extras_too_small,
+        "are on clusters that never have enough of the further kinds that it requests",
+    ),
+    "NoUsableScore": Predicate(unscored, "have no usable score for it (see the issues)"),
+    "BelowMinimumScore": Predicate(below_minimum, "are worth less than its minimum score"),
+    "NoUsableCost": Predicate(
+        uncosted, "have no usable score that a limit counts (see the issues)"
+    ),
 }
 """Reasons why a workload can never run on a resource of its kind, each with what tells it."""
 
@@ -227,4 +239,7 @@ def ineligible(indexed: ResourceIndex, workload: Workload) -> Mapping[str, Bools
     """Return, by reason, on which resources of the workload's kind it can never run."""
     values = indexed.value(workload.app)
     ours = indexed.kind.get(workload.kind, indexed.none)
-    return {name: found(indexed, workload, values) & ours for name, found in PREDICATES.items()}
+    return {
+        name: predicate.rules_out(indexed, workload, values) & ours
+        for name, predicate in PREDICATES.items()
+    }

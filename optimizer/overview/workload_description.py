@@ -10,19 +10,12 @@ from optimizer.overview.findings import FleetFinding, findings, findings_about
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.snapshot.object_readers import placement_of, read_workload
 from optimizer.wire.base import Document, Name, ResultPart, Sentence
+from optimizer.wire.object_specs import WorkloadSpec
 from optimizer.wire.placement_status import BoundPolicy, WorkloadLanding
 
-_CONSTRAINTS = (
-    "clusters",
-    "excluded_clusters",
-    "affinity",
-    "anti_affinity",
-    "workload_affinity",
-    "workload_anti_affinity",
-    "minimum_score",
-    "move_cost",
-    "priority",
-)
+_SHOWN_ELSEWHERE = {"replicas", "requests", "spread", "spread_group", "uses", "tolerations"}
+
+_CONSTRAINTS = tuple(name for name in WorkloadSpec.model_fields if name not in _SHOWN_ELSEWHERE)
 """Fields of a Workload that narrow or weigh its places."""
 
 

@@ -1,6 +1,6 @@
 """The workloads without all of their replicas, each with a reason and a message."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,24 +11,10 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.issue import OTHERS_REASONS
 from optimizer.domain.solution import Solution
-from optimizer.model.predicates import ResourceIndex, ineligible
+from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
 from optimizer.model.problem import Problem, ProblemWorkload
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Unplaced
-
-SAYS: Mapping[str, str] = {
-    "NotSelectable": "are on clusters that OCM can't select for it (see the issues)",
-    "NotPinned": "are on clusters that it does not name",
-    "Excluded": "are on clusters that it excludes",
-    "Affinity": "are on clusters that don't match its affinity",
-    "AntiAffinity": "are on clusters that its anti-affinity forbids",
-    "NoSupply": "never have enough for it",
-    "NoExtraSupply": "are on clusters that never have enough of the further kinds that it requests",
-    "NoUsableScore": "have no usable score for it (see the issues)",
-    "BelowMinimumScore": "are worth less than its minimum score",
-    "NoUsableCost": "have no usable score that a limit counts (see the issues)",
-}
-"""How a message describes the devices that each predicate rules out."""
 
 _LACKS_ROOM = {"NoSupply", "NoExtraSupply", "NoCapacityLeft", "NoRoomLeft", "FewerReplicas"}
 """The reasons that the parts of others can cause."""
@@ -146,7 +132,7 @@ class _Reasons:
             blocked = int((left & found).sum())
             if blocked:
                 reason = name
-                said.append(f"{blocked} {SAYS[name]}")
+                said.append(f"{blocked} {PREDICATES[name].says}")
                 left = left & ~found
         if len(said) == 1 and reason == "NoSupply":
             return reason, f"it requests {wanted}; {self._most(workload.kind)}"

@@ -114,7 +114,7 @@ def _of_clusters(
     asked = {item.name: item for item in request.clusters}
     keys = {item.key for workload in workloads for item in workload.spread}
     keys |= {limit.per for limit in request.limits if limit.per}
-    keys |= _keys(text for item in workloads for text in (item.affinity, item.anti_affinity))
+    keys |= _keys(text for item in workloads for text in item.cluster_selectors)
     keys |= _keys(limit.cluster_selector for limit in request.limits)
     return {
         f"cluster {name_of(obj)}": _digests(_allocatable(obj, asked.get(name_of(obj))))

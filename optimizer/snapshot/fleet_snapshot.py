@@ -153,7 +153,7 @@ def _relevant(
     clusters: Iterable[Cluster], workloads: Sequence[Workload], limits: Iterable[FleetLimit]
 ) -> tuple[Cluster, ...]:
     """Drop labels and kinds that no constraint mentions: a plan must not depend on them."""
-    texts = [text for item in workloads for text in (item.affinity, item.anti_affinity)]
+    texts = [text for item in workloads for text in item.cluster_selectors]
     texts += [limit.selector for limit in limits]
     keys = _keys(texts) | {item.key for workload in workloads for item in workload.spread}
     keys |= {limit.per for limit in limits}

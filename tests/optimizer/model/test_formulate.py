@@ -73,7 +73,7 @@ def test_an_assignment_without_a_cost_is_none_where_a_limit_counts_it() -> None:
 
 
 def test_every_obstacle_says_what_it_is() -> None:
-    assert all(found.__doc__ for found in PREDICATES.values())
+    assert all(found.rules_out.__doc__ for found in PREDICATES.values())
 
 
 def test_values_are_weighted_sums_of_normalised_scores() -> None:
