@@ -16,7 +16,7 @@ from optimizer.solve.solver_adapters import note_failed_call
 
 
 def linear_solver(solver: SolverName, *, until: float) -> LinearSolver:
-    """Return what solves until a time of `time.monotonic()`, and raises Spent afterwards."""
+    """Return what solves until a time of `time.monotonic()`; then it raises BudgetExceeded."""
 
     def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
         return _solved(weights, rows, relaxed, solver, until - time.monotonic())

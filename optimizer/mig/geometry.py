@@ -21,9 +21,9 @@ MEDIA = "+me"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A size of GPU instance; `memory` and `compute` are slices, `starts` are memory slices.
+    """A size of GPU instance, in slices; `starts` are memory slices.
 
-    `most`: how many of it a GPU holds. `number`: the profile id of nvidia-smi.
+    `max_instances`: how many of it a GPU holds. `profile_id`: that of nvidia-smi.
     """
 
     name: str

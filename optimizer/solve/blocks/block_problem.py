@@ -59,6 +59,19 @@ class LinkingRows:
             self.choice_coefficients[chosen],
         )
 
+    def with_assignments(
+        self, limits: Floats, rows: Ints, workloads: Ints, resources: Ints, coefficients: Floats
+    ) -> "LinkingRows":
+        """Return the rows with further limits and entries of assignments after the others."""
+        return replace(
+            self,
+            limits=np.concatenate([self.limits, limits]),
+            assignment_rows=np.concatenate([self.assignment_rows, rows]),
+            assignment_workloads=np.concatenate([self.assignment_workloads, workloads]),
+            assignment_resources=np.concatenate([self.assignment_resources, resources]),
+            assignment_coefficients=np.concatenate([self.assignment_coefficients, coefficients]),
+        )
+
     def used(self, assignments: Floats, choices: Floats) -> Floats:
         """Return the sum of each row, [rows].
 
@@ -114,13 +127,6 @@ class BlockProblem:
         """The first resource of each site, then the number of resources, [sites + 1]."""
         return np.searchsorted(self.resource_sites, np.arange(len(self.copies) + 1))
 
-    @property
-    def integral(self) -> bool:
-        """Whether every decision has an integral value, so that a bound may be rounded down."""
-        return bool((self.mode_values == np.floor(self.mode_values)).all()) and all(
-            bool((row == np.floor(row)).all()) for row in self.values
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Prices:
@@ -139,13 +145,6 @@ class Subproblem:
     resources: Ints
     sites: Ints
     modes: Ints
-
-
-def residual_subproblem(
-    blocks: BlockProblem, copies: Ints, counts: Ints, limits: Floats
-) -> Subproblem:
-    """Return the problem of the remaining copies of sites, counts of workloads and limits."""
-    return subproblem_of(blocks, counts > 0, copies, counts, limits)
 
 
 def subproblem_of(

@@ -43,29 +43,18 @@ def with_priority_floors(
 ) -> LinkingRows:
     """Return the constraints with one more row per value: tier i keeps at least `values[i]`."""
     tiers = problem.workload_tier[problem.assignments.workload]
-    first = len(linking.limits)
-    limits, entries = linking.limits.tolist(), []
     for tier, value in enumerate(values):
         own = np.flatnonzero(tiers == tier)
-        scale = float(np.abs(problem.assignments.value[own]).max(initial=0.0)) or 1.0
-        limits.append((SAME_VALUE - value) / scale)
-        row = np.full(len(own), first + tier)
-        entries.append((row, own, -problem.assignments.value[own] / scale))
-    rows, assignments, coefficients = (
-        np.concatenate(parts) for parts in zip(*entries, strict=True)
-    )
-    return replace(
-        linking,
-        limits=np.array(limits),
-        assignment_rows=np.concatenate([linking.assignment_rows, rows]),
-        assignment_workloads=np.concatenate(
-            [linking.assignment_workloads, problem.assignments.workload[assignments]]
-        ),
-        assignment_resources=np.concatenate(
-            [linking.assignment_resources, problem.assignments.resource[assignments]]
-        ),
-        assignment_coefficients=np.concatenate([linking.assignment_coefficients, coefficients]),
-    )
+        found = problem.assignments.value[own]
+        scale = float(np.abs(found).max(initial=0.0)) or 1.0
+        linking = linking.with_assignments(
+            np.array([(SAME_VALUE - value) / scale]),
+            np.full(len(own), len(linking.limits)),
+            problem.assignments.workload[own],
+            problem.assignments.resource[own],
+            -found / scale,
+        )
+    return linking
 
 
 def linked_workloads(problem: Problem) -> frozenset[int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
-from optimizer.solve.blocks.block_problem import BlockProblem, Prices, residual_subproblem
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices, subproblem_of
 from optimizer.solve.blocks.columns import (
     ROW_TOLERANCE,
     ColumnPool,
@@ -56,7 +56,7 @@ def dive(
     pieces: list[Columns] = []
     times: list[Ints] = [np.zeros(0, np.int64)]
     while copies.any() and counts.any() and not stop():
-        rest = residual_subproblem(blocks, copies, counts, limits)
+        rest = subproblem_of(blocks, counts > 0, copies, counts, limits)
         known = Prices(prices.workloads[rest.workloads], prices.linking)
         found, often, learnt = _price_again(rest.blocks, known, drop, steps, stop)
         columns, whole = feasible_columns(blocks, to_whole_problem(found, rest), limits)

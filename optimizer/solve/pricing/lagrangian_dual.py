@@ -8,12 +8,11 @@ Mathematical Programming 1 (1971), by subgradients; where few classes repeat, by
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import floor
 
 import numpy as np
 
-from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
+from optimizer.solve.blocks.bound_rounding import is_whole, rounded_bound
 from optimizer.solve.blocks.columns import ColumnPool, ColumnSelection, concatenated_columns
 from optimizer.solve.blocks.knapsack import KnapsackBand
 from optimizer.solve.pricing.diving import dive
@@ -148,7 +147,7 @@ def _starting_point(
 
 def lagrangian_bound(blocks: BlockProblem, context: SolveContext) -> float:
     """Return a value that no decision exceeds, in objective units."""
-    return rounded_bound(solve_lagrangian_dual(blocks, context).bound, blocks.integral)
+    return rounded_bound(solve_lagrangian_dual(blocks, context).bound, is_whole(blocks))
 
 
 def has_few_classes(blocks: BlockProblem) -> bool:
@@ -159,11 +158,6 @@ def has_few_classes(blocks: BlockProblem) -> bool:
 def has_repeated_classes(blocks: BlockProblem) -> bool:
     """Tell whether sites or workloads repeat: subgradients stall there, and masters are small."""
     return bool(blocks.copies.max() > 1 or blocks.most_per_site.max() > 1)
-
-
-def rounded_bound(bound: float, integral: bool) -> float:
-    """Return the bound, rounded down where every decision has an integral value."""
-    return float(floor(bound + SAME_VALUE)) if integral else bound
 
 
 class _IncumbentHeuristic:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
-from optimizer.domain.settings import SolverName
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ROW_TOLERANCE, ColumnPool, Columns
 from optimizer.solve.blocks.knapsack import KnapsackBand
@@ -14,7 +13,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     assignments_of_modes,
     price_blocks,
 )
-from optimizer.solve.solver_adapters import SolverResult, maximise
+from optimizer.solve.solver_adapters import maximise
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import PRICE_BLEND
 
@@ -28,13 +27,20 @@ class MasterResult:
 
 
 def solve_relaxed_master(
-    blocks: BlockProblem, columns: Columns, *, solver: SolverName, seconds: float
+    blocks: BlockProblem, columns: Columns, context: SolveContext
 ) -> tuple[Floats, Prices] | None:
     """Return the linear relaxation: how often columns are taken, and its duals as prices.
 
     None if it is not solved in time.
     """
-    answer = _solve_model(blocks, columns, solver=solver, seconds=seconds, relaxed=True)
+    answer = maximise(
+        columns.values(blocks),
+        _rows(blocks, columns),
+        [None] * len(columns),
+        solver=context.solver,
+        seconds=context.seconds_left(),
+        relaxed=True,
+    )
     if answer.status != "Optimal":
         return None
     sites, workloads = len(blocks.copies), len(blocks.sizes)
@@ -45,9 +51,8 @@ def solve_relaxed_master(
 def solve_master(
     blocks: BlockProblem,
     columns: Columns,
+    context: SolveContext,
     *,
-    solver: SolverName,
-    seconds: float,
     start: Ints | None = None,
     nodes: int | None = None,
     target: float | None = None,
@@ -58,13 +63,13 @@ def solve_master(
     `target`: objective value that is good enough. `cutoff`: solutions that are worth no more are
     not wanted. `nodes`: branch-and-bound nodes at most.
     """
-    answer = _solve_model(
-        blocks,
-        columns,
-        solver=solver,
-        seconds=seconds,
-        relaxed=False,
-        start=start,
+    answer = maximise(
+        columns.values(blocks),
+        _rows(blocks, columns),
+        blocks.copies[blocks.mode_sites[columns.modes]].tolist(),
+        solver=context.solver,
+        seconds=context.seconds_left(),
+        start=None if start is None else start.astype(np.float64),
         nodes=nodes,
         target=target,
         cutoff=cutoff,
@@ -87,46 +92,15 @@ def is_feasible(blocks: BlockProblem, columns: Columns, times: Ints) -> bool:
     )
 
 
-def _solve_model(
-    blocks: BlockProblem,
-    columns: Columns,
-    *,
-    solver: SolverName,
-    seconds: float,
-    relaxed: bool,
-    start: Ints | None = None,
-    nodes: int | None = None,
-    target: float | None = None,
-    cutoff: float | None = None,
-) -> SolverResult:
-    sites = blocks.mode_sites[columns.modes]
-    every = np.arange(len(columns))
+def _rows(blocks: BlockProblem, columns: Columns) -> list[tuple[list[int], list[float], float]]:
+    """Return the rows of sites, workloads and linking; entries of equal position are added up."""
     of, linking, amounts = columns.uses(blocks)
     first, second = len(blocks.copies), len(blocks.copies) + len(blocks.sizes)
     limits = np.concatenate([blocks.copies, blocks.counts, blocks.linking.limits])
+    sites = blocks.mode_sites[columns.modes]
     row = np.concatenate([sites, first + columns.workloads, second + linking])
-    column = np.concatenate([every, columns.owners, of])
-    amount = np.concatenate([np.ones(len(every) + len(columns.workloads)), amounts])
-    rows = _rows(row, column, amount, limits)
-    upper = [None] * len(every) if relaxed else blocks.copies[sites].tolist()
-    return maximise(
-        columns.values(blocks),
-        rows,
-        upper,
-        solver=solver,
-        seconds=seconds,
-        relaxed=relaxed,
-        start=None if start is None else start.astype(np.float64),
-        nodes=nodes,
-        target=target,
-        cutoff=cutoff,
-    )
-
-
-def _rows(
-    row: Ints, column: Ints, amount: Floats, limits: Floats
-) -> list[tuple[list[int], list[float], float]]:
-    """Return the rows of a sparse matrix; entries of equal position are added up."""
+    column = np.concatenate([np.arange(len(columns)), columns.owners, of])
+    amount = np.concatenate([np.ones(len(columns) + len(columns.workloads)), amounts])
     count = int(column.max(initial=-1)) + 1
     keys, inverse = np.unique(row * max(count, 1) + column, return_inverse=True)
     sums = np.bincount(inverse, amount, len(keys))
@@ -159,9 +133,7 @@ def generate_columns(
     lowest, best = pricing.bound, prices
     columns = best_columns(blocks, pool.columns(), prices, pricing, _MASTER_COLUMNS)
     for _ in range(40):
-        solved = solve_relaxed_master(
-            blocks, columns, solver=context.solver, seconds=context.seconds_left()
-        )
+        solved = solve_relaxed_master(blocks, columns, context)
         if solved is None:
             break
         value = float(solved[0] @ columns.values(blocks))

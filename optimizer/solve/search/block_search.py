@@ -5,12 +5,11 @@ After that, rounds with ever more effort go on until the gap is closed or the ti
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
 
 import numpy as np
 
-from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
+from optimizer.solve.blocks.bound_rounding import cutoff_of, is_whole, rounded_bound
 from optimizer.solve.blocks.columns import ColumnPool, Columns, ColumnSelection
 from optimizer.solve.pricing.diving import dive
 from optimizer.solve.pricing.lagrangian_dual import (
@@ -19,7 +18,6 @@ from optimizer.solve.pricing.lagrangian_dual import (
     has_few_classes,
     has_repeated_classes,
     ignore,
-    rounded_bound,
     solve_lagrangian_dual,
 )
 from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, price_blocks
@@ -46,9 +44,6 @@ No time limit cuts short the writing and presolving of a master.
 
 _SMALL_CORE = 150
 """Sites and workloads, each counted, up to which that compact model is small."""
-
-_COARSE_GAP = 1e-3
-"""Relative gap from which on only decisions that close it are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +77,7 @@ def search_blocks(
         on_incumbent=on_incumbent,
         collect=False,
     )
-    first = min(rounded_bound(dual.bound, blocks.integral), upper_bound)
+    first = min(rounded_bound(dual.bound, is_whole(blocks)), upper_bound)
     incumbent, bound = dual.incumbent, first
     for incumbent, bound in _improvements(blocks, context, dual, first, on_incumbent):
         if context.is_close(incumbent.value(blocks), bound) or context.is_over():
@@ -165,9 +160,6 @@ def _improvements(
     )
 
 
-_HALF = 0.5
-
-
 def close_gap(
     blocks: BlockProblem,
     dual: LagrangianDual,
@@ -192,12 +184,12 @@ def close_gap(
     """
     if dual.items is None:
         return incumbent, bound
-    integral, equals = blocks.integral, has_repeated_classes(blocks)
+    whole, equals = is_whole(blocks), has_repeated_classes(blocks)
     for limit in limits:
         value = incumbent.value(blocks)
         if context.is_close(value, bound) or context.is_over():
             break
-        cutoff_value = cutoff_of(value, bound, context.gap, integral)
+        cutoff_value = cutoff_of(value, bound, context.gap, whole)
         slack = max(0.0, dual.bound - cutoff_value)
         enumerated = best_columns_within(
             blocks,
@@ -235,19 +227,8 @@ def close_gap(
             known = max(
                 incumbent.value(blocks), cutoff_value, dual.bound - enumerated.complete_loss
             )
-            bound = min(bound, rounded_bound(known, integral))
+            bound = min(bound, rounded_bound(known, whole))
     return incumbent, bound
-
-
-def cutoff_of(value: float, bound: float, gap: float, integral: bool) -> float:
-    """Return the cutoff: a decision of this value or less is not an improvement.
-
-    With a coarse gap, neither is a decision that is not close enough to the bound.
-    """
-    least = bound / (1.0 + gap) if gap >= _COARSE_GAP else value
-    if integral:
-        return max(value + _HALF, ceil(least - SAME_VALUE) - _HALF if least > value else value)
-    return max(value, least - SAME_VALUE * abs(least)) if least > value else value
 
 
 def _solve_restricted_master(
@@ -274,8 +255,7 @@ def _solve_restricted_master(
     taken = solve_master(
         blocks,
         columns,
-        solver=context.solver,
-        seconds=context.seconds_left(),
+        context,
         nodes=None if all_enumerated else 200,
         target=target,
         cutoff=cutoff_value,

@@ -63,20 +63,6 @@ class _CompletionBounds(NamedTuple):
     ahead: list[Floats]
 
 
-def all_columns_within(
-    blocks: BlockProblem,
-    prices: Prices,
-    pricing: PricingResult,
-    *,
-    slack: float,
-    limit: int,
-    stop: Callable[[], bool],
-) -> Columns | None:
-    """Return every column that loses at most `slack`; None if more than `limit`, or on `stop`."""
-    enumerated = best_columns_within(blocks, prices, pricing, slack=slack, limit=limit, stop=stop)
-    return enumerated.columns if enumerated.complete_loss >= slack else None
-
-
 def best_columns_within(
     blocks: BlockProblem,
     prices: Prices,

@@ -13,7 +13,7 @@ from optimizer.solve.blocks.block_problem import (
     BlockProblem,
     Prices,
     Subproblem,
-    residual_subproblem,
+    subproblem_of,
 )
 from optimizer.solve.blocks.columns import (
     ColumnPool,
@@ -177,8 +177,7 @@ def _repair(
     taken = solve_master(
         rest.blocks,
         columns,
-        solver=context.solver,
-        seconds=context.seconds_left(),
+        context,
         start=times,
         nodes=50,
     )
@@ -200,7 +199,8 @@ def residual_problem(
     used = np.bincount(columns.workloads, times[columns.owners], len(blocks.sizes)).astype(np.int64)
     of, rows, amounts = columns.uses(blocks)
     spent = np.bincount(rows, amounts * times[of], len(blocks.linking.limits))
-    return residual_subproblem(blocks, copies, blocks.counts - used, blocks.linking.limits - spent)
+    counts = blocks.counts - used
+    return subproblem_of(blocks, counts > 0, copies, counts, blocks.linking.limits - spent)
 
 
 def to_subproblem(columns: Columns, rest: Subproblem) -> Columns:

@@ -16,6 +16,7 @@ from optimizer.domain.solution import Assignment, Decision, Solution, Status
 from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.model.problem import Problem, objective
 from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows, Prices
+from optimizer.solve.blocks.bound_rounding import is_whole
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
 from optimizer.solve.pricing.lagrangian_dual import solve_lagrangian_dual
@@ -27,7 +28,7 @@ from optimizer.solve.pricing.restricted_master import (
     solve_relaxed_master,
 )
 from optimizer.solve.search.block_search import search_blocks
-from optimizer.solve.search.column_enumeration import all_columns_within
+from optimizer.solve.search.column_enumeration import best_columns_within
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import LOSS_GROWTH
 
@@ -154,9 +155,7 @@ class NearOptimalColumns:
 
         The relaxation decides that mostly. None: not known, or no choice satisfies the rows.
         """
-        parts = solve_relaxed_master(
-            blocks, columns, solver=self._context.solver, seconds=self._context.seconds_left()
-        )
+        parts = solve_relaxed_master(blocks, columns, self._context)
         if parts is None:
             return None
         times = np.rint(parts[0]).astype(np.int64)
@@ -167,8 +166,7 @@ class NearOptimalColumns:
         taken = solve_master(
             blocks,
             columns,
-            solver=self._context.solver,
-            seconds=self._context.seconds_left(),
+            self._context,
             start=np.zeros(len(columns), np.int64),
             cutoff=least - max(self._step / 2, SAME_VALUE),
         )
@@ -177,7 +175,7 @@ class NearOptimalColumns:
     @property
     def _step(self) -> float:
         """The least difference between the values of two decisions; 0 if it is not known."""
-        return 1.0 if self._priced.reduction.blocks.integral else 0.0
+        return 1.0 if is_whole(self._priced.reduction.blocks) else 0.0
 
     def _solution(self, status: Status, decision: Decision = _NOTHING) -> Solution:
         value = objective(self._problem, decision)
@@ -189,7 +187,7 @@ class NearOptimalColumns:
         gap, before = dual.pricing.bound - self._value, 0
         loss = max(self._step, 2e-4 * abs(self._value))
         while not self._context.is_over():
-            columns = all_columns_within(
+            columns, complete_loss = best_columns_within(
                 dual.reduction.blocks,
                 dual.prices,
                 dual.pricing,
@@ -197,7 +195,7 @@ class NearOptimalColumns:
                 limit=12_000,
                 stop=self._context.is_over,
             )
-            if columns is None or len(columns) == before:
+            if complete_loss < gap + loss or len(columns) == before:
                 return
             before = len(columns)
             worth = dual.pricing.site_profits[dual.reduction.blocks.mode_sites[columns.modes]]
@@ -256,17 +254,12 @@ def _prices(problem: Problem, context: SolveContext) -> _PricedBlocks | None:
 def _with_one_of(blocks: BlockProblem, workload: int) -> LinkingRows:
     """Return the linking rows with one more: the workload has at least one assignment."""
     rows, resources = blocks.linking, np.arange(len(blocks.resource_sites))
-    return replace(
-        rows,
-        limits=np.append(rows.limits, -1.0),
-        assignment_rows=np.append(rows.assignment_rows, np.full(len(resources), len(rows.limits))),
-        assignment_workloads=np.append(
-            rows.assignment_workloads, np.full(len(resources), workload)
-        ),
-        assignment_resources=np.append(rows.assignment_resources, resources),
-        assignment_coefficients=np.append(
-            rows.assignment_coefficients, np.full(len(resources), -1.0)
-        ),
+    return rows.with_assignments(
+        np.array([-1.0]),
+        np.full(len(resources), len(rows.limits)),
+        np.full(len(resources), workload),
+        resources,
+        np.full(len(resources), -1.0),
     )
 
 

@@ -33,7 +33,7 @@ from optimizer.solve.independent_components import independent_components
 from optimizer.solve.pricing.lagrangian_relaxation import items_if_few, price_blocks
 from optimizer.solve.pricing.restricted_master import solve_master
 from optimizer.solve.search.block_search import search_blocks
-from optimizer.solve.search.column_enumeration import all_columns_within
+from optimizer.solve.search.column_enumeration import best_columns_within
 from optimizer.solve.strategy import solve_problem
 from optimizer.solve.time_limit import SolveContext
 from tests.optimizer.brute_force import best
@@ -86,7 +86,7 @@ def check_reduced(seed: int) -> None:
     blocks = reduction.blocks
     items = all_items(blocks)
     free = Prices(np.zeros(len(blocks.sizes)), np.zeros(len(blocks.linking.limits)))
-    columns = all_columns_within(
+    columns, _ = best_columns_within(
         blocks,
         free,
         price_blocks(blocks, items, free),
@@ -94,8 +94,7 @@ def check_reduced(seed: int) -> None:
         limit=100_000,
         stop=lambda: False,
     )
-    assert columns is not None
-    taken = solve_master(blocks, columns, solver="highs", seconds=60)
+    taken = solve_master(blocks, columns, SolveContext("highs", 0.0, 0, lambda: 60.0))
     assert taken is not None
     assert taken.proven
     assert float(columns.values(blocks) @ taken.multiplicities) == pytest.approx(wanted)

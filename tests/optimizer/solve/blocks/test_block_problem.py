@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.optimizer.instances import instance, problem
-from optimizer.solve.blocks.block_problem import residual_subproblem
+from optimizer.solve.blocks.block_problem import subproblem_of
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 
 
@@ -15,7 +15,7 @@ def test_only_sites_with_copies_and_workloads_that_are_left_remain() -> None:
     copies, counts = blocks.copies.copy(), blocks.counts.copy()
     copies[[0, 2]] = 0
     counts[[1, 3]] = 0
-    rest = residual_subproblem(blocks, copies, counts, blocks.linking.limits)
+    rest = subproblem_of(blocks, counts > 0, copies, counts, blocks.linking.limits)
     assert rest.sites.tolist() == np.flatnonzero(copies).tolist()
     assert rest.workloads.tolist() == np.flatnonzero(counts).tolist()
     assert not np.isin(blocks.resource_sites[rest.resources], [0, 2]).any()
