@@ -11,19 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from prometheus_client import CollectorRegistry
 
 from dsf.api import names
+from dsf.api.crd.scorer_source import SecretKeyRef
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import load_summaries
 from dsf.hub.distribute.secrets_plan import (
     SELECTOR,
     HubSecret,
-    SecretKeyReference,
     WithheldSecret,
     plan_secrets,
     read_secret,
     read_secrets_work,
     references_in_spec,
     references_in_summaries,
-    secrets_too_large,
     too_large,
     withheld,
 )
@@ -117,11 +116,11 @@ class SecretsController:
         secrets = {name: secret for (_, name), secret in self._secrets.items.items()}
         works = {cluster: work for (cluster, _), work in self._works.items.items()}
         wanted = self._wanted()
-        changes = plan_secrets(wanted, secrets, works, self._agent_namespace)
+        changes, crowded = plan_secrets(wanted, secrets, works, self._agent_namespace)
         outcomes = await apply(self._kube, changes, limiter=self._limiter)
         for outcome in outcomes:
             _log(outcome)
-        self._record_events(secrets, secrets_too_large(wanted, secrets, self._agent_namespace))
+        self._record_events(secrets, crowded)
         return self._again_after(outcomes)
 
     def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:
@@ -134,7 +133,7 @@ class SecretsController:
         self._failures += 1
         return self._backoff.delay(self._failures, self._draw())
 
-    def _wanted(self) -> dict[str, frozenset[SecretKeyReference]]:
+    def _wanted(self) -> dict[str, frozenset[SecretKeyRef]]:
         """Return the references of each cluster; equal summaries are parsed once."""
         asked = frozenset(
             reference
@@ -142,7 +141,7 @@ class SecretsController:
             if not isinstance(scorer.spec, InvalidInput)
             for reference in references_in_spec(scorer.spec)
         )
-        read: dict[str, frozenset[SecretKeyReference]] = {}
+        read: dict[str, frozenset[SecretKeyRef]] = {}
         wanted = {}
         for cluster, work in self._config_works().items():
             if work.being_deleted:

@@ -116,12 +116,13 @@ def published(declared: DeclaredMeaning, normalize: Normalize | None) -> Publish
     direction = read_direction(declared.direction)
     if normalize and normalize.invert:
         direction = "LowerIsBetter" if direction == "HigherIsBetter" else "HigherIsBetter"
-    return PublishedMeaning(
-        display_name=declared.display_name,
-        unit=None if normalize else declared.unit,
-        direction=direction,
-        range=_published_range(declared.range, normalize),
-    )
+    changed = {
+        "unit": None if normalize else declared.unit,
+        "direction": direction,
+        "range": _published_range(declared.range, normalize),
+    }
+    every = {field: getattr(declared, field) for field in PublishedMeaning.model_fields}
+    return PublishedMeaning.model_validate({**every, **changed})
 
 
 def normalized_ends(

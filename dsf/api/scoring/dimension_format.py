@@ -79,10 +79,7 @@ class DimensionFormat:
         return labels
 
     def __str__(self) -> str:
-        parts = [self.literals[0]]
-        for field, literal in zip(self.fields, self.literals[1:], strict=True):
-            parts += [f"${{{field}}}", literal]
-        return "".join(parts)
+        return self.render({field: f"${{{field}}}" for field in self.fields})
 
 
 def _cut(text: str, literal: str, *, last: bool) -> tuple[str, bool, str]:

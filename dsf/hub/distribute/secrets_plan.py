@@ -13,6 +13,7 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, secret_references
+from dsf.api.crd.scorer_source import SecretKeyRef
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, ROOM_BYTES
 from dsf.kube.changes import Change, diff, without_managed_fields
@@ -23,14 +24,6 @@ SELECTOR = f"{names.DISTRIBUTE_LABEL}=true"
 LONGEST_VALUE = 32 * 1024
 """Bytes in base64; tokens and CA certificates are far shorter."""
 _TYPE = "Opaque"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class SecretKeyReference:
-    """A key of a Secret that a scorer references."""
-
-    name: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +40,7 @@ class HubSecret:
 class WithheldSecret:
     """Why a reference is not distributed although its Secret takes part."""
 
-    reference: SecretKeyReference
+    reference: SecretKeyRef
     reason: str
     message: str
 
@@ -69,7 +62,7 @@ def read_secrets_work(obj: Object) -> dict[str, Any]:
     return {**without_managed_fields({"metadata": obj["metadata"]}), "spec": obj.get("spec") or {}}
 
 
-def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[SecretKeyReference]:
+def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[SecretKeyRef]:
     """Return the references in the summaries that agents have."""
     pairs = (
         pair
@@ -80,7 +73,7 @@ def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[Sec
             *_references_of_sources(each),
         )
     )
-    return frozenset(SecretKeyReference(name, key) for name, key in pairs if name and key)
+    return frozenset(SecretKeyRef(name=name, key=key) for name, key in pairs if name and key)
 
 
 def _references_of_sources(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
@@ -89,14 +82,13 @@ def _references_of_sources(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
         yield each.source_endpoint_ca_name, each.source_endpoint_ca_key
 
 
-def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyReference]:
+def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyRef]:
     """Return the references in the spec of a DynamicScorer."""
     sides = [side for side in (spec.source, *(spec.sources or ()), spec.scoring) if side]
-    found = [each for side in sides for each in secret_references(side) if each]
-    return frozenset(SecretKeyReference(each.name, each.key) for each in found)
+    return frozenset(each for side in sides for each in secret_references(side) if each)
 
 
-def withheld(reference: SecretKeyReference, secret: HubSecret | None) -> WithheldSecret | None:
+def withheld(reference: SecretKeyRef, secret: HubSecret | None) -> WithheldSecret | None:
     """Return why a reference is not distributed; None if it is, or if its Secret takes no part."""
     if secret is None:
         return None
@@ -118,48 +110,35 @@ def withheld(reference: SecretKeyReference, secret: HubSecret | None) -> Withhel
 
 
 def plan_secrets(
-    wanted: Mapping[str, frozenset[SecretKeyReference]],
+    wanted: Mapping[str, frozenset[SecretKeyRef]],
     secrets: Mapping[str, HubSecret],
     works: Mapping[str, Object],
     agent_namespace: str,
-) -> list[Change]:
+) -> tuple[list[Change], dict[str, str]]:
     """Return the changes that bring each managed cluster the keys that it needs, and no others.
 
+    Also returns the Secrets that do not fit into a work, each with the first cluster affected.
     `wanted` and `works` are by managed cluster, `secrets` by name. A work that is being deleted is
     written again only once it is gone.
     """
     staying = {c: work for c, work in works.items() if "deletionTimestamp" not in work["metadata"]}
     leaving = works.keys() - staying.keys()
-    sent = {
-        references: _fitting(_manifests(references, secrets, agent_namespace))[0]
-        for references in set(wanted.values())
-    }
+    sent: dict[frozenset[SecretKeyRef], list[Object]] = {}
+    crowded: dict[str, str] = {}
+    for cluster, references in sorted(wanted.items()):
+        if references not in sent:
+            manifests = _manifests(references, secrets, agent_namespace)
+            sent[references], others = _fitting(manifests)
+            crowded = {**dict.fromkeys(others, cluster), **crowded}
     desired = [
         _work(cluster, sent[references], staying.get(cluster))
         for cluster, references in sorted(wanted.items())
         if sent[references] and cluster not in leaving
     ]
-    return diff(MANIFEST_WORK, desired, [dict(work) for work in staying.values()])
+    return diff(MANIFEST_WORK, desired, [dict(work) for work in staying.values()]), crowded
 
 
-def secrets_too_large(
-    wanted: Mapping[str, frozenset[SecretKeyReference]],
-    secrets: Mapping[str, HubSecret],
-    agent_namespace: str,
-) -> dict[str, str]:
-    """Return the Secrets that do not fit into a work, each with the first cluster affected."""
-    first: dict[frozenset[SecretKeyReference], str] = {}
-    for cluster, references in sorted(wanted.items()):
-        first.setdefault(references, cluster)
-    found: dict[str, str] = {}
-    for references, cluster in first.items():
-        _, crowded = _fitting(_manifests(references, secrets, agent_namespace))
-        for name in crowded:
-            found.setdefault(name, cluster)
-    return found
-
-
-def too_large(reference: SecretKeyReference, cluster: str) -> WithheldSecret:
+def too_large(reference: SecretKeyRef, cluster: str) -> WithheldSecret:
     """Return why a reference is not sent to a managed cluster, and perhaps to others."""
     message = (
         f"Secret {reference.name} is not sent to managed cluster {cluster}, and perhaps to others:"
@@ -183,10 +162,10 @@ def _fitting(manifests: Iterable[Object]) -> tuple[list[Object], list[str]]:
 
 
 def _manifests(
-    references: Iterable[SecretKeyReference], secrets: Mapping[str, HubSecret], agent_namespace: str
+    references: Iterable[SecretKeyRef], secrets: Mapping[str, HubSecret], agent_namespace: str
 ) -> Iterator[Object]:
     keys: dict[str, list[str]] = {}
-    for reference in sorted(references):
+    for reference in sorted(references, key=lambda each: (each.name, each.key)):
         secret = secrets.get(reference.name)
         if secret and not withheld(reference, secret):
             keys.setdefault(secret.name, []).append(reference.key)

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import find, is_true
 from dsf.hub.observe.prober import ProbeLimits, Prober
-from dsf.hub.run import HubController, HubOptions
+from dsf.hub.run import HubController, HubOptions, Lead
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, ServerError, Unreachable
@@ -80,17 +80,20 @@ def named(score_name: str) -> ScoringAPI:
 
 @asynccontextmanager
 async def controlled(
-    kube: Kube, resync_seconds: float = 0.1, limits: ProbeLimits | None = None
+    kube: Kube,
+    resync_seconds: float = 0.1,
+    limits: ProbeLimits | None = None,
+    lead: Lead | None = None,
+    **options: Any,
 ) -> AsyncIterator[HubController]:
+    seconds = {"resync_seconds": resync_seconds, "probe_seconds": resync_seconds}
     controller = HubController(
         kube,
-        HubOptions(
-            resync_seconds=resync_seconds, probe_seconds=resync_seconds, report_seconds=0.05
-        ),
+        HubOptions(**seconds, report_seconds=0.05, **options),
         prober=Prober(limits),
         registry=CollectorRegistry(),
     )
-    task = asyncio.create_task(controller.run())
+    task = asyncio.create_task(controller.run(lead))
     try:
         yield controller
     finally:

@@ -2,15 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from dsf.api.scoring.scorer_summary import ScorerSummary, load_summaries
-from dsf.hub.run import HubController, HubOptions
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.api_server import WriteOptions
@@ -23,7 +19,7 @@ from dsf.kube.kinds import (
     POLICY,
     Kind,
 )
-from dsf.kube.port import Kube, ObjectList
+from dsf.kube.port import ObjectList
 from tests.dsf.hub.builders import api_config, scorer
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.snapshot.test_manifests import SECRET, deployment, workload
@@ -31,6 +27,7 @@ from tests.dsf.hub.test_run import (
     WORK,
     add_namespace,
     condition,
+    controlled,
     fresh,
     register,
     two_clusters,
@@ -53,18 +50,6 @@ async def hub() -> EmbeddedHub:
     kube = await two_clusters()
     await add_namespace(kube, "team")
     return kube
-
-
-@asynccontextmanager
-async def controlled(kube: Kube, *namespaces: str) -> AsyncIterator[None]:
-    options = HubOptions(resync_seconds=0.1, probe_seconds=0.1, manifest_namespaces=namespaces)
-    controller = HubController(kube, options, registry=CollectorRegistry())
-    task = asyncio.create_task(controller.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def asking(**context: Any) -> ScoringAPI:
@@ -97,7 +82,7 @@ async def sent(kube: EmbeddedHub, cluster: str = "c1") -> ScorerSummary | None:
 async def test_workloads_and_devices_are_sent_again_when_they_change(hub: EmbeddedHub) -> None:
     await add_workload(hub)
     api = asking(workloads={"fields": ["image", "requests"]}, devices=True)
-    async with scoring_api(api), controlled(hub, "team"):
+    async with scoring_api(api), controlled(hub, manifest_namespaces=("team",)):
         await register(hub, "perf", api)
         await until_distributed(hub, c1=["perf"], c2=["perf"])
         await until_ready(hub, "perf")
@@ -159,7 +144,11 @@ async def test_a_scorer_that_may_not_have_manifests_is_told_so(hub: EmbeddedHub)
 
 async def test_a_config_that_asks_for_secrets_is_refused_or_named(hub: EmbeddedHub) -> None:
     environment, secrets = asking(workloads={"fields": ["env"]}), asking(secrets=True)
-    async with scoring_api(environment), scoring_api(secrets), controlled(hub, "team"):
+    async with (
+        scoring_api(environment),
+        scoring_api(secrets),
+        controlled(hub, manifest_namespaces=("team",)),
+    ):
         await register(hub, "environment", environment)
         message = await until_reason(hub, "environment", "ConfigSynced", "InvalidConfig")
         assert "context.workloads.fields.0" in message
@@ -186,7 +175,7 @@ class WithoutRight(Wrapper):
 @pytest.mark.virtual_time
 async def test_a_missing_right_holds_up_no_other_scorer(hub: EmbeddedHub) -> None:
     """Nothing is probed in virtual time: only that the first plan is made."""
-    async with controlled(WithoutRight(hub), "team"):
+    async with controlled(WithoutRight(hub), manifest_namespaces=("team",)):
         await asyncio.sleep(60)
         found = await condition(hub, "dynamic-scoring-config", "Ready")
         assert found["reason"] == "Distributed"
@@ -211,13 +200,13 @@ async def test_a_restart_withdraws_no_scorer_while_manifests_are_listed(hub: Emb
     await add_policy(hub)
     api = asking(devices=True)
     async with scoring_api(api):
-        async with controlled(hub, "team"):
+        async with controlled(hub, manifest_namespaces=("team",)):
             await register(hub, "perf", api)
             await until_distributed(hub, c1=["perf"], c2=["perf"])
             await until_ready(hub, "perf")
         before = (await hub.list(MANIFEST_WORK)).items
         asked = len(api.asked)
-        async with controlled(SlowList(hub), "team"):
+        async with controlled(SlowList(hub), manifest_namespaces=("team",)):
 
             async def probed() -> bool:
                 return len(api.asked) >= asked + 6

@@ -6,26 +6,25 @@ managed clusters whose ManifestWork has the change never falls, whichever replic
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from dsf.hub.run import HubController, HubOptions, Lead
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, Kind
-from dsf.kube.port import Kube, Object, Subresource, WatchEvent
+from dsf.kube.port import Object, Subresource, WatchEvent
 from tests.dsf.hub.builders import HUB, api_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.test_run import (
     add_cluster,
     add_namespace,
+    controlled,
     named,
     register,
     two_clusters,
@@ -116,18 +115,6 @@ class OldView(Wrapper):
             yield event
 
 
-@asynccontextmanager
-async def controller(kube: Kube, lead: Lead | None = None) -> AsyncIterator[HubController]:
-    options = HubOptions(resync_seconds=0.1, probe_seconds=0.1, report_seconds=0.05)
-    running = HubController(kube, options, registry=CollectorRegistry())
-    task = asyncio.create_task(running.run(lead))
-    try:
-        yield running
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
 async def before_the_change(case: Case, api: ScoringAPI) -> EmbeddedHub:
     """Return a hub that is as its users want it: nothing is left to write."""
     hub = await two_clusters()
@@ -136,7 +123,7 @@ async def before_the_change(case: Case, api: ScoringAPI) -> EmbeddedHub:
         await add_cluster(hub, name)
     api.health = 200 if case.healthy_before else 503
     await register(hub, "cpu", api)
-    async with controller(hub):
+    async with controlled(hub):
         if case.healthy_before:
             await until_ready(hub, "cpu")
         else:
@@ -169,15 +156,15 @@ async def one_life(case: Case, at: int, *, arrives: bool, takeover: bool) -> tup
             return killed.dead.is_set() or await carried_everywhere()
 
         first = await stack.enter_async_context(AsyncExitStack())
-        await first.enter_async_context(controller(killed))
+        await first.enter_async_context(controlled(killed))
         if takeover:
-            await stack.enter_async_context(controller(OldView(carrying), after_the_first))
+            await stack.enter_async_context(controlled(OldView(carrying), lead=after_the_first))
         await case.make(hub, api)
         await eventually(dead_or_done)
         await asyncio.sleep(QUIET_SECONDS)
         if killed.dead.is_set() and not takeover:
             await first.aclose()
-            await stack.enter_async_context(controller(carrying))
+            await stack.enter_async_context(controlled(carrying))
         await eventually(carried_everywhere)
         await asyncio.sleep(QUIET_SECONDS)
         return carrying.counts, killed.dead.is_set()

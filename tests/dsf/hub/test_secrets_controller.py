@@ -1,29 +1,25 @@
 """Secrets of the hub reach only the managed clusters that need them, and only the keys needed."""
 
-import asyncio
 import base64
 import json
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.scorer_source import SecretKeyRef
 from dsf.hub.assess.config_resolution import Resolved, resolve
 from dsf.hub.distribute.secrets_plan import (
     HubSecret,
-    SecretKeyReference,
     plan_secrets,
     references_in_spec,
     references_in_summaries,
-    secrets_too_large,
     withheld,
 )
-from dsf.hub.run import HubController, HubOptions
+from dsf.hub.run import HubController
 from dsf.kube.changes import Create, Delete, Patch
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Invalid
@@ -37,7 +33,7 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube
 from tests.dsf.hub.builders import HUB, scorer
 from tests.dsf.hub.scoring_api import scoring_api
-from tests.dsf.hub.test_run import asked_again, register, two_clusters, until_ready
+from tests.dsf.hub.test_run import asked_again, controlled, register, two_clusters, until_ready
 from tests.eventually import eventually
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.wrapper import Wrapper
@@ -89,9 +85,9 @@ def test_each_of_several_sources_refers_to_secrets_of_its_own() -> None:
         scorer(mode="None", sources=refs, scoring=auth()["scoring"])["spec"]
     )
     wanted = {
-        SecretKeyReference("gpu", "tokenSecretRef"),
-        SecretKeyReference("power", "caSecretRef"),
-        SecretKeyReference("token", "key"),
+        SecretKeyRef(name="gpu", key="tokenSecretRef"),
+        SecretKeyRef(name="power", key="caSecretRef"),
+        SecretKeyRef(name="token", key="key"),
     }
     assert references_in_spec(spec) == wanted
     resolved = resolve("cpu", spec, None)
@@ -99,19 +95,8 @@ def test_each_of_several_sources_refers_to_secrets_of_its_own() -> None:
     assert references_in_summaries([resolved.summary]) == wanted
 
 
-@asynccontextmanager
-async def distributing(kube: Kube, *, on: bool = True) -> AsyncIterator[None]:
-    options = HubOptions(
-        resync_seconds=0.1, probe_seconds=0.1, report_seconds=0.05, distribute_secrets=on
-    )
-    controller = HubController(kube, options, registry=CollectorRegistry())
-    task = asyncio.create_task(controller.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert task.cancelled(), task.exception()
+def distributing(kube: Kube, *, on: bool = True) -> AbstractAsyncContextManager[HubController]:
+    return controlled(kube, distribute_secrets=on)
 
 
 async def sent(kube: EmbeddedHub) -> dict[str, dict[str, dict[str, str]]]:
@@ -295,34 +280,38 @@ async def test_no_byte_of_a_token_in_logs_events_or_statuses(
 DATA = {"key": in_base64(CANARY), "other": in_base64("x")}
 HELD = HubSecret("token", "Opaque", DATA, "a.example")
 WANTED = {
-    "c1": frozenset({SecretKeyReference("token", "key"), SecretKeyReference("unknown", "key")})
+    "c1": frozenset(
+        {SecretKeyRef(name="token", key="key"), SecretKeyRef(name="unknown", key="key")}
+    )
 }
 
 
 def test_the_plan_is_the_same_bytes_whatever_the_order() -> None:
-    two = frozenset({SecretKeyReference("token", "other"), SecretKeyReference("token", "key")})
+    two = frozenset(
+        {SecretKeyRef(name="token", key="other"), SecretKeyRef(name="token", key="key")}
+    )
     plans = [
-        plan_secrets({"c1": wanted}, {"token": HELD}, {}, "agents")
-        for wanted in (two, frozenset(sorted(two)), frozenset(sorted(two, reverse=True)))
+        plan_secrets({"c1": wanted}, {"token": HELD}, {}, "agents")[0]
+        for wanted in (two, frozenset(reversed([*two])))
     ]
     texts = {json.dumps([c.obj for c in plan if isinstance(c, Create)]) for plan in plans}
     assert len(texts) == 1
 
 
 def test_works_are_created_changed_and_deleted_as_needed() -> None:
-    [create] = plan_secrets(WANTED, {"token": HELD}, {}, "agents")
+    ([create], _) = plan_secrets(WANTED, {"token": HELD}, {}, "agents")
     assert isinstance(create, Create)
     metadata = {**create.obj["metadata"], "resourceVersion": "7", "uid": "u"}
     work = {**create.obj, "metadata": metadata}
-    assert plan_secrets(WANTED, {"token": HELD}, {"c1": work}, "agents") == []
+    assert plan_secrets(WANTED, {"token": HELD}, {"c1": work}, "agents")[0] == []
     rotated = HubSecret("token", "Opaque", {"key": in_base64("new")})
-    [patch] = plan_secrets(WANTED, {"token": rotated}, {"c1": work}, "agents")
+    ([patch], _) = plan_secrets(WANTED, {"token": rotated}, {"c1": work}, "agents")
     assert isinstance(patch, Patch)
     assert patch.body["metadata"]["resourceVersion"] == "7"
-    [delete] = plan_secrets({}, {"token": HELD}, {"c1": work}, "agents")
+    ([delete], _) = plan_secrets({}, {"token": HELD}, {"c1": work}, "agents")
     assert delete == Delete(MANIFEST_WORK, WORK, "c1", "u")
     going = {**work, "metadata": {**work["metadata"], "deletionTimestamp": "now"}}
-    assert plan_secrets(WANTED, {"token": HELD}, {"c1": going}, "agents") == []
+    assert plan_secrets(WANTED, {"token": HELD}, {"c1": going}, "agents")[0] == []
 
 
 def test_where_there_is_no_room_the_first_by_name_that_fit_are_sent() -> None:
@@ -332,10 +321,10 @@ def test_where_there_is_no_room_the_first_by_name_that_fit_are_sent() -> None:
         for name, size in sizes.items()
     }
     every = frozenset(
-        SecretKeyReference(one.name, key) for one in secrets.values() for key in one.data
+        SecretKeyRef(name=one.name, key=key) for one in secrets.values() for key in one.data
     )
-    wanted = {"c2": every, "c1": every, "c3": frozenset({SecretKeyReference("b", "k0")})}
-    changes = plan_secrets(wanted, secrets, {}, "agents")
+    wanted = {"c2": every, "c1": every, "c3": frozenset({SecretKeyRef(name="b", key="k0")})}
+    changes, crowded = plan_secrets(wanted, secrets, {}, "agents")
     names = {
         change.obj["metadata"]["namespace"]: [
             manifest["metadata"]["name"] for manifest in change.obj["spec"]["workload"]["manifests"]
@@ -344,11 +333,11 @@ def test_where_there_is_no_room_the_first_by_name_that_fit_are_sent() -> None:
         if isinstance(change, Create)
     }
     assert names == {"c1": ["a", "c"], "c2": ["a", "c"], "c3": ["b"]}
-    assert secrets_too_large(wanted, secrets, "agents") == {"b": "c1"}
+    assert crowded == {"b": "c1"}
 
 
 def test_nothing_that_is_shown_holds_a_value() -> None:
-    changes = plan_secrets(WANTED, {"token": HELD}, {}, "agents")
-    problem = withheld(SecretKeyReference("token", "x"), HELD)
+    changes, _ = plan_secrets(WANTED, {"token": HELD}, {}, "agents")
+    problem = withheld(SecretKeyRef(name="token", key="x"), HELD)
     for text in (repr(changes), str(changes[0]), repr(HELD), repr(problem)):
         assert in_base64(CANARY) not in text

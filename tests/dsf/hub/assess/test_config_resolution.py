@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.score_meaning import DeclaredMeaning
 from dsf.api.crd.score_rules import DefaultScore, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
@@ -82,19 +83,6 @@ def test_none_takes_the_object_as_it_is_whatever_the_api_says() -> None:
     assert (summary.score_name, summary.scoring_interval) == ("own_score", 10)
 
 
-def test_secret_references_are_the_objects_in_both_modes() -> None:
-    for outcome in (resolved(api_config(), **OWN), resolved(None, mode="None", **OWN)):
-        summary = outcome.summary
-        assert (summary.source_endpoint_auth_name, summary.source_endpoint_auth_key) == (
-            "prom",
-            "token",
-        )
-        assert (summary.scoring_endpoint_auth_name, summary.scoring_endpoint_auth_key) == (
-            "api",
-            "bearer",
-        )
-
-
 def test_how_scores_are_read_comes_from_the_api_or_else_from_the_object() -> None:
     normalize = {"min": 0, "max": 5, "invert": True}
     own = {"scoring": {"normalize": normalize, "onFailure": {"policy": "Hold", "holdSeconds": 60}}}
@@ -124,6 +112,28 @@ def test_a_forecast_comes_from_the_api_or_else_from_the_object() -> None:
     assert "forecast" not in resolved(api_config()).summary.model_dump(by_alias=True)
 
 
+PROPERTIES = {
+    "displayName": ("Power", "Watts"),
+    "unit": ("W", "kW"),
+    "direction": ("LowerIsBetter", "HigherIsBetter"),
+    "range": ({"min": 0}, {"min": 1}),
+}
+"""Two values of each property of a score: one in the config, one in the object."""
+
+
+@pytest.mark.parametrize("field", [str(one.alias) for one in DeclaredMeaning.model_fields.values()])
+def test_each_property_of_a_score_is_published_and_the_configs_wins(field: str) -> None:
+    served, own = PROPERTIES[field]
+    both = resolved({**api_config(), field: served}, **{field: own})
+    assert [conflict.field for conflict in both.conflicts] == [field]
+    alone = resolved({**api_config(), field: served})
+    assert (both.meaning, alone.conflicts) == (alone.meaning, ())
+    filled_in = resolved(api_config(), **{field: own})
+    for outcome in (alone, filled_in):
+        assert outcome.meaning.model_dump(by_alias=True, exclude_none=True).keys() == {field}
+    assert alone.meaning != filled_in.meaning
+
+
 @pytest.mark.parametrize("type_", ["None", "OpenTelemetry"])
 def test_a_truth_that_no_source_can_tell_is_refused(type_: str) -> None:
     config = api_config() | {"forecast": {"horizon": 60, "truth": {"query": "up"}}}
@@ -134,40 +144,37 @@ def test_a_truth_that_no_source_can_tell_is_refused(type_: str) -> None:
     assert type_ in outcome.message
 
 
-def test_a_tenant_is_the_objects_in_both_modes_and_for_prometheus_alone() -> None:
-    own = {**OWN, "source": {**OWN["source"], "tenant": "team-a"}}
-    theirs = api_config()
-    theirs["source"]["tenant"] = "team-b"
-    for outcome in (resolved(theirs, **own), resolved(None, mode="None", **own)):
-        assert outcome.summary.source_endpoint_tenant == "team-a"
-        assert outcome.summary.model_dump(by_alias=True)["sourceEndpointTenant"] == "team-a"
-    assert resolved(theirs).summary.source_endpoint_tenant == ""
+SECRETS = {
+    "sourceEndpointAuthName": "prom",
+    "sourceEndpointAuthKey": "token",
+    "sourceEndpointCAName": "prom-ca",
+    "sourceEndpointCAKey": "ca.crt",
+    "sourceEndpointTenant": "team-a",
+    "scoringEndpointAuthName": "api",
+    "scoringEndpointAuthKey": "bearer",
+    "scoringEndpointCAName": "api-ca",
+    "scoringEndpointCAKey": "tls.pem",
+}
+
+
+def test_secrets_and_the_tenant_are_the_objects_in_both_modes() -> None:
+    source_ca = {"caSecretRef": {"name": "prom-ca", "key": "ca.crt"}}
+    source = {**OWN["source"], "tls": source_ca, "tenant": "team-a"}
+    scoring = {**OWN["scoring"], "tls": {"caSecretRef": {"name": "api-ca", "key": "tls.pem"}}}
+    own_token = {**source, "auth": {"serviceAccountToken": True}}
+    theirs = api_config(tenant="team-b")
+    for config, mode in ((theirs, "Full"), (None, "None")):
+        summary = resolved(config, mode=mode, source=source, scoring=scoring).summary
+        assert summary.model_dump(by_alias=True).items() >= SECRETS.items()
+        outcome = resolved(config, mode=mode, source=own_token, scoring=scoring)
+        assert outcome.summary.source_endpoint_auth_service_account
     assert "sourceEndpointTenant" not in resolved(theirs).summary.model_dump(by_alias=True)
-    received = {**own["source"], "type": "OpenTelemetry", "params": {"query": "gpu"}}
-    otlp = resolved(None, mode="None", **(own | {"source": received}))
-    assert otlp.summary.source_endpoint_tenant == ""
 
 
-def test_authorities_and_the_own_token_are_the_objects_in_both_modes() -> None:
-    own = {
-        "source": {
-            **OWN["source"],
-            "auth": {"serviceAccountToken": True},
-            "tls": {"caSecretRef": {"name": "prom-ca", "key": "ca.crt"}},
-        },
-        "scoring": {**OWN["scoring"], "tls": {"caSecretRef": {"name": "api-ca", "key": "tls.pem"}}},
-    }
-    for outcome in (resolved(api_config(), **own), resolved(None, mode="None", **own)):
-        summary = outcome.summary
-        assert summary.source_endpoint_auth_service_account
-        assert (summary.source_endpoint_ca_name, summary.source_endpoint_ca_key) == (
-            "prom-ca",
-            "ca.crt",
-        )
-        assert (summary.scoring_endpoint_ca_name, summary.scoring_endpoint_ca_key) == (
-            "api-ca",
-            "tls.pem",
-        )
+def test_only_prometheus_has_tenants() -> None:
+    source = {**OWN["source"], "type": "OpenTelemetry", "params": {"query": "gpu"}, "tenant": "a"}
+    summary = resolved(None, mode="None", source=source, scoring=OWN["scoring"]).summary
+    assert summary.source_endpoint_tenant == ""
 
 
 def test_conflicts_name_the_field_and_both_values_and_the_api_wins() -> None:
@@ -443,10 +450,11 @@ def test_the_truth_of_forecasts_is_read_from_the_first_source() -> None:
 
 def test_further_parameters_are_joined_and_the_configs_win() -> None:
     document = api_config()
-    document["scoring"]["params"] |= {"model": "linear", "horizon": 3600}
-    own = {"params": {"horizon": 7200, "window": 5}}
+    document["scoring"]["params"] |= {"model": "linear", "horizon": 3600, "copy": 1}
+    own = {"params": {"horizon": 7200, "window": 5, "copy": 1}}
     outcome = resolved(document, scoring=own)
-    assert outcome.summary.scoring_params == {"model": "linear", "horizon": 3600, "window": 5}
+    joined = {"model": "linear", "horizon": 3600, "window": 5, "copy": 1}
+    assert outcome.summary.scoring_params == joined
     assert outcome.conflicts == (ConfigConflict("scoring.params.horizon", 7200, 3600),)
     alone = resolved(document, mode="None", scoring={"params": {"name": "s", "alpha": 0.5}})
     assert alone.summary.scoring_params == {"alpha": 0.5}
