@@ -49,12 +49,12 @@ def render(cluster: str, rounds: Iterable[Round], now: datetime) -> str:
 
 def explained(rounds: Iterable[Round]) -> str:
     """Return where each value came from, scorer by scorer."""
-    told = [
+    explanations = [
         explain(done.summary, done.evidence, done.report.scores, done.failure)
         for done in rounds
         if done.evidence
     ]
-    return "\n".join(told)
+    return "\n".join(explanations)
 
 
 def _document(cluster: str, done: Round, now: datetime) -> str:

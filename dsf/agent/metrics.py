@@ -5,6 +5,7 @@ Each help text is the row of a metric in docs/reference/metrics.md.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -90,6 +91,8 @@ _STAGES = {
     "perform": "waiting for the scoring API",
     "send": "publishing to the hub",
 }
+M = TypeVar("M", Counter, Gauge, Histogram)
+
 _BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120)
 
 
@@ -100,6 +103,7 @@ class AgentMetrics:
         self._registry = registry
         self._now = now
         self._configured_at: float | None = None
+        self._by_score = list[Counter | Gauge | Histogram]()
         self.scores = LatestScores(now)
         registry.register(self.scores)
         self._requests = self._counter(
@@ -282,41 +286,31 @@ class AgentMetrics:
     def remove(self, score_name: str) -> None:
         """Remove all series of a score."""
         self.scores.remove(score_name)
-        for metric in (
-            self._requests,
-            *self._seconds.values(),
-            self._stages,
-            self._succeeded,
-            self._source_failures,
-            self._default,
-            self._adjusted,
-            self._broken,
-            self._writes,
-            self._saved,
-            self._calls,
-            self._latency,
-            self._probes,
-            self._trust,
-            self._error,
-            self._record,
-            self._forecasts,
-            self._truths,
-        ):
+        for metric in self._by_score:
             metric.remove_by_labels({"score_name": score_name})
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(
-            f"dynamic_scoring_{name}", text, ["score_name", *labels], registry=self._registry
+        return self._of_scores(
+            Counter(
+                f"dynamic_scoring_{name}", text, ["score_name", *labels], registry=self._registry
+            )
         )
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"dynamic_scoring_{name}", text, labels, registry=self._registry)
+        gauge = Gauge(f"dynamic_scoring_{name}", text, labels, registry=self._registry)
+        return self._of_scores(gauge) if "score_name" in labels else gauge
 
     def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
-        return Histogram(
-            f"dynamic_scoring_{name}",
-            text,
-            ["score_name", *labels],
-            buckets=_BUCKETS,
-            registry=self._registry,
+        return self._of_scores(
+            Histogram(
+                f"dynamic_scoring_{name}",
+                text,
+                ["score_name", *labels],
+                buckets=_BUCKETS,
+                registry=self._registry,
+            )
         )
+
+    def _of_scores(self, metric: M) -> M:
+        self._by_score.append(metric)
+        return metric

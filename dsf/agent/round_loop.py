@@ -136,7 +136,7 @@ class Agent:
     def _stop(self, summary: ScorerSummary) -> None:
         self._pending.pop(summary.name, None)
         self._publisher.forget(summary.score_name)
-        current = (one.wanted for one in self._state.scorers.values())
+        current = (one.summary for one in self._state.scorers.values())
         if not any(one and one.score_name == summary.score_name for one in current):
             self._metrics.remove(summary.score_name)
             self._forecasts.forget(summary)
@@ -188,29 +188,29 @@ class Agent:
             return Round(summary, RoundReport.failed(failure), failure, {})
 
     async def _published(self, done: Round) -> PublishResult:
-        summary, told = done.summary, done.report
+        summary, report = done.summary, done.report
         rule = summary.scoring_on_failure or EXPIRE
         ended = self._performer.now()
         if done.failure is not None:
             remark = round_schedule.pause_remark(summary, done.failure.retry_after, ended)
-            told = told.with_remark(remark)
-        if told.scores is None:
+            report = report.with_remark(remark)
+        if report.scores is None:
             self._metrics.scores.set_rule(summary.score_name, rule)
         else:
-            self._metrics.adjusted(summary.score_name, told.scores.adjusted)
+            self._metrics.adjusted(summary.score_name, report.scores.adjusted)
             valid_until = ended + validity(summary.scoring_interval)
             self._metrics.scores.replace(
-                summary.score_name, told.scores.samples, valid_until.timestamp(), rule
+                summary.score_name, report.scores.samples, valid_until.timestamp(), rule
             )
             trusted = self._forecasts.conditions(summary)
-            told = replace(told, conditions=(*told.conditions, *trusted))
+            report = replace(report, conditions=(*report.conditions, *trusted))
         if summary.score_destination == "None":
-            self._show_default(summary, shown=told.has_default_score)
+            self._show_default(summary, shown=report.has_default_score)
             return PublishResult()
-        self._pending[summary.name] = told, ended
+        self._pending[summary.name] = report, ended
         clock = asyncio.get_running_loop().time
         began = clock()
-        published = await self._publish(summary, told, ended)
+        published = await self._publish(summary, report, ended)
         done.seconds["send"] = clock() - began
         return published
 
@@ -218,8 +218,8 @@ class Agent:
         """Publish the last report again: its scores expired, or the hub had not accepted it."""
         again: float | None = None
         try:
-            if told := self._pending.get(summary.name):
-                published = await self._publish(summary, *told)
+            if report := self._pending.get(summary.name):
+                published = await self._publish(summary, *report)
                 again = published.again
                 if published.failure:
                     log.warning(
@@ -233,11 +233,11 @@ class Agent:
             self._events.put_nowait(OnFailureApplied(summary.name, again))
 
     async def _publish(
-        self, summary: ScorerSummary, told: RoundReport, ended: datetime
+        self, summary: ScorerSummary, report: RoundReport, ended: datetime
     ) -> PublishResult:
         """Publish a report, and keep it only while it may have to be published again."""
         seconds = self._limits.deadline(summary.scoring_interval)
-        published = await self._publisher.publish(summary, told, seconds=seconds, ended=ended)
+        published = await self._publisher.publish(summary, report, seconds=seconds, ended=ended)
         if published.again is None:
             self._pending.pop(summary.name, None)
         saved = not published.writes and published.failure is None

@@ -172,13 +172,13 @@ Command = StartRound | ApplyOnFailure | ProbeHealth | StopScorer | WakeAt
 class ScheduledScorer:
     """When one scorer runs next; times are seconds of a monotonic clock.
 
-    `wanted` is the current summary, None if the scorer was removed while a round of it runs.
+    `summary` is the current one, None if the scorer was removed while a round of it runs.
     `running` is the summary of the round, or of the application of `onFailure`, that runs now.
     `paused` tells whether `due` is later than without failures. `health_counts` tells whether a
     healthy answer to a probe ends the pause.
     """
 
-    wanted: ScorerSummary | None
+    summary: ScorerSummary | None
     due: float
     on_failure_due: float = math.inf
     running: ScorerSummary | None = None
@@ -217,16 +217,16 @@ def step(
 
 def scores(state: RoundSchedule) -> frozenset[str]:
     """Return the names of the scores that are published as AddOnPlacementScores."""
-    summaries = [one for s in state.scorers.values() for one in (s.wanted, s.running) if one]
+    summaries = [one for s in state.scorers.values() for one in (s.summary, s.running) if one]
     return frozenset(one.score_name for one in summaries if one.score_destination != "None")
 
 
 def paused_until(state: RoundSchedule) -> Mapping[str, float]:
     """Return when each pause after failures ends, by score name."""
     return {
-        scorer.wanted.score_name: scorer.due
+        scorer.summary.score_name: scorer.due
         for scorer in state.scorers.values()
-        if scorer.wanted and scorer.paused
+        if scorer.summary and scorer.paused
     }
 
 
@@ -256,25 +256,25 @@ def _configured(
     scorers, stops = dict[str, ScheduledScorer](), list[Command]()
     for summary in summaries:
         before = state.scorers.get(summary.name)
-        scorers[summary.name] = _wanted(state.cluster, before, summary, now)
-        if before and not before.running and before.wanted:
-            stops += _left_behind(before.wanted, summary)
+        scorers[summary.name] = _rescheduled(state.cluster, before, summary, now)
+        if before and not before.running and before.summary:
+            stops += _left_behind(before.summary, summary)
     for name, before in state.scorers.items():
         if name in scorers:
             continue
         if before.running:
-            scorers[name] = replace(before, wanted=None)
-        elif before.wanted:
-            stops.append(StopScorer(before.wanted))
+            scorers[name] = replace(before, summary=None)
+        elif before.summary:
+            stops.append(StopScorer(before.summary))
     return scorers, tuple(stops)
 
 
-def _wanted(
+def _rescheduled(
     cluster: str, before: ScheduledScorer | None, summary: ScorerSummary, now: float
 ) -> ScheduledScorer:
     if before is None:
         return ScheduledScorer(summary, due=now + _spread(cluster, summary))
-    if before.wanted == summary:
+    if before.summary == summary:
         return before
     due = min(before.due, _slot(cluster, summary, now))
     return ScheduledScorer(
@@ -289,7 +289,7 @@ def _ended(
     before = scorers.get(event.scorer)
     if before is None or before.running is None:
         return scorers, ()
-    if before.wanted is None:
+    if before.summary is None:
         del scorers[event.scorer]
         return scorers, (StopScorer(before.running),)
     after = replace(
@@ -298,53 +298,53 @@ def _ended(
         on_failure_due=math.inf if event.on_failure_in is None else now + event.on_failure_in,
     )
     if isinstance(event, RoundFinished):
-        after = _paused(state.cluster, before.wanted, after, event, now, before.running)
+        after = _paused(state.cluster, before.summary, after, event, now, before.running)
     scorers[event.scorer] = after
-    return scorers, tuple(_left_behind(before.running, before.wanted))
+    return scorers, tuple(_left_behind(before.running, before.summary))
 
 
 def _paused(
     cluster: str,
-    wanted: ScorerSummary,
+    summary: ScorerSummary,
     scorer: ScheduledScorer,
     event: RoundFinished,
     now: float,
     ran: ScorerSummary,
 ) -> ScheduledScorer:
     """Return the scorer with the time of its next round; a changed one has no failures yet."""
-    failed = event.failed and ran == wanted
+    failed = event.failed and ran == summary
     failures = scorer.failures + 1 if failed else 0
-    interval = _interval(wanted)
+    interval = _interval(summary)
     usual = max(now, scorer.started + interval / 2)
-    after = max(now, scorer.started + _pause(wanted, failures) - interval / 2)
+    after = max(now, scorer.started + _pause(summary, failures) - interval / 2)
     asked = now + _asked(event.retry_after) if failed else now
-    due = _slot(cluster, wanted, max(after, asked))
+    due = _slot(cluster, summary, max(after, asked))
     paused = replace(
         scorer,
         failures=failures,
         due=due,
-        paused=due > _slot(cluster, wanted, usual),
+        paused=due > _slot(cluster, summary, usual),
         probe_due=math.inf,
         health_counts=scorer.health_counts or not failed,
     )
     outage = failed and event.outage
-    return _probe_next(cluster, wanted, paused, scorer.started, asked) if outage else paused
+    return _probe_next(cluster, summary, paused, scorer.started, asked) if outage else paused
 
 
 def _probe_next(
-    cluster: str, wanted: ScorerSummary, scorer: ScheduledScorer, last: float, earliest: float
+    cluster: str, summary: ScorerSummary, scorer: ScheduledScorer, last: float, earliest: float
 ) -> ScheduledScorer:
     """Return the scorer with its next probe, `last` being the last call of its API."""
-    interval = _interval(wanted)
+    interval = _interval(summary)
     after = max(earliest, last + max(interval, PROBE_SECONDS) - interval / 2)
-    probe_due = _slot(cluster, wanted, after)
+    probe_due = _slot(cluster, summary, after)
     return replace(scorer, probe_due=probe_due if probe_due < scorer.due else math.inf)
 
 
 def _probed(state: RoundSchedule, event: ProbeFinished, now: float) -> dict[str, ScheduledScorer]:
     scorers = dict(state.scorers)
     before = scorers.get(event.scorer)
-    if before is None or before.wanted is None or not before.probing:
+    if before is None or before.summary is None or not before.probing:
         return scorers
     if event.healthy and before.health_counts:
         scorers[event.scorer] = replace(
@@ -355,35 +355,35 @@ def _probed(state: RoundSchedule, event: ProbeFinished, now: float) -> dict[str,
     asked = now if event.healthy else now + _asked(event.retry_after)
     after = replace(
         before,
-        due=before.due if asked <= before.due else _slot(state.cluster, before.wanted, asked),
+        due=before.due if asked <= before.due else _slot(state.cluster, before.summary, asked),
         probing=False,
         health_counts=counts,
     )
-    scorers[event.scorer] = _probe_next(state.cluster, before.wanted, after, now, asked)
+    scorers[event.scorer] = _probe_next(state.cluster, before.summary, after, now, asked)
     return scorers
 
 
 def _started(scorers: Mapping[str, ScheduledScorer], now: float) -> _Transition:
     result, starts = dict(scorers), list[Command]()
     for name, scorer in scorers.items():
-        if scorer.wanted is None or scorer.running:
+        if scorer.summary is None or scorer.running:
             continue
         if scorer.due <= now:
             result[name] = replace(
                 scorer,
-                running=scorer.wanted,
+                running=scorer.summary,
                 started=now,
                 paused=False,
                 probe_due=math.inf,
                 probing=False,
             )
-            starts.append(StartRound(scorer.wanted))
+            starts.append(StartRound(scorer.summary))
         elif scorer.on_failure_due <= now:
-            result[name] = replace(scorer, running=scorer.wanted)
-            starts.append(ApplyOnFailure(scorer.wanted))
+            result[name] = replace(scorer, running=scorer.summary)
+            starts.append(ApplyOnFailure(scorer.summary))
         elif scorer.probe_due <= now:
             result[name] = replace(scorer, probe_due=math.inf, probing=True)
-            starts.append(ProbeHealth(scorer.wanted))
+            starts.append(ProbeHealth(scorer.summary))
     return result, tuple(starts)
 
 

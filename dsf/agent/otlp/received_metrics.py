@@ -49,7 +49,7 @@ class ReceivedMetrics:
         if isinstance(read, InvalidInput):
             return
         self._problems = {}
-        self._windows.configure(self._wanted(read.summaries))
+        self._windows.configure(self._selected(read.summaries))
         self.configured = True
 
     def adding(self, request: "ExportMetricsServiceRequest") -> Iterator[Counter[str]]:
@@ -88,7 +88,7 @@ class ReceivedMetrics:
             return Failure("source", "NothingReceived", message)
         return FetchedSeries(tuple(series))
 
-    def _wanted(self, summaries: tuple[ScorerSummary, ...]) -> Iterator[tuple[str, SampleWindow]]:
+    def _selected(self, summaries: tuple[ScorerSummary, ...]) -> Iterator[tuple[str, SampleWindow]]:
         for summary in (one for each in summaries for one in each.single_sources):
             if summary.source_type.strip().lower() != SOURCE_TYPE:
                 continue

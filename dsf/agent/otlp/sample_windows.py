@@ -157,7 +157,7 @@ class SampleWindow:
     query: str
     range_: float
     step: float
-    wanted: CompiledSelectors = field(compare=False)
+    selectors: CompiledSelectors = field(compare=False)
     tracks: dict[Labels, SeriesBuffer] = field(default_factory=dict, compare=False)
 
     @property
@@ -191,11 +191,11 @@ class SampleWindows:
     samples_held: int = 0
     _routes: dict[Labels, tuple[SampleWindow, ...]] = field(default_factory=dict)
 
-    def configure(self, wanted: Iterable[tuple[str, SampleWindow]]) -> None:
+    def configure(self, windows: Iterable[tuple[str, SampleWindow]]) -> None:
         """Set the windows by scorer name; a window equal to the previous one keeps its series."""
         before = self.windows
         self.windows = {
-            name: before[name] if before.get(name) == window else window for name, window in wanted
+            name: before[name] if before.get(name) == window else window for name, window in windows
         }
         self._routes.clear()
         tracks = [track for window in self.windows.values() for track in window.tracks.values()]
@@ -204,7 +204,7 @@ class SampleWindows:
 
     def takes_name(self, name: str) -> bool:
         """Tell whether any window may select a series with this name."""
-        return any(window.wanted.takes_name(name) for window in self.windows.values())
+        return any(window.selectors.takes_name(name) for window in self.windows.values())
 
     def add(self, points: Iterable[DataPoint], now: float) -> Counter[str]:
         """Add points and return how many were refused, by reason; unselected ones are dropped."""
@@ -243,7 +243,9 @@ class SampleWindows:
         if found is None:
             if len(self._routes) >= 2 * self.bounds.series:
                 self._routes.clear()
-            found = tuple(window for window in self.windows.values() if window.wanted.takes(labels))
+            found = tuple(
+                window for window in self.windows.values() if window.selectors.takes(labels)
+            )
             if not _too_long(labels):
                 self._routes[labels] = found
         return found

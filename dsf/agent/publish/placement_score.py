@@ -181,8 +181,8 @@ def status_patch(
     if report.scores is None:
         spare = items(default) if default else []
         stands = decide_expiry(status, on_failure, now=now, valid_for=valid_for, default=spare)
-        told = (*report.conditions, *filter(None, [stands.condition]))
-        changes = stands.changes | _conditions(status, merged(kept, told, now=rfc3339(now)))
+        reported = (*report.conditions, *filter(None, [stands.condition]))
+        changes = stands.changes | _conditions(status, merged(kept, reported, now=rfc3339(now)))
     else:
         conditions = merged(kept, report.conditions, now=rfc3339(now))
         changes = _good(status, report.scores, conditions, now=now, valid_for=valid_for)
@@ -195,16 +195,17 @@ def status_patch(
 def _good(
     status: Mapping[str, Any],
     scores: RoundScores,
-    told: list[Object],
+    conditions: list[Object],
     *,
     now: datetime,
     valid_for: timedelta,
 ) -> Object:
-    entries, conditions = _entries(status, scores), _conditions(status, told)
-    news = conditions and _reasons(conditions) != _reasons(status)
-    if not (entries or news or needs_renewal(status, now, valid_for)):
+    changed, entries = _conditions(status, conditions), items(scores)
+    entry_change = {} if entries == status.get("scores") else {"scores": entries}
+    news = changed and _reasons(changed) != _reasons(status)
+    if not (entry_change or news or needs_renewal(status, now, valid_for)):
         return {}
-    return {**entries, **conditions, "validUntil": rfc3339(now + valid_for)}
+    return {**entry_change, **changed, "validUntil": rfc3339(now + valid_for)}
 
 
 def _reasons(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -217,10 +218,6 @@ def items(scores: RoundScores) -> list[Object]:
     return [{"name": entry.name, "value": entry.value} for entry in scores.entries]
 
 
-def _entries(status: Mapping[str, Any], scores: RoundScores) -> Object:
-    entries = items(scores)
-    return {} if entries == status.get("scores") else {"scores": entries}
-
-
-def _conditions(status: Mapping[str, Any], told: list[Object]) -> Object:
-    return {} if told == (status.get("conditions") or []) else {"conditions": told}
+def _conditions(status: Mapping[str, Any], conditions: list[Object]) -> Object:
+    before = status.get("conditions") or []
+    return {} if conditions == before else {"conditions": conditions}

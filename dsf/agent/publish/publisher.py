@@ -213,13 +213,13 @@ class Publisher:
         )
 
     async def _read_or_create(self, score_name: str) -> Object:
-        wanted = placement_score(self.cluster, score_name)
-        name = wanted["metadata"]["name"]
+        obj = placement_score(self.cluster, score_name)
+        name = obj["metadata"]["name"]
         with suppress(NotFound):
             return await self.hub.get(ADD_ON_PLACEMENT_SCORE, name, self.cluster)
         self._writes[score_name] += 1
         try:
-            return await self.hub.create(ADD_ON_PLACEMENT_SCORE, wanted)
+            return await self.hub.create(ADD_ON_PLACEMENT_SCORE, obj)
         except AlreadyExists:
             return await self.hub.get(ADD_ON_PLACEMENT_SCORE, name, self.cluster)
 

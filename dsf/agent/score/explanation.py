@@ -67,10 +67,10 @@ def explain(
     ]
     width = max(len(name) for name, _ in facts)
     lines = [f"scorer {summary.name}", *(f"  {name.ljust(width)}  {fact}" for name, fact in facts)]
-    told = list(map(escaped, lines))
+    text = list(map(escaped, lines))
     if evidence.form and scores is not None and evidence.results:
-        told += ["", _table(evidence.form, evidence.results, scores)]
-    return "\n".join(told) + "\n"
+        text += ["", _table(evidence.form, evidence.results, scores)]
+    return "\n".join(text) + "\n"
 
 
 def _source(
@@ -101,8 +101,8 @@ def _sent(series: Sequence[EncodedSeries], source: str, failure: Failure | None)
 def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None) -> str:
     answered = _failed(failure, "scoring") or counted(len(evidence.results), "result")
     called = evidence.called and not _failed(failure, "source")
-    told = answered if called else "not called"
-    return f"{display_url(summary.scoring_endpoint)}: {told}"
+    outcome = answered if called else "not called"
+    return f"{display_url(summary.scoring_endpoint)}: {outcome}"
 
 
 def _context(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
@@ -192,5 +192,5 @@ def _cut(verdict: JudgedResult, entries: set[str], labels: set[tuple[str, ...]])
 
 def _labels(verdict: JudgedResult) -> str:
     named = zip(PLACEHOLDERS, verdict.labels, strict=True)
-    told = [f"{name}={value}" for name, value in named if value and name not in STAMPED]
-    return NO_SECRETS.line(",".join(told)) or NOTHING
+    labels = [f"{name}={value}" for name, value in named if value and name not in STAMPED]
+    return NO_SECRETS.line(",".join(labels)) or NOTHING

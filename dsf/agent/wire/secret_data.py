@@ -44,8 +44,8 @@ def host_allowed(entries: Iterable[str], url: str) -> bool:
 
 
 def _matches(entry: str, host: str, port: int | None) -> bool:
-    pattern, wanted = _split(entry)
-    if wanted and wanted != str(port):
+    pattern, own_port = _split(entry)
+    if own_port and own_port != str(port):
         return False
     if pattern.startswith("*."):
         return host.endswith(pattern[1:]) and host != pattern[1:]

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dsf.agent.score.forecasts import quantile_loss
 from dsf.scorer_kit.backtest.history import Judged, SimpleMethod
 
 FEWEST_HORIZONS = 4
@@ -75,16 +76,8 @@ Loss = Callable[[float, float], float]
 
 
 def loss_of(quantile: float) -> Loss:
-    """Return twice the pinball loss of a quantile: for the median, the absolute error.
-
-    Source: Koenker and Bassett, "Regression quantiles" (1978).
-    """
-
-    def loss(forecast: float, truth: float) -> float:
-        above = truth - forecast
-        return 2 * (quantile * above if above >= 0 else (quantile - 1) * above)
-
-    return loss
+    """Return twice the pinball loss of a quantile: for the median, the absolute error."""
+    return lambda forecast, truth: 2 * quantile_loss(quantile, truth, forecast)
 
 
 @dataclass(frozen=True, slots=True)
