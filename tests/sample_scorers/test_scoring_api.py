@@ -25,7 +25,6 @@ from sample_scorers.prediction.app import create_app as prediction_app
 from sample_scorers.sample.app import config as sample_config
 from sample_scorers.sample.app import create_app as sample_app
 from sample_scorers.sample.score import META
-from sample_scorers.sample.score import score as sample_score
 from sample_scorers.static.app import create_app as static_app
 from sample_scorers.wire import ScoreResult
 from tests.sample_scorers.serving import client
@@ -192,25 +191,6 @@ def test_each_series_gets_a_result_that_the_agent_accepts(clients: dict[str, htt
     assert read[0].score == 1.5
 
 
-def test_static_scores_need_no_series_and_differ_by_path(clients: dict[str, httpx.Client]) -> None:
-    def score(path: str, app: str, device: str) -> float:
-        results = clients["static"].post(path, json={"data": []}).json()["results"]
-        labels = {"app": app, "device": device}
-        return float(next(each["score"] for each in results if each["metric"] == labels))
-
-    assert score("/performance/scoring", "app01", "3g.48gb") == 60
-    assert score("/powerconsumption/scoring", "app02", "2g.24gb") == 90
-
-
-@pytest.mark.parametrize(("scorer", "path"), SCORING)
-def test_nothing_to_score_is_no_error(
-    clients: dict[str, httpx.Client], scorer: str, path: str
-) -> None:
-    answer = clients[scorer].post(path, json={"data": []})
-    assert answer.status_code == 200
-    assert (answer.json()["results"] == []) == (scorer != "static")
-
-
 def one(values: str = "[]", metric: str = "{}") -> bytes:
     return f'{{"data":[{{"metric":{metric},"values":{values}}}]}}'.encode()
 
@@ -310,23 +290,6 @@ def test_a_wrong_path_or_method_is_a_problem(
     answer = clients["sample"].request(method, path)
     assert (answer.status_code, answer.json()["status"]) == (status, status)
     assert answer.headers["content-type"] == "application/problem+json"
-
-
-@pytest.mark.parametrize("declared", [True, False])
-def test_a_long_body_is_refused_by_its_declared_and_by_its_true_length(declared: bool) -> None:
-    app = service.create_app(
-        service.ServedScorer(sample_config(), sample_score), max_body_bytes=1000
-    )
-    body = one("[" + ",".join(['[1,"1"]'] * 200) + "]")
-    with client(app) as http:
-        answer = http.post(
-            "/scoring",
-            content=body if declared else iter([body[:500], body[500:]]),
-            headers={"Content-Type": "application/json"},
-        )
-    assert answer.status_code == 413
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert "longer than 1000 bytes" in answer.json()["detail"]
 
 
 def test_a_body_declared_too_long_is_refused_before_it_is_sent() -> None:

@@ -1,9 +1,13 @@
 """Summaries and objects, as the hub writes them."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Raw
+
 from dsf.agent.wire.prometheus_answer import FetchedSeries
+from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.agent.wire.scoring_request import ScoringRequestBody
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
@@ -30,3 +34,7 @@ def sent(found: FetchedSeries) -> Any:
     body = b"".join(document)
     assert len(document) == len(body)
     return json.loads(body)["data"]
+
+
+def scoring_result(score: float, metric: Mapping[str, str]) -> ScoringResult:
+    return ScoringResult(Raw(json.dumps(metric).encode()), score)

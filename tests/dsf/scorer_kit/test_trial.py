@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dsf.cli.root import root
-from tests.command_line import invoked, invoked_meanwhile
+from tests.command_line import invoked_meanwhile
 from tests.dsf.agent.servers import matrix, replying, serving
 from tests.dsf.scorer_kit.scorers import QUERY, TOKEN, TestApi, changed, config, protected, served
 from tests.repository import ROOT
@@ -137,7 +137,3 @@ async def test_a_scorer_without_a_source_takes_no_series(data: str) -> None:
     assert code == 2
     assert "leave out" in err
     assert (await tried(api))[0] == 0
-
-
-def test_an_api_that_does_not_answer_is_exit_code_2() -> None:
-    assert invoked(root, "scorer", "try", "http://127.0.0.1:9")[0] == 2

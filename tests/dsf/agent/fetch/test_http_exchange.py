@@ -13,7 +13,6 @@ from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, status_failure
-from tests.dsf.agent import servers
 from tests.dsf.agent.servers import Handler, replying, serving
 
 MAX_BYTES = 1 << 20
@@ -82,27 +81,6 @@ async def test_an_address_that_drops_packets_is_unreachable(client: HttpClient) 
     assert isinstance(found, Failure)
     assert found.reason == "Unreachable"
     assert f"{url}: no connection in time; is the address right" in found.message
-
-
-@pytest.mark.parametrize("handler", [servers.hanging, servers.dripping])
-async def test_one_deadline_over_everything(client: HttpClient, handler: Handler) -> None:
-    assert (await got(client, handler, seconds=0.2)).reason == "DeadlineExceeded"
-
-
-async def test_a_connection_that_breaks(client: HttpClient) -> None:
-    assert (await got(client, servers.breaking)).reason == "Unreachable"
-
-
-async def test_a_body_that_is_too_large(client: HttpClient) -> None:
-    assert (await got(client, servers.endless)).reason == "ResponseTooLarge"
-
-
-async def test_gzip_is_understood(client: HttpClient) -> None:
-    packed = replying(gzip.compress(b"hello" * 1000, mtime=0), headers={"Content-Encoding": "gzip"})
-    async with serving(packed) as server:
-        found = await get(client, server.url)
-    assert isinstance(found, HttpAnswer)
-    assert found.body == b"hello" * 1000
 
 
 async def test_a_gzip_bomb_is_not_unpacked(client: HttpClient) -> None:

@@ -162,11 +162,6 @@ async def test_nobody_there_is_not_healthy(api: ScoringApi) -> None:
     assert found.reason == "Unreachable"
 
 
-async def test_without_a_source_the_list_is_empty(api: ScoringApi, scorer: Server) -> None:
-    await score(api, asking(scorer), [])
-    assert scorer.calls[0].json == {"data": []}
-
-
 async def test_a_token_from_a_secret_is_sent(
     api: ScoringApi, scorer: Server, managed: EmbeddedHub
 ) -> None:
@@ -186,13 +181,6 @@ async def test_a_missing_secret_sends_nothing(api: ScoringApi, scorer: Server) -
     asked = asking(scorer, scoring_endpoint_auth_name="x", scoring_endpoint_auth_key="y")
     assert (await failed(api, asked)).reason == "SecretNotFound"
     assert scorer.calls == []
-
-
-async def test_a_status_is_a_failure_that_names_the_api(api: ScoringApi, scorer: Server) -> None:
-    scorer.answer = replying(b"<h1>oops</h1>", 500, headers={"Content-Type": "text/html"})
-    found = await failed(api, asking(scorer))
-    assert found.reason == "ServerError"
-    assert f'{scorer.url}/scoring answered 500 (text/html): "<h1>oops</h1>"' in found.message
 
 
 async def test_the_room_of_an_answer_hangs_on_the_label_sets_of_a_score(

@@ -79,17 +79,6 @@ async def test_a_range_is_queried(sources: Sources, prometheus: Server) -> None:
     }
 
 
-async def test_range_0_is_an_instant_query(sources: Sources, prometheus: Server) -> None:
-    vector = {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}
-    prometheus.answer = replying({"status": "success", "data": vector})
-
-    found = await sources.fetch(asking(prometheus, source_range=0), NOW)
-
-    assert isinstance(found, FetchedSeries)
-    assert sent(found) == [{"metric": {}, "values": [[1, "2"]]}]
-    assert prometheus.calls[0].path == "/api/v1/query"
-
-
 async def test_a_long_query_goes_by_post(sources: Sources, prometheus: Server) -> None:
     query = 'up{x="é"} + ' * 300 + "up"
     assert isinstance(
@@ -118,15 +107,6 @@ async def test_several_queries_share_one_deadline(sources: Sources, prometheus: 
     assert len(prometheus.calls) < 50
 
 
-async def test_the_servers_own_message_is_surfaced(sources: Sources, prometheus: Server) -> None:
-    said = "query processing would load too many samples into memory"
-    error = {"status": "error", "errorType": "execution", "error": said}
-    prometheus.answer = replying(error, 422)
-    found = await failed(sources, asking(prometheus))
-    assert found.reason == "QueryRejected"
-    assert said in found.message
-
-
 async def test_a_token_from_a_secret_is_sent_and_its_rotation_acts_at_once(
     sources: Sources, prometheus: Server, managed: EmbeddedHub
 ) -> None:
@@ -149,13 +129,6 @@ async def test_a_missing_secret_sends_nothing(sources: Sources, prometheus: Serv
     assert found.reason == "SecretNotFound"
     assert "dynamic-scoring/gone" in found.message
     assert prometheus.calls == []
-
-
-async def test_a_refused_token_is_named(sources: Sources, prometheus: Server) -> None:
-    prometheus.answer = replying(b"no", 401)
-    found = await failed(sources, asking(prometheus))
-    assert found.reason == "Unauthorized"
-    assert "tokenSecretRef" in found.message
 
 
 @pytest.mark.parametrize("type_", ["None", "none", ""])
@@ -184,12 +157,6 @@ async def test_an_empty_query_is_named(sources: Sources, prometheus: Server) -> 
     assert (await failed(sources, asking(prometheus, source_query=" ; "))).reason == "EmptyQuery"
 
 
-async def test_an_endpoint_that_is_no_url(sources: Sources) -> None:
-    for endpoint in ("", "prometheus:9090", "http://[::1"):
-        found = await failed(sources, summary(source_endpoint=endpoint))
-        assert found.reason == "InvalidURL"
-
-
 async def test_no_token_goes_to_a_host_that_the_secret_does_not_list(
     sources: Sources, prometheus: Server, managed: EmbeddedHub
 ) -> None:
@@ -204,14 +171,6 @@ async def test_no_token_goes_to_a_host_that_the_secret_does_not_list(
         await sources.fetch(asked, NOW)
         assert len(prometheus.calls) == reached
     assert prometheus.calls[0].headers["Authorization"] == "Bearer canary"
-
-
-async def test_a_pause_that_the_server_asks_for_is_told(
-    sources: Sources, prometheus: Server
-) -> None:
-    prometheus.answer = replying(b"slow down", 429, {"Retry-After": "17"})
-    found = await failed(sources, asking(prometheus))
-    assert (found.reason, found.retry_after) == ("TooManyRequests", 17.0)
 
 
 async def test_all_queries_share_one_limit_of_size(sources: Sources, prometheus: Server) -> None:

@@ -20,7 +20,6 @@ from dsf.agent.otlp.sample_windows import (
     TOO_MANY_SAMPLES,
     TOO_MANY_SERIES,
     MemoryBounds,
-    SampleWindows,
 )
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.scoring.scorer_summary import (
@@ -184,10 +183,6 @@ def test_a_sample_exactly_as_old_as_the_range_is_kept() -> None:
     memory = remembering(one)
     add(memory, request(gauge("m", number(1, NOW - 600))))
     assert values(memory, one) == {"{}": [[NOW - 600, "1"]]}
-
-
-def test_a_scorer_without_a_window_has_no_series() -> None:
-    assert SampleWindows().fetch("unknown", NOW) == ()
 
 
 def test_points_are_counted_by_what_became_of_them() -> None:

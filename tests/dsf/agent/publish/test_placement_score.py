@@ -87,12 +87,6 @@ def test_the_patch_holds_only_for_what_was_observed() -> None:
     assert patch["metadata"] == {"resourceVersion": "1"}
 
 
-def test_nothing_is_written_while_nothing_changes() -> None:
-    obj = written(created(), GOOD)
-    soon = NOW + timedelta(seconds=44)
-    assert status_patch(obj, GOOD, now=soon, valid_for=VALID) is None
-
-
 def test_counts_that_differ_in_every_round_wait_for_the_renewal() -> None:
     def adjusted(count: int) -> RoundReport:
         return RoundReport.success(
@@ -142,21 +136,6 @@ def test_a_validity_that_cannot_be_read_is_written_anew(valid_until: Any) -> Non
 def test_a_validity_beyond_what_may_be_is_shortened() -> None:
     obj = written(created(), GOOD, valid_for=timedelta(days=7))
     assert written(obj, GOOD)["status"]["validUntil"] == "2026-01-01T12:01:30Z"
-
-
-@pytest.mark.parametrize("bad", [NO_SOURCE, NO_SCORES])
-def test_after_a_failure_the_last_good_scores_stay_until_they_expire(bad: RoundReport) -> None:
-    good = written(created(), GOOD)["status"]
-    status = written(written(created(), GOOD), bad, NOW + timedelta(seconds=80))["status"]
-    assert status["scores"] == good["scores"]
-    assert status["validUntil"] == good["validUntil"]
-
-
-def test_a_lasting_failure_is_written_once() -> None:
-    obj = written(created(), NO_SOURCE)
-    assert "scores" not in obj["status"]
-    assert "validUntil" not in obj["status"]
-    assert status_patch(obj, NO_SOURCE, now=NOW + timedelta(days=1), valid_for=VALID) is None
 
 
 def test_a_failing_source_is_told_from_a_failing_scorer() -> None:

@@ -13,8 +13,7 @@ from dsf.api.crd.score_rules import OnFailure
 from dsf.api.crd.scoring_params import AskedContext, AskedWorkloads
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
-from tests.dsf.agent.builders import summary
-from tests.dsf.agent.scoring_results import scoring_result
+from tests.dsf.agent.builders import scoring_result, summary
 
 SERIES = (
     EncodedSeries(b'{"pod":"a"}', b'[[1,"2"],[2,"3"]]'),

@@ -29,8 +29,7 @@ from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.score_conditions import HALF_LIFE, TrackRecord
-from tests.dsf.agent.builders import summary
-from tests.dsf.agent.scoring_results import scoring_result
+from tests.dsf.agent.builders import scoring_result, summary
 
 LARGEST = sys.float_info.max
 ANY = st.floats(allow_nan=True, allow_infinity=True)

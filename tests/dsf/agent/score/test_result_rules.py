@@ -18,7 +18,7 @@ from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.score_conditions import LABEL_LIMIT, RULES, Adjustments
-from tests.dsf.agent.scoring_results import scoring_result
+from tests.dsf.agent.builders import scoring_result
 
 
 def dimension(text: str = "${app};${device}") -> DimensionFormat:

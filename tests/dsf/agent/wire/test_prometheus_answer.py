@@ -47,13 +47,6 @@ def failed(answer: HttpAnswer) -> Failure:
     return found
 
 
-def test_a_matrix_is_taken_as_it_is() -> None:
-    found = fetched(
-        success("matrix", [{"metric": {"pod": "a"}, "values": [[1, "1.5"], [61.5, "NaN"]]}])
-    )
-    assert sent(found) == [{"metric": {"pod": "a"}, "values": [[1, "1.5"], [61.5, "NaN"]]}]
-
-
 def test_a_vector_and_a_scalar_have_one_sample_each() -> None:
     vector = fetched(success("vector", [{"metric": {"pod": "a"}, "value": [1, "2"]}]))
     assert sent(vector) == [{"metric": {"pod": "a"}, "values": [[1, "2"]]}]
@@ -110,15 +103,6 @@ def test_another_kind_of_result_is_named() -> None:
     answer = success("streams\u202e", [{"stream": {}, "values": [["1", "a log line"]]}])
     assert 'its resultType is "streams' in failed(answer).message
     assert "not matrix, vector or scalar" in failed(answer).message
-
-
-def test_the_servers_own_error_message_is_surfaced() -> None:
-    error = {"status": "error", "errorType": "bad_data", "error": "1:4: parse error: unclosed left"}
-    failure = failed(answered(error, 400))
-    assert failure.reason == "QueryRejected"
-    assert SHOWN in failure.message
-    assert "bad_data" in failure.message
-    assert "1:4: parse error: unclosed left" in failure.message
 
 
 @pytest.mark.parametrize(

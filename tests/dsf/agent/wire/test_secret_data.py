@@ -4,6 +4,8 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dsf.agent.wire.secret_data import (
     AUTHORITY_LIMIT,
@@ -21,10 +23,12 @@ PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 HOSTS = "dynamic-scoring.open-cluster-management.io/allowed-hosts"
 
 
-def secret(value: str, type_: str = "Opaque", **annotations: str) -> dict[str, Any]:
+def secret(
+    value: str, type_: str = "Opaque", name: str = "s", **annotations: str
+) -> dict[str, Any]:
     return {
         "type": type_,
-        "metadata": {"name": "s", "namespace": "agents", "annotations": annotations},
+        "metadata": {"name": name, "namespace": "agents", "annotations": annotations},
         "data": {"key": b64encode(value.encode()).decode()},
     }
 
@@ -37,7 +41,7 @@ def refused(found: object) -> tuple[str, str]:
 def test_a_token_is_one_line_of_printable_characters() -> None:
     assert read_token(secret("abc.def\n"), "key") == Token("abc.def")
     assert read_token(secret("x" * TOKEN_LIMIT), "key") == Token("x" * TOKEN_LIMIT)
-    for value in ("", "two words", "two\nlines", "é", "x" * (TOKEN_LIMIT + 1)):
+    for value in ("", "two words", "two\nlines", "nul\0", "é", "x" * (TOKEN_LIMIT + 1)):
         reason, message = refused(read_token(secret(value), "key"))
         assert reason == "InvalidToken"
         assert "Secret agents/s, key 'key'" in message
@@ -56,10 +60,25 @@ def test_data_that_is_not_base64_is_no_token_and_no_certificate() -> None:
 
 
 @pytest.mark.parametrize(
-    "type_", ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"]
+    ("type_", "name"),
+    [
+        ("kubernetes.io/service-account-token", "s"),
+        ("kubernetes.io/dockerconfigjson", "s"),
+        ("bootstrap.kubernetes.io/token", "s"),
+        ("Opaque", "dynamic-scoring-framework-hub-kubeconfig"),
+    ],
 )
-def test_credentials_of_kubernetes_are_never_sent(type_: str) -> None:
-    assert refused(read_token(secret("abc", type_), "key"))[0] == "SecretRefused"
+def test_credentials_of_kubernetes_are_never_sent(type_: str, name: str) -> None:
+    assert refused(read_token(secret("abc", type_, name), "key"))[0] == "SecretRefused"
+
+
+@given(st.text(max_size=40))
+def test_any_value_is_a_clean_token_or_refused_and_shown_nowhere(value: str) -> None:
+    found = read_token(secret(f"canary{value}"), "key")
+    assert "canary" not in repr(found)
+    assert isinstance(found, InvalidInput) or (
+        found.value.isascii() and found.value.isprintable() and " " not in found.value
+    )
 
 
 def test_an_authority_is_pem_certificates() -> None:

@@ -11,9 +11,9 @@ from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.kube.port import Object
-from tests.dsf.agent.scoring_results import scoring_result
-from tests.dsf.hub.builders import NOW, World, condition, published, settled
-from tests.dsf.hub.test_plan_fleet import FIVE, status, world
+from tests.dsf.agent.builders import scoring_result
+from tests.dsf.hub.builders import NOW, World, published
+from tests.dsf.hub.test_plan_fleet import FIVE, condition, settled, status, world
 
 Results = list[tuple[float, dict[str, str]]]
 

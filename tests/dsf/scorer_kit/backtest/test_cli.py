@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from dsf.cli.root import root
-from tests.command_line import invoked, invoked_meanwhile
+from tests.command_line import invoked_meanwhile
 from tests.dsf.agent.servers import matrix, replying, serving
 from tests.dsf.scorer_kit.scorers import (
     QUERY,
@@ -256,7 +256,3 @@ async def test_a_recording_without_series_is_named(tmp_path: Path) -> None:
     code, _, err = await ran(TestApi(), "--recording", written(tmp_path, document), *HORIZON)
     assert code == 2
     assert "recording.json has no series" in err
-
-
-def test_an_api_that_does_not_answer_is_exit_code_2() -> None:
-    assert invoked(root, "scorer", "backtest", "http://127.0.0.1:9")[0] == 2

@@ -217,18 +217,6 @@ def test_the_steps_are_spread_over_the_history_or_a_half_of_it() -> None:
     assert list(plan(RAMP, part="second").ends()) == list(range(11, 19))
 
 
-def test_a_history_that_is_too_short_is_named() -> None:
-    with pytest.raises(UnusableHistory, match=r"300 s of history.* need 360 s"):
-        plan(RAMP[:5]).ends()
-
-
-def test_results_of_no_series_are_named() -> None:
-    with pytest.raises(UnusableHistory, match="none of the 3 results has the labels of a series"):
-        report(plan(RAMP), [Answered(5, {}, strange=3)])
-    with pytest.raises(UnusableHistory, match="no score could be judged"):
-        report(plan(RAMP), [Answered(5, {})])
-
-
 def test_holes_missing_scores_and_strange_results_are_said() -> None:
     planned = plan([*RAMP[:10], None, *RAMP[11:]])
     labels = planned.history.series[0].labels

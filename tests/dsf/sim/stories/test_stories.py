@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from dsf.sim.cli import demo
 from dsf.sim.demo.output import TextOutput
-from dsf.sim.stories import airan, gpu_clusters
+from dsf.sim.stories import airan, inference
 from dsf.sim.stories.inference import changes
 from dsf.sim.stories.ran_load import LEAST_LOAD, MOST_LOAD, STEPS_PER_DAY, BusyHour, ran_load
 from dsf.sim.stories.story import MomentResult, RolloutStep, moves, rollout_sentences
@@ -86,21 +86,21 @@ def test_every_moment_is_recorded(name: str) -> None:
 def test_the_inference_story_asks_what_its_scorer_asks() -> None:
     named = (
         f'label_replace({query}, "signal", "{name}", "", "")'
-        for name, query in gpu_clusters.QUERIES.items()
+        for name, query in inference.QUERIES.items()
     )
     assert ";".join(named) == EFFICIENCY_QUERIES
 
 
 def test_scores_are_the_tokens_that_money_buys() -> None:
     for result in results("inference"):
-        for cluster, one in gpu_clusters.DAY[result.time].items():
-            for app in gpu_clusters.APPS:
+        for cluster, one in inference.DAY[result.time].items():
+            for app in inference.APPS:
                 expected = 10 * one.million_tokens_for_money(app)
                 assert result.scores[f"{app};all"][cluster] == int(expected)
 
 
 def test_each_change_of_a_figure_is_told() -> None:
-    north = gpu_clusters.NORTH
+    north = inference.NORTH
     dearer = replace(north, gpu_cost=2.0, energy_price=0.3)
     assert list(changes({"north": north}, {"north": dearer})) == [
         "in north a kWh costs 0.30 instead of 0.15",
