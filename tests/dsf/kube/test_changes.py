@@ -37,62 +37,58 @@ def test_a_missing_object_is_created_without_its_status_which_follows_as_a_patch
     ]
 
 
-def test_what_nobody_desires_is_deleted_by_uid_and_after_the_rest() -> None:
-    changes = diff(CONFIG_MAP, [config_map("new")], [served(config_map("old"))])
-    assert changes == [
-        Create(CONFIG_MAP, config_map("new")),
-        Delete(CONFIG_MAP, "old", "ns", "u-1"),
-    ]
-
-
-def test_an_object_that_is_being_deleted_is_not_deleted_again() -> None:
-    leaving = served(config_map(), deletionTimestamp="2026-01-01T00:00:00Z")
-    assert diff(CONFIG_MAP, [], [leaving]) == []
-
-
-def test_objects_of_one_name_in_two_namespaces_are_two() -> None:
+def test_what_nobody_desires_is_deleted_by_uid_and_once_if_in_another_namespace() -> None:
     wanted = config_map(namespace="b")
-    assert diff(CONFIG_MAP, [wanted], [served(config_map(namespace="c"))]) == [
+    leaving = served(config_map("left"), deletionTimestamp="2026-01-01T00:00:00Z")
+    assert diff(CONFIG_MAP, [wanted], [leaving, served(config_map(namespace="c"))]) == [
         Create(CONFIG_MAP, wanted),
         Delete(CONFIG_MAP, "a", "c", "u-1"),
     ]
 
 
-def test_keys_of_an_owned_map_that_are_not_desired_are_removed() -> None:
-    observed = served(config_map(data={"keep": "1", "drop": "2"}))
-    assert merge_patch(observed, config_map(data={"keep": "1"})) == {"data": {"drop": None}}
+PATCHES: list[tuple[str, Object, Object, Object]] = [
+    (
+        "keys of an owned map that are not desired are removed",
+        {"data": {"keep": "1", "drop": "2"}},
+        {"data": {"keep": "1"}},
+        {"data": {"drop": None}},
+    ),
+    (
+        "labels of others are left alone, and a null removes one",
+        {"metadata": {"labels": {"theirs": "x", "old": "y"}}},
+        {"metadata": {"labels": {"ours": "z", "old": None, "never": None}}},
+        {"metadata": {"labels": {"ours": "z", "old": None}}},
+    ),
+    (
+        "fields that are not named are left alone",
+        {"data": {"a": "1"}, "metadata": {"finalizers": ["f"]}},
+        {},
+        {},
+    ),
+    (
+        "a named list of finalizers is ours",
+        {"metadata": {"finalizers": ["f", "g"]}},
+        {"metadata": {"finalizers": ["g"]}},
+        {"metadata": {"finalizers": ["g"]}},
+    ),
+    (
+        "a desired resource version guards the patch",
+        {"data": {"a": "1"}},
+        {"data": {"a": "2"}, "metadata": {"resourceVersion": "7"}},
+        {"data": {"a": "2"}, "metadata": {"resourceVersion": "7"}},
+    ),
+]
 
 
-def test_labels_of_others_are_left_alone_and_a_null_removes_one() -> None:
-    observed = served(config_map(metadata={"labels": {"theirs": "x", "old": "y"}}))
-    desired = config_map(metadata={"labels": {"ours": "z", "old": None, "never": None}})
-    assert merge_patch(observed, desired) == {"metadata": {"labels": {"ours": "z", "old": None}}}
-
-
-def test_fields_that_are_not_named_are_left_alone() -> None:
-    observed = served(config_map(data={"a": "1"}, metadata={"finalizers": ["f"]}))
-    assert merge_patch(observed, config_map()) == {}
-
-
-def test_a_named_list_of_finalizers_is_ours() -> None:
-    observed = served(config_map(metadata={"finalizers": ["f", "g"]}))
-    desired = config_map(metadata={"finalizers": ["g"]})
-    assert merge_patch(observed, desired) == {"metadata": {"finalizers": ["g"]}}
+@pytest.mark.parametrize(("observed", "desired", "patch"), [row[1:] for row in PATCHES])
+def test_the_smallest_patch(observed: Object, desired: Object, patch: Object) -> None:
+    assert merge_patch(served(config_map(**observed)), config_map(**desired)) == patch
 
 
 @pytest.mark.parametrize("field", ["data", "spec", "immutable"])
 @pytest.mark.parametrize("empty", [{}, [], None, False])
 def test_empty_and_absent_are_the_same(field: str, empty: Any) -> None:
     assert merge_patch(served(config_map()), config_map(**{field: empty})) == {}
-
-
-def test_a_desired_resource_version_guards_the_patch() -> None:
-    observed = served(config_map(data={"a": "1"}))
-    desired = config_map(data={"a": "2"}, metadata={"resourceVersion": "7"})
-    assert merge_patch(observed, desired) == {
-        "data": {"a": "2"},
-        "metadata": {"resourceVersion": "7"},
-    }
 
 
 def test_the_status_is_patched_by_the_fields_that_are_named() -> None:

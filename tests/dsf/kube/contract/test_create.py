@@ -6,7 +6,7 @@ import pytest
 
 from dsf.kube.errors import AlreadyExists, ApiError, BadRequest, Invalid, NotFound
 from dsf.kube.kinds import CLUSTER_CLAIM, CONFIG_MAP, DYNAMIC_SCORER, NAMESPACE, SECRET, Kind
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, Object
 from tests.dsf.kube.contract.objects import (
     GADGET,
     WIDGET,
@@ -50,13 +50,6 @@ async def test_what_only_the_server_sets_is_not_taken_from_the_caller(
     assert "deletionTimestamp" not in metadata
 
 
-async def test_a_resource_version_is_refused(kube: Kube, namespace: str) -> None:
-    with pytest.raises(
-        ApiError, match="resourceVersion should not be set on objects to be created"
-    ):
-        await kube.create(CONFIG_MAP, config_map(namespace, resourceVersion="1"))
-
-
 async def test_a_name_is_taken_once(kube: Kube, namespace: str) -> None:
     await kube.create(DYNAMIC_SCORER, scorer(namespace))
     with pytest.raises(AlreadyExists) as refused:
@@ -74,6 +67,9 @@ async def test_the_same_name_is_free_elsewhere(kube: Kube, namespace: str) -> No
     await kube.delete(CONFIG_MAP, f"of-{namespace}", "default")
 
 
+LONG_PREFIX = {"generateName": "p" * 100}
+
+
 async def test_names_are_generated(kube: Kube, namespace: str) -> None:
     obj = config_map(namespace, generateName="part-")
     del obj["metadata"]["name"]
@@ -83,38 +79,35 @@ async def test_names_are_generated(kube: Kube, namespace: str) -> None:
         assert re.fullmatch(r"part-[bcdfghjklmnpqrstvwxz2456789]{5}", created["metadata"]["name"])
         assert created["metadata"]["generateName"] == "part-"
     assert first["metadata"]["name"] != second["metadata"]["name"]
+    long = await kube.create(CONFIG_MAP, {**obj, "metadata": {**obj["metadata"], **LONG_PREFIX}})
+    assert len(long["metadata"]["name"]) == 63
+    named = await kube.create(CONFIG_MAP, config_map(namespace, generateName="part-"))
+    assert named["metadata"]["name"] == "settings"
 
 
-async def test_a_name_wins_over_generate_name(kube: Kube, namespace: str) -> None:
-    created = await kube.create(CONFIG_MAP, config_map(namespace, generateName="part-"))
-    assert created["metadata"]["name"] == "settings"
+REFUSED: list[tuple[Object, type[ApiError], str]] = [
+    ({"metadata": {"resourceVersion": "1"}}, ApiError, "resourceVersion should not be set on obj"),
+    ({"metadata": {"name": ""}}, Invalid, "name or generateName is required"),
+    ({"metadata": {"namespace": ""}}, BadRequest, "namespace"),
+    ({"metadata": {"namespace": "nowhere"}}, NotFound, '^namespaces "nowhere" not found$'),
+    ({"metadata": {"name": "Upper"}}, Invalid, r"metadata\.name: .*a lowercase RFC 1123 subdomain"),
+    ({"metadata": {"name": "a_b"}}, Invalid, r"metadata\.name: .*a lowercase RFC 1123 subdomain"),
+    ({"metadata": {"name": "-edge"}}, Invalid, r"metadata\.name: .*a lowercase RFC 1123 subdomain"),
+    ({"metadata": {"name": "n" * 254}}, Invalid, "must be no more than 253"),
+    ({"data": {"number": 1}}, BadRequest, 'ConfigMap in version "v1" cannot be handled'),
+    ({"data": {"a/b": "c"}}, Invalid, "a valid config key must consist of"),
+]
 
 
-async def test_a_long_prefix_is_cut(kube: Kube, namespace: str) -> None:
-    obj = config_map(namespace, generateName="p" * 100)
-    del obj["metadata"]["name"]
-    created = await kube.create(CONFIG_MAP, obj)
-    assert len(created["metadata"]["name"]) == 63
-
-
-async def test_a_name_is_required(kube: Kube, namespace: str) -> None:
+@pytest.mark.parametrize(("fields", "error", "problem"), REFUSED)
+async def test_what_no_config_map_can_be(
+    kube: Kube, namespace: str, fields: Object, error: type[ApiError], problem: str
+) -> None:
     obj = config_map(namespace)
-    del obj["metadata"]["name"]
-    with pytest.raises(Invalid, match="name or generateName is required"):
-        await kube.create(CONFIG_MAP, obj)
-
-
-async def test_a_namespace_is_required(kube: Kube) -> None:
-    obj = config_map("default")
-    del obj["metadata"]["namespace"]
-    with pytest.raises(BadRequest, match="namespace"):
-        await kube.create(CONFIG_MAP, obj)
-
-
-async def test_the_namespace_must_exist(kube: Kube) -> None:
-    with pytest.raises(NotFound) as refused:
-        await kube.create(CONFIG_MAP, config_map("nowhere-to-be-found"))
-    assert refused.value.message == 'namespaces "nowhere-to-be-found" not found'
+    metadata = {**obj["metadata"], **fields.get("metadata", {})}
+    with pytest.raises(error, match=problem):
+        await kube.create(CONFIG_MAP, {**obj, **fields, "metadata": metadata})
+    assert "settings" not in await names(kube, CONFIG_MAP, namespace)
 
 
 async def test_the_kind_must_be_served(kube: Kube, namespace: str) -> None:
@@ -128,23 +121,6 @@ async def test_cluster_scoped_kinds_have_no_namespace(kube: Kube, namespace: str
     created = await kube.create(GADGET, gadget(name))
     assert "namespace" not in created["metadata"]
     await kube.delete(GADGET, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("Upper", "a lowercase RFC 1123 subdomain must consist of"),
-        ("under_score", "a lowercase RFC 1123 subdomain must consist of"),
-        ("-edge", "a lowercase RFC 1123 subdomain must consist of"),
-        ("n" * 254, "must be no more than 253"),
-    ],
-)
-async def test_names_are_dns_subdomains(
-    kube: Kube, namespace: str, name: str, problem: str
-) -> None:
-    with pytest.raises(Invalid, match=problem) as refused:
-        await kube.create(CONFIG_MAP, config_map(namespace, name))
-    assert refused.value.details["causes"][0]["field"] == "metadata.name"
 
 
 async def test_namespaces_are_dns_labels(kube: Kube) -> None:
@@ -195,20 +171,6 @@ async def test_plain_text_of_a_secret_is_encoded(kube: Kube, namespace: str) -> 
     assert created["data"] == {"token": "YWJj"}
     assert created["type"] == "Opaque"
     assert "stringData" not in created
-
-
-async def test_a_config_map_holds_text(kube: Kube, namespace: str) -> None:
-    obj = config_map(namespace)
-    obj["data"] = {"number": 1}
-    with pytest.raises(BadRequest, match='ConfigMap in version "v1" cannot be handled'):
-        await kube.create(CONFIG_MAP, obj)
-
-
-async def test_the_keys_of_a_config_map_are_file_names(kube: Kube, namespace: str) -> None:
-    obj = config_map(namespace)
-    obj["data"] = {"a/b": "c"}
-    with pytest.raises(Invalid, match="a valid config key must consist of"):
-        await kube.create(CONFIG_MAP, obj)
 
 
 async def test_nothing_is_written_where_creation_is_refused(kube: Kube, namespace: str) -> None:

@@ -1,5 +1,6 @@
 """Validation, defaults and pruning by the schema of a definition."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -107,6 +108,33 @@ async def test_what_the_schema_accepts(kube: Kube, namespace: str, spec: Object)
     assert {key: created["spec"][key] for key in spec} == spec
 
 
+STORED: list[tuple[str, Object, Object]] = [
+    ("defaults", {}, {"colour": "red", "nested": {"kept": True}}),
+    ("a null takes the default", {"colour": None}, {"colour": "red"}),
+    ("a null is kept where it is allowed", {"note": None}, {"note": None}),
+    ("whole numbers stay whole", {"size": 1.0, "ratio": 2.0}, {"size": 1, "ratio": 2}),
+    (
+        "unknown fields are kept where the schema says so",
+        {"free": {"a": {"b": [1, {"c": None}]}}},
+        {"free": {"a": {"b": [1, {"c": None}]}}},
+    ),
+    (
+        "unknown fields, and nulls that are not allowed, are dropped elsewhere",
+        {"unknown": 1, "size": None, "nested": {"unknown": 1}, "ports": [{"name": "a", "x": 1}]},
+        {"nested": {"kept": True}, "ports": [{"name": "a"}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "stored"), [row[1:] for row in STORED], ids=[r[0] for r in STORED]
+)
+async def test_what_is_stored(kube: Kube, namespace: str, spec: Object, stored: Object) -> None:
+    created = await kube.create(WIDGET, {**widget(namespace, **spec), "extra": {"a": 1}})
+    assert created["spec"] == {"colour": "red", "nested": {"kept": True}, **stored}
+    assert "extra" not in created
+
+
 async def test_the_rule_speaks_its_message(kube: Kube, namespace: str) -> None:
     with pytest.raises(Invalid, match="the title must fit the size"):
         await kube.create(WIDGET, widget(namespace, size=1, title="ab"))
@@ -131,43 +159,6 @@ async def test_a_transition_rule_sees_the_old_value(kube: Kube, namespace: str) 
     assert await kube.patch(WIDGET, "first", {"spec": {"size": 1}}, namespace)
     with pytest.raises(Invalid, match="a serial never changes"):
         await kube.patch(WIDGET, "first", {"spec": {"serial": "a2"}}, namespace)
-
-
-async def test_defaults_are_stored(kube: Kube, namespace: str) -> None:
-    created = await kube.create(WIDGET, widget(namespace))
-    assert created["spec"] == {"colour": "red", "nested": {"kept": True}}
-
-
-async def test_a_null_takes_the_default(kube: Kube, namespace: str) -> None:
-    created = await kube.create(WIDGET, widget(namespace, colour=None))
-    assert created["spec"]["colour"] == "red"
-
-
-async def test_a_null_is_dropped_where_it_is_not_allowed(kube: Kube, namespace: str) -> None:
-    created = await kube.create(WIDGET, widget(namespace, size=None))
-    assert "size" not in created["spec"]
-
-
-async def test_a_null_is_kept_where_it_is_allowed(kube: Kube, namespace: str) -> None:
-    created = await kube.create(WIDGET, widget(namespace, note=None))
-    assert created["spec"]["note"] is None
-
-
-async def test_unknown_fields_are_dropped(kube: Kube, namespace: str) -> None:
-    obj = widget(namespace, unknown=1, nested={"unknown": 1}, ports=[{"name": "a", "x": 1}])
-    created = await kube.create(WIDGET, {**obj, "extra": {"a": 1}})
-    assert created["spec"] == {
-        "colour": "red",
-        "nested": {"kept": True},
-        "ports": [{"name": "a"}],
-    }
-    assert "extra" not in created
-
-
-async def test_unknown_fields_are_kept_where_the_schema_says_so(kube: Kube, namespace: str) -> None:
-    free: dict[str, Any] = {"a": {"b": [1, {"c": None}]}}
-    created = await kube.create(WIDGET, widget(namespace, free=free))
-    assert created["spec"]["free"] == free
 
 
 async def test_embedded_objects_are_kept(kube: Kube, namespace: str) -> None:
@@ -224,12 +215,6 @@ async def test_large_numbers_are_no_integers(kube: Kube, namespace: str, number:
         await kube.patch(WIDGET, "first", patch, namespace, subresource="status")
 
 
-async def test_whole_numbers_stay_whole(kube: Kube, namespace: str) -> None:
-    created = await kube.create(WIDGET, widget(namespace, size=1.0, ratio=2.0))
-    assert created["spec"]["size"] == 1
-    assert created["spec"]["ratio"] == 2
-
-
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
@@ -263,19 +248,16 @@ async def test_a_scoring_config_has_one_name(kube: Kube, namespace: str) -> None
     assert await kube.create(DYNAMIC_SCORING_CONFIG, obj)
 
 
-async def test_a_placement_gets_its_defaults(kube: Kube, namespace: str) -> None:
-    configuration = {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}}
+async def test_a_placement_gets_its_defaults_and_weights_have_limits(
+    kube: Kube, namespace: str
+) -> None:
+    configuration: Object = {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}}
     spec = {"prioritizerPolicy": {"configurations": [configuration]}}
     obj = {"metadata": {"name": "p", "namespace": namespace}, "spec": spec}
     policy = (await kube.create(PLACEMENT, obj))["spec"]["prioritizerPolicy"]
     assert policy["mode"] == "Additive"
     assert policy["configurations"][0]["weight"] == 1
-
-
-async def test_a_placement_weight_has_limits(kube: Kube, namespace: str) -> None:
-    configuration = {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 11}
-    spec = {"prioritizerPolicy": {"configurations": [configuration]}}
-    obj = {"metadata": {"name": "p", "namespace": namespace}, "spec": spec}
+    obj["metadata"]["name"], configuration["weight"] = "q", 11
     with pytest.raises(Invalid, match="should be less than or equal to 10"):
         await kube.create(PLACEMENT, obj)
 
@@ -333,52 +315,52 @@ async def test_a_managed_cluster_gets_its_lease_duration(kube: Kube, namespace: 
     await kube.delete(MANAGED_CLUSTER, name)
 
 
-async def test_a_definition_is_named_after_what_it_defines(kube: Kube) -> None:
-    crd = gadget_definition()
-    crd["metadata"]["name"] = "gizmos.contract.example.com"
-    with pytest.raises(Invalid, match=r'must be spec\.names\.plural\+"\."\+spec\.group'):
-        await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
-
-
-async def test_a_definition_has_one_stored_version(kube: Kube) -> None:
-    crd = _renamed(gadget_definition(), "gizmos")
-    crd["spec"]["versions"][0]["storage"] = False
-    with pytest.raises(Invalid, match="must have exactly one version marked as storage version"):
-        await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
-
-
-async def test_a_definition_needs_a_schema(kube: Kube) -> None:
-    crd = _renamed(gadget_definition(), "gizmos")
-    del crd["spec"]["versions"][0]["schema"]
-    with pytest.raises(Invalid, match=r"openAPIV3Schema: Required value"):
-        await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
-
-
-async def test_the_schema_of_a_definition_has_types(kube: Kube) -> None:
-    crd = _renamed(gadget_definition(), "gizmos")
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {}
-    with pytest.raises(Invalid, match="must not be empty for specified object fields"):
-        await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
-
-
-async def test_a_default_fits_its_schema(kube: Kube) -> None:
-    crd = _renamed(gadget_definition(), "gizmos")
-    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    schema["properties"]["spec"] = {
+def _defaulting(crd: Object) -> None:
+    _properties(crd)["spec"] = {
         "type": "object",
         "default": {},
         "required": ["kept"],
         "properties": {"kept": {"type": "boolean", "default": True}},
     }
-    with pytest.raises(Invalid, match=r"default\.kept: Required value"):
-        await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
 
 
-async def test_the_rules_of_a_definition_compile(kube: Kube) -> None:
-    crd = _renamed(gadget_definition(), "gizmos")
+def _ruled(crd: Object) -> None:
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["x-kubernetes-validations"] = [{"rule": "self.( =="}]
-    with pytest.raises(Invalid, match="compilation failed"):
+
+
+def _properties(crd: Object) -> Object:
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    properties: Object = schema["properties"]
+    return properties
+
+
+DEFINITIONS_REFUSED: list[tuple[Callable[[Object], Any], str]] = [
+    (
+        lambda crd: crd["metadata"].update(name="things.contract.example.com"),
+        r'must be spec\.names\.plural\+"\."\+spec\.group',
+    ),
+    (
+        lambda crd: crd["spec"]["versions"][0].update(storage=False),
+        "must have exactly one version marked as storage version",
+    ),
+    (lambda crd: crd["spec"]["versions"][0].pop("schema"), "openAPIV3Schema: Required value"),
+    (
+        lambda crd: _properties(crd).update(spec={}),
+        "must not be empty for specified object fields",
+    ),
+    (_defaulting, r"default\.kept: Required value"),
+    (_ruled, "compilation failed"),
+]
+
+
+@pytest.mark.parametrize(("change", "problem"), DEFINITIONS_REFUSED)
+async def test_what_a_definition_must_not_say(
+    kube: Kube, change: Callable[[Object], Any], problem: str
+) -> None:
+    crd = _renamed(gadget_definition(), "gizmos")
+    change(crd)
+    with pytest.raises(Invalid, match=problem):
         await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
 
 

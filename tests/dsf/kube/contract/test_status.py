@@ -3,8 +3,9 @@
 import pytest
 
 from dsf.kube.errors import Conflict, Invalid, NotFound
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, DYNAMIC_SCORER
-from dsf.kube.port import Kube
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE as SCORE
+from dsf.kube.kinds import CONFIG_MAP, DYNAMIC_SCORER, Kind
+from dsf.kube.port import Kube, Object
 from tests.dsf.kube.contract.objects import WIDGET, config_map, scorer, widget
 
 
@@ -32,21 +33,6 @@ async def test_a_write_of_the_object_leaves_the_status_alone(kube: Kube, namespa
     assert (await kube.update(WIDGET, patched))["status"] == {"seen": 1}
 
 
-async def test_a_status_write_is_no_new_generation(kube: Kube, namespace: str) -> None:
-    await kube.create(WIDGET, widget(namespace))
-    written = await kube.patch(
-        WIDGET, "first", {"status": {"seen": 1}}, namespace, subresource="status"
-    )
-    assert written["metadata"]["generation"] == 1
-
-
-async def test_an_equal_status_is_not_written(kube: Kube, namespace: str) -> None:
-    await kube.create(WIDGET, widget(namespace))
-    patch = {"status": {"seen": 1}}
-    first = await kube.patch(WIDGET, "first", patch, namespace, subresource="status")
-    assert await kube.patch(WIDGET, "first", patch, namespace, subresource="status") == first
-
-
 async def test_a_status_is_removed_by_a_write_without_one(kube: Kube, namespace: str) -> None:
     await kube.create(WIDGET, widget(namespace))
     written = await kube.patch(
@@ -63,31 +49,6 @@ async def test_an_old_version_is_a_conflict(kube: Kube, namespace: str) -> None:
         await kube.update(WIDGET, {**created, "status": {"seen": 1}}, subresource="status")
 
 
-async def test_a_status_is_validated(kube: Kube, namespace: str) -> None:
-    await kube.create(DYNAMIC_SCORER, scorer(namespace))
-    patch = {"status": {"healthStatus": "Excellent"}}
-    with pytest.raises(Invalid, match=r"status\.healthStatus: Unsupported value"):
-        await kube.patch(DYNAMIC_SCORER, "latency", patch, namespace, subresource="status")
-
-
-async def test_unknown_fields_of_a_status_are_dropped(kube: Kube, namespace: str) -> None:
-    await kube.create(WIDGET, widget(namespace))
-    patch = {"status": {"seen": 1, "other": 2}}
-    written = await kube.patch(WIDGET, "first", patch, namespace, subresource="status")
-    assert written["status"] == {"seen": 1}
-
-
-async def test_what_does_not_exist_has_no_status(kube: Kube, namespace: str) -> None:
-    with pytest.raises(NotFound):
-        await kube.patch(WIDGET, "first", {"status": {}}, namespace, subresource="status")
-
-
-async def test_kinds_without_the_subresource_refuse_it(kube: Kube, namespace: str) -> None:
-    await kube.create(CONFIG_MAP, config_map(namespace))
-    with pytest.raises(NotFound):
-        await kube.patch(CONFIG_MAP, "settings", {"status": {}}, namespace, subresource="status")
-
-
 async def test_finalizers_can_not_be_removed_through_the_status(kube: Kube, namespace: str) -> None:
     obj = widget(namespace)
     obj["metadata"]["finalizers"] = ["contract.example.com/keep"]
@@ -99,20 +60,38 @@ async def test_finalizers_can_not_be_removed_through_the_status(kube: Kube, name
     await kube.patch(WIDGET, "first", {"metadata": {"finalizers": None}}, namespace)
 
 
-@pytest.mark.parametrize("value", [-101, 101])
-async def test_a_score_is_between_minus_100_and_100(kube: Kube, namespace: str, value: int) -> None:
-    await kube.create(
-        ADD_ON_PLACEMENT_SCORE, {"metadata": {"name": "latency", "namespace": namespace}}
-    )
-    patch = {"status": {"scores": [{"name": "a", "value": value}]}}
-    with pytest.raises(Invalid, match=r"status\.scores\[0\]\.value: Invalid value: -?101"):
-        await kube.patch(ADD_ON_PLACEMENT_SCORE, "latency", patch, namespace, subresource="status")
+async def test_an_equal_status_is_not_written_and_no_status_counts_as_a_generation(
+    kube: Kube, namespace: str
+) -> None:
+    await kube.create(WIDGET, widget(namespace))
+    patch = {"status": {"seen": 1, "unknown": 2}}
+    first = await kube.patch(WIDGET, "first", patch, namespace, subresource="status")
+    assert first["status"] == {"seen": 1}
+    assert first["metadata"]["generation"] == 1
+    assert await kube.patch(WIDGET, "first", patch, namespace, subresource="status") == first
 
 
-async def test_the_names_of_scores_are_unique(kube: Kube, namespace: str) -> None:
-    await kube.create(
-        ADD_ON_PLACEMENT_SCORE, {"metadata": {"name": "latency", "namespace": namespace}}
-    )
-    patch = {"status": {"scores": [{"name": "a", "value": 1}, {"name": "a", "value": 2}]}}
-    with pytest.raises(Invalid, match=r'status\.scores\[1\]: Duplicate value: \{"name":"a"\}'):
-        await kube.patch(ADD_ON_PLACEMENT_SCORE, "latency", patch, namespace, subresource="status")
+async def test_what_has_no_status_takes_none(kube: Kube, namespace: str) -> None:
+    await kube.create(CONFIG_MAP, config_map(namespace))
+    for kind, name in ((CONFIG_MAP, "settings"), (WIDGET, "missing")):
+        with pytest.raises(NotFound):
+            await kube.patch(kind, name, {"status": {}}, namespace, subresource="status")
+
+
+TWICE = [{"name": "a", "value": 1}, {"name": "a", "value": 2}]
+REFUSED: list[tuple[Kind, Object, str]] = [
+    (DYNAMIC_SCORER, {"healthStatus": "Excellent"}, r"status\.healthStatus: Unsupported value"),
+    (SCORE, {"scores": [{"name": "a", "value": -101}]}, r"\.value: Invalid value: -101"),
+    (SCORE, {"scores": [{"name": "a", "value": 101}]}, r"scores\[0\]\.value: Invalid value: 101"),
+    (SCORE, {"scores": TWICE}, r'status\.scores\[1\]: Duplicate value: \{"name":"a"\}'),
+]
+
+
+@pytest.mark.parametrize(("kind", "status", "problem"), REFUSED)
+async def test_a_status_is_validated(
+    kube: Kube, namespace: str, kind: Kind, status: Object, problem: str
+) -> None:
+    obj = scorer(namespace) if kind == DYNAMIC_SCORER else config_map(namespace, "latency")
+    await kube.create(kind, {**obj, "apiVersion": kind.api_version, "kind": kind.kind})
+    with pytest.raises(Invalid, match=problem):
+        await kube.patch(kind, "latency", {"status": status}, namespace, subresource="status")
