@@ -1,7 +1,7 @@
 """The optimizer as a service: its doors, over planner, writer, records and rollouts."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
 from dsf.api.plural import joined
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.errors import Forbidden, NotFound
 from dsf.kube.kinds import (
     DYNAMIC_SCORER,
@@ -37,6 +38,7 @@ from optimizer.observe import (
     score_pages,
 )
 from optimizer.observe_fleet import observe_fleet
+from optimizer.overview.findings import nothing_there
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_matrix import FleetMatrix, fleet_matrix
 from optimizer.overview.what_if import PretendedObjects
@@ -59,6 +61,7 @@ from optimizer.snapshot.scores.score_meanings import score_list
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import (
+    NOT_FOUND,
     TOO_MANY_REQUESTS,
     UNPROCESSABLE,
     RequestProblem,
@@ -221,15 +224,20 @@ class Optimizer:
             cluster_label_key=self._settings.cluster_label_key,
         )
 
-    async def lacks_namespace(self, namespace: str) -> bool:
-        """Return whether the hub has no such namespace; False also where that can't be read."""
+    async def missing_namespace(
+        self, namespace: str, others: Sequence[str] = ()
+    ) -> RequestProblem | None:
+        """Return the problem of a namespace that the hub has not; None also if it can't be read.
+
+        Ask it only if an answer about the namespace is empty. `others`: those with workloads.
+        """
         try:
             await self._kube.get(NAMESPACE, namespace)
         except NotFound:
-            return True
+            return _no_namespace(namespace, others)
         except Forbidden:
-            return False
-        return False
+            return None
+        return None
 
     async def namespaces_with_workloads(self) -> tuple[str, ...]:
         """Return the namespaces that have workloads; none if they can't be listed everywhere."""
@@ -451,4 +459,15 @@ def _busy(most: int) -> RequestProblem:
         reason="Busy",
         title="The optimizer is busy",
         detail=f"{most} plans are being made; try again later",
+    )
+
+
+def _no_namespace(namespace: str, others: Sequence[str]) -> RequestProblem:
+    named = UntrustedName(namespace)
+    known = f"; {nothing_there(namespace, others)}" if others else ""
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="UnknownNamespace",
+        title="There is no such namespace",
+        detail=f"the hub has no namespace {named}{known}",
     )

@@ -203,8 +203,8 @@ def comparison_text(view: ComparisonView, *, applicable: bool, failures: Sequenc
     return "\n".join(lines)
 
 
-def follow_text(view: FollowView) -> str:
-    """Return how far the rollout and each placement are."""
+def follow_text(view: FollowView, optimization: str) -> str:
+    """Return how far the rollout and each placement of an optimization are."""
     lines = []
     if view.rollout is not None:
         lines = [quoted(rollout_headline(view.rollout), MESSAGE_LIMIT)]
@@ -212,7 +212,8 @@ def follow_text(view: FollowView) -> str:
             f"Waits for {UntrustedName(item.reason)}: {quoted(item.message, MESSAGE_LIMIT)}"
             for item in view.rollout.waiting_for
         ]
-    lines.append(placed_sentence(view.status.namespace, view.landed, view.placed))
+    namespace = view.status.namespace
+    lines.append(placed_sentence(namespace, optimization, view.landed, view.placed))
     if view.in_force:
         lines.append(f"In force: {quoted(view.in_force, MESSAGE_LIMIT)}.")
     waiting = [item for item in view.status.workloads if item.state != "Landed"]

@@ -118,11 +118,12 @@ def _places(found: Sequence[WorkloadClusters], left_out: int, shown: Callable[[s
     return joined(places, _NAMED, separator="; ", of=len(found) + left_out)
 
 
-def planned_reset_text(view: ResetView, status: PlacementStatus) -> str:
-    """Return what a reset would delete, and how to go on."""
+def planned_reset_text(view: ResetView, status: PlacementStatus, optimization: str | None) -> str:
+    """Return what a reset of a namespace or an optimization would delete, and how to go on."""
     goes = len(view.goes) + view.omitted.get("goes", 0)
     if not goes:
-        return f"Nothing is generated in namespace {UntrustedName(view.namespace)}."
+        whose = f" for optimization {UntrustedName(optimization)}" if optimization else ""
+        return f"Nothing is generated{whose} in namespace {UntrustedName(view.namespace)}."
     names = joined(map(_ref, view.goes), LIST_LIMIT, of=goes)
     then = "show them to the user, then call reset_placements with digest"
     return "\n".join(

@@ -45,4 +45,4 @@ async def followed(
     if rollout and history and rollout.record != history[0].name:
         rollout = None
     view = follow_view(status, rollout, history)
-    return answer(plan_text.follow_text(view), view)
+    return answer(plan_text.follow_text(view, optimization), view)

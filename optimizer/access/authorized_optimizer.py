@@ -7,11 +7,10 @@ from typing import TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.access_reviews import UserInfo, right
 from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
-from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, NAMESPACE
 from dsf.kube.port import Kube
 from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
 from optimizer.access.delegated_auth import DelegatedAuth
@@ -34,7 +33,6 @@ from optimizer.access.rights import (
 )
 from optimizer.domain.issue import Issue
 from optimizer.history.score_history import ScoreHistory
-from optimizer.overview.findings import nothing_there
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_matrix import FleetMatrix
 from optimizer.overview.plan_request import PlanningWish, settled_wish
@@ -51,10 +49,11 @@ from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.service import Optimizer, RepeatedPlan
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
-from optimizer.wire.request_problem import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, RequestProblem
+from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem
 from optimizer.wire.result import Applied, ResetResult, ScoreObject
 from optimizer.wire.rollout import RolloutCommand, RolloutList, RolloutStatus
 
+T = TypeVar("T")
 Written = TypeVar("Written", Applied, ResetResult, RolloutStatus)
 
 
@@ -132,8 +131,10 @@ class AuthorizedOptimizer:
         self, namespace: str, optimization: str | None = None
     ) -> PlacementStatus | RequestProblem:
         """Return what OCM has made of the generated objects of a namespace or an optimization."""
-        refused = await self._refusal(status_rights(namespace))
-        return refused or await self._optimizer.placement_status(namespace, optimization)
+        if refused := await self._refusal(status_rights(namespace)):
+            return refused
+        found = await self._optimizer.placement_status(namespace, optimization)
+        return await self._of_namespace(namespace, found, empty=found.is_empty)
 
     async def fleet(self, namespace: str) -> FleetFacts | RequestProblem:
         """Return what answers about the fleet are made of; refused for a namespace that is none.
@@ -148,9 +149,8 @@ class AuthorizedOptimizer:
             return facts
         known = await self._refusal((right("list", MANIFEST_WORK_REPLICA_SET),)) is None
         others = await self._optimizer.namespaces_with_workloads() if known else ()
-        if await self._optimizer.lacks_namespace(namespace):
-            return _no_namespace(namespace, others)
-        return replace(facts, with_workloads=others)
+        missing = await self._optimizer.missing_namespace(namespace, others)
+        return missing or replace(facts, with_workloads=others)
 
     async def question(
         self, wish: PlanningWish, facts: FleetFacts | None = None
@@ -178,7 +178,10 @@ class AuthorizedOptimizer:
         if refused := await self._refusal(fleet_rights(namespace)):
             return refused
         described = await self._refusal(describing_rights()) is None
-        return await self._optimizer.fleet_matrix(namespace, described=described)
+        found = await self._optimizer.fleet_matrix(namespace, described=described)
+        return await self._of_namespace(
+            namespace, found, empty=not (found.workloads or found.policies)
+        )
 
     async def score_history(
         self, score: str, cluster: str, hours: int
@@ -189,8 +192,10 @@ class AuthorizedOptimizer:
 
     async def rollouts(self, namespace: str) -> RolloutList | RequestProblem:
         """Return the newest rollout of each optimization of a namespace."""
-        refused = await self._refusal(record_rights(namespace))
-        return refused or await self._optimizer.rollouts_of(namespace)
+        if refused := await self._refusal(record_rights(namespace)):
+            return refused
+        found = await self._optimizer.rollouts_of(namespace)
+        return await self._of_namespace(namespace, found, empty=not found.items)
 
     async def rollout(self, namespace: str, optimization: str) -> RolloutStatus | RequestProblem:
         """Return the newest rollout of an optimization."""
@@ -256,8 +261,10 @@ class AuthorizedOptimizer:
 
     async def plans(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue | RequestProblem:
         """Return the recorded plans of a namespace, or why the hub has none."""
-        refused = await self._refusal(record_rights(namespace))
-        return refused or await self._optimizer.plans(namespace)
+        if refused := await self._refusal(record_rights(namespace)):
+            return refused
+        found = await self._optimizer.plans(namespace)
+        return await self._of_namespace(namespace, found, empty=found == ())
 
     async def applied_before(self, digest: str) -> RepeatedPlan | RequestProblem | None:
         """Return what a recorded plan wrote, if it is in force, or why it is not; None: unknown.
@@ -298,13 +305,15 @@ class AuthorizedOptimizer:
         self, namespace: str, optimization: str | None, *, stop_workloads: bool = False
     ) -> PlannedReset | RequestProblem:
         """Return what a reset would write, to a caller who may write and see it."""
-        refused = await self._refusal(resetting_rights(namespace), to_write=True)
-        return refused or await self._optimizer.plan_reset(
+        if refused := await self._refusal(resetting_rights(namespace), to_write=True):
+            return refused
+        found = await self._optimizer.plan_reset(
             namespace,
             optimization,
             stop_workloads=stop_workloads,
             name_others=await self._may_name_others(),
         )
+        return await self._of_namespace(namespace, found, empty=not found.writes)
 
     async def reset(
         self,
@@ -342,6 +351,15 @@ class AuthorizedOptimizer:
     ) -> None:
         """Write the line of an attempt that ended because no user confirmed it."""
         self._audit(action, namespace, reason, digest=digest)
+
+    async def _of_namespace(self, namespace: str, found: T, *, empty: bool) -> T | RequestProblem:
+        """Return an answer about a namespace, or that it does not exist, if the answer is empty.
+
+        A user who may not read the namespace is not told that.
+        """
+        if not empty or await self._refusal((right("get", NAMESPACE, namespace),)):
+            return found
+        return await self._optimizer.missing_namespace(namespace) or found
 
     async def _plan_in_force(self, wish: PlanningWish) -> PlanInForce | RequestProblem | None:
         found = await self.plans(wish.namespace)
@@ -432,16 +450,6 @@ def unauthorized() -> RequestProblem:
         title="The caller is not authenticated",
         detail="send a token for this server: Authorization: Bearer $(kubectl create token NAME"
         " --audience AUDIENCE); docs/reference/optimizer-access.md says which audience",
-    )
-
-
-def _no_namespace(namespace: str, others: Sequence[str]) -> RequestProblem:
-    return RequestProblem(
-        status=NOT_FOUND,
-        reason="UnknownNamespace",
-        title="There is no such namespace",
-        detail=f"the hub has no namespace {UntrustedName(namespace)};"
-        f" {nothing_there(namespace, others)}",
     )
 
 

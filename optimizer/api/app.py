@@ -190,7 +190,7 @@ def _reading_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
         summary="Compare what was decided with what OCM has done",
         operation_id="placement_status",
         response_model=PlacementStatus,
-        responses=documented(422),
+        responses=documented(404, 422),
     )
     async def status(
         only: Annotated[StatusFilter, Query()], connection: Request

@@ -29,6 +29,8 @@ MISDIRECTED = 421
 FORBIDDEN_ORIGIN = 403
 TOO_LARGE = 413
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+EMPTY = (b"", b"{}")
+"""Bodies that say nothing; some clients send an empty object with each POST."""
 NO_BODY = "this operation takes no body"
 TWICE = "is given more than once"
 
@@ -135,7 +137,7 @@ class DeclaredRoute(APIRoute):
 
         async def answered(request: Request) -> Response:
             errors = [*_undeclared(request, declared)]
-            if not takes_body and await request.body():
+            if not takes_body and await request.body() not in EMPTY:
                 errors.append({"type": "no_body", "loc": ("body",), "msg": NO_BODY})
             if errors:
                 raise RequestValidationError(errors)

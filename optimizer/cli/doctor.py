@@ -63,8 +63,9 @@ async def _checks(
     from dsf.kube.clock import utc_now
     from dsf.kube.errors import KubeError
     from optimizer.access.rights import planning_rights, status_rights, writing_rights
-    from optimizer.hub_health.checks import hub_checks, refused_access
+    from optimizer.hub_health.checks import hub_checks, missing_namespace, refused_access
     from optimizer.observe_hub import observe_installation
+    from optimizer.service import Optimizer
 
     rights = (
         *planning_rights(namespace),
@@ -80,6 +81,7 @@ async def _checks(
                 now=utc_now,
                 prometheus=await reachable(prometheus_url) if prometheus_url else None,
             )
+            missing = await Optimizer(kube, now=utc_now).missing_namespace(namespace)
     except KubeError as error:
         return (refused_access(error),)
-    return hub_checks(installed)
+    return (*hub_checks(installed), *([missing_namespace(namespace)] if missing else []))

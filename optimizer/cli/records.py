@@ -113,7 +113,10 @@ async def _read(
     from optimizer.domain.issue import Issue
 
     async with connect(kubeconfig, context) as kube:
-        found = await _optimizer(kube, {}).plans(namespace)
+        optimizer = _optimizer(kube, {})
+        found = await optimizer.plans(namespace)
+        missing = await optimizer.missing_namespace(namespace) if found == () else None
+    usable(missing)
     if isinstance(found, Issue):
         raise click.ClickException(found.message)
     return found

@@ -8,6 +8,7 @@ import click
 
 from dsf.cli.options import Namespace, cluster_options
 from dsf.cli.output import Progress, document_of, output_option, show
+from optimizer.cli.hub_request import usable
 
 if TYPE_CHECKING:
     from optimizer.hub_health.hub_status import HubStatus
@@ -52,7 +53,7 @@ def status(
         return
     with Progress(f"Reading namespace {namespace}"):
         found = asyncio.run(_read(kubeconfig, context, namespace, optimization))
-    show(_text(found, output))
+    show(_text(found, optimization, output))
     if not found.landed or found.drift:
         raise click.exceptions.Exit(EXIT_NOT_LANDED)
 
@@ -65,15 +66,18 @@ async def _read(
     from optimizer.service import Optimizer
 
     async with connect(kubeconfig, context) as kube:
-        return await Optimizer(kube, now=utc_now).placement_status(namespace, optimization)
+        optimizer = Optimizer(kube, now=utc_now)
+        found = await optimizer.placement_status(namespace, optimization)
+        missing = await optimizer.missing_namespace(namespace) if found.is_empty else None
+    return usable(missing or found)
 
 
-def _text(found: "PlacementStatus", output: str) -> str:
+def _text(found: "PlacementStatus", optimization: str | None, output: str) -> str:
     if output != "table":
         return document_of(found, output)
     from optimizer.placement_status.text import status_tables
 
-    return status_tables(found)
+    return status_tables(found, optimization)
 
 
 def _show_hub(kubeconfig: Path | None, context: str | None, output: str) -> None:

@@ -108,6 +108,16 @@ def refused_access(error: KubeError) -> HubCheck:
     return _failed("access", str(error), fix)
 
 
+def missing_namespace(namespace: str) -> HubCheck:
+    """Return the check of a namespace of workloads that the hub has not."""
+    name = UntrustedName(namespace)
+    return _failed(
+        "namespace",
+        f"the hub has no namespace {name}",
+        f"name another one with --namespace, or create it: kubectl create namespace {name}",
+    )
+
+
 def missing_fields(
     shipped: Mapping[str, Any], installed: Mapping[str, Any], path: str = ""
 ) -> Iterator[str]:

@@ -9,18 +9,13 @@ from dsf.cli.output import TextTable
 from optimizer.wire.placement_status import PlacementStatus
 
 
-def status_headline(status: PlacementStatus) -> str:
-    """Return how many workloads have landed, in one sentence."""
-    done = sum(item.state == "Landed" for item in status.workloads)
-    return placed_sentence(status.namespace, done, len(status.workloads))
-
-
-def placed_sentence(namespace: str, landed: int, placed: int) -> str:
-    """Return how many of the placements of a namespace have landed."""
+def placed_sentence(namespace: str, optimization: str | None, landed: int, placed: int) -> str:
+    """Return how many of the placements of a namespace, or of one optimization, have landed."""
     where = f"in namespace {UntrustedName(namespace)}"
+    whose = f"optimization {UntrustedName(optimization)}" if optimization else ""
     if not placed:
-        return f"Nothing is placed {where}."
-    return f"{landed} of {placed} placements {where} have landed."
+        return f"Nothing is placed {f'for {whose} ' if whose else ''}{where}."
+    return f"{landed} of {placed} placements {f'of {whose} ' if whose else ''}{where} have landed."
 
 
 def status_sentences(status: PlacementStatus) -> Iterable[str]:
@@ -44,8 +39,13 @@ def status_sentences(status: PlacementStatus) -> Iterable[str]:
         yield f"Plan {failed.optimization} {failed.revision}: {failed.message}"
 
 
-def status_tables(status: PlacementStatus) -> str:
-    """Return the headline, and tables of workloads, policies, drift and failures."""
+def status_tables(status: PlacementStatus, optimization: str | None = None) -> str:
+    """Return a headline, and tables of workloads, policies, drift and failures.
+
+    `optimization`: the one whose status it is; None: that of all of the namespace.
+    """
+    landed = sum(item.state == "Landed" for item in status.workloads)
+    head = placed_sentence(status.namespace, optimization, landed, len(status.workloads))
     landings = [
         (
             f"{item.workload}",
@@ -74,7 +74,7 @@ def status_tables(status: PlacementStatus) -> str:
         TextTable(("reason", "object", "message", "next"), drifts, "Drift"),
         TextTable(("plan", "revision", "reason", "message"), failures, "The solver failed"),
     )
-    parts = [status_headline(status), *(str(table) for table in tables if table.rows)]
+    parts = [head, *(str(table) for table in tables if table.rows)]
     parts += [escaped(f"Drift is not known: {item.message}") for item in status.not_compared]
     if status.unbound_policies:
         parts.append(f"Policies that no binding names: {listed(status.unbound_policies)}")

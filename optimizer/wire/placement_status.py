@@ -83,3 +83,9 @@ class PlacementStatus(ResultPart):
         tuple[NotCompared, ...],
         Field(description="Why drift from plans in force is not known; empty: it is."),
     ] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is generated or in force."""
+        parts = (self.workloads, self.policies, self.drift, self.unbound_policies)
+        return not any((*parts, self.solver_failures))

@@ -386,8 +386,9 @@ _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r" and is not in force: revision (?P<revision>\d+) is (?P<phase>\w+):"
     r' \\"(?P<why>.*)\\"; nothing was written; plan again, or roll back.*"': _not_in_force,
     r"no plan with digest .*; call plan_placement again": _nothing_written,
-    r"(?P<landed>\d+) of (?P<placed>\d+) placements in namespace \S+ have landed\.": _landed,
-    r"Nothing is placed in namespace \S+\.": _nothing_placed,
+    r"(?P<landed>\d+) of (?P<placed>\d+) placements of optimization \S+ in namespace \S+"
+    r" have landed\.": _landed,
+    r"Nothing is placed for optimization \S+ in namespace \S+\.": _nothing_placed,
     r'In force: "revision (?P<revision>\d+)(, which restored revision (?P<restored>\d+))?'
     r' \(plan (?P<digest>\w+)\)"\.': _in_force,
     r'In force: "none: revision (?P<revision>\d+) is (?P<phase>\w+): .*"\.': _none_in_force,
@@ -403,7 +404,7 @@ _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r"These go on running: (?P<pairs>.*)\. A reset with stop_workloads stops them\.": _runs_on,
     r"Deleted (\d+) generated objects? of namespace \S+\.": _deleted,
     r"(Placement|PlacementBinding|Policy) \S+/\S+(, \w+ \S+/\S+)*": _an_object,
-    r"Nothing is generated in namespace \S+\.": _nothing_written,
+    r"Nothing is generated( for optimization \S+)? in namespace \S+\.": _nothing_written,
     r'"digest \w+ is not that of what a reset of namespace \S+ would delete now; nothing was'
     r' deleted"': _nothing_written,
     r"To delete exactly these, .* digest \w+": _advice,

@@ -204,7 +204,7 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
     ),
     "comparison": (compared, {"point": ALL}),
     "follow": (
-        lambda: plan_text.follow_text(follow_view(status(), None)),
+        lambda: plan_text.follow_text(follow_view(status(), None), "default"),
         {"landing": 2 * ALL - LANDED},
     ),
     "overview": (
@@ -232,7 +232,7 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         {"gone": ALL, "failure": ALL},
     ),
     "planned reset": (
-        lambda: result_text.planned_reset_text(planned_reset_view(reset()), status()),
+        lambda: result_text.planned_reset_text(planned_reset_view(reset()), status(), None),
         {"object": ALL, "bound": ALL, "landing": ALL},
     ),
     "reset question": (

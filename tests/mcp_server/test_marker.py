@@ -101,10 +101,12 @@ def _texts() -> Mapping[str, str]:
         "reset question": result_text.reset_question(
             MARKER, PlannedReset(MARKER, MARKER, "d1", writes=plan.changes), filled(PlacementStatus)
         ),
-        "planned reset": result_text.planned_reset_text(filled(ResetView), filled(PlacementStatus)),
+        "planned reset": result_text.planned_reset_text(
+            filled(ResetView), filled(PlacementStatus), MARKER
+        ),
         "explanation": plan_text.explanation_text(filled(PlacementAnswer)),
         "comparison": plan_text.comparison_text(filled(ComparisonView), applicable=True),
-        "follow": plan_text.follow_text(filled(FollowView)),
+        "follow": plan_text.follow_text(filled(FollowView), MARKER),
         "overview": fleet_text.overview_text(filled(FleetOverview)),
         "scores": fleet_text.scores_text(filled(ScoresView)),
         "scorer": fleet_text.scorer_text(filled(ScorerView)),

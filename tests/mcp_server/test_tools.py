@@ -52,6 +52,25 @@ async def test_each_tool_refuses_an_argument_that_it_does_not_declare(
 
 
 @both_eras
+async def test_an_empty_answer_says_of_what_and_whether_the_namespace_exists(era: Era) -> None:
+    async with serving(read_only=False) as service, Client(service.mcp, mode=era) as client:
+        shown = await client.call_tool("plan_placement", wish())
+        await client.call_tool("apply_plan", {"digest": shown.structured_content["digest"]})
+        other = {"namespace": "default", "optimization": "nope"}
+        followed = await client.call_tool("follow_rollout", other)
+        assert followed.content[0].text.startswith(
+            "Nothing is placed for optimization nope in namespace default."
+        )
+        reset = await client.call_tool("reset_placements", other)
+        assert reset.content[0].text == (
+            "Nothing is generated for optimization nope in namespace default."
+        )
+        for name in ("follow_rollout", "reset_placements", "fleet_overview", "diagnose"):
+            with pytest.raises(ToolError, match="the hub has no namespace nope"):
+                await client.call_tool(name, {"namespace": "nope"})
+
+
+@both_eras
 async def test_a_read_only_server_neither_lists_nor_runs_what_writes(era: Era) -> None:
     async with serving(read_only=True) as service, Client(service.mcp, mode=era) as client:
         assert {tool.name for tool in await client.list_tools()} - {*VIEW} == {*READS}
@@ -544,11 +563,15 @@ async def test_a_plan_is_followed_after_it_was_applied(era: Era) -> None:
     async with serving(read_only=False) as service, Client(service.mcp, mode=era) as client:
         namespace = {"namespace": "default"}
         before = await client.call_tool("follow_rollout", namespace)
-        assert before.content[0].text == "Nothing is placed in namespace default."
+        assert before.content[0].text == (
+            "Nothing is placed for optimization default in namespace default."
+        )
         plan = (await client.call_tool("plan_placement", wish())).structured_content
         await client.call_tool("apply_plan", {"digest": plan["digest"]})
         after = await client.call_tool("follow_rollout", namespace)
         states = [item["state"] for item in after.structured_content["status"]["workloads"]]
         assert states == ["Planned"] * 2
         assert after.structured_content["current"] == plan["digest"]
-        assert after.content[0].text.startswith("0 of 2 placements in namespace default")
+        assert after.content[0].text.startswith(
+            "0 of 2 placements of optimization default in namespace default"
+        )

@@ -33,7 +33,7 @@ def add_fleet_route(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
         response_model=FleetMatrix,
         responses={
             304: {"description": "The fleet is as it was: If-None-Match names its ETag."},
-            **documented(422),
+            **documented(404, 422),
         },
     )
     async def fleet(only: Annotated[FleetFilter, Query()], connection: Request) -> Response:

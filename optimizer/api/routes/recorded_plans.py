@@ -63,7 +63,7 @@ def add_plan_routes(
         summary="List the recorded plans of a namespace",
         operation_id="list_plans",
         response_model=PlanList,
-        responses=documented(422),
+        responses=documented(404, 422),
     )
     async def plans(
         only: Annotated[PlanFilter, Query()], connection: Request

@@ -44,7 +44,7 @@ def rollout_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -
         summary="List the rollouts of a namespace",
         operation_id="list_rollouts",
         response_model=RolloutList,
-        responses=documented(422),
+        responses=documented(404, 422),
     )
     async def rollouts(
         only: Annotated[RolloutFilter, Query()], connection: Request

@@ -9,7 +9,14 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube.access_reviews import UserInfo, right
 from dsf.kube.changes import Create
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, LEASE, PLACEMENT, POLICY
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    LEASE,
+    NAMESPACE,
+    PLACEMENT,
+    POLICY,
+)
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.access.rights import changing_rights, status_rights, writing_rights
@@ -21,7 +28,7 @@ from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.read_only import ReadOnly
-from tests.optimizer.access.callers import READER, TOKENS, WRITER, table
+from tests.optimizer.access.callers import READER, TOKENS, WRITER, reads, table, writes
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import hub_of, names
 
@@ -63,6 +70,26 @@ async def test_each_write_leaves_one_line(caplog: pytest.LogCaptureFixture) -> N
         (READER.name, "reset", "default", "", "Forbidden"),
         (WRITER.name, "reset", "default", "", f"deleted {len(plan.changes)}, failed 0"),
     ]
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+async def test_only_who_may_read_a_namespace_is_told_that_it_does_not_exist(
+    may_read: bool,
+) -> None:
+    rights = [*reads("nope"), *writes("nope")]
+    rights += [right("get", NAMESPACE, "nope")] if may_read else []
+    optimizer, _ = await served(WRITER, access=AccessTable(TOKENS, {WRITER.name: rights}))
+    for ask in (
+        optimizer.fleet_matrix,
+        optimizer.placement_status,
+        optimizer.plans,
+        optimizer.rollouts,
+        lambda namespace: optimizer.plan_reset(namespace, None),
+    ):
+        answer: Any = await ask("nope")
+        told = isinstance(answer, RequestProblem) and answer.reason == "UnknownNamespace"
+        assert told == may_read, answer
+    assert isinstance(await optimizer.fleet("nope"), RequestProblem)
 
 
 async def test_a_user_without_rights_is_refused_before_a_lease_is_taken() -> None:

@@ -117,6 +117,35 @@ async def test_a_reset_says_what_goes_on_running_and_stops_it_if_asked() -> None
     assert placement["spec"]["numberOfClusters"] == 0
 
 
+ABOUT_A_NAMESPACE = (
+    ("get", "/fleet"),
+    ("get", "/placements/status"),
+    ("get", "/plans"),
+    ("get", "/rollouts"),
+    ("post", "/reset"),
+)
+
+
+@pytest.mark.parametrize(("method", "path"), ABOUT_A_NAMESPACE)
+async def test_an_empty_answer_tells_whether_the_namespace_exists(method: str, path: str) -> None:
+    async def asked(http: httpx.AsyncClient, namespace: str) -> httpx.Response:
+        named = {"namespace": namespace}
+        if method == "get":
+            return await http.get(path, params=named)
+        return await http.post(path, json=named)
+
+    async with client() as http:
+        missing = problem(await asked(http, "nope"), 404, "UnknownNamespace")
+        assert missing["detail"].startswith("the hub has no namespace nope")
+        assert "404" in http_statuses(method, path)
+        assert (await asked(http, "worker01")).status_code == 200
+
+
+def http_statuses(method: str, path: str) -> set[str]:
+    document = create_app(Optimizer(EmbeddedHub(), now=lambda: NOW)).openapi()
+    return set(document["paths"][path][method]["responses"])
+
+
 async def test_scores_are_listed() -> None:
     async with client() as http:
         every = (await http.get("/addonplacementscores")).json()["items"]

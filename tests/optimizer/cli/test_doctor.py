@@ -18,6 +18,10 @@ async def test_each_check_is_a_line_and_a_failure_is_exit_code_1(tmp_path: Path)
         code, out, err = await invoked_meanwhile(doctor, f"--kubeconfig={config}")
         assert (code, err) == (0, "")
         assert out.startswith(f"ok        access             {url} answers")
+        code, out, _ = await invoked_meanwhile(doctor, f"--kubeconfig={config}", "-n", "nope")
+        assert code == 1
+        assert "the hub has no namespace nope" in out
+        assert "fix: name another one with --namespace" in out
         nobody = f"--prometheus-url={url}"
         code, out, _ = await invoked_meanwhile(
             doctor, f"--kubeconfig={config}", nobody, "--output=json"

@@ -42,6 +42,8 @@ async def test_plans_are_listed_the_newest_first(tmp_path: Path) -> None:
     hub = await hub_of()
     code, out, _ = await dsf(plans, hub, tmp_path)
     assert (code, out) == (0, "No plan is recorded in namespace default.\n")
+    code, _, err = await dsf(plans, hub, tmp_path, "--namespace=nope")
+    assert (code, "the hub has no namespace nope" in err) == (1, True)
     hub = await two_plans()
     code, out, err = await dsf(plans, hub, tmp_path)
     assert (code, err) == (0, "")

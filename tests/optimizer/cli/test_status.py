@@ -40,6 +40,21 @@ async def test_the_table_says_what_is_waited_for_and_the_exit_code_that_it_is(
     assert first.split()[2:5] == ["WaitingForPolicy", "NonCompliant", "2026-01-01T00:00:00Z"]
 
 
+async def test_what_is_not_there_is_not_told_of_the_namespace(tmp_path: Path) -> None:
+    run = await guide_run()
+    await run.land()
+    named = ("--namespace", "default", "--optimization")
+    code, out, _ = await dsf_status(run, tmp_path, *named, "nope")
+    assert code == 1
+    assert out.startswith("Nothing is placed for optimization nope in namespace default.\n")
+    code, out, _ = await dsf_status(run, tmp_path, *named, "default")
+    assert code == 0
+    assert out.startswith("2 of 2 placements of optimization default in namespace default")
+    code, out, err = await dsf_status(run, tmp_path, "--namespace", "nope")
+    assert (code, out) == (1, "")
+    assert "the hub has no namespace nope" in err
+
+
 @pytest.mark.parametrize("form", ["json", "yaml"])
 async def test_all_landed_is_exit_code_0(form: str, tmp_path: Path) -> None:
     run = await guide_run()

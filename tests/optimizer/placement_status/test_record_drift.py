@@ -13,7 +13,7 @@ from dsf.kube.kinds import Kind
 from optimizer.landing_watch import LandingWatch
 from optimizer.observe_fleet import observe_fleets
 from optimizer.overview.findings import findings
-from optimizer.placement_status.text import status_headline, status_tables
+from optimizer.placement_status.text import status_tables
 from optimizer.record.content import RecordContent, packed, unpacked
 from optimizer.record.recorded_plan import record_digest
 from optimizer.service import Optimizer
@@ -340,7 +340,8 @@ async def test_a_workload_that_refers_to_another_placement_has_not_landed() -> N
         ("mwrs-app01", "worker01"): "ReferenceChanged",
         ("mwrs-app02", "worker02"): "ResourcesAvailable",
     }
-    assert status_headline(status) == "1 of 2 placements in namespace default have landed."
+    head, *_ = status_tables(status).splitlines()
+    assert head == "1 of 2 placements in namespace default have landed."
 
 
 async def test_what_an_older_record_does_not_say_is_not_compared(run: GuideRun) -> None:
