@@ -14,5 +14,5 @@ MALFORMED_HOST = "the Host header is no host with a port; see RFC 9110, section 
 
 def host_name(header: str) -> str | None:
     """Return the host of a Host header in lower case, without its port; None if it is malformed."""
-    found = _HOST.fullmatch(header)
-    return found["name"].lower() if found else None
+    match = _HOST.fullmatch(header)
+    return match["name"].lower() if match else None

@@ -58,8 +58,8 @@ def escaped(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return a message of this program on one line: text of others quoted, characters visible."""
-    said = f"{text}"
-    return said if _plain(said) else escaped(" ".join(said.split()))
+    shown = f"{text}"
+    return shown if _plain(shown) else escaped(" ".join(shown.split()))
 
 
 def escaped_lines(text: str) -> str:
@@ -138,8 +138,8 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
     return derive
 
 
-def _typed(kind: type[UntrustedText], found: str | list[str] | tuple[str, ...]) -> Any:
-    return kind(found) if isinstance(found, str) else type(found)(map(kind, found))
+def _typed(kind: type[UntrustedText], part: str | list[str] | tuple[str, ...]) -> Any:
+    return kind(part) if isinstance(part, str) else type(part)(map(kind, part))
 
 
 for _name in _DERIVING:
@@ -184,14 +184,14 @@ def _invisible(character: str) -> bool:
     return not character.isprintable() and unicodedata.category(character) != "Zs"
 
 
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
     return character.encode("unicode_escape").decode() if _invisible(character) else character
 
 
-def _escape_in_json(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1] if _invisible(found[0]) else found[0]
+def _escape_in_json(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1] if _invisible(match[0]) else match[0]
 
 
-def _replace(found: re.Match[str]) -> str:
-    return _REPLACEMENT if _invisible(found[0]) else found[0]
+def _replace(match: re.Match[str]) -> str:
+    return _REPLACEMENT if _invisible(match[0]) else match[0]

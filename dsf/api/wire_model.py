@@ -30,12 +30,12 @@ def first_error_only(schema: CoreSchema) -> CoreSchema:
 def _first_error_only(part: Any) -> Any:
     match part:
         case Mapping():
-            found = {
+            schema = {
                 key: value if key in _NO_SCHEMA else _first_error_only(value)
                 for key, value in part.items()
             }
-            stops = found.get("type") in _COLLECTIONS
-            return found | {"fail_fast": True} if stops else found
+            stops = schema.get("type") in _COLLECTIONS
+            return schema | {"fail_fast": True} if stops else schema
         case list():
             return [_first_error_only(item) for item in part]
         case _:

@@ -119,16 +119,16 @@ def _recorded_summaries(snapshot: HubSnapshot) -> dict[str, ScorerSummary]:
     distributes the same and never something older.
     """
     assessments = assess(snapshot.scorers, {}, snapshot.manifests)
-    found = ((each.scorer.name, each.summary) for each in assessments)
-    return {name: summary for name, summary in found if summary}
+    summaries = ((each.scorer.name, each.summary) for each in assessments)
+    return {name: summary for name, summary in summaries if summary}
 
 
 def _score_names(
     assessments: Iterable[ScorerAssessment], recorded: Iterable[ScorerSummary]
 ) -> list[str]:
     current = (assessment.summary for assessment in assessments)
-    found = [summary.score_name for summary in (*recorded, *current) if summary]
-    return list(dict.fromkeys(found))
+    score_names = [summary.score_name for summary in (*recorded, *current) if summary]
+    return list(dict.fromkeys(score_names))
 
 
 def _invalid_config(
@@ -218,8 +218,8 @@ def _scorer_statuses(
 
 
 def _misplaced_statuses(scorers: Iterable[Object], hub_namespace: str, *, now: str) -> list[Change]:
-    found = ((obj, misplaced_status(obj, hub_namespace, now=now)) for obj in scorers)
-    return [change for obj, status in found for change in _status(DYNAMIC_SCORER, obj, status)]
+    statuses = ((obj, misplaced_status(obj, hub_namespace, now=now)) for obj in scorers)
+    return [change for obj, status in statuses for change in _status(DYNAMIC_SCORER, obj, status)]
 
 
 def _config_status(

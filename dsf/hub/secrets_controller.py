@@ -115,8 +115,8 @@ class SecretsController:
     async def _reconcile(self, _: str) -> float | None:
         secrets = {name: secret for (_, name), secret in self._secrets.items.items()}
         works = {cluster: work for (cluster, _), work in self._works.items.items()}
-        wanted = self._wanted()
-        changes, crowded = plan_secrets(wanted, secrets, works, self._agent_namespace)
+        needed = self._needed()
+        changes, crowded = plan_secrets(needed, secrets, works, self._agent_namespace)
         outcomes = await apply(self._kube, changes, limiter=self._limiter)
         for outcome in outcomes:
             _log(outcome)
@@ -133,7 +133,7 @@ class SecretsController:
         self._failures += 1
         return self._backoff.delay(self._failures, self._draw())
 
-    def _wanted(self) -> dict[str, frozenset[SecretKeyRef]]:
+    def _needed(self) -> dict[str, frozenset[SecretKeyRef]]:
         """Return the references of each cluster; equal summaries are parsed once."""
         asked = frozenset(
             reference
@@ -142,7 +142,7 @@ class SecretsController:
             for reference in references_in_spec(scorer.spec)
         )
         read: dict[str, frozenset[SecretKeyRef]] = {}
-        wanted = {}
+        needed = {}
         for cluster, work in self._config_works().items():
             if work.being_deleted:
                 continue
@@ -154,17 +154,17 @@ class SecretsController:
                     )
                     & asked
                 )
-            wanted[cluster] = read[work.text]
-        return wanted
+            needed[cluster] = read[work.text]
+        return needed
 
     def _record_events(self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]) -> None:
         """Record an Event on the scorer for each reference that is newly withheld."""
-        found = frozenset(self._withheld(secrets, crowded))
+        problems = frozenset(self._withheld(secrets, crowded))
         by_name = {scorer.name: scorer for scorer in self._scorers()}
-        for name, problem in sorted(found - self._reported, key=str):
+        for name, problem in sorted(problems - self._reported, key=str):
             obj = by_name[name].obj
             self._events.record(DYNAMIC_SCORER, obj, "Warning", problem.reason, problem.message)
-        self._reported = found
+        self._reported = problems
 
     def _withheld(
         self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]

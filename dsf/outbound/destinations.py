@@ -90,11 +90,11 @@ class Destinations:
         except ValueError:
             return "it is not an IP address"
         for form in (parsed, *_embedded(parsed)):
-            if found := _within(form, self.denied_ranges):
-                return f"it is in {found}, which the administrator denies"
-            if (found := _within(form, DENIED_BY_DEFAULT)) and not self._named(form, found):
+            if range_ := _within(form, self.denied_ranges):
+                return f"it is in {range_}, which the administrator denies"
+            if (range_ := _within(form, DENIED_BY_DEFAULT)) and not self._named(form, range_):
                 return (
-                    f"it is in {found}, a special range (link-local, metadata, ...) that is denied"
+                    f"it is in {range_}, a special range (link-local, metadata, ...) that is denied"
                 )
         if self.allowed_ranges and not _within(_destination(parsed), self.allowed_ranges):
             return "it is in no range that the administrator allows"
@@ -170,9 +170,9 @@ def _behind_local_nat64(address: IPv6Address) -> Iterator[IPv4Address]:
     number = int(address)
     without_u = (number >> 64 << 56) | (number & ((1 << 56) - 1))  # 120 bits
     for prefix in (48, 56, 64):
-        found = IPv4Address((without_u >> (120 - prefix - 32)) & _LAST_32_BITS)
-        if found not in _THIS_HOST:
-            yield found
+        embedded = IPv4Address((without_u >> (120 - prefix - 32)) & _LAST_32_BITS)
+        if embedded not in _THIS_HOST:
+            yield embedded
 
 
 def _last_32_bits(address: IPv6Address) -> IPv4Address:

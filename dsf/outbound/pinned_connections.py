@@ -36,8 +36,8 @@ REMEMBERED_NAMES = 4096
 
 def system_resolver(host: str) -> list[str]:
     """Return the addresses of a host from the system's resolver. Raises OSError, UnicodeError."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(item[4][0]) for item in found))
+    infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(item[4][0]) for item in infos))
 
 
 class NameLookups:
@@ -93,22 +93,22 @@ async def _in_thread(resolve: Resolve, host: str) -> list[str]:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def settle(found: list[str] | Exception) -> None:
+    def settle(outcome: list[str] | Exception) -> None:
         if answer.cancelled():
             return
-        if isinstance(found, Exception):
-            answer.set_exception(found)
+        if isinstance(outcome, Exception):
+            answer.set_exception(outcome)
         else:
-            answer.set_result(found)
+            answer.set_result(outcome)
 
     def work() -> None:
-        found: list[str] | Exception
+        outcome: list[str] | Exception
         try:
-            found = resolve(host)
+            outcome = resolve(host)
         except (OSError, UnicodeError) as error:
-            found = error
+            outcome = error
         with suppress(RuntimeError):  # the loop is closed because the process is about to end
-            loop.call_soon_threadsafe(settle, found)
+            loop.call_soon_threadsafe(settle, outcome)
 
     threading.Thread(target=work, name="lookup", daemon=True).start()
     return await answer

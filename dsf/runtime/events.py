@@ -129,8 +129,8 @@ class EventRecorder:
     ) -> _Body:
         metadata = obj["metadata"]
         text = escaped(redact(f"{message}"))[:_MESSAGE_LIMIT]
-        told = "\0".join((kind.kind, str(metadata.get("uid")), type_, reason, text))
-        digest = hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
+        identity = "\0".join((kind.kind, str(metadata.get("uid")), type_, reason, text))
+        digest = hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:16]
         namespace = metadata.get("namespace") or "default"
         now = rfc3339(self._now())
         return {

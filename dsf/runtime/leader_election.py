@@ -258,9 +258,9 @@ async def _acquire(lease: HeldLease, patience_seconds: float) -> float | Occupie
         asked = loop.time()
         if await lease.hold():
             return asked
-        found = (lease.found or {}).get("spec") or {}
-        renewed = found != last and found.get("holderIdentity") == last.get("holderIdentity")
+        spec = (lease.found or {}).get("spec") or {}
+        renewed = spec != last and spec.get("holderIdentity") == last.get("holderIdentity")
         if renewed or asked >= deadline:
             return Occupied(lease.found or {})
-        last = found
+        last = spec
         await asyncio.sleep(POLL_SECONDS)

@@ -73,8 +73,8 @@ class DimensionFormat:
         rest, labels = name[len(self.literals[0]) :], dict[str, str]()
         for index, (field, literal) in enumerate(zip(self.fields, self.literals[1:], strict=True)):
             last = index == len(self.fields) - 1
-            value, found, rest = _cut(rest, literal, last=last)
-            if not found or labels.setdefault(field, value) != value:
+            value, fits, rest = _cut(rest, literal, last=last)
+            if not fits or labels.setdefault(field, value) != value:
                 return None
         return labels
 

@@ -91,7 +91,7 @@ _INFO = (
 
 def openapi() -> Document:
     """Return the OpenAPI document of the scoring API."""
-    _, found = models_json_schema(
+    _, schemas = models_json_schema(
         [(model, "validation") for model in BODIES.values()],
         ref_template="#/components/schemas/{model}",
     )
@@ -109,7 +109,7 @@ def openapi() -> Document:
             "/scoring": {"post": _scoring()},
         },
         "components": {
-            "schemas": {name: _portable(schema) for name, schema in found["$defs"].items()},
+            "schemas": {name: _portable(schema) for name, schema in schemas["$defs"].items()},
             "securitySchemes": {
                 "token": {
                     "type": "http",
@@ -213,5 +213,5 @@ def _in_any_case(pattern: Any) -> Any:
     if not isinstance(pattern, str) or not pattern.startswith(_ANY_CASE):
         return pattern
     return re.sub(
-        "[a-z]", lambda found: f"[{found[0].upper()}{found[0]}]", pattern.removeprefix(_ANY_CASE)
+        "[a-z]", lambda letter: f"[{letter[0].upper()}{letter[0]}]", pattern.removeprefix(_ANY_CASE)
     )

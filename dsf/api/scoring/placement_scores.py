@@ -22,14 +22,14 @@ def by_score(objects: Iterable[Mapping[str, Any]]) -> dict[str, ByDimension]:
 
     A managed cluster is the namespace of its objects.
     """
-    found: dict[str, ByDimension] = {}
+    by_name: dict[str, ByDimension] = {}
     for obj in objects:
         name, cluster = obj["metadata"]["name"], obj["metadata"]["namespace"]
         for entry in (obj.get("status") or {}).get("scores") or []:
-            found.setdefault(name, {}).setdefault(entry["name"], {})[cluster] = entry["value"]
+            by_name.setdefault(name, {}).setdefault(entry["name"], {})[cluster] = entry["value"]
     return {
         name: {entry: dict(sorted(values.items())) for entry, values in sorted(entries.items())}
-        for name, entries in sorted(found.items())
+        for name, entries in sorted(by_name.items())
     }
 
 
@@ -102,12 +102,12 @@ def meanings(scorers: Iterable[Mapping[str, Any]]) -> dict[str, PublishedMeaning
 
     Of several DynamicScorers with one score, the oldest publishes it.
     """
-    found: dict[str, PublishedMeaning] = {}
+    known: dict[str, PublishedMeaning] = {}
     for scorer in sorted(scorers, key=_age):
         meaning, score = published_meaning(scorer), published_score(scorer)
         if score and meaning != PublishedMeaning():
-            found.setdefault(score, meaning)
-    return found
+            known.setdefault(score, meaning)
+    return known
 
 
 def _age(scorer: Mapping[str, Any]) -> tuple[str, str]:

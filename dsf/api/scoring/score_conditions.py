@@ -69,7 +69,7 @@ class Adjustments:
     def read(cls, text: str) -> Self | None:
         """Return what a text of this module says; None if it says nothing of the kind."""
         counts = {
-            rule: int(found[1]) for rule, words in _COUNTS.items() if (found := words.search(text))
+            rule: int(count[1]) for rule, words in _COUNTS.items() if (count := words.search(text))
         }
         if not counts:
             return None
@@ -92,9 +92,9 @@ class Adjustments:
         return f"{totals}: {'; '.join(map(str, remarks))}"
 
     def _remark(self, rule: Rule) -> str:
-        said = _REMARKS[rule].format(self.counts[rule])
+        remark = _REMARKS[rule].format(self.counts[rule])
         named = rule == "MissingLabel" and self.missing
-        return f"{said} ({', '.join(map(str, self.missing))})" if named else said
+        return f"{remark} ({', '.join(map(str, self.missing))})" if named else remark
 
 
 TRUSTED = "Trusted"
@@ -185,15 +185,15 @@ def _summary(record: TrackRecord, trust: float | None) -> str:
 def read_record(obj: Mapping[str, Any]) -> TrackRecord | None:
     """Return the record in the conditions of an AddOnPlacementScore; None if it has none."""
     condition = find(conditions_of(obj), TRUSTED) or {}
-    found = _RECORD.match(str(condition.get("message") or ""))
-    until = read_time(found["until"]) if found else None
-    if found is None or until is None or not int(found["horizon"]):
+    record = _RECORD.match(str(condition.get("message") or ""))
+    until = read_time(record["until"]) if record else None
+    if record is None or until is None or not int(record["horizon"]):
         return None
-    error = float(found["error"])
+    error = float(record["error"])
     return TrackRecord(
-        horizon=int(found["horizon"]),
+        horizon=int(record["horizon"]),
         share=error / (1 + error),
-        evidence=float(found["evidence"]),
+        evidence=float(record["evidence"]),
         until=until.timestamp(),
     )
 

@@ -93,20 +93,20 @@ class _Token:
 def _tokens(text: str) -> Iterator[_Token]:
     at = 0
     while text[at:].strip():
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise _Unreadable(f"nothing fits at character {at + 1} of the query")
-        kind = str(found.lastgroup)
-        value = found[kind]
-        yield _Token(kind, _unquoted(value) if kind == "text" else value, found.start(kind))
-        at = found.end()
+        kind = str(match.lastgroup)
+        value = match[kind]
+        yield _Token(kind, _unquoted(value) if kind == "text" else value, match.start(kind))
+        at = match.end()
 
 
 def _unquoted(text: str) -> str:
     inner = text[1:-1]
     if text.startswith("`"):
         return inner
-    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), inner)
+    return _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), inner)
 
 
 def _split(tokens: list[_Token], sign: str) -> list[list[_Token]]:

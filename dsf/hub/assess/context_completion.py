@@ -44,25 +44,27 @@ def with_manifests(
     if asked is None or not asked.from_manifests:
         return summary
     chosen = {name: manifests.get(name) for name in asked.namespaces or sorted(manifests)}
-    denied = [name for name, found in chosen.items() if found is None]
+    denied = [name for name, each in chosen.items() if each is None]
     if denied or not chosen:
         which = f"namespace {listed(denied)}" if denied else "any namespace"
         message = f"the hub controller may not read manifests of {which}: {_ADVICE}"
         return InvalidInput("ManifestsNotAllowed", message)
-    return _completed(summary, asked, {name: found for name, found in chosen.items() if found})
+    return _completed(summary, asked, {name: each for name, each in chosen.items() if each})
 
 
 def _completed(
     summary: ScorerSummary, asked: AskedContext, chosen: Mapping[str, NamespaceManifests]
 ) -> ScorerSummary | InvalidInput:
-    found = [each.workloads for each in chosen.values()] if asked.workloads else []
+    listed_workloads = [each.workloads for each in chosen.values()] if asked.workloads else []
     supplied = [each.devices for each in chosen.values()] if asked.devices else []
-    if None in found:
+    if None in listed_workloads:
         return _unread("ManifestWorkReplicaSets", chosen)
     if None in supplied:
         return _unread("Policies", chosen)
     fields = frozenset(asked.workloads.fields if asked.workloads else ())
-    workloads = [_reduced(each, fields) for each in chain.from_iterable(filter(None, found))]
+    workloads = [
+        _reduced(each, fields) for each in chain.from_iterable(filter(None, listed_workloads))
+    ]
     devices = list(chain.from_iterable(filter(None, supplied)))
     sent = RequestContext(workloads=workloads, devices=devices).model_dump_json(by_alias=True)
     size = len(sent.encode())

@@ -60,13 +60,13 @@ class UnseenWrites:
         Some errors, like a conflict, also say that `works` was old.
         """
         still = self.held(works, now)
-        found = {cluster: old for cluster, old in self.by_cluster.items() if cluster in still}
+        unseen = {cluster: old for cluster, old in self.by_cluster.items() if cluster in still}
         for outcome in outcomes:
             cluster = outcome.change.namespace
             changed = outcome.error is None or is_outdated(outcome)
             if cluster and changed and outcome.change.kind == MANIFEST_WORK:
-                found[cluster] = UnseenWrite(_version(works, cluster), now + seconds)
-        return UnseenWrites(found)
+                unseen[cluster] = UnseenWrite(_version(works, cluster), now + seconds)
+        return UnseenWrites(unseen)
 
 
 def is_outdated(outcome: ChangeResult) -> bool:
@@ -126,7 +126,7 @@ class RefusedWrites:
         backoff: Backoff,
     ) -> "RefusedWrites":
         """Return the refused writes after a reconcile; drops those due and not tried again."""
-        found = {
+        refused = {
             name: each
             for name, each in self.by_cluster.items()
             if name in clusters and each.until > now
@@ -136,11 +136,11 @@ class RefusedWrites:
             if outcome.change.kind != MANIFEST_WORK or not cluster:
                 continue
             if outcome.error is None:
-                found.pop(cluster, None)
+                refused.pop(cluster, None)
             elif is_clusters_own(outcome):
                 before = self.by_cluster.get(cluster)
-                found[cluster] = _again(before, outcome.error, now, draw, backoff)
-        return RefusedWrites(found)
+                refused[cluster] = _again(before, outcome.error, now, draw, backoff)
+        return RefusedWrites(refused)
 
 
 def is_clusters_own(outcome: ChangeResult) -> bool:

@@ -110,7 +110,7 @@ def withheld(reference: SecretKeyRef, secret: HubSecret | None) -> WithheldSecre
 
 
 def plan_secrets(
-    wanted: Mapping[str, frozenset[SecretKeyRef]],
+    needed: Mapping[str, frozenset[SecretKeyRef]],
     secrets: Mapping[str, HubSecret],
     works: Mapping[str, Object],
     agent_namespace: str,
@@ -118,21 +118,21 @@ def plan_secrets(
     """Return the changes that bring each managed cluster the keys that it needs, and no others.
 
     Also returns the Secrets that do not fit into a work, each with the first cluster affected.
-    `wanted` and `works` are by managed cluster, `secrets` by name. A work that is being deleted is
+    `needed` and `works` are by managed cluster, `secrets` by name. A work that is being deleted is
     written again only once it is gone.
     """
     staying = {c: work for c, work in works.items() if "deletionTimestamp" not in work["metadata"]}
     leaving = works.keys() - staying.keys()
     sent: dict[frozenset[SecretKeyRef], list[Object]] = {}
     crowded: dict[str, str] = {}
-    for cluster, references in sorted(wanted.items()):
+    for cluster, references in sorted(needed.items()):
         if references not in sent:
             manifests = _manifests(references, secrets, agent_namespace)
             sent[references], others = _fitting(manifests)
             crowded = {**dict.fromkeys(others, cluster), **crowded}
     desired = [
         _work(cluster, sent[references], staying.get(cluster))
-        for cluster, references in sorted(wanted.items())
+        for cluster, references in sorted(needed.items())
         if sent[references] and cluster not in leaving
     ]
     return diff(MANIFEST_WORK, desired, [dict(work) for work in staying.values()]), crowded

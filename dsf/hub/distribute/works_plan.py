@@ -39,12 +39,12 @@ def plan_works(
 
 
 def _write(cluster: str, text: str, work: SummariesWork | None, agent_namespace: str) -> Change:
-    wanted = summaries_work(cluster, text, agent_namespace)
+    desired = summaries_work(cluster, text, agent_namespace)
     if work is None:
-        return Create(MANIFEST_WORK, wanted)
+        return Create(MANIFEST_WORK, desired)
     observed = work.drifted or summaries_work(cluster, work.text, agent_namespace)
-    versioned = {**wanted["metadata"], "resourceVersion": work.version}
-    body = merge_patch(observed, {**wanted, "metadata": versioned})
+    versioned = {**desired["metadata"], "resourceVersion": work.version}
+    body = merge_patch(observed, {**desired, "metadata": versioned})
     return Patch(MANIFEST_WORK, names.MANIFEST_WORK, cluster, body)
 
 

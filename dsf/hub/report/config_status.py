@@ -57,12 +57,12 @@ def config_status(
     config: Object, progress: FleetProgress, unmatched: Sequence[str], *, now: str
 ) -> dict[str, Any]:
     """Return the desired status of the DynamicScoringConfig."""
-    found = [_ready(progress), _masks_matched(unmatched), _within_limit(progress.sizes)]
+    reported = [_ready(progress), _masks_matched(unmatched), _within_limit(progress.sizes)]
     return {
         "scorers": progress.scorers,
         "clusters": progress.clusters - len(progress.lagging),
         "desiredClusters": progress.clusters,
-        **status_conditions(config, found, now=now),
+        **status_conditions(config, reported, now=now),
     }
 
 
@@ -73,10 +73,12 @@ def invalid_config_status(config: Object, invalid: InvalidInput, *, now: str) ->
     return status_conditions(config, [ready], now=now)
 
 
-def status_conditions(obj: Object, found: Iterable[Condition], *, now: str) -> dict[str, Any]:
+def status_conditions(obj: Object, reported: Iterable[Condition], *, now: str) -> dict[str, Any]:
     """Return the status fields `observedGeneration` and `conditions`; `now` is RFC 3339."""
     generation = obj["metadata"].get("generation")
-    merged = conditions.merged(conditions.conditions_of(obj), found, now=now, generation=generation)
+    merged = conditions.merged(
+        conditions.conditions_of(obj), reported, now=now, generation=generation
+    )
     return {
         "observedGeneration": generation,
         "conditions": merged,

@@ -73,13 +73,13 @@ def adjusted_condition(counts: ScorerCounts) -> Condition:
 
 def _reason(adjustments: Adjustments) -> str:
     """Return the gravest reason that fits the counts of one managed cluster."""
-    found = {_OF_RULES[rule] for rule in adjustments.counts}
+    reasons = {_OF_RULES[rule] for rule in adjustments.counts}
     if adjustments.results is not None:
         if not adjustments.entries:
-            found.add("AllDropped")
+            reasons.add("AllDropped")
         elif adjustments.counts.get("OutOfRange", 0) >= adjustments.entries:
-            found.add("AllClamped")
-    return min(found, key=_GRAVITY.__getitem__)
+            reasons.add("AllClamped")
+    return min(reasons, key=_GRAVITY.__getitem__)
 
 
 CONTEXT_AVAILABLE = "ContextAvailable"
@@ -129,14 +129,14 @@ def context_condition(
 
 def _parts(assessment: ScorerAssessment, clusters: int, lacking: Mapping[str, int]) -> str:
     summary = assessment.completed
-    said = ["agents send what the scorer asks for"]
+    parts = ["agents send what the scorer asks for"]
     if isinstance(summary, ScorerSummary) and summary.context and summary.context.from_manifests:
         workloads = counted(len(summary.context_workloads), "workload")
-        said.append(f"{workloads} and {counted(len(summary.context_devices), 'device')}")
-    said += [
+        parts.append(f"{workloads} and {counted(len(summary.context_devices), 'device')}")
+    parts += [
         f"{number} of {clusters} managed clusters lack {key}" for key, number in lacking.items()
     ]
-    return first_items(said)
+    return first_items(parts)
 
 
 def _available(reason: str, message: str) -> Condition:

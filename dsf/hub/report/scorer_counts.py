@@ -135,7 +135,7 @@ def _cut_off(
     snapshot: HubSnapshot, shares: Mapping[str, ClusterShare]
 ) -> dict[str, ClusterFailure]:
     """Return the clusters from which no scores can come, and why."""
-    found = {
+    failures = {
         cluster: _first(
             snapshot.clusters.get(cluster),
             snapshot.works.get(cluster),
@@ -143,7 +143,7 @@ def _cut_off(
         )
         for cluster in shares
     }
-    return {cluster: failure for cluster, failure in found.items() if failure}
+    return {cluster: failure for cluster, failure in failures.items() if failure}
 
 
 def _first(*parts: ManagedCluster | SummariesWork | AddOn | None) -> ClusterFailure | None:

@@ -66,25 +66,25 @@ def scorer_status(
     distributed = _distributed(assessment, progress)
     counts = progress.counts if progress else ScorerCounts()
     lacking = progress.lacking if progress else {}
-    found = [
+    reported = [
         assessment.health.condition,
         assessment.config_synced,
         _config_conflict(assessment),
-        *_if_told(assessment, context_condition(assessment, counts.desired, lacking)),
+        *_if_informative(assessment, context_condition(assessment, counts.desired, lacking)),
         distributed,
-        *_if_told(assessment, meaning_condition(assessment)),
+        *_if_informative(assessment, meaning_condition(assessment)),
     ]
     if progress:
-        found.append(_scoring(assessment, distributed, counts))
-        found += _if_told(assessment, trust_condition(assessment.summary, counts))
-        found += _if_told(assessment, adjusted_condition(counts))
+        reported.append(_scoring(assessment, distributed, counts))
+        reported += _if_informative(assessment, trust_condition(assessment.summary, counts))
+        reported += _if_informative(assessment, adjusted_condition(counts))
     return {
         "healthStatus": assessment.health.status,
         "scoreName": _score_name(assessment),
         **_meaning(assessment),
         **last_synced_config(assessment),
         **(_cluster_fields(assessment, progress) if progress else {}),
-        **status_conditions(assessment.scorer.obj, [_ready(found, counts), *found], now=now),
+        **status_conditions(assessment.scorer.obj, [_ready(reported, counts), *reported], now=now),
     }
 
 
@@ -229,10 +229,10 @@ def _failing_clusters(counts: ScorerCounts) -> list[dict[str, str]]:
     ]
 
 
-def _if_told(assessment: ScorerAssessment, condition: Condition) -> list[Condition]:
+def _if_informative(assessment: ScorerAssessment, condition: Condition) -> list[Condition]:
     """Return a condition unless it has nothing to say and has said nothing before."""
-    told = find(conditions_of(assessment.scorer.obj), condition.type)
-    return [condition] if told or condition.reason not in _NOTHING_TO_SAY else []
+    recorded = find(conditions_of(assessment.scorer.obj), condition.type)
+    return [condition] if recorded or condition.reason not in _NOTHING_TO_SAY else []
 
 
 def _meaning(assessment: ScorerAssessment) -> dict[str, Any]:
@@ -251,12 +251,12 @@ def _score_name(assessment: ScorerAssessment) -> str | None:
     return resolution.summary.score_name if isinstance(resolution, Resolved) else None
 
 
-def _ready(found: Iterable[Condition], counts: ScorerCounts) -> Condition:
+def _ready(reported: Iterable[Condition], counts: ScorerCounts) -> Condition:
     """Return the condition Ready: False for the first of the conditions that is False.
 
     Advisory conditions do not count, nor do failing clusters while others score.
     """
-    for condition in found:
+    for condition in reported:
         if condition.status != "False" or condition.type in _ADVISORY:
             continue
         if condition.reason == "ClustersFailing":

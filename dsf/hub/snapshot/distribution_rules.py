@@ -81,14 +81,14 @@ class OverrideIndex:
 
     def hosts(self, cluster: ManagedCluster, scores: Container[str]) -> Hosts:
         """Return the hosts that win on a managed cluster, from overrides for one of the scores."""
-        found: dict[tuple[str | None, str | None], str] = {}
+        winners: dict[tuple[str | None, str | None], str] = {}
         for override in self._matching(cluster):
-            wanted = (override.score, override.source)
+            aim = (override.score, override.source)
             if override.score is None or override.score in scores:
-                found.setdefault(wanted, override.host)
-            if wanted == (None, None):
+                winners.setdefault(aim, override.host)
+            if aim == (None, None):
                 break
-        return tuple(SourceHost(score, host, source) for (score, source), host in found.items())
+        return tuple(SourceHost(score, host, source) for (score, source), host in winners.items())
 
     def idle(self, clusters: Collection[ManagedCluster]) -> Iterator[Override]:
         """Yield the overrides whose selector matches no managed cluster."""
@@ -128,8 +128,8 @@ def index_overrides(ordered: Iterable[Override]) -> OverrideIndex:
             others.append(each)
     return OverrideIndex(
         every,
-        {cluster: tuple(found) for cluster, found in by_cluster.items()},
-        {label: tuple(found) for label, found in by_label.items()},
+        {cluster: tuple(indexed) for cluster, indexed in by_cluster.items()},
+        {label: tuple(indexed) for label, indexed in by_label.items()},
         tuple(others),
     )
 
@@ -137,10 +137,10 @@ def index_overrides(ordered: Iterable[Override]) -> OverrideIndex:
 def _labels(selector: LabelSelector) -> list[Label]:
     """Return labels; every matching cluster has exactly one of them. Empty if none is required."""
     asked = {each.operator: each for each in reversed(selector.requirements)}
-    if found := asked.get("In"):
-        return [(found.key, value) for value in found.values]
-    if found := asked.get("Exists"):
-        return [(found.key, None)]
+    if requirement := asked.get("In"):
+        return [(requirement.key, value) for value in requirement.values]
+    if requirement := asked.get("Exists"):
+        return [(requirement.key, None)]
     return []
 
 
@@ -204,7 +204,9 @@ def unmatched(
     `source_names` are those of the sources of scorers with several.
     """
     scores = set(score_names)
-    found = [_nothing(mask.cluster_name, mask.score_name, clusters, scores) for mask in rules.masks]
+    reasons = [
+        _nothing(mask.cluster_name, mask.score_name, clusters, scores) for mask in rules.masks
+    ]
     idle = {override.position for override in rules.overrides.idle(clusters.values())}
     for override in rules.overrides.ordered:
         why = _nothing(override.cluster, override.score, clusters, scores)
@@ -212,8 +214,8 @@ def unmatched(
             why = "its clusterSelector matches no managed cluster"
         elif not why and override.source is not None and override.source not in source_names:
             why = f"no source is named {quoted(override.source)}"
-        found.append(why and f"sourceOverrides[{override.position}]: {why}")
-    return list(dict.fromkeys(filter(None, found)))
+        reasons.append(why and f"sourceOverrides[{override.position}]: {why}")
+    return list(dict.fromkeys(filter(None, reasons)))
 
 
 def _nothing(
@@ -250,10 +252,10 @@ def _rules(obj: Object) -> DistributionRules | InvalidInput:
 
 
 def _masked(masks: Iterable[Mask]) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+    masked: dict[str, set[str]] = defaultdict(set)
     for mask in masks:
-        found[mask.cluster_name].add(mask.score_name)
-    return {cluster: frozenset(scores) for cluster, scores in found.items()}
+        masked[mask.cluster_name].add(mask.score_name)
+    return {cluster: frozenset(scores) for cluster, scores in masked.items()}
 
 
 def _override(place: int, override: SourceOverride) -> Override | InvalidInput:

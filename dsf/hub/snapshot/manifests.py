@@ -56,7 +56,7 @@ def read_workload(obj: Object) -> ScoredWorkload | None:
         app=labels[names.APP],
         requests=_requests(labels, annotations),
         priority=_priority(annotations.get(PRIORITY_ANNOTATION, "")),
-        templates=[found for each in _objects(manifests) for found in _templates(each)],
+        templates=[template for each in _objects(manifests) for template in _templates(each)],
     )
 
 

@@ -110,8 +110,8 @@ def read_misplaced(obj: Object) -> Object | None:
 
 def validation_message(error: ValidationError, limit: int = 3) -> str:
     """Return the first errors of a validation, each with the path of its field."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in found]
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in errors]
     more = f" and {len(lines) - limit} more" if len(lines) > limit else ""
     return "; ".join(line.removeprefix(": ") for line in lines[:limit]) + more
 

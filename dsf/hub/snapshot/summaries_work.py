@@ -87,13 +87,13 @@ def read_work(agent_namespace: str) -> Callable[[Object], SummariesWork]:
     def read(obj: Object) -> SummariesWork:
         text = sys.intern(summaries_text(obj))
         metadata = obj["metadata"]
-        wanted = summaries_work(str(metadata["namespace"]), text, agent_namespace)
+        desired = summaries_work(str(metadata["namespace"]), text, agent_namespace)
         return SummariesWork(
             text=text,
             uid=str(metadata.get("uid") or ""),
             version=str(metadata.get("resourceVersion") or ""),
             being_deleted=is_being_deleted(obj),
-            drifted=obj if merge_patch(obj, wanted) else None,
+            drifted=obj if merge_patch(obj, desired) else None,
             failure=failed(find(conditions_of(obj), "Applied"), "WorkNotApplied"),
         )
 

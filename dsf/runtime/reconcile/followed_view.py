@@ -142,7 +142,7 @@ def is_newer(version: str, than: str) -> bool:
 
 
 class _Seen(NamedTuple):
-    """An object as the watch has told it; `obj` only if somebody followed it then."""
+    """An object as the watch has shown it; `obj` only if somebody followed it then."""
 
     version: str
     obj: Object | None

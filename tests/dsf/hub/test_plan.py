@@ -413,14 +413,6 @@ def test_refused_writes_are_told_by_cluster() -> None:
     assert told["status"]["clusters"] == 1
 
 
-def test_a_config_that_cannot_be_read_changes_no_work() -> None:
-    end = settled(fleet((scorer(), answer())))
-    broken = {**dict(end.config or {}), "spec": {"masks": [{"clusterName": "c1"}]}}
-    held = settled(replace(end, config=broken, scorers=()))
-    assert held.works == end.works
-    assert condition(held.config, "Ready")[:2] == ("False", "InvalidSpec")
-
-
 def test_a_config_that_cannot_be_read_hides_nothing_of_the_scorers() -> None:
     sick, new = scorer("sick"), scorer("new", url="http://new/config", mode="None")
     end = settled(fleet((sick, answer())))

@@ -154,6 +154,9 @@ async def test_bad_replies(reply: str) -> None:
     assert answer.config.reason == reason
     assert answer.config.message.startswith(f"GET {api.url}/base/config")
     assert len(answer.config.message) < 1000
+    if reason == "NotJSON":
+        assert "serve an object with name, source and scoring there" in answer.config.message
+        assert "or correct spec.configURL" in answer.config.message
 
 
 async def test_a_config_that_has_not_changed_is_not_sent_again() -> None:

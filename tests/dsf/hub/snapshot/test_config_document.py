@@ -120,34 +120,6 @@ def test_a_source_type_that_nobody_knows_is_named_with_those_that_are_known() ->
     assert told.message == 'source.type is "Graphite": serve Prometheus, OpenTelemetry or None'
 
 
-@pytest.mark.parametrize("spelling", ["prometheus", "PROMETHEUS", "openTelemetry", "none"])
-def test_the_letter_case_of_the_source_type_is_no_matter(spelling: str) -> None:
-    assert isinstance(read(api_config(type=spelling)), ConfigDocument)
-
-
-DEEP = b'{"name":"x","a":' + b"[" * 3000 + b"]" * 3000 + b"}"
-LONG = b'{"name":"x","a":' + b"9" * 5000 + b"}"
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"<html>", b'{"name":"\xff"}', b'{"name":"\\ud800"}', DEEP, LONG]
-)
-def test_what_is_not_json_says_so(body: bytes) -> None:
-    outcome = read_config(body)
-    assert isinstance(outcome, InvalidInput)
-    assert outcome.reason == "NotJSON"
-    assert "serve an object with name, source and scoring" in outcome.message
-    assert "spec.configURL" in outcome.message
-    assert len(outcome.message) < 300
-
-
-@pytest.mark.parametrize("document", [[], "x", None, 1, {"name": 1}, {"name": "x", "source": []}])
-def test_other_json_is_refused_in_few_words(document: Any) -> None:
-    told = refused(document)
-    assert told.reason == "InvalidConfig"
-    assert len(told.message) < 600
-
-
 documents = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (
