@@ -1,8 +1,12 @@
-"""Times in the format of Kubernetes, and pauses that HTTP servers ask for."""
+"""Times in the format of Kubernetes, durations for people, and pauses that HTTP servers ask for."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+
+_SHOWN_UNITS = (("s", 1, 120), ("m", 60, 180), ("h", 3600, 48))
+"""Units of a shown duration: seconds of one, and from how many on the next unit is shown."""
+_DAY = 86_400
 
 
 def rfc3339(moment: datetime) -> str:
@@ -39,3 +43,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     except (ValueError, TypeError, OverflowError):
         return None
     return max(wait.total_seconds(), 0.0)
+
+
+def shown_duration(seconds: float) -> str:
+    """Return a duration in one unit, as kubectl shows ages: `85s`, `12m`, `5h`, `3d`."""
+    for unit, size, most in _SHOWN_UNITS:
+        if seconds < most * size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds // _DAY)}d"

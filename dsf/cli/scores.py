@@ -30,8 +30,9 @@ from dsf.api.scoring.placement_scores import (
     validity_of,
 )
 from dsf.api.scoring.score_conditions import read_trust
+from dsf.api.times import shown_duration
 from dsf.api.untrusted_text import escaped, listed
-from dsf.cli.options import Duration, cluster_options, server_url, shown_duration
+from dsf.cli.options import Duration, cluster_options, server_url
 from dsf.cli.output import Progress, TextTable, document, output_option, show
 from dsf.cli.terminal_drawing import levels_for
 from dsf.kube.clock import utc_now

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from dsf.api.plural import counted
+from dsf.api.times import shown_duration
 from dsf.api.untrusted_text import escaped
-from dsf.cli.options import shown_duration
 from dsf.cli.output import TextTable
 from optimizer.hub_health.checks import HubCheck
 from optimizer.hub_health.hub_status import HubStatus, NamespaceStatus

@@ -12,7 +12,7 @@ import yaml
 from dsf.api.conditions import merged
 from dsf.api.names import HUB_NAMESPACE
 from dsf.api.scoring.score_conditions import TrackRecord, trust_condition
-from dsf.cli.options import shown_duration
+from dsf.api.times import shown_duration
 from dsf.cli.scores import freshness_table, scores
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
+from dsf.api.times import shown_duration
 from dsf.kube.port import Object
 from dsf.kube.resources.resource_catalog import Column, Resource
 
@@ -17,7 +18,6 @@ Included = Literal["None", "Metadata", "Object"]
 _NAME = Column("Name", "string", ".metadata.name", format="name", description="Name must be unique")
 _SEGMENT = re.compile(r"""\.(\w+)(?:\[\?\(@\.(\w+)==(['"])(.*?)\3\)\])?""")
 _UNKNOWN_AGE, _FUTURE_AGE = "<unknown>", "<invalid>"
-_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
 
 def table(
@@ -90,33 +90,12 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def age(time: str, now: datetime) -> str:
-    """Return the age of an RFC 3339 time in the format of kubectl."""
+    """Return the age of an RFC 3339 time, in one unit."""
     try:
         seconds = int((now - datetime.fromisoformat(time)).total_seconds())
     except (ValueError, TypeError):
         return _UNKNOWN_AGE
-    return _FUTURE_AGE if seconds < -1 else duration(max(seconds, 0))
-
-
-def duration(seconds: int) -> str:
-    """Return a duration in at most two units, as `duration.HumanDuration` in apimachinery."""
-    scales = (
-        (2 * _MINUTE, ((1, "s"),)),
-        (10 * _MINUTE, ((_MINUTE, "m"), (1, "s"))),
-        (3 * _HOUR, ((_MINUTE, "m"),)),
-        (8 * _HOUR, ((_HOUR, "h"), (_MINUTE, "m"))),
-        (2 * _DAY, ((_HOUR, "h"),)),
-        (8 * _DAY, ((_DAY, "d"), (_HOUR, "h"))),
-        (2 * _YEAR, ((_DAY, "d"),)),
-        (8 * _YEAR, ((_YEAR, "y"), (_DAY, "d"))),
-    )
-    units = next((units for limit, units in scales if seconds < limit), ((_YEAR, "y"),))
-    counted = []
-    for size, name in units:
-        count, seconds = divmod(seconds, size)
-        counted.append((count, name))
-    shown = [f"{count}{name}" for count, name in counted if count]
-    return "".join(shown) or f"0{counted[-1][1]}"
+    return _FUTURE_AGE if seconds < -1 else shown_duration(max(seconds, 0))
 
 
 def _included(obj: Object, include: Included) -> Object:

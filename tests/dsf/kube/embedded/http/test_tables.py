@@ -1,13 +1,11 @@
 """Values, cells and ages of printer columns."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dsf.kube.embedded.http.tables import age, cell, duration, value_at
+from dsf.kube.embedded.http.tables import cell, value_at
 from dsf.kube.resources.resource_catalog import Column
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -60,34 +58,3 @@ def test_the_value_at_a_path(path: str, value: Any) -> None:
 )
 def test_cells(type_: str, value: Any, shown: Any) -> None:
     assert cell(Column("C", type_, ".v"), {"v": value}, NOW) == shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (0, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (125, "2m5s"),
-        (600, "10m"),
-        (10_799, "179m"),
-        (10_800, "3h"),
-        (12_345, "3h25m"),
-        (28_800, "8h"),
-        (172_799, "47h"),
-        (172_800, "2d"),
-        (180_000, "2d2h"),
-        (691_200, "8d"),
-        (63_072_000, "2y"),
-        (70_000_000, "2y80d"),
-        (300_000_000, "9y"),
-    ],
-)
-def test_durations_are_spelled_as_kubectl_spells_them(seconds: int, shown: str) -> None:
-    assert duration(seconds) == shown
-
-
-@given(st.integers(0, 10**9))
-def test_an_age_is_a_duration(seconds: int) -> None:
-    then = (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert age(then, NOW) == duration(seconds)
