@@ -28,6 +28,10 @@ class LruCache(Generic[K, V]):
         if len(self._items) > self._size:
             self._items.popitem(last=False)
 
+    def values(self) -> list[V]:
+        """Return the values, the least recently used first."""
+        return list(self._items.values())
+
     def forget(self, key: K) -> None:
         """Remove a key, if it is present."""
         self._items.pop(key, None)

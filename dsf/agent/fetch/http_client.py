@@ -39,7 +39,8 @@ class HttpClient:
         self._destinations = destinations or Destinations()
         self._lookups = lookups or NameLookups()
         self._public = self._client(True)
-        self._pools: dict[str, httpx.AsyncClient] = {}
+        # Running calls of a pool that is evicted still finish, and then close their connections.
+        self._pools = LruCache[str, httpx.AsyncClient](AUTHORITIES_LIMIT)
         self._told = LruCache[str, bool](TOLD_LIMIT)
 
     def pool(self, ca: str = "") -> httpx.AsyncClient:
@@ -49,11 +50,10 @@ class HttpClient:
         """
         if not ca:
             return self._public
-        pool = self._pools.pop(ca, None) or self._client(_trusting(ca))
-        self._pools[ca] = pool
-        if len(self._pools) > AUTHORITIES_LIMIT:
-            # Running calls still finish, and then close their connections.
-            del self._pools[next(iter(self._pools))]
+        pool = self._pools.get(ca)
+        if pool is None:
+            pool = self._client(_trusting(ca))
+            self._pools.put(ca, pool)
         return pool
 
     def secrets(self, url: str, headers: Mapping[str, str]) -> CallSecrets:

@@ -130,8 +130,6 @@ async def test_the_path_gives_the_namespace(client: httpx.AsyncClient) -> None:
     assert_status(refused, 400, "BadRequest", "does not match the namespace sent on the request")
 
 
-
-
 async def test_a_table_has_the_columns_of_the_definition(
     client: httpx.AsyncClient, hub: EmbeddedHub
 ) -> None:
