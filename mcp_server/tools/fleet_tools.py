@@ -120,7 +120,7 @@ class FleetTools:
                 "scorers": len(facts.scorers),
                 "scores": len(facts.scores),
                 "clusters": len(facts.hub.clusters),
-                "placed replicas": len(facts.status.workloads),
+                "placements": len(facts.status.workloads),
             },
         )
         return answer(fleet_text.diagnosis_text(view, name), view)

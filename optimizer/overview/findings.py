@@ -7,11 +7,12 @@ from pydantic import Field
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.scorer_overview import ScorerOverview
-from optimizer.snapshot.object_readers import read_workload
+from optimizer.snapshot.object_readers import placements_of, read_workload
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.placement_status import PlacementDrift, SolverFailure, WorkloadLanding
 
@@ -91,7 +92,8 @@ def _by_cause(found: Iterable[_Found]) -> Iterator[FleetFinding]:
         first, names = items[0], list(dict.fromkeys(item.name for item in items))
         said = first.message
         if len(names) > 1:
-            said = f"{len(names)} {first.stage}s ({listed(names, MAX_NAMED)}); the first: {said}"
+            nouns = "objects" if first.stage == "generated object" else f"{first.stage}s"
+            said = f"{len(names)} {nouns} ({listed(names, MAX_NAMED)}); the first: {said}"
         told = {"message": said, "count": len(names), "names": tuple(names)}
         yield first.model_copy(update=told)
 
@@ -210,6 +212,7 @@ def _of_unplaced(facts: FleetFacts) -> Iterator[_Found]:
         wanted = 1 if isinstance(read, Issue) else read.replicas
         if places >= wanted:
             continue
+        planned = _planned_placements(facts, obj)
         reason = "FewerPlaces" if places else "NotPlaced"
         message = (
             f"{UntrustedName(name)} has {counted(places, 'place')} of {wanted}"
@@ -220,6 +223,12 @@ def _of_unplaced(facts: FleetFacts) -> Iterator[_Found]:
             f"plan_placement, or `dsf plan -n {UntrustedName(facts.namespace)} --objective SCORE`,"
             " places it or says why not"
         )
+        if planned and not places:
+            reason = "SelectsNothing"
+            message = (
+                f"{UntrustedName(name)} has no place: {listed(planned)} of the plan in force"
+                " selects no cluster by the labels that they have now"
+            )
         if isinstance(read, Issue):
             reason, message, next_step = read.reason, read.message, "mend its labels, then plan"
         finding = FleetFinding(
@@ -233,6 +242,12 @@ def _of_unplaced(facts: FleetFacts) -> Iterator[_Found]:
         yield finding, next_step
 
 
+def _planned_placements(facts: FleetFacts, workload: Object) -> list[str]:
+    """Return the generated Placements that a workload refers to, but those that place nothing."""
+    found = (facts.hub.placements.get(name) for name in placements_of(workload))
+    return [item.name for item in found if item is not None and item.number != 0]
+
+
 def _of_landing(item: WorkloadLanding) -> _Found:
     finding = FleetFinding(
         stage="workload",
@@ -242,7 +257,7 @@ def _of_landing(item: WorkloadLanding) -> _Found:
         next=_NEXT_FOR_STATE[item.state],
         severity="error" if item.state == "Refused" else "info",
     )
-    return finding, (item.state, item.message.replace(item.cluster, "").replace(item.workload, ""))
+    return finding, finding.next
 
 
 def _of_drift(item: PlacementDrift) -> _Found:
@@ -253,7 +268,7 @@ def _of_drift(item: PlacementDrift) -> _Found:
         message=f"{item.kind} {item.name}: {item.message}",
         next=item.next,
     )
-    return finding, (item.kind, item.message.replace(item.name, ""))
+    return finding, (item.kind, item.next)
 
 
 def _of_solver_failure(item: SolverFailure) -> _Found:

@@ -26,6 +26,7 @@ from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from tests.mcp_server.service import PERFORMANCE, POWER, request, scenario_hub
+from tests.optimizer.neighbours import work_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -235,6 +236,30 @@ async def test_a_workload_without_all_its_places_is_a_finding() -> None:
     found = findings(await service.fleet("default"))
     reasons = {item.reason: item for item in found if item.stage == "workload"}
     assert "mwrs-app01 has 1 place of 2" in reasons["FewerPlaces"].message
+
+
+async def test_one_cause_of_many_placements_is_one_finding() -> None:
+    hub = await scenario_hub()
+    service = Optimizer(hub, now=utc_now)
+    plan = await service.plan(OptimizeRequest(**request(PERFORMANCE)))
+    assert isinstance(plan, Plan)
+    await service.apply(plan)
+
+    async def told(stage: str) -> list[tuple[str, int]]:
+        found = findings(await service.fleet("default"))
+        assert all(str(item.count) in item.message for item in found if item.count > 1)
+        return [(item.reason, item.count) for item in found if item.stage == stage]
+
+    assert await told("workload") == [("NotDecided", 2)]
+    for number in (1, 2):
+        await work_of(hub, f"mwrs-app0{number}", f"worker0{number}", f"app0{number}-placement")
+        nothing = {"metadata": {"labels": {"cluster-name": None}}}
+        await hub.patch(MANAGED_CLUSTER, f"worker0{number}", nothing)
+    assert await told("workload") == [("SelectsNothing", 2)]
+    assert await told("generated object") == [("ClusterLabelMoved", 2)]
+    await service.reset("default")
+    assert await told("workload") == [("NotPlaced", 2)]
+    assert await told("generated object") == [("RunsWithoutPlacement", 2)]
 
 
 async def test_no_scorer_scores_on_0_of_0_clusters() -> None:
