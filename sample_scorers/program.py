@@ -69,11 +69,8 @@ def http_url(text: str) -> str:
 
 def positive_number(text: str) -> float:
     """Return a positive, finite number; the type of an argparse option."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
+    number = _number(text)
+    if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return number
 
@@ -87,13 +84,17 @@ def positive_whole_number(text: str) -> int:
 
 def finite_number(text: str) -> float:
     """Return a finite number; the type of an argparse option."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
+    number = _number(text)
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
     return number
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _port(text: str) -> int:

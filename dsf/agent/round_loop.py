@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -144,7 +146,7 @@ class Agent:
 
     async def _round(self, summary: ScorerSummary) -> None:
         ended = RoundFinished(summary.name, failed=True)
-        try:
+        with self._counting_bugs(summary, "round broke"):
             done = await self._performed(summary)
             published = await self._published(done)
             self._note(done, published.failure)
@@ -156,26 +158,27 @@ class Agent:
                 outage=done.failure is not None and done.failure.outage,
             )
             await self._forecasts.verify(done, self._publisher.observed(summary.score_name))
-        except Exception:
-            log.exception("round broke", extra={"scorer": summary.name})
-            self._metrics.round_broke(summary.score_name)
-        finally:
-            self._events.put_nowait(ended)
+        self._events.put_nowait(ended)
 
     async def _probe(self, summary: ScorerSummary) -> None:
         ended = ProbeFinished(summary.name, healthy=False)
-        try:
+        with self._counting_bugs(summary, "probe broke"):
             failure = await self._performer.probe(summary)
             healthy = failure is None
             ended = ProbeFinished(summary.name, healthy, failure.retry_after if failure else None)
             self._metrics.health_probed(summary.score_name, healthy=healthy)
             why = _why(failure) if failure else {}
             log.info("health probed", extra={"scorer": summary.name, "healthy": healthy, **why})
+        self._events.put_nowait(ended)
+
+    @contextmanager
+    def _counting_bugs(self, summary: ScorerSummary, message: str) -> Iterator[None]:
+        """Log and count an unexpected exception, so that it stops no other scorer."""
+        try:
+            yield
         except Exception:
-            log.exception("probe broke", extra={"scorer": summary.name})
+            log.exception(message, extra={"scorer": summary.name})
             self._metrics.round_broke(summary.score_name)
-        finally:
-            self._events.put_nowait(ended)
 
     async def _performed(self, summary: ScorerSummary) -> Round:
         """Run a round; an unexpected exception is logged and becomes a failed round."""
@@ -217,7 +220,7 @@ class Agent:
     async def _publish_again(self, summary: ScorerSummary) -> None:
         """Publish the last report again: its scores expired, or the hub had not accepted it."""
         again: float | None = None
-        try:
+        with self._counting_bugs(summary, "publishing broke"):
             if report := self._pending.get(summary.name):
                 published = await self._publish(summary, *report)
                 again = published.again
@@ -226,11 +229,7 @@ class Agent:
                         "scores not published yet",
                         extra={"scorer": summary.name, **_why(published.failure)},
                     )
-        except Exception:
-            log.exception("publishing broke", extra={"scorer": summary.name})
-            self._metrics.round_broke(summary.score_name)
-        finally:
-            self._events.put_nowait(OnFailureApplied(summary.name, again))
+        self._events.put_nowait(OnFailureApplied(summary.name, again))
 
     async def _publish(
         self, summary: ScorerSummary, report: RoundReport, ended: datetime

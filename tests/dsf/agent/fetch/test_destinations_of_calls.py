@@ -1,6 +1,7 @@
 """A stranger's `/config` can't make an agent connect to a denied address.
 
-A resolver of the test answers every name.
+A resolver of the test answers every name. The connections are those of the hub's prober, whose
+tests have further spellings of addresses.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -48,15 +49,11 @@ def rules(**lists: list[str]) -> Destinations:
 
 
 @asynccontextmanager
-async def client_with(
-    *answers: list[str], attempts: list[str] | None = None, **lists: Any
-) -> AsyncIterator[HttpClient]:
+async def client_with(*answers: list[str], **lists: Any) -> AsyncIterator[HttpClient]:
     """Yield a client whose resolver gives one answer after the other, and keeps to the last."""
     left = list(answers)
 
-    def resolve(host: str) -> list[str]:
-        if attempts is not None:
-            attempts.append(host)
+    def resolve(_: str) -> list[str]:
         return left.pop(0) if len(left) > 1 else left[0]
 
     async with http_client(rules(**lists), NameLookups(resolve)) as client:
@@ -88,17 +85,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @CALLS
 @pytest.mark.parametrize(
     "address",
-    [
-        "169.254.169.254",
-        "fd00:ec2::254",
-        "fe80::1",
-        "::ffff:169.254.169.254",
-        "::ffff:0:a9fe:a9fe",
-        "64:ff9b::a9fe:a9fe",
-        "2002:a9fe:a9fe::1",
-        "2001:0:1:2:0:0:5601:5601",
-        "2606::5efe:a9fe:a9fe",
-    ],
+    ["169.254.169.254", "::ffff:169.254.169.254"],
 )
 async def test_a_name_of_metadata_is_denied_by_default(
     call: Called, address: str, connected: list[str]
@@ -111,16 +98,6 @@ async def test_a_name_of_metadata_is_denied_by_default(
 
 
 @CALLS
-@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:a9fe:a9fe]", "[fe80::1]", "[::]"])
-async def test_an_address_of_metadata_is_denied_by_default(
-    call: Called, host: str, connected: list[str]
-) -> None:
-    async with http_client() as client:
-        denied(await call(client, f"http://{host}/latest"))
-    assert connected == []
-
-
-@CALLS
 async def test_loopback_is_denied_by_the_rules_of_the_chart(call: Called) -> None:
     async with (
         serving(replying(scores())) as server,
@@ -129,24 +106,6 @@ async def test_loopback_is_denied_by_the_rules_of_the_chart(call: Called) -> Non
         denied(await call(client, server.url))
         denied(await call(client, server.url.replace("127.0.0.1", "scorer.example")))
         assert server.calls == []
-
-
-@CALLS
-async def test_a_denied_address_denies_all_addresses_of_a_name(call: Called) -> None:
-    async with (
-        serving(replying(scores())) as server,
-        client_with(["127.0.0.1", "169.254.169.254"]) as client,
-    ):
-        denied(await call(client, server.url.replace("127.0.0.1", "mixed.example")))
-        assert server.calls == []
-
-
-@CALLS
-async def test_a_host_that_is_not_allowed_is_not_looked_up(call: Called) -> None:
-    attempts = list[str]()
-    async with client_with(["127.0.0.1"], attempts=attempts, allowed_hosts=["*.svc"]) as client:
-        denied(await call(client, "http://scorer.example/scoring"))
-    assert attempts == []
 
 
 @CALLS
@@ -163,24 +122,12 @@ async def test_the_checked_address_is_the_one_connected_to(
 
 
 @CALLS
-async def test_the_next_address_is_tried(call: Called) -> None:
-    async with _good(call) as server, client_with(["127.0.0.2", "127.0.0.1"]) as client:
-        found = await call(client, server.url.replace("127.0.0.1", "two.example"))
-        assert not isinstance(found, Failure), found
-
-
-@CALLS
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_leads_nowhere(call: Called, status: int, connected: list[str]) -> None:
     headers = {"Location": "http://169.254.169.254/latest"}
     async with serving(replying(b"", status, headers)) as server, http_client() as client:
         await call(client, server.url)
     assert connected == ["127.0.0.1"]
-
-
-@pytest.mark.parametrize("address", ["10.96.0.10", "172.20.0.1", "192.168.7.7", "fd12::1"])
-def test_services_of_the_cluster_are_allowed_by_the_rules_of_the_chart(address: str) -> None:
-    assert rules(**IN_POD).why_address_denied(address) is None
 
 
 @asynccontextmanager
