@@ -15,7 +15,13 @@ from optimizer.namespace_lease import NamespaceLease, NamespaceWriters
 from optimizer.observe import observe
 from optimizer.plan.generated_objects import failures, successes
 from optimizer.plan.plan import Plan, stale
-from optimizer.plan.reset import ResetOutcome, reset_changes, reset_digest, reset_outcome
+from optimizer.plan.reset import (
+    ResetOutcome,
+    left_empty,
+    reset_changes,
+    reset_digest,
+    reset_outcome,
+)
 from optimizer.plan_records import PlanRecords
 from optimizer.record.plan_annotations import annotated
 from optimizer.rollout.rollout_problems import (
@@ -60,6 +66,7 @@ class PlannedReset:
     """What a reset of a namespace, or of one optimization in it, writes.
 
     `digest`: the SHA-256 of the objects and of the writes. `outcome`: what becomes of what runs.
+    `left_empty`: how many generated Placements stay that select nothing already.
     """
 
     namespace: str
@@ -68,6 +75,7 @@ class PlannedReset:
     stop_workloads: bool = False
     writes: tuple[Change, ...] = ()
     outcome: ResetOutcome = field(default_factory=ResetOutcome)
+    left_empty: int = 0
 
 
 def reset_changed(shown: PlannedReset) -> RequestProblem:
@@ -168,7 +176,8 @@ class PlanWriter:
             claim_name=self._settings.claim_name,
         )
         digest = reset_digest(writes, observation, (namespace, optimization))
-        return PlannedReset(namespace, optimization, digest, stop_workloads, writes, outcome)
+        left = left_empty(observation, optimization, writes)
+        return PlannedReset(namespace, optimization, digest, stop_workloads, writes, outcome, left)
 
     async def _apply(
         self, plan: Plan, lease: NamespaceLease, writer: Writer, wanted: Callable[[], bool]

@@ -118,37 +118,75 @@ def _places(found: Sequence[WorkloadClusters], left_out: int, shown: Callable[[s
     return joined(places, _NAMED, separator="; ", of=len(found) + left_out)
 
 
-def planned_reset_text(view: ResetView, status: PlacementStatus, optimization: str | None) -> str:
-    """Return what a reset of a namespace or an optimization would delete, and how to go on."""
-    goes = len(view.goes) + view.omitted.get("goes", 0)
-    if not goes:
-        whose = f" for optimization {UntrustedName(optimization)}" if optimization else ""
-        return f"Nothing is generated{whose} in namespace {UntrustedName(view.namespace)}."
-    names = joined(map(_ref, view.goes), LIST_LIMIT, of=goes)
+def planned_reset_text(
+    view: ResetView, status: PlacementStatus, optimization: str | None, left_empty: int = 0
+) -> str:
+    """Return what a reset would stop, delete and empty, and how to go on.
+
+    `optimization`: the only one whose objects go. `left_empty`: how many generated Placements
+    select nothing already, and stay.
+    """
+    goes, empties = _number(view, "goes"), _number(view, "empties")
+    where = f"namespace {UntrustedName(view.namespace)}"
+    if not goes and not empties:
+        if not left_empty:
+            whose = f" for optimization {UntrustedName(optimization)}" if optimization else ""
+            return f"Nothing is generated{whose} in {where}."
+        left = counted(left_empty, "generated Placement")
+        return (
+            f"Nothing is left to stop in {where}. It has {left} without clusters: a reset without"
+            " stop_workloads deletes what is generated."
+        )
     then = "show them to the user, then call reset_placements with digest"
+    deleted = joined(map(_ref, view.goes), LIST_LIMIT, of=goes)
+    emptied = joined(map(_ref, view.empties), LIST_LIMIT, of=empties)
     return "\n".join(
         [
-            f"Nothing was deleted. A reset deletes {counted(goes, 'generated object')}: {names}.",
+            f"Nothing was written. A reset {_amounts(view, 's')}.",
+            *([f"Deleted: {deleted}."] if goes else []),
+            *([f"Kept without clusters: {emptied}."] if empties else []),
             *_loses(status, UntrustedName),
             *_effects(view, UntrustedName),
-            f"To delete exactly these, {then} {UntrustedName(view.digest)}",
+            f"To do exactly this, {then} {UntrustedName(view.digest)}",
         ]
     )
 
 
 def reset_question(hub: str, planned: PlannedReset, status: PlacementStatus) -> str:
-    """Return the question that a user answers before generated objects are deleted."""
-    refs = [_ref(describe(change), quoted_name) for change in planned.writes]
+    """Return the question that a user answers before a reset; it begins with how much stops."""
+    view = planned_reset_view(planned)
+    changes = tuple(map(describe, planned.writes))
+    deleted = [_ref(item, quoted_name) for item in changes if item.action == "delete"]
+    emptied = [_ref(item, quoted_name) for item in changes if item.action != "delete"]
     where = whose(hub, planned.namespace, planned.optimization)
     return "\n".join(
         [
-            f"Delete {counted(len(refs), 'generated object')} on {where}?",
+            f"{_amounts(view).capitalize()} on {where}?",
             *_loses(status, quoted_name),
-            *_effects(planned_reset_view(planned), quoted_name),
-            *first_lines(refs, _NAMED, what=" objects"),
+            *_effects(view, quoted_name),
+            *first_lines(deleted, _NAMED, what=" objects"),
+            *first_lines((f"Kept without clusters: {item}" for item in emptied), _NAMED),
             f"Digest: {planned.digest}",
         ]
     )
+
+
+def _amounts(view: ResetView, ending: str = "") -> str:
+    """Return how much a reset stops, deletes and empties; `ending`: that of the verbs."""
+    stops, empties = _number(view, "stopping"), _number(view, "empties")
+    parts = [
+        f"stop{ending} {counted(stops, 'workload') if stops else 'nothing'}",
+        f"delete{ending} {counted(_number(view, 'goes'), 'generated object')}",
+    ]
+    if empties:
+        emptied = "empties" if ending else "empty"
+        parts.append(f"{emptied} {counted(empties, 'Placement')}")
+    return f"{', '.join(str(part) for part in parts[:-1])} and {parts[-1]}"
+
+
+def _number(view: ResetView, name: str) -> int:
+    """Return how many items a list of a view has, with those that are left out."""
+    return len(getattr(view, name)) + view.omitted.get(name, 0)
 
 
 def _loses(status: PlacementStatus, shown: Callable[[str], str]) -> Iterator[str]:

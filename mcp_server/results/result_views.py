@@ -55,9 +55,7 @@ class AppliedView(ResultPart):
         bool, Field(description="True: it was applied before, and nothing was written now.")
     ] = False
     steps: Annotated[int, Field(description="Of its rollout, which writes them one by one.")] = 0
-    rollout: Annotated[
-        Sentence, Field(description="How far the rollout is; empty unless repeated.")
-    ] = ""
+    rollout: Annotated[Sentence, Field(description="How far it is, of a repeat.")] = ""
     applied: tuple[PlannedChange, ...]
     failed: tuple[FailedChange, ...]
     omitted: Omitted
@@ -69,6 +67,10 @@ class ResetView(ResultPart):
     namespace: str
     digest: Annotated[str, Field(description="Of what goes. Nothing is deleted without it.")] = ""
     goes: Annotated[tuple[ObjectRef, ...], Field(description="Not deleted yet.")] = ()
+    empties: Annotated[
+        tuple[ObjectRef, ...],
+        Field(description="Placements that will select nothing."),
+    ] = ()
     deleted: tuple[ObjectRef, ...]
     failed: tuple[FailedChange, ...]
     running: Annotated[
@@ -155,13 +157,16 @@ def reset_view(namespace: str, result: ResetResult) -> ResetView:
 
 
 def planned_reset_view(planned: PlannedReset) -> ResetView:
-    """Return what a reset would delete."""
-    goes, outcome = tuple(map(describe, planned.writes)), planned.outcome
+    """Return what a reset would delete, empty and stop."""
+    outcome, writes = planned.outcome, tuple(map(describe, planned.writes))
+    goes = tuple(item for item in writes if item.action == "delete")
+    empties = tuple(item for item in writes if item.action != "delete")
     return cleaned_texts(
         ResetView(
             namespace=planned.namespace,
             digest=planned.digest,
             goes=tuple(ObjectRef(**dict(item)) for item in goes[:LIST_LIMIT]),
+            empties=tuple(ObjectRef(**dict(item)) for item in empties[:LIST_LIMIT]),
             deleted=(),
             failed=(),
             running=outcome.running[:LIST_LIMIT],
@@ -169,6 +174,7 @@ def planned_reset_view(planned: PlannedReset) -> ResetView:
             uncovers_others=outcome.uncovers_others[:LIST_LIMIT],
             omitted=omitted_counts(
                 goes=goes,
+                empties=empties,
                 running=outcome.running,
                 stopping=outcome.stopping,
                 uncovers_others=outcome.uncovers_others,

@@ -186,7 +186,8 @@ class WriteTools:
         status = await asked(self._caller().placement_status(namespace, optimization))
         if not digest:
             view = planned_reset_view(planned)
-            return answer(result_text.planned_reset_text(view, status, optimization), view)
+            text = result_text.planned_reset_text(view, status, optimization, planned.left_empty)
+            return answer(text, view)
         if digest != planned.digest:
             granted(reset_changed(replace(planned, digest=digest)))
         required = await self._confirm(

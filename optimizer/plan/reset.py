@@ -72,6 +72,15 @@ def reset_changes(
     return changes(made.values(), observation, optimization)
 
 
+def left_empty(observation: Observation, optimization: str | None, writes: Iterable[Change]) -> int:
+    """Return how many generated Placements select nothing already, and are not written."""
+    written = {item.name for item in writes if item.kind == PLACEMENT}
+    return sum(
+        (obj.get("spec") or {}).get("numberOfClusters") == 0 and name_of(obj) not in written
+        for obj in generated_by(observation.placements, optimization)
+    )
+
+
 def reset_digest(
     deletions: Iterable[Change], observation: Observation, scope: tuple[str, str | None]
 ) -> str:

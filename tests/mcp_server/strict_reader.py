@@ -309,17 +309,22 @@ def _waiting(reader: StrictReader, found: re.Match[str]) -> None:
     assert (found["workload"], found["cluster"]) in reader.after.placed
 
 
+def _asked_to_reset(reader: StrictReader, found: re.Match[str]) -> None:
+    """Compare the question, or what is told before it."""
+    told = found.groupdict()
+    deleted, kept = int(told["count"]), int(told["kept"] or 0)
+    assert deleted + kept == len(reader.before.objects)
+    assert int(told["stops"] or 0) <= len(reader.before.workloads)
+    if "hub" not in told:
+        assert not reader.writes
+        return
+    assert (deleted, kept) == (reader.writes["delete"], reader.writes["patch"])
+    assert (told["hub"], told["namespace"]) == (reader.hub_name, reader.namespace)
+
+
 def _goes(reader: StrictReader, found: re.Match[str]) -> None:
-    assert not reader.writes
     told = set(re.findall(r"(\w+) [\w.-]+/([\w.-]+)", found["names"]))
-    assert told == set(reader.before.objects)
-    assert int(found["count"]) == len(told)
-
-
-def _asked_to_delete(reader: StrictReader, found: re.Match[str]) -> None:
-    assert int(found["count"]) == len(reader.before.objects) == reader.writes["delete"]
-    assert found["hub"] == reader.hub_name
-    assert found["namespace"] == reader.namespace
+    assert told <= set(reader.before.objects)
 
 
 def _deleted(reader: StrictReader, found: re.Match[str]) -> None:
@@ -364,6 +369,11 @@ def _bare(name: str) -> str:
 
 
 _NAME = r'"?[\w.-]+"?'
+_AMOUNTS = (
+    r"[Ss]tops? (nothing|(?P<stops>\d+) workloads?),? (and )?"
+    r"deletes? (?P<count>\d+) generated objects?"
+    r"( and empt(y|ies) (?P<kept>\d+) Placements?)?"
+)
 _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r'(?P<counts>Stop \d+.*) of (?P<all>\d+) workloads? on hub "(?P<hub>.+?)",'
     r' namespace "(?P<namespace>.+?)", optimization "default"\?': _at_stake,
@@ -395,10 +405,10 @@ _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r'"(?P<workload>[\w.-]+) on (?P<cluster>[\w.-]+): (Planned|WaitingFor\w+|Refused) .*"': (
         _waiting
     ),
-    r"Nothing was deleted\. A reset deletes (?P<count>\d+) generated objects?:"
-    r" (?P<names>.*)\.": _goes,
-    r'Delete (?P<count>\d+) generated objects? on hub "(?P<hub>.+?)",'
-    r' namespace "(?P<namespace>.+?)"\?': _asked_to_delete,
+    rf"Nothing was written\. A reset {_AMOUNTS}\.": _asked_to_reset,
+    rf'{_AMOUNTS} on hub "(?P<hub>.+?)", namespace "(?P<namespace>.+?)"\?': _asked_to_reset,
+    r"(Deleted|Kept without clusters): (?P<names>\w+ .*)\.": _goes,
+    r"Nothing is left to stop in namespace \S+\. It has .*": _nothing_written,
     r"No longer enforced: (?P<count>\d+) polic(y|ies) on (?P<names>.*)\.": _no_longer_enforced,
     r"No plan places any more: (?P<pairs>.*)\.": _no_longer_placed,
     r"These go on running: (?P<pairs>.*)\. A reset with stop_workloads stops them\.": _runs_on,
@@ -407,7 +417,7 @@ _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r"Nothing is generated( for optimization \S+)? in namespace \S+\.": _nothing_written,
     r'"digest \w+ is not that of what a reset of namespace \S+ would delete now; nothing was'
     r' deleted"': _nothing_written,
-    r"To delete exactly these, .* digest \w+": _advice,
+    r"To do exactly this, .* digest \w+": _advice,
     r'Issue: HeldByOthers: "cluster (?P<cluster>[\w.-]+): .* enforces policy (?P<policy>[\w.-]+)'
     r' .*"': _held,
     r'Issue: UsedByOthers: "cluster (?P<cluster>[\w.-]+): (?P<workload>[\w.-]+) of .* uses'

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dsf.kube.changes import Create
+from dsf.kube.changes import Create, Delete
 from dsf.kube.kinds import PLACEMENT
 from mcp_server.results import fleet_text, plan_text, result_text
 from mcp_server.results.fleet_views import DiagnosisView, ScoresView
@@ -190,7 +190,8 @@ def compared() -> str:
 
 
 def reset() -> PlannedReset:
-    return PlannedReset("n", None, "d1", writes=plan().changes)
+    writes = tuple(Delete(i.kind, i.name, i.namespace) for i in plan().changes)
+    return PlannedReset("n", None, "d1", writes=writes)
 
 
 TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {

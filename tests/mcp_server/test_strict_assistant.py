@@ -33,4 +33,4 @@ async def test_each_sentence_of_apply_roll_back_and_reset_is_true(era: Any, asks
         assert assistant.checked[rule] > 0, rule
     if asks and era == "auto":
         assert assistant.checked["_at_stake"] == assistant.checked["_objects"] > 1
-        assert assistant.checked["_asked_to_delete"] == 1
+        assert assistant.checked["_asked_to_reset"] == 2

@@ -249,7 +249,8 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
         planned = await client.call_tool("reset_placements", namespace)
         assert sorted(item["name"] for item in planned.structured_content["goes"]) == names
         assert planned.structured_content["deleted"] == []
-        assert "Nothing was deleted. A reset deletes 6 generated objects" in planned.content[0].text
+        told = planned.content[0].text
+        assert told.startswith("Nothing was written. A reset stops nothing and deletes 6 generated")
         with pytest.raises(ToolError, match="is not that of what a reset"):
             await client.call_tool("reset_placements", {**namespace, "digest": first["digest"]})
         assert await generated(service.hub) == names
@@ -280,6 +281,33 @@ async def test_a_reset_names_what_goes_on_running_and_can_stop_it() -> None:
         asked["digest"] = shown.structured_content["digest"]
         stopped = await client.call_tool("reset_placements", asked)
         assert "OCM stops: mwrs-app01 on worker01." in stopped.content[0].text
+
+
+async def test_a_reset_that_stops_says_what_it_deletes_and_what_it_keeps() -> None:
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        shown = (await client.call_tool("plan_placement", wish())).structured_content
+        await client.call_tool("apply_plan", {"digest": shown["digest"]})
+        await work_of(service.hub, "mwrs-app01", "worker01", "app01-placement")
+        asked: dict[str, object] = {"namespace": "default", "stop_workloads": True}
+        planned = await client.call_tool("reset_placements", asked)
+        assert planned.content[0].text.startswith(
+            "Nothing was written. A reset stops 1 workload, deletes 4 generated objects and empties"
+            " 2 Placements."
+        )
+        kept = ["app01-placement", "app02-placement"]
+        told = planned.structured_content
+        assert sorted(item["name"] for item in told["empties"]) == kept
+        assert not {item["name"] for item in told["goes"]} & set(kept)
+        before = set(await generated(service.hub))
+        await client.call_tool("reset_placements", {**asked, "digest": told["digest"]})
+        assert before - set(await generated(service.hub)) == {i["name"] for i in told["goes"]}
+        again = (await client.call_tool("reset_placements", asked)).content[0].text
+        assert again == (
+            "Nothing is left to stop in namespace default. It has 2 generated Placements without"
+            " clusters: a reset without stop_workloads deletes what is generated."
+        )
+        whole = await client.call_tool("reset_placements", {"namespace": "default"})
+        assert sorted(item["name"] for item in whole.structured_content["goes"]) == kept
 
 
 async def test_a_plan_begins_with_whom_it_uncovers() -> None:
