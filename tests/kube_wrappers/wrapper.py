@@ -1,13 +1,14 @@
 """The base of all wrappers: it passes every call on and shows it to its subclass."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, ObjectList, Subresource, WatchEvent
 
+Answer = TypeVar("Answer")
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
 WRITES: frozenset[Verb] = frozenset({"create", "update", "patch", "delete"})
 
@@ -36,12 +37,14 @@ class Wrapper:
     def after(self, call: Call) -> None:
         """Handle a call that was answered; for a watch, once per event."""
 
+    async def answer(self, _: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        """Return the answer of a call that is no watch; a subclass may delay it, or close it."""
+        return await answering
+
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
         call = self._called("get", kind, namespace, name)
-        obj = await self._inner.get(kind, name, namespace)
-        self.after(call)
-        return obj
+        return await self._answered(call, self._inner.get(kind, name, namespace))
 
     async def list(
         self,
@@ -55,7 +58,7 @@ class Wrapper:
     ) -> ObjectList:
         """Return a page of objects."""
         call = self._called("list", kind, namespace)
-        page = await self._inner.list(
+        page = self._inner.list(
             kind,
             namespace,
             labels=labels,
@@ -63,8 +66,7 @@ class Wrapper:
             limit=limit,
             continue_token=continue_token,
         )
-        self.after(call)
-        return page
+        return await self._answered(call, page)
 
     async def watch(
         self,
@@ -94,18 +96,14 @@ class Wrapper:
     async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
         """Create an object."""
         call = self._called("create", kind, *_where(obj))
-        created = await self._inner.create(kind, obj)
-        self.after(call)
-        return created
+        return await self._answered(call, self._inner.create(kind, obj))
 
     async def update(
         self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
     ) -> Object:
         """Replace an object, or its status."""
         call = self._called("update", kind, *_where(obj))
-        updated = await self._inner.update(kind, obj, subresource=subresource)
-        self.after(call)
-        return updated
+        return await self._answered(call, self._inner.update(kind, obj, subresource=subresource))
 
     async def patch(
         self,
@@ -118,9 +116,8 @@ class Wrapper:
     ) -> Object:
         """Apply a JSON merge patch."""
         call = self._called("patch", kind, namespace, name)
-        patched = await self._inner.patch(kind, name, patch, namespace, subresource=subresource)
-        self.after(call)
-        return patched
+        patched = self._inner.patch(kind, name, patch, namespace, subresource=subresource)
+        return await self._answered(call, patched)
 
     async def delete(
         self,
@@ -133,14 +130,15 @@ class Wrapper:
     ) -> None:
         """Delete an object; with finalizers, only set its `deletionTimestamp`."""
         call = self._called("delete", kind, namespace, name)
-        await self._inner.delete(
-            kind,
-            name,
-            namespace,
-            uid=uid,
-            resource_version=resource_version,
+        deleted = self._inner.delete(
+            kind, name, namespace, uid=uid, resource_version=resource_version
         )
+        await self._answered(call, deleted)
+
+    async def _answered(self, call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        answer = await self.answer(call, answering)
         self.after(call)
+        return answer
 
     def _called(
         self, verb: Verb, kind: Kind, namespace: str | None = None, name: str | None = None

@@ -7,11 +7,11 @@ an API that only managed clusters can reach.
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -29,7 +29,7 @@ from dsf.kube.kinds import (
     SECRET,
     Kind,
 )
-from dsf.kube.port import Kube, Object, ObjectList, Subresource, WatchEvent
+from dsf.kube.port import Kube, WatchEvent
 from dsf.runtime.leader_election import LeaderElector
 from dsf.runtime.lease import LeaderElectionConfig
 from tests.dsf.hub.builders import HUB, scorer, scoring_config
@@ -37,10 +37,8 @@ from tests.dsf.hub.test_run import add_cluster, add_namespace, end_state, fresh
 from tests.dsf.hub.test_secrets_controller import auth, in_base64, secret
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty
-from tests.kube_wrappers.wrapper import WRITES, Call, Wrapper
+from tests.kube_wrappers.wrapper import WRITES, Answer, Call, Wrapper
 from tests.virtual_time import VirtualTimeLoop
-
-Answer = TypeVar("Answer")
 
 NOBODY = "http://127.0.0.1:1/config"
 CONFIG = "dynamic-scoring-config"
@@ -375,26 +373,8 @@ class Slow(Wrapper):
         super().__init__(inner)
         self.seconds = seconds
 
-    async def get(self, *args: Any, **options: Any) -> Object:
-        return await self._later(super().get(*args, **options))
-
-    async def list(self, *args: Any, **options: Any) -> ObjectList:
-        return await self._later(super().list(*args, **options))
-
-    async def create(self, *args: Any, **options: Any) -> Object:
-        return await self._later(super().create(*args, **options))
-
-    async def update(self, *args: Any, **options: Any) -> Object:
-        return await self._later(super().update(*args, **options))
-
-    async def patch(self, *args: Any, **options: Any) -> Object:
-        return await self._later(super().patch(*args, **options))
-
-    async def delete(self, *args: Any, **options: Any) -> None:
-        await self._later(super().delete(*args, **options))
-
-    async def _later(self, call: Awaitable[Answer]) -> Answer:
-        answer = await call
+    async def answer(self, _: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        answer = await answering
         await asyncio.sleep(self.seconds)
         return answer
 
@@ -503,41 +483,19 @@ class Killed(Wrapper):
         self._left = at
         self._arrives = arrives
 
-    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
-        return await self._write(super().create(kind, obj))
-
-    async def update(
-        self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
-    ) -> Object:
-        return await self._write(super().update(kind, obj, subresource=subresource))
-
-    async def patch(
-        self,
-        kind: Kind,
-        name: str,
-        patch: Mapping[str, Any],
-        namespace: str | None = None,
-        *,
-        subresource: Subresource | None = None,
-    ) -> Object:
-        call = super().patch(kind, name, patch, namespace, subresource=subresource)
-        return await self._write(call)
-
-    async def delete(
-        self, kind: Kind, name: str, namespace: str | None = None, **preconditions: Any
-    ) -> None:
-        await self._write(super().delete(kind, name, namespace, **preconditions))
-
-    async def _write(self, call: Coroutine[Any, Any, Any]) -> Any:
+    async def answer(self, call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        if call.verb not in WRITES:
+            return await answering
         self._left -= 1
         if self._left > 0:
-            return await call
+            return await answering
         if self._left == 0 and self._arrives:
-            await call
+            await answering
         else:
-            call.close()
+            answering.close()
         self.dead.set()
-        return await asyncio.Event().wait()
+        await asyncio.Event().wait()
+        raise AssertionError("killed")
 
 
 async def one_life(at: int, *, arrives: bool) -> tuple[dict[str, Any], EmbeddedHub, bool]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -17,9 +18,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET,
     POLICY,
-    Kind,
 )
-from dsf.kube.port import ObjectList
 from tests.dsf.hub.builders import api_config, scorer
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.snapshot.test_manifests import SECRET, deployment, workload
@@ -36,7 +35,7 @@ from tests.dsf.hub.test_run import (
     until_reason,
 )
 from tests.eventually import eventually
-from tests.kube_wrappers.wrapper import Call, Wrapper
+from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 
 SUPPLY = {
     "resource-supply-kind": "gpu",
@@ -190,10 +189,10 @@ async def test_a_missing_right_holds_up_no_other_scorer(hub: EmbeddedHub) -> Non
 class SlowList(Wrapper):
     """A hub that takes a while to list policies."""
 
-    async def list(self, kind: Kind, *args: Any, **options: Any) -> ObjectList:
-        if kind == POLICY:
+    async def answer(self, call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        if (call.verb, call.kind) == ("list", POLICY):
             await asyncio.sleep(0.5)
-        return await super().list(kind, *args, **options)
+        return await answering
 
 
 async def test_a_restart_withdraws_no_scorer_while_manifests_are_listed(hub: EmbeddedHub) -> None:

@@ -6,7 +6,7 @@ managed clusters whose ManifestWork has the change never falls, whichever replic
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ import pytest
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, Kind
-from dsf.kube.port import Object, Subresource, WatchEvent
+from dsf.kube.port import WatchEvent
 from tests.dsf.hub.builders import HUB, api_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.test_run import (
@@ -33,7 +33,7 @@ from tests.dsf.hub.test_run import (
 )
 from tests.dsf.hub.test_run_faults import Killed
 from tests.eventually import eventually
-from tests.kube_wrappers.wrapper import Wrapper
+from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 
 CLUSTERS = ("c1", "c2", "c3", "c4")
 OLD_VIEW_SECONDS = 0.5
@@ -90,19 +90,11 @@ class Carrying(Wrapper):
         works = (await self._hub.list(MANIFEST_WORK)).items
         return sum(self._carried(summaries_text(work)) for work in works)
 
-    async def patch(
-        self,
-        kind: Kind,
-        name: str,
-        patch: Mapping[str, Any],
-        namespace: str | None = None,
-        *,
-        subresource: Subresource | None = None,
-    ) -> Object:
-        written = await super().patch(kind, name, patch, namespace, subresource=subresource)
-        if kind == MANIFEST_WORK:
+    async def answer(self, call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        answer = await answering
+        if (call.verb, call.kind) == ("patch", MANIFEST_WORK):
             self.counts.append(await self.count())
-        return written
+        return answer
 
 
 class OldView(Wrapper):

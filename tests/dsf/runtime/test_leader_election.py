@@ -1,7 +1,7 @@
 """Leader election: the pure decision, and electors on an embedded hub in virtual time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -13,12 +13,12 @@ from prometheus_client import CollectorRegistry
 
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Unreachable
-from dsf.kube.kinds import LEASE, NAMESPACE, Kind
-from dsf.kube.port import Kube, Object
+from dsf.kube.kinds import LEASE, NAMESPACE
+from dsf.kube.port import Kube
 from dsf.runtime.leader_election import LeaderElector
 from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide, released
 from tests.kube_wrappers.fault_injection import Fault, Faulty
-from tests.kube_wrappers.wrapper import Call, Wrapper
+from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 from tests.virtual_time import VirtualTimeLoop
 
 NOW = "2026-11-20T10:00:00.000000Z"
@@ -210,11 +210,13 @@ class Hanging(Wrapper):
         super().__init__(inner)
         self.left = number
 
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
-        self.left -= 1
+    async def answer(self, call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        self.left -= call.verb == "get"
         if self.left == 0:
+            self.left -= 1
+            answering.close()
             await asyncio.Event().wait()
-        return await super().get(kind, name, namespace)
+        return await answering
 
 
 class SlowToAnswer(Wrapper):
@@ -225,10 +227,11 @@ class SlowToAnswer(Wrapper):
         self.seconds = seconds
         self.off = False
 
-    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
-        done = await super().create(kind, obj)
-        await asyncio.sleep(self.seconds)
-        self.off = True
+    async def answer(self, call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        done = await answering
+        if call.verb == "create":
+            await asyncio.sleep(self.seconds)
+            self.off = True
         return done
 
     def before(self, _: Call) -> None:
