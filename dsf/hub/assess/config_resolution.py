@@ -7,7 +7,7 @@ fills in every source of a config with several. Secret references and the tenant
 the DynamicScorer, because they decide which data and tokens the API gets.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -116,8 +116,8 @@ def resolve(
         if config is None:
             return InvalidInput("ConfigMissing", "the config endpoint has not answered yet")
         served = _normalized(config)
-        at = {"host": served.scoring.host or server}
-        served = served.model_copy(update={"scoring": served.scoring.model_copy(update=at)})
+        scoring = _copied(served.scoring, {"host": served.scoring.host or server})
+        served = _copied(served, {"scoring": scoring})
     chosen = _overlaid(own, served, _MERGED) if served else own
     sources = _source_pairs(own, served)
     summary = _with_sources(_summary(name, chosen, server), sources)
@@ -133,21 +133,22 @@ def _normalized(side: M) -> M:
     """Return one side with hosts, paths, types and the direction as they are compared."""
     sides: Any = side
     scoring = sides.scoring or Scoring()
-    return side.model_copy(
-        update={
+    return _copied(
+        side,
+        {
             "direction": read_direction(sides.direction),
-            "scoring": scoring.model_copy(update=_address(scoring)),
+            "scoring": _copied(scoring, _address(scoring)),
             "source": sides.source and _normalized_source(sides.source),
             "sources": sides.sources and [_normalized_source(one) for one in sides.sources],
-        }
+        },
     )
 
 
 def _normalized_source(source: Source | ConfiguredSource) -> Source | ConfiguredSource:
     params = source.params
-    asked = params and params.model_copy(update={"query": (params.query or "").strip() or None})
+    asked = params and _copied(params, {"query": (params.query or "").strip() or None})
     kind = _TYPES[source.type.lower()]
-    return source.model_copy(update={"type": kind, "params": asked, **_address(source)})
+    return _copied(source, {"type": kind, "params": asked, **_address(source)})
 
 
 def _address(
@@ -160,17 +161,24 @@ def _address(
     }
 
 
-def _overlaid(base: M, over: BaseModel, names: Iterable[str]) -> M:
+def _copied(model: M, changes: Mapping[str, Any]) -> M:
+    """Return a model with changes; itself if it has them, because a copy costs microseconds."""
+    fields = model.__dict__
+    changed = {name: value for name, value in changes.items() if fields.get(name) is not value}
+    return model.model_copy(update=changed) if changed else model
+
+
+def _overlaid(base: M, over: BaseModel, names: Iterable[str] | None) -> M:
     """Return `base` with those of the fields that `over` sets; sections field by field."""
-    own, given = dict(base), _set_fields(over, names)
+    own, given = _set_fields(base, names), _set_fields(over, names)
     for name, value in given.items():
-        if isinstance(value, _SECTIONS) and own.get(name) is not None:
-            given[name] = _overlaid(own[name], value, dict(value))
-    return base.model_copy(update=given)
+        if isinstance(value, _SECTIONS) and name in own:
+            given[name] = _overlaid(own[name], value, None)
+    return _copied(base, given)
 
 
 def _conflicts(
-    in_spec: BaseModel, in_config: BaseModel, names: Iterable[str], place: str = ""
+    in_spec: BaseModel, in_config: BaseModel, names: Iterable[str] | None, place: str = ""
 ) -> Iterator[ConfigConflict]:
     """Yield those of the fields that both sides set differently; of sections, their fields."""
     own, known = _set_fields(in_spec, names), type(in_config).model_fields
@@ -180,15 +188,16 @@ def _conflicts(
         alias = known[name].alias if name in known else name
         path = f"{place}.{alias or name}".lstrip(".")
         if isinstance(value, _SECTIONS):
-            yield from _conflicts(own[name], value, dict(value), path)
+            yield from _conflicts(own[name], value, None, path)
         else:
             yield ConfigConflict(path, own[name], value)
 
 
-def _set_fields(side: BaseModel, names: Iterable[str]) -> dict[str, Any]:
-    """Return those of the fields that one side sets, further parameters included."""
-    fields = dict(side)
-    return {name: fields[name] for name in names if fields.get(name) is not None}
+def _set_fields(side: BaseModel, names: Iterable[str] | None) -> dict[str, Any]:
+    """Return the fields that one side sets, further parameters included; only those of `names`."""
+    fields = {**side.__dict__, **(side.further if isinstance(side, ScoringParams) else {})}
+    every = fields if names is None else names
+    return {name: fields[name] for name in every if fields.get(name) is not None}
 
 
 def _source_pairs(spec: DynamicScorerSpec, config: ScorerConfig | None) -> list[_SourcePair]:
