@@ -20,16 +20,14 @@ from optimizer.explain.case import (
     report_nothing,
 )
 from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
-from optimizer.explain.margins import Margin, Margins, assignment_reasons
+from optimizer.explain.margins import Margin, Margins
 from optimizer.explain.tradeoffs import binding_limits, multi_objective, pareto_set
 from optimizer.explain.transition_steps import transition_plan
 from optimizer.explain.why_not import why_not
-from optimizer.explain.wire_values import placed
 from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.wire.explanation import (
-    AssignmentReason,
     BindingLimit,
     Explanation,
     ParetoSet,
@@ -204,28 +202,24 @@ class _Parts:
             self.not_computed.append(f"a part of {len(reasons.late)} conflicts: {_TOO_LATE}")
 
     def _conflicts_and_margins(self) -> Iterator[dict[str, object]]:
-        """Yield bounds of margins, which are cheap, then one conflict and one margin in turns."""
+        """Yield the margins that need no solve, then one conflict and one margin in turns."""
         case = self.case
         margins = Margins(case.problem, case.solution, self.solve, self.find_near, self.time_left)
-        proven = case.solution.status == "Optimal"
-        conflicts = self._conflicts()
-        exact = _until_budget_exceeded(margins.exact() if proven else ())
-        new = list(_until_budget_exceeded(margins.bounds() if proven else ()))
-        reasons, known = list[UnplacedReason](), dict[int, Margin]()
-        while True:
-            known |= {item.number: item for item in new}
-            yield {"unplaced": tuple(reasons), "places": tuple(self._places(known))}
-            more, new = list(islice(conflicts, 1)), list(islice(exact, 1))
-            if not more and not new:
-                break
-            reasons += more
-        self._note_missing_margins(known)
-        yield {"unplaced": tuple(reasons), "places": tuple(self._places(known))}
-
-    def _places(self, known: Mapping[int, Margin]) -> Iterator[AssignmentReason]:
-        """Yield every assignment; it has no margin if the time was too short."""
-        taken = placed(self.case.problem, self.case.solution)
-        yield from assignment_reasons(self.case.problem, self.case.solution, taken, known)
+        if case.solution.status == "Optimal":
+            with contextlib.suppress(BudgetExceeded):
+                margins.prove()
+        solves = _until_budget_exceeded(
+            margins.solve() if case.solution.status == "Optimal" else ()
+        )
+        conflicts, reasons = self._conflicts(), list[UnplacedReason]()
+        more = True
+        while more:
+            yield {"unplaced": tuple(reasons), "places": tuple(margins.reasons())}
+            new, solved = list(islice(conflicts, 1)), list(islice(solves, 1))
+            reasons += new
+            more = bool(new or solved)
+        self._note_missing_margins(margins.known)
+        yield {"unplaced": tuple(reasons), "places": tuple(margins.reasons())}
 
     def _note_missing_margins(self, known: Mapping[int, Margin]) -> None:
         count = len(self.case.solution.decision.assignments)
@@ -238,6 +232,6 @@ class _Parts:
             self.not_computed.append(f"{left} of {count} margins: {_TOO_LATE}{some}")
 
 
-def _until_budget_exceeded(margins: Iterable[Margin]) -> Iterator[Margin]:
+def _until_budget_exceeded(steps: Iterable[None]) -> Iterator[None]:
     with contextlib.suppress(BudgetExceeded):
-        yield from margins
+        yield from steps

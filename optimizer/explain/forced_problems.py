@@ -17,16 +17,18 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.arrays import Floats
-from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.explain.case import ProblemSolver
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
+from optimizer.explain.case import FindNearOptimal, ProblemSolver
 from optimizer.model.problem import (
     ClusterResource,
     Problem,
     ProblemPolicy,
     ProblemWorkload,
+    objective,
     tier_values,
     upper_bound,
 )
+from optimizer.model.rules import violations
 from optimizer.model.symmetry import ClusterForm, classes, cluster_forms, workload_keys
 from optimizer.wire.explanation import ObjectiveLoss
 
@@ -126,6 +128,46 @@ def solve_forced(
     if solution.status == "Infeasible":
         return ForcedSolution(possible=False)
     return ForcedSolution(possible=None)
+
+
+def solve_with_workload(
+    problem: Problem,
+    solution: Solution,
+    workload: str,
+    times: int,
+    solve: ProblemSolver,
+    find_near: FindNearOptimal,
+) -> ForcedSolution:
+    """Return the best decision in which a workload runs on so many clusters.
+
+    A swap of equals and the near-optimal decisions are tried before the problem is solved.
+    """
+    if solution.status not in ("Optimal", "Infeasible"):
+        return ForcedSolution(possible=None)
+    if times == 1 and solution.status == "Optimal":
+        known = _near_optimal(problem, solution.decision, workload, find_near)
+        if known is not None:
+            loss = objective_loss(problem, solution.decision, known)
+            return ForcedSolution(True, known, loss)
+    forced = forcing_workload(problem, workload, range(len(problem.clusters)), times=times)
+    return solve_forced(problem, solution.decision, forced, solve, times=times, workload=workload)
+
+
+def _near_optimal(
+    problem: Problem, best: Decision, name: str, find_near: FindNearOptimal
+) -> Decision | None:
+    """Return the best decision that has a workload; None where that needs a whole solve."""
+    symmetry = SymmetricExchange(problem)
+    known = symmetry.with_workload(best, name)
+    if known is not None:
+        return known
+    found = find_near(problem, objective(problem, best)).with_workload(name)
+    if found.status != "Optimal":
+        return None
+    decision = found.decision
+    if not any(item.workload == name for item in decision.assignments):
+        decision = symmetry.with_workload(decision, name) or Decision()
+    return decision if decision.assignments and not violations(problem, decision) else None
 
 
 def objective_loss(problem: Problem, before: Decision, after: Decision) -> ObjectiveLoss:

@@ -43,10 +43,3 @@ RAISED_REPAIRS = 1
 Measured at 0 on `explained`: no workload gets a repair. At 2, 1.6 times the calls for the
 same repairs.
 """
-
-MARGIN_RESOURCES = 8
-"""Resources: the best other ones of a workload, whose workloads may move in a neighbourhood.
-
-Measured on three explanations, two of them with two priorities: at 0, 2% to 6% fewer calls; at 4 or
-16 at most 2% fewer. The margins are all computed each time. No family of cases reaches it.
-"""

@@ -1,7 +1,5 @@
 """Why not another assignment or policy: what forcing it costs the objective."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dsf.api.untrusted_text import listed
@@ -34,55 +32,26 @@ def why_not(
     question: WhyNotQuestion,
     solve: ProblemSolver,
 ) -> WhyNotAnswer:
-    """Return what it costs to force what a question names."""
-    cluster, device = question.cluster, question.device or None
+    """Return what it costs to force the assignment or the policy that a question names."""
+    cluster, workload = question.cluster, question.workload or ""
     if question.policy is not None:
-        return why_not_policy(fleet, problem, solution, cluster, question.policy, solve)
-    workload = question.workload or ""
-    return why_not_assignment(fleet, problem, solution, workload, cluster, device, solve)
-
-
-def why_not_assignment(
-    fleet: Fleet,
-    problem: Problem,
-    solution: Solution,
-    workload: str,
-    cluster: str,
-    device: str | None,
-    solve: ProblemSolver,
-) -> WhyNotAnswer:
-    """Return what it costs that a workload runs on a cluster, or on one of its devices."""
-    on = f"{device} of cluster {cluster}" if device else f"cluster {cluster}"
-    asked = f"workload {workload} on {on}"
-    allowed = _allowed(problem, workload, cluster, device)
-    if allowed is None:
-        message = _why_ineligible(fleet, workload, cluster)
-        return WhyNotAnswer(asked=asked, possible=False, message=message)
-    forced = forcing_workload(allowed, workload, [problem.cluster_index[cluster]])
-    found = solve_forced(problem, solution.decision, forced, solve, times=1, workload=workload)
-    answer, doubts = _answer(solution, asked, found), _distrusted(fleet, cluster)
-    return answer.model_copy(update={"message": _sentences(answer.message, doubts)})
-
-
-def why_not_policy(
-    fleet: Fleet,
-    problem: Problem,
-    solution: Solution,
-    cluster: str,
-    policy: str,
-    solve: ProblemSolver,
-) -> WhyNotAnswer:
-    """Return what it costs that a cluster enforces a policy."""
-    asked = f"policy {policy} on cluster {cluster}"
-    number = problem.policy_index.get(PolicyEnforcement(cluster, policy))
-    if number is None:
+        asked = f"policy {question.policy} on cluster {cluster}"
+        number = problem.policy_index.get(PolicyEnforcement(cluster, question.policy))
+        forced = None if number is None else forcing_policy(problem, number)
         message = "it is no candidate there, or supplies nothing that a workload can use"
-        message = _sentences(message, _taken_away(fleet, cluster))
-        return WhyNotAnswer(asked=asked, possible=False, message=message)
-    forced = forcing_policy(problem, number)
-    return _answer(
-        solution, asked, solve_forced(problem, solution.decision, forced, solve, times=1)
-    )
+        why = [message, *_issues(fleet, cluster, UNSELECTABLE_REASONS | OTHERS_REASONS)]
+        doubts: list[str] = []
+    else:
+        on = f"{question.device} of cluster {cluster}" if question.device else f"cluster {cluster}"
+        asked = f"workload {workload} on {on}"
+        forced = _forced(problem, workload, cluster, question.device or None)
+        why = _why_ineligible(fleet, workload, cluster)
+        doubts = _issues(fleet, cluster, TRUST_REASONS)
+    if forced is None:
+        return WhyNotAnswer(asked=asked, possible=False, message=". ".join(why))
+    found = solve_forced(problem, solution.decision, forced, solve, times=1, workload=workload)
+    answer = _answer(solution, asked, found)
+    return answer.model_copy(update={"message": ". ".join((answer.message, *doubts))})
 
 
 def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer:
@@ -102,8 +71,8 @@ def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer
     return WhyNotAnswer(asked=asked, possible=True, message=message, lost=found.lost, places=moved)
 
 
-def _allowed(problem: Problem, workload: str, cluster: str, device: str | None) -> Problem | None:
-    """Return the problem without the workload's other devices on the cluster.
+def _forced(problem: Problem, workload: str, cluster: str, device: str | None) -> Problem | None:
+    """Return the problem in which a workload must run on a cluster, or on a device of it.
 
     None: the workload has no candidate assignment there.
     """
@@ -112,46 +81,36 @@ def _allowed(problem: Problem, workload: str, cluster: str, device: str | None) 
         return None
     there = problem.resource_cluster == at
     asked = np.array([device is None or item.device == device for item in problem.resources])
-    if np.isnan(problem.values[number, there & asked]).all():
-        return None
     usable = ~np.isnan(problem.values)
+    if not usable[number, there & asked].any():
+        return None
     usable[number, there & ~asked] = False
-    return problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
+    allowed = problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
+    return forcing_workload(allowed, workload, [at])
 
 
-def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> str:
-    """Return what makes every resource of a cluster ineligible for a workload, in words."""
+def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> list[str]:
+    """Return what makes every resource of a cluster ineligible for a workload, in sentences."""
     target = next((item for item in fleet.workloads if item.name == workload), None)
     names = [item.name for item in fleet.clusters]
     if target is None:
-        return f"the request names no workload {workload}, or it could not be read: see the issues"
+        return [
+            f"the request names no workload {workload}, or it could not be read: see the issues"
+        ]
     if cluster not in names:
-        return f"the request names no cluster {cluster}"
+        return [f"the request names no cluster {cluster}"]
     index = ResourceIndex(fleet)
     if not len(index.resources):
-        return f"no cluster supplies {target.kind}"
+        return [f"no cluster supplies {target.kind}"]
     there = index.cluster == names.index(cluster)
     found = [name for name, some in ineligible(index, target).items() if some[there].any()]
     words = "; ".join(f"{reason}: {_MEANINGS[reason]}" for reason in found)
-    words = words or f"cluster {cluster} supplies no {target.kind}"
-    return _sentences(words, [*_taken_away(fleet, cluster), *_distrusted(fleet, cluster)])
+    taken_away = _issues(fleet, cluster, UNSELECTABLE_REASONS | OTHERS_REASONS)
+    distrusted = _issues(fleet, cluster, TRUST_REASONS)
+    return [words or f"cluster {cluster} supplies no {target.kind}", *taken_away, *distrusted]
 
 
-def _sentences(first: str, more: Sequence[str]) -> str:
-    return ". ".join((first, *more))
-
-
-def _taken_away(fleet: Fleet, cluster: str) -> list[str]:
-    """Return why OCM can't select a cluster, what would change it, and what others have of it."""
-    return _told(fleet, cluster, UNSELECTABLE_REASONS | OTHERS_REASONS)
-
-
-def _distrusted(fleet: Fleet, cluster: str) -> list[str]:
-    """Return which scores of a cluster lost influence, and with which trust."""
-    return _told(fleet, cluster, TRUST_REASONS)
-
-
-def _told(fleet: Fleet, cluster: str, reasons: frozenset[str]) -> list[str]:
+def _issues(fleet: Fleet, cluster: str, reasons: frozenset[str]) -> list[str]:
     return [
         item.message for item in fleet.issues if item.cluster == cluster and item.reason in reasons
     ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Decision, Solution
+from optimizer.domain.solution import Solution
 from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver
 from optimizer.explain.conflicts.feasibility import replica_counts
 from optimizer.explain.conflicts.fleet_changes import (
@@ -22,15 +22,12 @@ from optimizer.explain.conflicts.limits import RequiredReplicas
 from optimizer.explain.forced_problems import (
     ForcedSolution,
     SymmetricExchange,
-    forcing_workload,
-    objective_loss,
-    solve_forced,
+    solve_with_workload,
 )
 from optimizer.explain.tuning import RAISED_REPAIRS, TRIED_REPAIRS
 from optimizer.explain.wire_values import assignment_value
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, objective
-from optimizer.model.rules import violations
+from optimizer.model.problem import Problem
 from optimizer.wire.explanation import Repair, RepairChange
 
 _MORE = 1e-2
@@ -61,26 +58,6 @@ def solved_to_optimality(problem: Problem, solve: ProblemSolver) -> Solution:
     return solution
 
 
-def forced_to_run(
-    problem: Problem,
-    solution: Solution,
-    required: RequiredReplicas,
-    solve: ProblemSolver,
-    find_near: FindNearOptimal,
-) -> ForcedSolution:
-    """Return the best decision in which the workload has all its required replicas."""
-    if solution.status not in ("Optimal", "Infeasible"):
-        return ForcedSolution(possible=None)
-    name, times = required.workload, required.counts[required.workload]
-    if times == 1 and solution.status == "Optimal":
-        known = _near_optimal(problem, solution.decision, name, find_near)
-        if known is not None:
-            loss = objective_loss(problem, solution.decision, known)
-            return ForcedSolution(True, known, loss)
-    forced = forcing_workload(problem, name, range(len(problem.clusters)), times=times)
-    return solve_forced(problem, solution.decision, forced, solve, times=times, workload=name)
-
-
 def raise_that_pays(
     fleet: Fleet,
     before: TriedRepair,
@@ -94,23 +71,6 @@ def raise_that_pays(
         if places_required(again, required):
             return TriedRepair((*before.changes, extra), problem, again, verified=True)
     return None
-
-
-def _near_optimal(
-    problem: Problem, best: Decision, name: str, find_near: FindNearOptimal
-) -> Decision | None:
-    """Return the best decision that has a workload; None where that needs a whole solve."""
-    symmetry = SymmetricExchange(problem)
-    known = symmetry.with_workload(best, name)
-    if known is not None:
-        return known
-    found = find_near(problem, objective(problem, best)).with_workload(name)
-    if found.status != "Optimal":
-        return None
-    decision = found.decision
-    if not any(item.workload == name for item in decision.assignments):
-        decision = symmetry.with_workload(decision, name) or Decision()
-    return decision if decision.assignments and not violations(problem, decision) else None
 
 
 def _raises(
@@ -194,9 +154,12 @@ class RepairTrials:
         known = self._forced.setdefault(_messages(changes), [])
         forced = _of_equal(problem, required, known)
         if forced is None:
-            forced = forced_to_run(problem, solution, required, self._solve, self._find_near)
-            if required.counts[required.workload] == 1 and forced.lost is not None:
-                known.append((required.workload, forced))
+            name, times = required.workload, required.counts[required.workload]
+            forced = solve_with_workload(
+                problem, solution, name, times, self._solve, self._find_near
+            )
+            if times == 1 and forced.lost is not None:
+                known.append((name, forced))
         return raise_that_pays(fleet, tried, forced, required, self._solve) or tried
 
     def _changed(self, changes: LimitChanges) -> tuple[Fleet, Problem, Solution]:

@@ -22,10 +22,10 @@ from optimizer.explain.conflicts.limits import RequiredReplicas, relaxable_limit
 from optimizer.explain.conflicts.repairs import (
     RepairTrials,
     TriedRepair,
-    forced_to_run,
     raise_that_pays,
     repair_value,
 )
+from optimizer.explain.forced_problems import solve_with_workload
 from optimizer.model.problem import Problem
 from optimizer.model.symmetry import relaxation_keys
 from optimizer.wire.explanation import ConflictingLimit, UnplacedReason
@@ -171,7 +171,9 @@ class UnplacedReasons:
                 f"{_ROOM}; what it costs is not known, as the plan is not proven to be the best"
             )
             return UnplacedReason(workload=name, message=message)
-        forced = forced_to_run(problem, solution, required, self._solve, self._find_near)
+        forced = solve_with_workload(
+            problem, solution, name, required.counts[name], self._solve, self._find_near
+        )
         if forced.lost is None:
             self.late.append(name)
             message = f"{_ROOM}; what placing it would cost was not computed in time"

@@ -20,13 +20,12 @@ from optimizer.domain.solution import (
 )
 from optimizer.explain.case import FindNearOptimal, ProblemSolver, find_none
 from optimizer.explain.forced_problems import SymmetricExchange, objective_loss, solve_forced
-from optimizer.explain.margins import Margin, Margins, assignment_reasons
-from optimizer.explain.why_not import why_not, why_not_assignment, why_not_policy
-from optimizer.explain.wire_values import placed
+from optimizer.explain.margins import Margin, Margins
+from optimizer.explain.why_not import why_not
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import RULES, violations
-from optimizer.wire.explanation import AssignmentReason, WhyNotQuestion
+from optimizer.wire.explanation import AssignmentReason, WhyNotAnswer, WhyNotQuestion
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE, close, spent
 from tests.optimizer.random_problems import draw_fleet, random_fleet
@@ -48,16 +47,32 @@ def margins(
     solution: Solution,
     solve: ProblemSolver,
     find_near: FindNearOptimal = find_none,
-) -> list[Margin]:
-    sought = Margins(problem, solution, solve, find_near)
-    return [*sought.bounds(), *sought.exact()]
+) -> Margins:
+    """Margins, as far as the solvers tell them."""
+    found = Margins(problem, solution, solve, find_near)
+    found.prove()
+    for _ in found.solve():
+        pass
+    return found
+
+
+def exact(found: Margins) -> dict[int, Margin]:
+    return {number: item for number, item in found.known.items() if item.exact}
 
 
 def reasons(
     problem: Problem, solution: Solution, solve: ProblemSolver = RESOLVE
 ) -> list[AssignmentReason]:
-    known = {item.number: item for item in margins(problem, solution, solve)}
-    return list(assignment_reasons(problem, solution, placed(problem, solution), known))
+    return list(margins(problem, solution, solve).reasons())
+
+
+def asked(
+    given: Fleet, solve: ProblemSolver = RESOLVE, /, cluster: str = "", **question: str
+) -> WhyNotAnswer:
+    """Why the best solution of a fleet lacks what is asked about."""
+    problem = formulate(given)
+    named = WhyNotQuestion(cluster=cluster, **question)
+    return why_not(given, problem, RESOLVE(problem), named, solve)
 
 
 def of_one_priority(given: Fleet) -> Fleet:
@@ -119,15 +134,19 @@ def test_without_time_there_is_no_margin() -> None:
     assert found[0].runner_up is not None
 
 
-def test_why_not_another_device_or_policy() -> None:
-    problem = formulate(GUIDE)
-    solution = RESOLVE(problem)
-    found = why_not_assignment(GUIDE, problem, solution, "a", "two", "2g", RESOLVE)
+@pytest.mark.parametrize(
+    ("question", "lost"),
+    [
+        ({"workload": "a", "device": "2g"}, 115 - (10 + 55)),
+        ({"policy": "2g"}, 115 - (60 + 15)),
+    ],
+)
+def test_why_not_another_device_or_policy(question: dict[str, str], lost: float) -> None:
+    found = asked(GUIDE, cluster="two", **question)
     assert found.lost is not None
-    assert found.lost.total == 115 - (10 + 55)
-    found = why_not_policy(GUIDE, problem, solution, "two", "2g", RESOLVE)
-    assert found.lost is not None
-    assert found.lost.total == 115 - (60 + 15)
+    assert found.lost.total == lost
+    late = asked(GUIDE, spent, cluster="two", **question)
+    assert (late.possible, late.message) == (None, "not computed in time")
 
 
 def test_a_forced_workload_counts_towards_a_fleet_wide_limit() -> None:
@@ -137,67 +156,56 @@ def test_a_forced_workload_counts_towards_a_fleet_wide_limit() -> None:
     a, b = (replace(item, uses=(("watts", 5.0),)) for item in given.workloads)
     limit = FleetLimit("power", 5.0, uses="watts")
     given = replace(given, workloads=(replace(a, priority=1), b), limits=(limit,))
-    problem = formulate(given)
-    found = why_not_assignment(given, problem, RESOLVE(problem), "b", "one", "3g", RESOLVE)
+    found = asked(given, workload="b", cluster="one", device="3g")
     assert found.lost is not None
     assert found.lost.by_priority == {1: 60, 0: -55}
 
 
-def test_a_question_about_a_policy_is_answered_about_the_policy() -> None:
-    problem = formulate(GUIDE)
-    question = WhyNotQuestion(cluster="two", policy="2g")
-    found = why_not(GUIDE, problem, RESOLVE(problem), question, RESOLVE)
-    assert found == why_not_policy(GUIDE, problem, RESOLVE(problem), "two", "2g", RESOLVE)
-    late = why_not(GUIDE, problem, RESOLVE(problem), question, spent)
-    assert (late.possible, late.message) == (None, "not computed in time")
+BARE = replace(GUIDE, clusters=tuple(replace(c, candidates=()) for c in GUIDE.clusters))
 
 
-def test_why_not_where_it_is_impossible() -> None:
-    problem = formulate(GUIDE)
-    solution = RESOLVE(problem)
-    found = why_not_assignment(GUIDE, problem, solution, "a", "one", "all", RESOLVE)
+@pytest.mark.parametrize(
+    ("given", "question", "says"),
+    [
+        (GUIDE, {"workload": "a", "cluster": "one", "device": "all"}, "NoSupply: No policy"),
+        (GUIDE, {"policy": "none", "cluster": "one"}, "it is no candidate there"),
+        (GUIDE, {"workload": "x", "cluster": "one"}, "the request names no workload x"),
+        (GUIDE, {"workload": "a", "cluster": "x"}, "the request names no cluster x"),
+        (BARE, {"workload": "a", "cluster": "one"}, "no cluster supplies gpu"),
+    ],
+)
+def test_why_not_where_it_is_impossible(given: Fleet, question: dict[str, str], says: str) -> None:
+    found = asked(given, **question)
     assert found.possible is False
-    assert "NoSupply: No policy" in found.message
-    assert why_not_policy(GUIDE, problem, solution, "one", "none", RESOLVE).possible is False
-    unknown = why_not_assignment(GUIDE, problem, solution, "x", "one", None, RESOLVE)
-    assert unknown.message.startswith("the request names no workload x")
-    nowhere = why_not_assignment(GUIDE, problem, solution, "a", "x", None, RESOLVE)
-    assert nowhere.message == "the request names no cluster x"
-    empty = replace(GUIDE, clusters=tuple(replace(c, candidates=()) for c in GUIDE.clusters))
-    nothing = formulate(empty)
-    found = why_not_assignment(empty, nothing, RESOLVE(nothing), "a", "one", None, RESOLVE)
-    assert found.message == "no cluster supplies gpu"
+    assert says in found.message
 
 
-def test_a_margin_is_bounded_before_it_is_known() -> None:
-    problem = formulate(random_fleet(3, most_variables=13))
+def test_a_decision_bounds_the_margins_of_all_assignments_that_it_lacks() -> None:
+    """The best decision without either assignment has the other policy, so it lacks both."""
+    scores = {("c", "a", "3g"): 30.0, ("c", "b", "3g"): 31.0}
+    scores |= {("c", app, "2g"): 20.0 for app in "ab"}
+    problem = formulate(fleet({"c": [("3g", 2), ("2g", 2)]}, {"a": 1, "b": 1}, scores))
+    found = Margins(problem, RESOLVE(problem), RESOLVE)
+    found.prove()
+    steps = found.solve()
+    seen = [[(item.lost.total, item.exact) for item in found.known.values()] for _ in steps]
+    assert seen[-2:] == [[(21, True), (21, False)], [(21, True), (21, True)]]
+
+
+@pytest.mark.parametrize("apps", ["ab", "a"])
+def test_equals_settle_margins_without_any_solver(apps: str) -> None:
+    """Equal workloads change places; a workload without equals moves to an equal cluster."""
+    scores = {(c, app, "3g"): 10.0 for c in ("one", "two") for app in apps}
+    given = fleet({c: [("3g", 2)] for c in ("one", "two")}, dict.fromkeys(apps, 2), scores)
+    problem = formulate(given)
     solution = RESOLVE(problem)
-    sought = Margins(problem, solution, RESOLVE)
-    numbers = set(range(len(solution.decision.assignments)))
-    assert len(numbers) > 1
-    bounds = list(sought.bounds())
-    assert {item.number for item in bounds} == numbers
-    known = {item.number for item in bounds if item.exact}
-    assert known < numbers
-    assert known | {item.number for item in sought.exact() if item.exact} == numbers
-
-
-def test_equals_settle_margins_without_any_solver() -> None:
-    scores = {(c, app, "3g"): 10.0 for c in ("one", "two") for app in ("a", "b")}
-    problem = formulate(fleet({c: [("3g", 2)] for c in ("one", "two")}, {"a": 2, "b": 2}, scores))
-    found = list(Margins(problem, RESOLVE(problem), spent).bounds())
-    assert [(item.exact, item.lost.total) for item in found] == [(True, 0), (True, 0)]
-    assert [len(item.decision.assignments) for item in found] == [2, 2]
-
-
-def test_equal_clusters_settle_the_margin_of_a_workload_without_equals() -> None:
-    scores = {(c, "a", "3g"): 10.0 for c in ("one", "two")}
-    problem = formulate(fleet({c: [("3g", 2)] for c in ("one", "two")}, {"a": 2}, scores))
-    solution = RESOLVE(problem)
-    (found,) = Margins(problem, solution, spent).bounds()
-    (before,), (after,) = solution.decision.assignments, found.decision.assignments
-    assert (found.exact, found.lost.total) == (True, 0)
-    assert {before.cluster, after.cluster} == {"one", "two"}
+    found = Margins(problem, solution, spent)
+    found.prove()
+    for number, before in enumerate(solution.decision.assignments):
+        margin = found.known[number]
+        assert (margin.exact, margin.lost.total) == (True, 0)
+        assert before not in margin.decision.assignments
+        assert len(margin.decision.assignments) == len(apps)
 
 
 @dataclass(frozen=True)
@@ -231,7 +239,7 @@ def test_a_search_settles_a_margin_only_by_a_decision_that_keeps_every_rule(enfo
     solution = replace(RESOLVE(problem), decision=on_c)
     search = Searched(replace(solution, decision=other))
     found = margins(problem, solution, spent, lambda *_: search)
-    assert [(item.exact, item.lost.total) for item in found] == [(True, 0)] * enforced
+    assert [(i.exact, i.lost.total) for i in found.known.values()] == [(True, 0)] * enforced
 
 
 @pytest.mark.parametrize("lost", [4e-9, 0.3])
@@ -277,10 +285,13 @@ def test_equals_change_hands_at_no_loss(seed: int) -> None:
 
 def check_close(problem: Problem) -> None:
     solution = RESOLVE(problem)
-    slow = {item.number: item.lost for item in margins(problem, solution, RESOLVE) if item.exact}
-    quick = {
-        item.number: item.lost for item in margins(problem, solution, spent, close) if item.exact
-    }
+    slow, quick = (
+        {number: item.lost for number, item in exact(found).items()}
+        for found in (
+            margins(problem, solution, RESOLVE),
+            margins(problem, solution, spent, close),
+        )
+    )
     assert quick.items() <= slow.items()
     assert len(slow) == len(solution.decision.assignments)
 
@@ -290,9 +301,7 @@ def test_decisions_close_to_the_best_tell_every_margin(kind: Kind) -> None:
     problem = benchmark_problem(instance(3, 5, kind))
     solution = RESOLVE(problem)
     found = margins(problem, solution, spent, close)
-    assert {item.number for item in found if item.exact} == set(
-        range(len(solution.decision.assignments))
-    )
+    assert len(exact(found)) == len(solution.decision.assignments)
     check_close(problem)
 
 
@@ -314,8 +323,8 @@ def check(given: Fleet) -> None:
     problem = formulate(given)
     solution = RESOLVE(problem)
     before = tier_values(problem, solution.decision)
-    for item in margins(problem, solution, RESOLVE):
-        place = solution.decision.assignments[item.number]
+    for number, item in margins(problem, solution, RESOLVE).known.items():
+        place = solution.decision.assignments[number]
         assert place not in item.decision.assignments
         assert violations(problem, item.decision) == ()
         without = values_with(problem, place, chosen=False)
@@ -336,9 +345,10 @@ def check(given: Fleet) -> None:
 def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Variable) -> None:
     match variable:
         case Assignment(workload, cluster, device):
-            found = why_not_assignment(given, problem, solution, workload, cluster, device, RESOLVE)
+            question = WhyNotQuestion(workload=workload, cluster=cluster, device=device)
         case PolicyEnforcement(cluster, policy):
-            found = why_not_policy(given, problem, solution, cluster, policy, RESOLVE)
+            question = WhyNotQuestion(policy=policy, cluster=cluster)
+    found = why_not(given, problem, solution, question, RESOLVE)
     best = values_with(problem, variable, chosen=True)
     assert found.possible is (best is not None)
     if best is not None:

@@ -13,7 +13,7 @@ from dsf.api.conditions import merged
 from dsf.api.scoring.score_conditions import TrackRecord, trust_condition
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
-from optimizer.explain.why_not import why_not_assignment
+from optimizer.explain.why_not import why_not
 from optimizer.model.formulate import formulate
 from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.snapshot.scores.score_doubts import (
@@ -22,6 +22,7 @@ from optimizer.snapshot.scores.score_doubts import (
     trust_weight,
     weighed,
 )
+from optimizer.wire.explanation import WhyNotQuestion
 from tests.optimizer.build import NOW, guide, read_fleet, request
 from tests.optimizer.explain.solvers import RESOLVE
 
@@ -117,10 +118,14 @@ def test_why_not_names_the_scores_that_lost_influence() -> None:
     found = fleet({"worker01": 0.9, "worker02": 0.2}, minimumTrust=0.2)
     problem = formulate(found)
     solution = RESOLVE(problem)
-    why = why_not_assignment(found, problem, solution, "mwrs-app01", "worker01", None, RESOLVE)
+    why = why_not(
+        found, problem, solution, WhyNotQuestion(workload="mwrs-app01", cluster="worker01"), RESOLVE
+    )
     assert why.possible
     assert "has trust 0.100, less than minimumTrust 0.2" in why.message
-    other = why_not_assignment(found, problem, solution, "mwrs-app01", "worker02", None, RESOLVE)
+    other = why_not(
+        found, problem, solution, WhyNotQuestion(workload="mwrs-app01", cluster="worker02"), RESOLVE
+    )
     assert "trust" not in other.message
 
 
@@ -157,7 +162,9 @@ def test_where_missing_scores_are_forbidden_refused_ones_leave_workloads_unplace
     solution = RESOLVE(problem)
     told = unplaced(asked, given, problem, solution)
     assert {item.reason for item in told} == {"NoUsableScore"}
-    why = why_not_assignment(given, problem, solution, "mwrs-app01", "worker01", None, RESOLVE)
+    why = why_not(
+        given, problem, solution, WhyNotQuestion(workload="mwrs-app01", cluster="worker01"), RESOLVE
+    )
     assert (why.possible, "has trust 0.000" in why.message) == (False, True)
 
 
