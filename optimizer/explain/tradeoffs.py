@@ -55,8 +55,8 @@ def _with_chosen_policies(problem: Problem, decision: Decision) -> Problem:
 
 
 def _chosen(problem: Problem, decision: Decision) -> Floats:
-    wanted = {*decision.policies, *decision.assignments}
-    return np.array([float(item in wanted) for item in problem.variables])
+    taken = {*decision.policies, *decision.assignments}
+    return np.array([float(item in taken) for item in problem.variables])
 
 
 def _prices(
@@ -151,11 +151,9 @@ def multi_objective(fleet: Fleet, problem: Problem, names: Sequence[str]) -> Mul
     tables = [_table(fleet, problem, name) for name in names]
     usable = ~np.isnan(problem.values) & ~np.isnan(np.sum(tables, axis=0))
     part = problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
-    candidates = part.assignments
-    worth = np.zeros((len(names), len(part.policies) + len(candidates.workload)))
-    for row, name in enumerate(names):
-        table = _table(fleet, part, name)
-        worth[row, len(part.policies) :] = table[candidates.workload, candidates.resource]
+    at = part.assignments
+    worth = np.zeros((len(names), len(part.policies) + len(at.workload)))
+    worth[:, len(part.policies) :] = [table[at.workload, at.resource] for table in tables]
     whole = np.equal(np.rint(worth), worth).all(axis=1)
     largest = np.abs(worth).max(axis=1, initial=0.0)
     return MultiObjectiveProblem(
@@ -259,11 +257,11 @@ def _better(given: MultiObjectiveProblem, score: int, value: float, switch: int)
     """Return the row: where the variable `switch` is set, the score exceeds a value by a step."""
     least = given.least(score)
     columns = np.nonzero(given.worth[score])[0]
-    wanted = value + float(given.steps[score]) - least
+    rise = value + float(given.steps[score]) - least
     return Row(
         "better",
         np.concatenate([columns, [switch]]),
-        np.concatenate([-given.worth[score][columns], [wanted]]),
+        np.concatenate([-given.worth[score][columns], [rise]]),
         -least,
     )
 

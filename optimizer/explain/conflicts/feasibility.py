@@ -220,7 +220,8 @@ RelaxedKeys = Counter[Hashable]
 class FeasibilityOracle:
     """Tells whether all required replicas can run where some limits are relaxed.
 
-    `lacking`: by capacity (its id), how much of it one more assignment lacks, where known.
+    `limits`: every limit that has a name. `lacking`: by capacity (its id), how much of it one more
+    assignment lacks, where known.
     """
 
     def __init__(
@@ -231,13 +232,20 @@ class FeasibilityOracle:
         solve: ProblemSolver,
         time_left: TimeLeft = unlimited,
     ) -> None:
-        self._fleet, self._required, self._limits = fleet, required, tuple(limits)
-        self._solve, self._time_left = solve, time_left
-        (app,) = (item.app for item in fleet.workloads if item.name == required.workload)
-        keys = relaxation_keys(fleet, required.counts, {app})
-        self._keys = {id(item): keys.get(item.keeps_running, id(item)) for item in limits}
+        self.fleet, self.required, self.limits = fleet, required, tuple(limits)
+        self.solve, self._time_left = solve, time_left
         self._feasible, self._infeasible = list[RelaxedKeys](), list[RelaxedKeys]()
         self.lacking: dict[int, float] = {}
+
+    def check_time(self) -> None:
+        """Raise BudgetExceeded where no time is left."""
+        if not self._time_left():
+            raise BudgetExceeded
+
+    def feasible_with(self, held: Sequence[RelaxableLimit]) -> bool | None:
+        """Tell whether there is room while only some limits hold; None: not known."""
+        kept = set(map(id, held))
+        return self.feasible(item for item in self.limits if id(item) not in kept)
 
     def feasible(self, relaxing: Iterable[RelaxableLimit]) -> bool | None:
         """Tell whether there is room without some limits; None: not known."""
@@ -251,13 +259,13 @@ class FeasibilityOracle:
 
     def learn_from(self, decision: Decision) -> None:
         """Find single limits that make room, by adding one assignment to what runs."""
-        capacities = [item for item in self._limits if isinstance(item, SuppliedCapacity)]
-        running = [item for item in self._limits if isinstance(item, RunningWorkload)]
-        wide = feasibility_problem(relaxed(self._fleet, capacities), self._required.counts)
-        if wide is None or self._required.workload not in wide.workload_index:
+        capacities = [item for item in self.limits if isinstance(item, SuppliedCapacity)]
+        running = [item for item in self.limits if isinstance(item, RunningWorkload)]
+        wide = feasibility_problem(relaxed(self.fleet, capacities), self.required.counts)
+        if wide is None or self.required.workload not in wide.workload_index:
             return
         for limit in capacities:
-            added = Assignment(self._required.workload, limit.cluster, limit.device)
+            added = Assignment(self.required.workload, limit.cluster, limit.device)
             for changed in () if added in decision.assignments else _with(decision, added):
                 used = self._used(changed, [*capacities, *running])
                 keys = self._keys_of(used)
@@ -268,15 +276,20 @@ class FeasibilityOracle:
                 if isinstance(first, SuppliedCapacity) and not others:
                     self.lacking[id(first)] = self._shortages(changed)[first.resource]
 
+    @cached_property
+    def _keys(self) -> Mapping[int, Hashable]:
+        (app,) = (i.app for i in self.fleet.workloads if i.name == self.required.workload)
+        keys = relaxation_keys(self.fleet, self.required.counts, {app})
+        return {id(item): keys.get(item.keeps_running, id(item)) for item in self.limits}
+
     def _keys_of(self, relaxing: Iterable[RelaxableLimit]) -> RelaxedKeys:
         return Counter(self._keys[id(item)] for item in relaxing)
 
     def _checked(self, relaxing: Sequence[RelaxableLimit], keys: RelaxedKeys) -> bool | None:
-        if not self._time_left():
-            raise BudgetExceeded
-        needed = required_without(self._required, relaxing)
-        problem = feasibility_problem(relaxed(self._fleet, relaxing), needed)
-        answer = False if problem is None else check_feasibility(problem, needed, self._solve)
+        self.check_time()
+        needed = required_without(self.required, relaxing)
+        problem = feasibility_problem(relaxed(self.fleet, relaxing), needed)
+        answer = False if problem is None else check_feasibility(problem, needed, self.solve)
         if isinstance(answer, Decision):
             self._feasible.append(self._keys_of(self._used(answer, relaxing)))
             return True
@@ -291,7 +304,7 @@ class FeasibilityOracle:
         def broken(item: RelaxableLimit) -> bool:
             match item:
                 case RunningWorkload(workload=name):
-                    return running.get(name, 0) != self._required.counts[name]
+                    return running.get(name, 0) != self.required.counts[name]
                 case SuppliedCapacity():
                     return item.resource in short
             return True
@@ -315,7 +328,7 @@ class FeasibilityOracle:
     @cached_property
     def _capacity(self) -> Problem:
         """The problem without any of the limits, but with the fleet's own capacities."""
-        wide, own = formulate(relaxed(self._fleet, self._limits)), ResourceIndex(self._fleet)
+        wide, own = formulate(relaxed(self.fleet, self.limits)), ResourceIndex(self.fleet)
         base = dict(zip(own.resources, own.base.tolist(), strict=True))
         return replace(wide, base=np.array([base.get(item, 0.0) for item in wide.resources]))
 

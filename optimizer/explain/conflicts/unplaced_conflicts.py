@@ -9,13 +9,12 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution, TimeLeft, unlimited
 from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
 from optimizer.explain.conflicts.correction_sets import (
-    ConflictSearch,
     LimitSet,
     infeasible_subsystem,
     minimal_correction_sets,
     sized_repairs,
 )
-from optimizer.explain.conflicts.feasibility import replica_counts
+from optimizer.explain.conflicts.feasibility import FeasibilityOracle, replica_counts
 from optimizer.explain.conflicts.fleet_changes import missing_scores
 from optimizer.explain.conflicts.limit_changes import LimitChanges
 from optimizer.explain.conflicts.limits import RequiredReplicas, relaxable_limits
@@ -92,14 +91,14 @@ class UnplacedReasons:
             message = "it already runs on every cluster that the request names"
             return UnplacedReason(workload=workload, message=message)
         limits = relaxable_limits(self._fleet, required, self._layouts)
-        search = ConflictSearch(self._fleet, required, limits, self._solve, self._time_left)
+        oracle = FeasibilityOracle(self._fleet, required, limits, self._solve, self._time_left)
         key = self._symmetry_keys[workload]
-        room = self._has_room[key] if key in self._has_room else search.oracle.feasible(())
+        room = self._has_room[key] if key in self._has_room else oracle.feasible(())
         if room is None:
             self.late.append(workload)
             return UnplacedReason(workload=workload, message="not computed in time")
         self._has_room[key] = room
-        return self._does_not_pay(required) if room else self._no_room(search, key)
+        return self._does_not_pay(required) if room else self._no_room(oracle, key)
 
     @cached_property
     def _symmetry_keys(self) -> Mapping[str, Hashable]:
@@ -109,12 +108,12 @@ class UnplacedReasons:
         }
         return relaxation_keys(self._fleet, self._counts, apps)
 
-    def _no_room(self, search: ConflictSearch, key: Hashable) -> UnplacedReason:
+    def _no_room(self, oracle: FeasibilityOracle, key: Hashable) -> UnplacedReason:
         known = self._conflicts.get(key)
-        found = _translated(search, known) if known else None
+        found = _translated(oracle, known) if known else None
         if found is None:
-            found = self._conflict(search)
-        name = search.required.workload
+            found = self._conflict(oracle)
+        name = oracle.required.workload
         if found is None:
             message = "there is no room for it, whichever limits are changed"
             return UnplacedReason(workload=name, message=message)
@@ -127,25 +126,25 @@ class UnplacedReasons:
             ),
             irreducible=found.irreducible,
         )
-        return self._with_repair(reason, search.required, lambda: self._cheapest(search, key))
+        return self._with_repair(reason, oracle.required, lambda: self._cheapest(oracle, key))
 
-    def _conflict(self, search: ConflictSearch) -> _KnownConflict | None:
+    def _conflict(self, oracle: FeasibilityOracle) -> _KnownConflict | None:
         """Return an irreducible conflict; None where relaxing all limits makes no room."""
-        search.oracle.learn_from(self._solution.decision)
-        if search.feasible_with(()) is False:
+        oracle.learn_from(self._solution.decision)
+        if oracle.feasible_with(()) is False:
             return None
-        found = infeasible_subsystem(search.limits, search.feasible_with)
-        return _KnownConflict(search.required, found.members, found.irreducible)
+        found = infeasible_subsystem(oracle.limits, oracle.feasible_with)
+        return _KnownConflict(oracle.required, found.members, found.irreducible)
 
-    def _cheapest(self, search: ConflictSearch, key: Hashable) -> TriedRepair | None:
+    def _cheapest(self, oracle: FeasibilityOracle, key: Hashable) -> TriedRepair | None:
         found = self._conflicts[key]
         sets, repairs = found.correction_sets, found.repairs
         if sets is None:
-            sets = tuple(minimal_correction_sets(search, found.members))
+            sets = tuple(minimal_correction_sets(oracle, found.members))
         if repairs is None:
-            repairs = tuple(sized_repairs(search, sets))
+            repairs = tuple(sized_repairs(oracle, sets))
         self._conflicts[key] = replace(found, correction_sets=sets, repairs=repairs)
-        return self._trials.cheapest(search.required, repairs)
+        return self._trials.cheapest(oracle.required, repairs)
 
     def _with_repair(
         self,
@@ -190,14 +189,14 @@ class UnplacedReasons:
         )
 
 
-def _translated(search: ConflictSearch, known: _KnownConflict) -> _KnownConflict | None:
+def _translated(oracle: FeasibilityOracle, known: _KnownConflict) -> _KnownConflict | None:
     """Return the conflict of an interchangeable workload with this workload's name in it.
 
     None: a limit has no counterpart. Limits correspond where they are the same but for the names.
     """
-    renamed = {known.required.workload: search.required.workload}
+    renamed = {known.required.workload: oracle.required.workload}
     renamed |= {new: old for old, new in renamed.items()}
-    own = {item.identity({}): item for item in search.limits}
+    own = {item.identity({}): item for item in oracle.limits}
 
     def counterparts(limits: LimitSet) -> LimitSet | None:
         found = [own.get(item.identity(renamed)) for item in limits]
@@ -210,7 +209,7 @@ def _translated(search: ConflictSearch, known: _KnownConflict) -> _KnownConflict
     nameless = all(item.sized for limits in known.correction_sets or () for item in limits)
     return replace(
         known,
-        required=search.required,
+        required=oracle.required,
         members=members,
         correction_sets=known.correction_sets and tuple(item for item in sets if item),
         repairs=known.repairs if nameless else None,

@@ -1,9 +1,11 @@
 """Conflicts that keep a workload out, and repairs that place it, checked by other solvers."""
 
 import random
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -14,12 +16,11 @@ from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
 from optimizer.explain.conflicts.correction_sets import (
-    ConflictSearch,
     infeasible_subsystem,
     minimal_correction_sets,
     sized_repairs,
 )
-from optimizer.explain.conflicts.feasibility import WORTH, replica_counts
+from optimizer.explain.conflicts.feasibility import WORTH, FeasibilityOracle, replica_counts
 from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, relaxable_limits
 from optimizer.explain.conflicts.repairs import RepairTrials
 from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
@@ -32,7 +33,6 @@ from tests.optimizer.explain.solvers import RESOLVE, checked, close, possible, s
 from tests.optimizer.random_problems import draw_fleet
 
 CASES, PARTS = 200, 8
-UNSELECTABLE = ", which OCM can't select for it"
 
 
 def explained(
@@ -42,10 +42,162 @@ def explained(
     return UnplacedReasons(given, problem, RESOLVE(problem), solve, find_near).of(name)
 
 
-def two_on_one(amount: int = 2) -> Fleet:
+FIRST, SECOND = ("c", "first", "3g"), ("c", "second", "3g")
+WORTH_MORE = {FIRST: 50.0, SECOND: 20.0}
+ON_D_TOO = {("d", "first", "3g"): 50.0, SECOND: 20.0, ("d", "second", "3g"): 20.0}
+EITHER_LAYOUT = {FIRST: 50.0, ("c", "first", "2g"): 5.0, ("c", "second", "2g"): 20.0}
+WHICHEVER = "to cluster c, available whichever policy it enforces"
+
+
+def pair(
+    supplies: Mapping[str, Sequence[tuple[str, int]]],
+    scores: Mapping[tuple[str, str, str], float] = WORTH_MORE,
+    *,
+    first: Mapping[str, Any] = MappingProxyType({}),
+    second: Mapping[str, Any] = MappingProxyType({}),
+    **changed: Any,
+) -> Fleet:
+    """Two workloads that ask for two devices, unless their fields say otherwise."""
+    given = fleet(supplies, {"first": 2, "second": 2}, scores)
+    one, other = given.workloads
+    return replace(given, workloads=(replace(one, **first), replace(other, **second)), **changed)
+
+
+def two_on_one(amount: int = 2, **changed: Any) -> Fleet:
     """One cluster with room for one of two workloads."""
-    scores = {("c", "first", "3g"): 50.0, ("c", "second", "3g"): 20.0}
-    return fleet({"c": [("3g", amount)]}, {"first": 2, "second": 2}, scores)
+    return pair({"c": [("3g", amount)]}, **changed)
+
+
+def listed_without_supply(others: int) -> Fleet:
+    """A cluster that lists a device without any supply of it."""
+    scores = {("c", name, "2g"): 20.0 for name in ("first", "second")}
+    given = pair({"c": []}, scores, first={"amount": others}, second={"amount": 0})
+    empty = replace(given.clusters[0], base=(Supply("gpu", "2g", 0.0),))
+    return replace(given, clusters=(empty,))
+
+
+WATTS = {"uses": (("watts", 5.0),)}
+KEPT_OUT: dict[str, tuple[Fleet, list[str], str]] = {
+    "a full cluster and who fills it": (
+        two_on_one(),
+        ["cluster c supplies at most 2 gpu 3g", "workload first keeps running"],
+        f"add 2 gpu 3g {WHICHEVER}",
+    ),
+    "only what is lacking is added": (
+        two_on_one(3),
+        ["cluster c supplies at most 3 gpu 3g", "workload first keeps running"],
+        f"add 1 gpu 3g {WHICHEVER}",
+    ),
+    "its minimum": (
+        two_on_one(4, second={"minimum_score": 30.0}),
+        ["workload second accepts no score below 30"],
+        "lower the minimum of workload second from 30 to 20",
+    ),
+    "where it is pinned": (
+        pair({"c": [("3g", 2)], "d": [("3g", 2)]}, ON_D_TOO, second={"clusters": ("x",)}),
+        ["workload second runs only on x"],
+        "let workload second run on c too",
+    ),
+    "what it excludes": (
+        pair(
+            {"c": [("3g", 2)], "d": [("3g", 2)]},
+            ON_D_TOO,
+            second={"excluded_clusters": ("c", "d")},
+        ),
+        ["workload second never runs on c, d"],
+        "let workload second run on c, which it excludes",
+    ),
+    "what OCM can't select": (
+        pair({"c": [("3g", 2)], "d": [("3g", 2)]}, ON_D_TOO, second={"unselectable": ("c", "d")}),
+        ["workload second has a Placement for which OCM can't select c, d"],
+        "let workload second run on c, which OCM can't select for it: see the issues of the plan",
+    ),
+    "a fleet-wide limit": (
+        two_on_one(4, first=WATTS, second=WATTS, limits=(FleetLimit("power", 7.0, uses="watts"),)),
+        ["power is at most 7", "workload first keeps running"],
+        "raise power from 7 to 10",
+    ),
+    "a limit that it breaks only with company": (
+        pair(
+            {"c": [("3g", 4)]},
+            {FIRST: -1.0, SECOND: 50.0},
+            first={**WATTS, "labels": {"app": "first"}},
+            second={**WATTS, "workload_affinity": "app=first"},
+            limits=(FleetLimit("power", 4.0, uses="watts"),),
+        ),
+        ["power is at most 4"],
+        "raise power from 4 to 10",
+    ),
+    "a kind that nobody supplies": (
+        two_on_one(4, second={"requests": (("cpu", 3.0),)}),
+        ["cluster c supplies at most 0 cpu"],
+        "add 3 cpu to cluster c",
+    ),
+    "nothing asked for needs a device": (
+        listed_without_supply(0),
+        ["cluster c supplies at most 0 gpu 2g"],
+        "add 1 gpu 2g to cluster c",
+    ),
+    "nothing asked for, where others ask for two": (
+        listed_without_supply(2),
+        ["cluster c supplies at most 0 gpu 2g"],
+        "add 2 gpu 2g to cluster c",
+    ),
+    "where it runs already is no room for one more": (
+        pair(
+            {"d": [("3g", 3)], "c": [("3g", 1)]},
+            {SECOND: 50.0, ("d", "second", "3g"): 50.0},
+            second={"replicas": 2},
+        ),
+        ["cluster c supplies at most 1 gpu 3g"],
+        f"add 1 gpu 3g {WHICHEVER}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "limits", "change"), KEPT_OUT.values(), ids=KEPT_OUT)
+def test_what_keeps_a_workload_out_is_named_and_changed_by_the_least(
+    given: Fleet, limits: list[str], change: str
+) -> None:
+    found = explained(given, "second")
+    assert messages(found) == limits
+    assert found.irreducible
+    assert changes(found) == [change]
+
+
+def test_a_score_that_is_missing_is_asked_for() -> None:
+    found = explained(fleet({"c": [("3g", 2)]}, {"only": 2}, {}), "only")
+    assert messages(found) == ["app only runs only on devices for which it has a usable score"]
+    assert changes(found)[0] == "deliver a score: score for only on 3g of cluster c"
+
+
+def test_a_repair_that_is_made_places_the_workload() -> None:
+    hungry = KEPT_OUT["a kind that nobody supplies"][0]
+    assert short_of_replicas(hungry, RESOLVE(formulate(hungry))) == ("second",)
+    enough = replace(hungry.clusters[0], base=(Supply("cpu", "", 3.0),))
+    made = replace(hungry, clusters=(enough,))
+    assert short_of_replicas(made, RESOLVE(formulate(made))) == ()
+
+
+@pytest.mark.parametrize("priorities", [False, True])
+def test_what_fits_but_does_not_pay_says_what_it_would_cost(priorities: bool) -> None:
+    """What costs only its own priority needs a higher score, not a higher priority."""
+    given = pair({"c": [("3g", 2), ("2g", 4)]}, EITHER_LAYOUT)
+    if priorities:
+        third = Workload("third", "third", "gpu", 1, "third-placement", priority=1)
+        here = replace(given.clusters[0], base=(Supply("gpu", "all", 1),))
+        scores = ScoreMatrix.of({**EITHER_LAYOUT, ("c", "third", "all"): 10.0})
+        given = replace(
+            given,
+            workloads=(*given.workloads, third),
+            clusters=(here,),
+            scores={"score": scores},
+        )
+    found = explained(given, "second")
+    assert found.limits == ()
+    assert found.lost is not None
+    assert found.lost.total == 25
+    assert changes(found) == ["raise second's score by more than 25 on every cluster"]
 
 
 def messages(found: UnplacedReason) -> list[str]:
@@ -56,57 +208,6 @@ def changes(found: UnplacedReason) -> list[str]:
     assert found.remedy is not None
     assert found.remedy.verified
     return [item.message for item in found.remedy.changes]
-
-
-def test_a_full_cluster_and_who_fills_it_are_in_the_way() -> None:
-    found = explained(two_on_one(), "second")
-    assert messages(found) == [
-        "cluster c supplies at most 2 gpu 3g",
-        "workload first keeps running",
-    ]
-    assert found.irreducible
-    assert changes(found) == ["add 2 gpu 3g to cluster c, available whichever policy it enforces"]
-
-
-def test_only_what_is_lacking_is_added() -> None:
-    assert changes(explained(two_on_one(3), "second")) == [
-        "add 1 gpu 3g to cluster c, available whichever policy it enforces"
-    ]
-
-
-def test_constraints_of_its_own_are_named() -> None:
-    given = two_on_one(4)
-    first, second = given.workloads
-    picky = replace(given, workloads=(first, replace(second, minimum_score=30.0)))
-    found = explained(picky, "second")
-    assert messages(found) == ["workload second accepts no score below 30"]
-    assert changes(found) == ["lower the minimum of workload second from 30 to 20"]
-
-
-@pytest.mark.parametrize(
-    ("constraint", "change"),
-    [
-        ({"clusters": ("x",)}, "let workload second run on c too"),
-        ({"excluded_clusters": ("c", "d")}, "let workload second run on c, which it excludes"),
-        (
-            {"unselectable": ("c", "d")},
-            f"let workload second run on c{UNSELECTABLE}: see the issues of the plan",
-        ),
-    ],
-    ids=["pinned", "excluded", "unselectable"],
-)
-def test_a_workload_is_let_onto_the_cluster_that_has_room(
-    constraint: dict[str, tuple[str, ...]], change: str
-) -> None:
-    scores = {(at, "second", "3g"): 20.0 for at in "cd"} | {("d", "first", "3g"): 50.0}
-    supplies = {"c": [("3g", 2)], "d": [("3g", 2)]}
-    given = fleet(supplies, {"first": 2, "second": 2}, scores)
-    first, second = given.workloads
-    barred = Workload(
-        **{item.name: getattr(second, item.name) for item in fields(second)} | constraint
-    )
-    found = explained(replace(given, workloads=(first, barred)), "second")
-    assert changes(found) == [change]
 
 
 def test_each_of_two_equals_is_told_its_own_repair() -> None:
@@ -138,41 +239,8 @@ def test_a_repair_for_one_more_replica_keeps_those_that_run() -> None:
     assert found.remedy.losing == ()
 
 
-def test_a_fleet_wide_limit_is_raised_as_far_as_needed() -> None:
-    given = two_on_one(4)
-    watts = tuple(replace(item, uses=(("watts", 5.0),)) for item in given.workloads)
-    found = explained(
-        replace(given, workloads=watts, limits=(FleetLimit("power", 7.0, uses="watts"),)), "second"
-    )
-    assert messages(found) == ["power is at most 7", "workload first keeps running"]
-    assert changes(found) == ["raise power from 7 to 10"]
-
-
-def test_what_fits_but_does_not_pay_says_what_it_would_cost() -> None:
-    scores = {("c", "first", "3g"): 50.0, ("c", "first", "2g"): 5.0, ("c", "second", "2g"): 20.0}
-    given = fleet({"c": [("3g", 2), ("2g", 4)]}, {"first": 2, "second": 2}, scores)
-    found = explained(given, "second")
-    assert found.limits == ()
-    assert found.lost is not None
-    assert found.lost.total == 25
-    assert changes(found) == ["raise second's score by more than 25 on every cluster"]
-
-
-def test_what_costs_only_its_own_priority_needs_a_higher_score() -> None:
-    scores = {("c", "first", "3g"): 50.0, ("c", "first", "2g"): 5.0, ("c", "second", "2g"): 20.0}
-    scores[("d", "third", "3g")] = 10.0
-    supplies = {"c": [("3g", 2), ("2g", 4)], "d": [("3g", 1)]}
-    given = fleet(supplies, {"first": 2, "second": 2, "third": 1}, scores)
-    first, second, third = given.workloads
-    found = explained(
-        replace(given, workloads=(first, second, replace(third, priority=1))), "second"
-    )
-    assert changes(found) == ["raise second's score by more than 25 on every cluster"]
-
-
 def test_what_fits_and_costs_nothing_is_worth_as_much() -> None:
-    scores = {("c", "first", "3g"): 50.0, ("c", "first", "2g"): 30.0, ("c", "second", "2g"): 20.0}
-    given = fleet({"c": [("3g", 2), ("2g", 4)]}, {"first": 2, "second": 2}, scores)
+    given = pair({"c": [("3g", 2), ("2g", 4)]}, {**EITHER_LAYOUT, ("c", "first", "2g"): 30.0})
     problem = formulate(given)
     alone = Decision((PolicyEnforcement("c", "3g"),), (Assignment("first", "c", "3g"),))
     solution = replace(RESOLVE(problem), decision=alone)
@@ -183,9 +251,9 @@ def test_what_fits_and_costs_nothing_is_worth_as_much() -> None:
 def test_without_time_no_repair_is_sized() -> None:
     given, wanted = two_on_one(), RequiredReplicas("second", {"first": 1, "second": 1})
     limits = relaxable_limits(given, wanted)
-    search = ConflictSearch(given, wanted, limits, RESOLVE, lambda: False)
+    oracle = FeasibilityOracle(given, wanted, limits, RESOLVE, lambda: False)
     with pytest.raises(BudgetExceeded):
-        sized_repairs(search, [limits[:1]])
+        sized_repairs(oracle, [limits[:1]])
 
 
 def test_a_place_worth_less_than_nothing_can_cost_least() -> None:
@@ -206,54 +274,6 @@ def test_a_change_that_makes_it_pay_is_solved_again() -> None:
     assert changes(found) == ["raise only's score by more than 1 on every cluster"]
     assert found.remedy is not None
     assert [item.cluster for item in found.remedy.places] == ["c", "d"]
-
-
-def test_a_limit_is_raised_for_company_too() -> None:
-    scores = {("c", "first", "3g"): 50.0, ("c", "second", "3g"): -1.0}
-    given = fleet({"c": [("3g", 4)]}, {"first": 2, "second": 2}, scores)
-    first, second = (replace(item, uses=(("watts", 5.0),)) for item in given.workloads)
-    shy = replace(first, workload_affinity="app=second")
-    social = (shy, replace(second, labels={"app": "second"}))
-    limit = FleetLimit("power", 4.0, uses="watts")
-    found = explained(replace(given, workloads=social, limits=(limit,)), "first")
-    assert changes(found) == ["raise power from 4 to 10"]
-
-
-def test_a_score_that_is_missing_is_asked_for() -> None:
-    given = fleet({"c": [("3g", 2)]}, {"only": 2}, {})
-    found = explained(given, "only")
-    assert messages(found) == ["app only runs only on devices for which it has a usable score"]
-    assert changes(found)[0] == "deliver a score: score for only on 3g of cluster c"
-
-
-def test_a_kind_that_nobody_supplies_can_be_added() -> None:
-    given = two_on_one(4)
-    first, second = given.workloads
-    hungry = replace(given, workloads=(first, replace(second, requests=(("cpu", 3.0),))))
-    found = explained(hungry, "second")
-    assert messages(found) == ["cluster c supplies at most 0 cpu"]
-    assert changes(found) == ["add 3 cpu to cluster c"]
-    enough = replace(hungry.clusters[0], base=(Supply("cpu", "", 3.0),))
-    assert short_of_replicas(hungry, RESOLVE(formulate(replace(hungry, clusters=(enough,))))) == ()
-
-
-@pytest.mark.parametrize("others", [0, 2])
-def test_what_asks_for_nothing_needs_a_device_all_the_same(others: int) -> None:
-    scores = {("c", "first", "2g"): 50.0, ("c", "second", "2g"): 20.0}
-    given = fleet({"c": []}, {"first": others, "second": 0}, scores)
-    listed = replace(given.clusters[0], base=(Supply("gpu", "2g", 0.0),))
-    found = explained(replace(given, clusters=(listed,)), "second")
-    assert messages(found) == ["cluster c supplies at most 0 gpu 2g"]
-    assert changes(found) == [f"add {max(1, others)} gpu 2g to cluster c"]
-
-
-def test_where_it_runs_already_is_no_room_for_one_more() -> None:
-    scores = {(cluster, "first", "3g"): 50.0 for cluster in ("c", "d")}
-    given = fleet({"c": [("3g", 3)], "d": [("3g", 1)]}, {"first": 2}, scores)
-    (first,) = given.workloads
-    found = explained(replace(given, workloads=(replace(first, replicas=2),)), "first")
-    assert messages(found) == ["cluster d supplies at most 1 gpu 3g"]
-    assert changes(found) == ["add 1 gpu 3g to cluster d, available whichever policy it enforces"]
 
 
 def test_more_replicas_than_clusters_is_no_matter_of_limits() -> None:
@@ -319,11 +339,11 @@ def infeasible_cases(first: int) -> Iterator[tuple[Fleet, RequiredReplicas]]:
 
 
 def check(given: Fleet, wanted: RequiredReplicas) -> None:
-    search = ConflictSearch(given, wanted, relaxable_limits(given, wanted), RESOLVE)
-    found = infeasible_subsystem(search.limits, search.feasible_with)
+    oracle = FeasibilityOracle(given, wanted, relaxable_limits(given, wanted), RESOLVE)
+    found = infeasible_subsystem(oracle.limits, oracle.feasible_with)
     assert found.irreducible
-    check_conflict(given, wanted, search.limits, found.members)
-    check_remedy(search, found.members)
+    check_conflict(given, wanted, oracle.limits, found.members)
+    check_remedy(oracle, found.members)
 
 
 def check_conflict(
@@ -339,23 +359,23 @@ def check_conflict(
         assert possible(given, wanted, [*spare, member], checked) is True
 
 
-def check_remedy(search: ConflictSearch, members: tuple[RelaxableLimit, ...]) -> None:
+def check_remedy(oracle: FeasibilityOracle, members: tuple[RelaxableLimit, ...]) -> None:
     """The changed problem has an optimum with the workload, and fewer limits would not do."""
-    changes = sized_repairs(search, minimal_correction_sets(search, members))
-    found = RepairTrials(search.fleet, RESOLVE, close).cheapest(search.required, changes)
+    changes = sized_repairs(oracle, minimal_correction_sets(oracle, members))
+    found = RepairTrials(oracle.fleet, RESOLVE, close).cheapest(oracle.required, changes)
     assert found is not None
     assert found.verified
     solution = checked(found.problem)
     assert solution.status == "Optimal"
     assert found.solution.objective_value == pytest.approx(solution.objective_value)
     assert violations(found.problem, found.solution.decision) == ()
-    name = search.required.workload
-    assert replica_counts(found.solution.decision)[name] >= search.required.counts[name]
+    name = oracle.required.workload
+    assert replica_counts(found.solution.decision)[name] >= oracle.required.counts[name]
     relaxed = [item for item in found.changes if "by more than" not in item.message]
     if len([item for item in relaxed if "raise the priority" not in item.message]) > 1:
-        for barrier in search.limits:
+        for barrier in oracle.limits:
             if barrier.changeable:
-                assert not possible(search.fleet, search.required, [barrier], checked)
+                assert not possible(oracle.fleet, oracle.required, [barrier], checked)
 
 
 @pytest.mark.parametrize("cases", [3, pytest.param(6, marks=pytest.mark.exhaustive)])
