@@ -97,7 +97,6 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "FLOOR_PRICE_LEVELS": (((16.0, 64.0), ()), ((4.0,), ()), ((64.0,), ())),
     "PRICED_CANDIDATES": (3, 12, 0),
     "DUAL_STEPS": (100, 200, 800),
-    "RAISED_REPAIRS": (0, 2),
     "SHORTEST_PATH_VARIABLES": (6, 24, -1),
     "COMPARED_MOVES": (25, 50, 200),
     "SCHEDULED_CELLS": (10_000_000, 40_000_000, 0),

@@ -243,10 +243,6 @@ class SymmetricExchange:
             return None
         return self._ordered(decision.policies, _renamed(decision.assignments, {other: name}))
 
-    def interchangeable(self, one: str, other: str) -> bool:
-        """Tell whether two workloads can be swapped in any decision."""
-        return other in self._workloads.get(one, ())
-
     def _workloads_like(self, name: str, decision: Decision) -> Iterator[str]:
         """Yield the workloads that one can be swapped with, first those that run."""
         running = {assignment.workload for assignment in decision.assignments}

@@ -36,10 +36,3 @@ TRIED_REPAIRS = 3
 
 Measured at 1, 2 and 6 on `explained`: 0.96, 0.98 and 1.07 times the calls for the same repairs.
 """
-
-RAISED_REPAIRS = 1
-"""Repairs: for so many, a raise of the score is sought; each costs up to four solves.
-
-Measured at 0 on `explained`: no workload gets a repair. At 2, 1.6 times the calls for the
-same repairs.
-"""

@@ -4,7 +4,7 @@ A repair that only makes room includes what makes the workload worth placing: a 
 priority.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optimizer.domain.fleet import Fleet
@@ -17,14 +17,13 @@ from optimizer.explain.conflicts.fleet_changes import (
     as_gpus,
     with_workload,
 )
-from optimizer.explain.conflicts.limit_changes import GIVEN_UP, LimitChanges, rank
+from optimizer.explain.conflicts.limit_changes import GIVEN_UP, LimitChanges
 from optimizer.explain.conflicts.limits import RequiredReplicas
 from optimizer.explain.forced_problems import (
     ForcedSolution,
-    SymmetricExchange,
     solve_with_workload,
 )
-from optimizer.explain.tuning import RAISED_REPAIRS, TRIED_REPAIRS
+from optimizer.explain.tuning import TRIED_REPAIRS
 from optimizer.explain.wire_values import assignment_value
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
@@ -115,7 +114,6 @@ class RepairTrials:
     def __init__(self, fleet: Fleet, solve: ProblemSolver, find_near: FindNearOptimal) -> None:
         self._fleet, self._solve, self._find_near = fleet, solve, find_near
         self._known = dict[tuple[str, ...], tuple[Fleet, Problem, Solution]]()
-        self._forced = dict[tuple[str, ...], list[tuple[str, ForcedSolution]]]()
 
     def cheapest(
         self, required: RequiredReplicas, ordered: Sequence[LimitChanges]
@@ -130,8 +128,7 @@ class RepairTrials:
             tried = self._tried(required, changes)
             if tried.verified:
                 return self._with_gpus(required, tried)
-        made = [self._raised(required, changes) for changes in ordered[:RAISED_REPAIRS]]
-        return min(made, key=lambda item: (not item.verified, rank(item.changes)), default=None)
+        return self._raised(required, ordered[0]) if ordered else None
 
     def _tried(self, required: RequiredReplicas, changes: LimitChanges) -> TriedRepair:
         _, problem, solution = self._changed(changes)
@@ -151,15 +148,8 @@ class RepairTrials:
         tried = self._tried(required, changes)
         if tried.verified or required.workload not in problem.workload_index:
             return tried
-        known = self._forced.setdefault(_messages(changes), [])
-        forced = _of_equal(problem, required, known)
-        if forced is None:
-            name, times = required.workload, required.counts[required.workload]
-            forced = solve_with_workload(
-                problem, solution, name, times, self._solve, self._find_near
-            )
-            if times == 1 and forced.lost is not None:
-                known.append((name, forced))
+        name, times = required.workload, required.counts[required.workload]
+        forced = solve_with_workload(problem, solution, name, times, self._solve, self._find_near)
         return raise_that_pays(fleet, tried, forced, required, self._solve) or tried
 
     def _changed(self, changes: LimitChanges) -> tuple[Fleet, Problem, Solution]:
@@ -195,19 +185,3 @@ def repair_value(required: RequiredReplicas, tried: TriedRepair) -> Repair:
 
 def _messages(changes: LimitChanges) -> tuple[str, ...]:
     return tuple(item.message for item in changes)
-
-
-def _of_equal(
-    problem: Problem, required: RequiredReplicas, forced: Iterable[tuple[str, ForcedSolution]]
-) -> ForcedSolution | None:
-    """Return the best decision with a workload, derived from that of an interchangeable one."""
-    symmetry = SymmetricExchange(problem)
-    for name, found in forced:
-        if (
-            symmetry.interchangeable(name, required.workload)
-            and required.counts[required.workload] == 1
-        ):
-            decision = symmetry.with_workload(found.decision, required.workload)
-            if decision is not None:
-                return found._replace(decision=decision)
-    return None
