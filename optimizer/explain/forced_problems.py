@@ -93,12 +93,18 @@ def forcing_policy(problem: Problem, policy: int) -> Problem:
     return _added(problem, artificial, [resource], np.zeros(1), policies)
 
 
-def excluding(problem: Problem, assignments: Iterable[Assignment]) -> Problem:
-    """Return the problem without some candidate assignments."""
+def excluding(
+    problem: Problem,
+    assignment: Assignment,
+    policies: Iterable[PolicyEnforcement] | None = None,
+) -> Problem:
+    """Return the problem without a candidate assignment, and with only some policies if named."""
     usable = ~np.isnan(problem.values)
-    for found in problem.indexes_of(assignments):
+    for found in problem.indexes_of([assignment]):
         usable[found] = False
-    return problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
+    kept = np.full(len(problem.policies), policies is None)
+    kept[[problem.policy_index[item] for item in policies or ()]] = True
+    return problem.restricted(usable, kept)
 
 
 def solve_forced(

@@ -6,8 +6,9 @@ margins of all assignments that it lacks. The proofs, the cheapest first:
 
 1. A swap of interchangeable workloads or clusters loses nothing.
 2. `NearOptimalDecisions` has the best decision without the assignment.
-3. A short search finds a decision that loses nothing.
-4. The problem is solved without the assignment.
+3. The problem is solved without the assignment and with the same policies.
+4. A short search finds a decision that loses nothing.
+5. The problem is solved without the assignment.
 """
 
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ class Margins:
         self.known = dict[int, Margin]()
 
     def prove(self) -> None:
-        """Find what steps 1 and 2 prove; raises BudgetExceeded."""
+        """Find what steps 1 to 3 tell; raises BudgetExceeded."""
         for number, assignment in self._open():
             other = self._symmetry.without(self._optimum, assignment)
             if other is not None:
@@ -77,9 +78,14 @@ class Margins:
                 self._close(number, bound.decision)
             if found.status == "Optimal":
                 self._close_by_equal(number, found.decision)
+        for _, assignment in self._open():
+            same_policies = excluding(self._problem, assignment, self._optimum.policies)
+            found = self._solve(same_policies)
+            if found.status != "NotSolved":
+                self._bound(found.decision)
 
     def solve(self) -> Iterator[None]:
-        """Take steps 3 and 4, one assignment at a time; raises BudgetExceeded.
+        """Take steps 4 and 5, one assignment at a time; raises BudgetExceeded.
 
         The smallest bounds come first: a search ends early where it loses nothing.
         """
@@ -91,7 +97,7 @@ class Margins:
                 self._bound(found.decision)
             yield
         for number, assignment in self._open():
-            without = excluding(self._problem, [assignment])
+            without = excluding(self._problem, assignment)
             forced = solve_forced(self._problem, self._optimum, without, self._solve)
             if forced.lost is not None:
                 self._close(number, forced.decision)

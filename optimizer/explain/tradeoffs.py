@@ -151,9 +151,11 @@ def multi_objective(fleet: Fleet, problem: Problem, names: Sequence[str]) -> Mul
     tables = [_table(fleet, problem, name) for name in names]
     usable = ~np.isnan(problem.values) & ~np.isnan(np.sum(tables, axis=0))
     part = problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
-    at = part.assignments
-    worth = np.zeros((len(names), len(part.policies) + len(at.workload)))
-    worth[:, len(part.policies) :] = [table[at.workload, at.resource] for table in tables]
+    candidates = part.assignments
+    worth = np.zeros((len(names), len(part.policies) + len(candidates.workload)))
+    for row, name in enumerate(names):
+        table = _table(fleet, part, name)
+        worth[row, len(part.policies) :] = table[candidates.workload, candidates.resource]
     whole = np.equal(np.rint(worth), worth).all(axis=1)
     largest = np.abs(worth).max(axis=1, initial=0.0)
     return MultiObjectiveProblem(

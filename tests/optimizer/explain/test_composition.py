@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from importlib import resources
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -165,20 +166,14 @@ def test_more_budget_gives_more_of_the_same_explanation() -> None:
     assert most.not_computed == ("binding limits and prices: the time limit was reached",)
 
 
-def test_no_time_at_all_still_answers() -> None:
+@pytest.mark.parametrize(("seconds", "until"), [(0.0, inf), (60.0, 0.0)])
+def test_without_time_or_after_a_late_start_there_is_an_answer(
+    seconds: float, until: float
+) -> None:
     given = crowded()
     problem = formulate(given)
-    found, _ = explain_here(ExplanationJob(Case(given, problem, RESOLVE(problem)), "highs", 0.0))
-    assert found.unplaced == ()
-    assert len(found.not_computed) == 3
-
-
-def test_a_process_that_starts_late_gets_no_more_time() -> None:
-    given = crowded()
-    problem = formulate(given)
-    found, _ = explain_here(
-        ExplanationJob(Case(given, problem, RESOLVE(problem)), "highs", 60.0, until=0.0)
-    )
+    case = Case(given, problem, RESOLVE(problem))
+    found, _ = explain_here(ExplanationJob(case, "highs", seconds, until))
     assert found.unplaced == ()
     assert len(found.not_computed) == 3
 

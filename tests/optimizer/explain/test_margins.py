@@ -306,17 +306,19 @@ def test_decisions_close_to_the_best_tell_every_margin(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (2, 3))]
+    ("seeds", "clusters", "workloads"),
+    [
+        (range(2), 3, 4),
+        pytest.param(range(100, 140), 4, 8, marks=pytest.mark.exhaustive),
+    ],
 )
-def test_decisions_close_to_the_best_tell_what_solving_tells(seed: int) -> None:
-    check_close(formulate(of_one_priority(random_fleet(seed, most_variables=14))))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(100, 140))
-def test_many_close_decisions(seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
-    check_close(formulate(of_one_priority(draw_fleet(rng, clusters=4, workloads=8))))
+def test_decisions_close_to_the_best_tell_what_solving_tells(
+    seeds: range, clusters: int, workloads: int
+) -> None:
+    for seed in seeds:
+        rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
+        drawn = draw_fleet(rng, clusters=clusters, workloads=workloads)
+        check_close(formulate(of_one_priority(drawn)))
 
 
 def check(given: Fleet) -> None:
@@ -358,13 +360,8 @@ def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Va
 
 
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))]
+    "seeds", [range(1), pytest.param(range(2_000, 2_060), marks=pytest.mark.exhaustive)]
 )
-def test_margins_and_force_agree_with_trying_everything(seed: int) -> None:
-    check(random_fleet(seed, most_variables=12))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(2_000, 2_060))
-def test_many_margins(seed: int) -> None:
-    check(random_fleet(seed, most_variables=13))
+def test_margins_and_force_agree_with_trying_everything(seeds: range) -> None:
+    for seed in seeds:
+        check(random_fleet(seed, most_variables=12))

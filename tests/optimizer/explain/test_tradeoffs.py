@@ -114,13 +114,12 @@ def check_prices(seed: int) -> int:
     return len(limits)
 
 
-def test_prices_are_slopes_of_the_relaxation() -> None:
-    assert sum(check_prices(seed) for seed in range(20)) > 5
-
-
-@pytest.mark.exhaustive
-def test_many_prices() -> None:
-    assert sum(check_prices(seed) for seed in range(4_000, 4_200)) > 100
+@pytest.mark.parametrize(
+    ("seeds", "least"),
+    [(range(20), 5), pytest.param(range(4_000, 4_200), 100, marks=pytest.mark.exhaustive)],
+)
+def test_prices_are_slopes_of_the_relaxation(seeds: range, least: int) -> None:
+    assert sum(map(check_prices, seeds)) > least
 
 
 MOST = 40
@@ -223,18 +222,15 @@ def three_scores(seed: int) -> Fleet:
     return Fleet(drawn.namespace, drawn.clusters, drawn.workloads, scores, objectives, drawn.limits)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_sets_of_two_scores_are_those_of_all_decisions(seed: int) -> None:
-    check_set(random_fleet(seed, most_variables=13), ["speed", "power"])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_sets_of_three_scores_are_those_of_all_decisions(seed: int) -> None:
-    check_set(three_scores(seed), ["speed", "power", "third"])
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(3_000, 3_100))
-def test_many_sets(seed: int) -> None:
-    check_set(random_fleet(seed, most_variables=14), ["speed", "power"])
-    check_set(three_scores(seed), ["speed", "power", "third"])
+@pytest.mark.parametrize(
+    ("twos", "threes"),
+    [
+        (range(6), range(3)),
+        pytest.param(range(3_000, 3_100), range(3_000, 3_100), marks=pytest.mark.exhaustive),
+    ],
+)
+def test_sets_are_those_of_all_decisions(twos: range, threes: range) -> None:
+    for seed in twos:
+        check_set(random_fleet(seed, most_variables=13), ["speed", "power"])
+    for seed in threes:
+        check_set(three_scores(seed), ["speed", "power", "third"])
