@@ -63,7 +63,7 @@ EXEMPT = {
         "mcp_server/results/plan_text.py:move_sentence",
         "mcp_server/results/plan_text.py:plan_text",
         "mcp_server/results/plan_text.py:question",
-        "optimizer/explain/why_not.py:_sentences",
+        "optimizer/explain/why_not.py:why_not",
         "optimizer/explain/transition_steps.py:transition_plan",
         "optimizer/cli/planning.py:_applied_text",
         "optimizer/cli/why.py:why",
