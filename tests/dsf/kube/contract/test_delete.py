@@ -30,27 +30,16 @@ async def test_what_is_deleted_is_gone(kube: Kube, namespace: str) -> None:
         await kube.delete(CONFIG_MAP, "settings", namespace)
 
 
-async def test_a_successor_is_another_object(kube: Kube, namespace: str) -> None:
+async def test_preconditions_name_an_object_and_its_version(kube: Kube, namespace: str) -> None:
     first = await kube.create(CONFIG_MAP, config_map(namespace))
-    await kube.delete(CONFIG_MAP, "settings", namespace)
+    await kube.delete(CONFIG_MAP, "settings", namespace, uid=first["metadata"]["uid"])
     second = await kube.create(CONFIG_MAP, config_map(namespace))
-    assert first["metadata"]["uid"] != second["metadata"]["uid"]
-
-
-async def test_another_uid_is_a_conflict(kube: Kube, namespace: str) -> None:
-    created = await kube.create(CONFIG_MAP, config_map(namespace))
-    with pytest.raises(Conflict):
-        await kube.delete(CONFIG_MAP, "settings", namespace, uid=NOBODY)
-    await kube.delete(CONFIG_MAP, "settings", namespace, uid=created["metadata"]["uid"])
-
-
-async def test_another_version_is_a_conflict(kube: Kube, namespace: str) -> None:
-    created = await kube.create(CONFIG_MAP, config_map(namespace))
     changed = await kube.patch(CONFIG_MAP, "settings", {"data": {"a": "b"}}, namespace)
-    old = created["metadata"]["resourceVersion"]
+    with pytest.raises(Conflict):
+        await kube.delete(CONFIG_MAP, "settings", namespace, uid=first["metadata"]["uid"])
+    old, new = (obj["metadata"]["resourceVersion"] for obj in (second, changed))
     with pytest.raises(Conflict):
         await kube.delete(CONFIG_MAP, "settings", namespace, resource_version=old)
-    new = changed["metadata"]["resourceVersion"]
     await kube.delete(CONFIG_MAP, "settings", namespace, resource_version=new)
 
 
@@ -63,22 +52,29 @@ async def _kept(kube: Kube, namespace: str) -> Object:
 async def test_a_finalizer_delays_the_deletion(kube: Kube, namespace: str) -> None:
     await _kept(kube, namespace)
     await kube.delete(WIDGET, "first", namespace)
-    found = await kube.get(WIDGET, "first", namespace)
-    assert found["metadata"]["deletionTimestamp"]
-    assert found["metadata"]["deletionGracePeriodSeconds"] == 0
-    assert found["metadata"]["generation"] == 2
+    marked = await kube.get(WIDGET, "first", namespace)
+    assert marked["metadata"]["deletionTimestamp"]
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert marked["metadata"]["generation"] == 2
+    await kube.delete(WIDGET, "first", namespace)
+    assert await kube.get(WIDGET, "first", namespace) == marked
+    with pytest.raises(AlreadyExists, match="object is being deleted"):
+        await kube.create(WIDGET, widget(namespace))
+    more = {"metadata": {"finalizers": [KEEP, "contract.example.com/other"]}}
+    with pytest.raises(Invalid, match=r"metadata\.finalizers: Forbidden: no new finalizers"):
+        await kube.patch(WIDGET, "first", more, namespace)
+    patched = await kube.patch(WIDGET, "first", {"spec": {"size": 1}}, namespace)
+    assert patched["metadata"]["generation"] == 3
     await kube.patch(WIDGET, "first", {"metadata": {"finalizers": None}}, namespace)
     with pytest.raises(NotFound):
         await kube.get(WIDGET, "first", namespace)
 
 
-async def test_deleting_again_changes_nothing(kube: Kube, namespace: str) -> None:
+async def test_removing_finalizers_alone_deletes_nothing(kube: Kube, namespace: str) -> None:
     await _kept(kube, namespace)
-    await kube.delete(WIDGET, "first", namespace)
-    marked = await kube.get(WIDGET, "first", namespace)
-    await kube.delete(WIDGET, "first", namespace)
-    assert await kube.get(WIDGET, "first", namespace) == marked
-    await kube.patch(WIDGET, "first", {"metadata": {"finalizers": []}}, namespace)
+    patched = await kube.patch(WIDGET, "first", {"metadata": {"finalizers": None}}, namespace)
+    assert "finalizers" not in patched["metadata"]
+    assert await names(kube, WIDGET, namespace) == ["first"]
 
 
 async def test_the_last_finalizer_ends_it_by_an_update_too(kube: Kube, namespace: str) -> None:
@@ -90,73 +86,34 @@ async def test_the_last_finalizer_ends_it_by_an_update_too(kube: Kube, namespace
     assert await names(kube, WIDGET, namespace) == []
 
 
-async def test_what_is_being_deleted_takes_no_new_finalizers(kube: Kube, namespace: str) -> None:
-    await _kept(kube, namespace)
-    await kube.delete(WIDGET, "first", namespace)
-    patch = {"metadata": {"finalizers": [KEEP, "contract.example.com/other"]}}
-    with pytest.raises(Invalid, match=r"metadata\.finalizers: Forbidden: no new finalizers"):
-        await kube.patch(WIDGET, "first", patch, namespace)
-    await kube.patch(WIDGET, "first", {"metadata": {"finalizers": None}}, namespace)
-
-
-async def test_what_is_being_deleted_can_still_be_written(kube: Kube, namespace: str) -> None:
-    await _kept(kube, namespace)
-    await kube.delete(WIDGET, "first", namespace)
-    patched = await kube.patch(WIDGET, "first", {"spec": {"size": 1}}, namespace)
-    assert patched["metadata"]["generation"] == 3
-    await kube.patch(WIDGET, "first", {"metadata": {"finalizers": None}}, namespace)
-
-
-async def test_the_name_is_not_free_before_the_end(kube: Kube, namespace: str) -> None:
-    await _kept(kube, namespace)
-    await kube.delete(WIDGET, "first", namespace)
-    with pytest.raises(AlreadyExists, match="object is being deleted"):
-        await kube.create(WIDGET, widget(namespace))
-    await kube.patch(WIDGET, "first", {"metadata": {"finalizers": None}}, namespace)
-
-
-async def test_removing_finalizers_alone_deletes_nothing(kube: Kube, namespace: str) -> None:
-    await _kept(kube, namespace)
-    patched = await kube.patch(WIDGET, "first", {"metadata": {"finalizers": None}}, namespace)
-    assert "finalizers" not in patched["metadata"]
-    assert await names(kube, WIDGET, namespace) == ["first"]
-
-
-async def _family(kube: Kube, namespace: str) -> None:
+async def test_dependents_and_theirs_go_with_their_owner(kube: Kube, namespace: str) -> None:
     parent = await kube.create(CONFIG_MAP, config_map(namespace, "parent"))
-    owners = [owner(parent)]
-    await kube.create(CONFIG_MAP, config_map(namespace, "child", ownerReferences=owners))
-
-
-async def test_dependents_go_with_their_owner(kube: Kube, namespace: str) -> None:
-    await _family(kube, namespace)
-    await kube.delete(CONFIG_MAP, "parent", namespace)
-    assert await eventually(lambda: is_gone(kube, "child", namespace))
-
-
-async def test_dependents_of_dependents_go_as_well(kube: Kube, namespace: str) -> None:
-    await _family(kube, namespace)
-    child = await kube.get(CONFIG_MAP, "child", namespace)
+    child = await kube.create(
+        CONFIG_MAP, config_map(namespace, "child", ownerReferences=[owner(parent)])
+    )
     await kube.create(
         CONFIG_MAP, config_map(namespace, "grandchild", ownerReferences=[owner(child)])
     )
     await kube.delete(CONFIG_MAP, "parent", namespace)
     assert await eventually(lambda: is_gone(kube, "grandchild", namespace))
+    assert await is_gone(kube, "child", namespace)
 
 
-async def test_an_owner_that_never_existed_takes_its_dependent_along(
-    kube: Kube, namespace: str
+@pytest.mark.parametrize("case", ["absent", "of another uid", "in another namespace"])
+async def test_an_owner_that_does_not_exist_takes_its_dependent_along(
+    kube: Kube, namespace: str, case: str
 ) -> None:
-    absent = {"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": NOBODY}
-    await kube.create(CONFIG_MAP, config_map(namespace, "child", ownerReferences=[absent]))
+    home = "default" if case == "in another namespace" else namespace
+    obj = await kube.create(CONFIG_MAP, config_map(home, f"owner-of-{namespace}"))
+    reference = owner(obj)
+    if case == "absent":
+        await kube.delete(CONFIG_MAP, reference["name"], home)
+    if case == "of another uid":
+        reference["uid"] = NOBODY
+    await kube.create(CONFIG_MAP, config_map(namespace, "child", ownerReferences=[reference]))
     assert await eventually(lambda: is_gone(kube, "child", namespace))
-
-
-async def test_an_owner_is_known_by_its_uid(kube: Kube, namespace: str) -> None:
-    parent = await kube.create(CONFIG_MAP, config_map(namespace, "parent"))
-    other = {**owner(parent), "uid": NOBODY}
-    await kube.create(CONFIG_MAP, config_map(namespace, "child", ownerReferences=[other]))
-    assert await eventually(lambda: is_gone(kube, "child", namespace))
+    if case == "in another namespace":
+        await kube.delete(CONFIG_MAP, reference["name"], home)
 
 
 async def test_one_owner_is_enough_to_stay(kube: Kube, namespace: str) -> None:
@@ -173,15 +130,6 @@ async def test_one_owner_is_enough_to_stay(kube: Kube, namespace: str) -> None:
     assert await eventually(only_the_mother_is_left)
 
 
-async def test_an_owner_of_another_namespace_counts_as_absent(kube: Kube, namespace: str) -> None:
-    name = f"owner-of-{namespace}"
-    stranger = await kube.create(CONFIG_MAP, config_map("default", name))
-    child = config_map(namespace, "child", ownerReferences=[owner(stranger)])
-    await kube.create(CONFIG_MAP, child)
-    assert await eventually(lambda: is_gone(kube, "child", namespace))
-    await kube.delete(CONFIG_MAP, name, "default")
-
-
 async def test_a_cluster_scoped_owner_may_own_what_is_in_a_namespace(
     kube: Kube, namespace: str
 ) -> None:
@@ -194,18 +142,30 @@ async def test_a_cluster_scoped_owner_may_own_what_is_in_a_namespace(
     assert await eventually(lambda: is_gone(kube, "child", namespace))
 
 
-async def test_an_owner_reference_is_complete(kube: Kube, namespace: str) -> None:
-    incomplete = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": ""}]
-    with pytest.raises(Invalid, match=r"metadata\.ownerReferences\.uid: .*must not be empty"):
-        await kube.create(CONFIG_MAP, config_map(namespace, ownerReferences=incomplete))
+REFERENCE = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": NOBODY}
 
 
-async def test_at_most_one_owner_is_the_controller(kube: Kube, namespace: str) -> None:
-    parent = await kube.create(CONFIG_MAP, config_map(namespace, "parent"))
-    other = await kube.create(CONFIG_MAP, config_map(namespace, "other"))
-    owners = [owner(parent, controller=True), owner(other, controller=True)]
-    with pytest.raises(Invalid, match="Only one reference can have Controller set to true"):
-        await kube.create(CONFIG_MAP, config_map(namespace, "child", ownerReferences=owners))
+@pytest.mark.parametrize(
+    ("references", "problem"),
+    [
+        (
+            [{**REFERENCE, "uid": ""}],
+            r"metadata\.ownerReferences\.uid: .*must not be empty",
+        ),
+        (
+            [
+                {**REFERENCE, "controller": True},
+                {**REFERENCE, "name": "other", "uid": NOBODY[:-1] + "1", "controller": True},
+            ],
+            "Only one reference can have Controller set to true",
+        ),
+    ],
+)
+async def test_malformed_owner_references_are_refused(
+    kube: Kube, namespace: str, references: list[Object], problem: str
+) -> None:
+    with pytest.raises(Invalid, match=problem):
+        await kube.create(CONFIG_MAP, config_map(namespace, ownerReferences=references))
 
 
 async def test_a_namespace_goes_with_everything_in_it(kube: Kube) -> None:

@@ -174,6 +174,10 @@ async def test_a_definition_with_nonsense_is_refused_at_the_start() -> None:
     schema["properties"]["spec"]["properties"]["code"]["pattern"] = "("
     with pytest.raises(Invalid, match="must be a valid regular expression"):
         EmbeddedHub(crds=[crd])
+    del schema["properties"]["spec"]["properties"]["code"]["pattern"]
+    schema["x-kubernetes-validations"] = [{"rule": "true", "messageExpression": "'no'"}]
+    with pytest.raises(Invalid, match="evaluates no messageExpression"):
+        EmbeddedHub(crds=[crd])
     crd["spec"]["colour"] = "red"
     with pytest.raises(BadRequest, match=r'unknown field "spec\.colour"'):
         EmbeddedHub(crds=[crd])
