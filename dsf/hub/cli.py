@@ -26,7 +26,6 @@ from dsf.outbound.destination_flags import allowed_destinations, destination_opt
 
 if TYPE_CHECKING:
     from dsf.hub.observe.prober import Prober
-    from dsf.hub.run import HubOptions
     from dsf.kube.concurrency_limit import ConcurrencyBounds
     from dsf.runtime.lease import LeaderElectionConfig
 
@@ -203,53 +202,42 @@ def controller(
     It probes the scoring APIs that DynamicScorers register, and distributes their summaries by one
     ManifestWork per managed cluster, as the DynamicScoringConfig says.
     """
+    from prometheus_client import REGISTRY
+
     from dsf.hub.assess.health_thresholds import Thresholds
-    from dsf.hub.run import HubOptions
-    from dsf.kube.client.connect import BadKubeconfig
-    from dsf.runtime.endpoints import CannotListen
+    from dsf.hub.run import HubController, HubOptions
+    from dsf.kube.client.connect import BadKubeconfig, connect
+    from dsf.runtime.endpoints import CannotListen, serve_endpoints
+    from dsf.runtime.leader_election import LeaderElector
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
 
     set_up(log_level, log_format)
-    thresholds = Thresholds(unhealthy_threshold, healthy_threshold)
     options = HubOptions(
         namespace,
         agent_namespace,
         resync_seconds,
         probe_period_seconds,
-        thresholds=thresholds,
+        thresholds=Thresholds(unhealthy_threshold, healthy_threshold),
         distribute_secrets=distribute_secrets,
         manifest_namespaces=tuple(dict.fromkeys(manifest_namespaces)),
         writes=concurrency_bounds(**flag_group(flags, "write")),
     )
     asking = prober(**flag_group(flags, "scorer_"))
-    wants_to_lead = candidacy(namespace, identity, **flag_group(flags, "leader_elect"))
+    lease = candidacy(namespace, identity, **flag_group(flags, "leader_elect"))
+
+    async def serve() -> None:
+        async with connect(kubeconfig, context) as kube:
+            health = kube.on_own_connections("health")
+            hub = HubController(kube, options, prober=asking, health=health)
+            ready = hub.unready_reason
+            async with serve_endpoints(metrics_bind_address, registry=REGISTRY, ready=ready):
+                await hub.run(LeaderElector(kube, lease).run if lease else None)
+
     try:
-        run(_serve(kubeconfig, context, options, asking, wants_to_lead, metrics_bind_address))
+        run(serve())
     except (BadKubeconfig, CannotListen) as error:
         raise click.ClickException(str(error)) from error
-
-
-async def _serve(
-    kubeconfig: Path | None,
-    context: str | None,
-    options: "HubOptions",
-    asking: "Prober",
-    wants_to_lead: "LeaderElectionConfig | None",
-    bind: str,
-) -> None:
-    from prometheus_client import REGISTRY
-
-    from dsf.hub.run import HubController
-    from dsf.kube.client.connect import connect
-    from dsf.runtime.endpoints import serve_endpoints
-    from dsf.runtime.leader_election import LeaderElector
-
-    async with connect(kubeconfig, context) as kube:
-        health = kube.on_own_connections("health")
-        hub = HubController(kube, options, prober=asking, health=health)
-        async with serve_endpoints(bind, registry=REGISTRY, ready=hub.unready_reason):
-            await hub.run(LeaderElector(kube, wants_to_lead).run if wants_to_lead else None)
 
 
 def candidacy(

@@ -80,20 +80,13 @@ class ScorerAssessment:
     @property
     def score_names(self) -> frozenset[str]:
         """The score names by which a mask may refer to this scorer."""
-        spec = self.scorer.spec
-        params = (
-            None if isinstance(spec, InvalidInput) or spec.scoring is None else spec.scoring.params
-        )
-        return frozenset(
-            name
-            for name in (
-                None
-                if isinstance(self.resolution, InvalidInput)
-                else self.resolution.summary.score_name,
-                params.name if params else None,
-            )
-            if name
-        )
+        spec, resolution = self.scorer.spec, self.resolution
+        known = set[str | None]()
+        if isinstance(resolution, Resolved):
+            known.add(resolution.summary.score_name)
+        if isinstance(spec, DynamicScorerSpec) and spec.scoring and spec.scoring.params:
+            known.add(spec.scoring.params.name)
+        return frozenset(filter(None, known))
 
 
 def assess(
@@ -135,11 +128,6 @@ def _assess(
     failure = _fetch_failure(scorer, probe)
     if isinstance(resolution, InvalidInput) and failure:
         resolution = InvalidInput(failure.reason, failure.message)
-    completed: ScorerSummary | InvalidInput
-    if isinstance(resolution, InvalidInput):
-        completed = resolution
-    else:
-        completed = with_manifests(resolution.summary, manifests)
     return ScorerAssessment(
         scorer=scorer,
         resolution=resolution,
@@ -147,7 +135,9 @@ def _assess(
         config_synced=_config_synced(scorer, probe, resolution),
         config=config,
         probed=probe is not None or isinstance(scorer.spec, InvalidInput),
-        completed=completed,
+        completed=resolution
+        if isinstance(resolution, InvalidInput)
+        else with_manifests(resolution.summary, manifests),
         unknown_context=_unknown_context(probe),
     )
 

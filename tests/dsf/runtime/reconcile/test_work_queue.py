@@ -1,4 +1,4 @@
-"""Back-off, the schedule and the queue."""
+"""The work queue of a controller: due times, and a back-off for each name."""
 
 import asyncio
 
