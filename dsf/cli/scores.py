@@ -273,8 +273,8 @@ def _only(
 
 def _untrusted(metadata: Mapping[str, Any]) -> str:
     name, cluster = metadata["name"], metadata["namespace"]
-    told = f"kubectl -n {cluster} describe addonplacementscore {name}"
-    return f"forecasts {name} of {cluster} are no better than the last value: see {told}"
+    command = f"kubectl -n {cluster} describe addonplacementscore {name}"
+    return f"forecasts {name} of {cluster} are no better than the last value: see {command}"
 
 
 def _expired(objects: Sequence[Object], now: datetime) -> dict[ScoreKey, str]:

@@ -98,12 +98,12 @@ def history(found: "Iterable[PastValues]", names: Iterable[str], levels: str) ->
 
     A score is named by agents as its scorer names it, which may differ from its object's name.
     """
-    wanted = frozenset(names)
+    shown = frozenset(names)
     series = {_key(one): one.values for one in found}
     rows = [
         (*key, line(values, levels), *_numbers(values))
         for key, values in sorted(series.items())
-        if key[0] in wanted
+        if key[0] in shown
     ]
     columns = ("score", "cluster", "oldest first", "lowest", "highest", "latest")
     return TextTable(columns, rows[:MOST_BARS], "History")

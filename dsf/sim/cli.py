@@ -50,8 +50,8 @@ def demo(port: int, keep: bool, allow_writes: bool, story: str | None, as_json: 
         work_dir = Path(tempfile.mkdtemp(prefix="dsf-demo-"))
         output = JsonOutput() if as_json else TextOutput()
         port = port or free_port()
-        told = partial(tell, story) if story else walk_through
-        run(told(output, work_dir, port=port, keep=keep, allow_writes=allow_writes))
+        demo_run = partial(tell, story) if story else walk_through
+        run(demo_run(output, work_dir, port=port, keep=keep, allow_writes=allow_writes))
     except DemoError as error:
         raise click.ClickException(str(error)) from error
     shutil.rmtree(work_dir, ignore_errors=True)

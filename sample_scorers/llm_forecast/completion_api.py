@@ -127,8 +127,8 @@ def read_answer(body: bytes, url: str, *, quoted: bool) -> Completion | Forecast
         return ForecastFailure(f"{url} did not answer with a completion; check VLLM_ENDPOINT")
     message = choice.message or _Message(content=choice.text)
     if message.refusal or choice.finish_reason == "content_filter":
-        said = _said(message.refusal, quoted=quoted) if message.refusal else _FILTERED
-        return ForecastFailure(f"the model refused to forecast: {said}")
+        quote = _quote(message.refusal, quoted=quoted) if message.refusal else _FILTERED
+        return ForecastFailure(f"the model refused to forecast: {quote}")
     if choice.finish_reason == "length":
         return ForecastFailure("the model's reply was cut off; raise --max-reply-tokens")
     if message.content is None:
@@ -152,11 +152,11 @@ def failure_of(
             "spec.scoring.auth.tokenSecretRef names"
         )
     text = reply.body.decode("utf-8", "replace")
-    said = _said(text, quoted=quoted)
+    quote = _quote(text, quoted=quoted)
     if "content_filter" in text or "content_policy" in text:
-        return ForecastFailure(f"the model refused to forecast: {said}")
-    told = f"{model.url} answered {status} for model {model.model}: {said}"
-    return ForecastFailure(told, reply.retry_after if status in _BUSY else None)
+        return ForecastFailure(f"the model refused to forecast: {quote}")
+    message = f"{model.url} answered {status} for model {model.model}: {quote}"
+    return ForecastFailure(message, reply.retry_after if status in _BUSY else None)
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> int | None:
@@ -173,7 +173,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> int | None:
     return min(max(0, round(seconds)), MOST_RETRY_SECONDS)
 
 
-def _said(text: str, *, quoted: bool) -> str:
+def _quote(text: str, *, quoted: bool) -> str:
     if not quoted:
         return "its words are not repeated, because its server was sent a token"
     return " ".join(text.split())[:_MAX_EXCERPT]

@@ -94,11 +94,11 @@ class AnswerReservation:
 
     async def read(self, size: int) -> None:
         """Wait until the answer being read may have `size` bytes."""
-        wanted = self.kept + size - FREE_BYTES
-        if wanted <= self.held:
+        needed = self.kept + size - FREE_BYTES
+        if needed <= self.held:
             return
         self.waits = True
-        await self._shared.grant(self, min(-(-wanted // STEP) * STEP, self.most))
+        await self._shared.grant(self, min(-(-needed // STEP) * STEP, self.most))
         self.waits = False
 
     def keep(self, size: int) -> None:

@@ -62,10 +62,10 @@ class HttpClient:
         The host may remember those of other calls, and repeat them in any later answer.
         """
         host = urlsplit(url).hostname or ""
-        found = call_secrets(url, headers, told=bool(self._told.get(host)))
-        if found.withheld:
+        secrets = call_secrets(url, headers, sent_before=bool(self._told.get(host)))
+        if secrets.withheld:
             self._told.put(host, True)
-        return found
+        return secrets
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -74,11 +74,11 @@ class DataPoint(NamedTuple):
 
 
 def points(
-    request: "ExportMetricsServiceRequest", wanted: Callable[[str], bool] = lambda _: True
+    request: "ExportMetricsServiceRequest", selects: Callable[[str], bool] = lambda _: True
 ) -> Iterator[DataPoint]:
     """Yield the points of a request in its order.
 
-    A metric is skipped unless `wanted` accepts the name of one of its series, because senders
+    A metric is skipped unless `selects` accepts the name of one of its series, because senders
     usually send every metric they have.
     """
     for resource_metrics in request.resource_metrics:
@@ -86,7 +86,7 @@ def points(
         for scope_metrics in resource_metrics.scope_metrics:
             for metric in scope_metrics.metrics:
                 name = metric_name(metric.name)
-                if any(wanted(name + suffix) for suffix in _SUFFIXES):
+                if any(selects(name + suffix) for suffix in _SUFFIXES):
                     yield from _metric(metric, name, shared)
 
 

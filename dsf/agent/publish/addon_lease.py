@@ -108,11 +108,11 @@ class AddOnLease:
             self._observed = await self._write(observed, verdict.write)
             self._note(self._observed, rival="")
 
-    async def _write(self, observed: Object | None, wanted: Object) -> Object:
+    async def _write(self, observed: Object | None, lease: Object) -> Object:
         if observed is None:
-            return await self.kube.create(LEASE, wanted)
+            return await self.kube.create(LEASE, lease)
         version = observed["metadata"]["resourceVersion"]
-        return await self._patch({"metadata": {"resourceVersion": version}, "spec": wanted["spec"]})
+        return await self._patch({"metadata": {"resourceVersion": version}, "spec": lease["spec"]})
 
     async def _read(self) -> Object | None:
         try:

@@ -145,8 +145,8 @@ class Publisher:
         ).again
         return None if again is None else max(0.0, (again - now).total_seconds())
 
-    async def sweep(self, wanted: Callable[[], Collection[str]]) -> bool:
-        """Delete the agent's own objects whose scores are not `wanted`. Raises KubeError.
+    async def sweep(self, kept: Callable[[], Collection[str]]) -> bool:
+        """Delete the agent's own objects whose scores are not `kept`. Raises KubeError.
 
         Objects that another agent keeps valid stay. Returns False, without deleting anything, while
         this agent stands by.
@@ -154,7 +154,7 @@ class Publisher:
         if self.identity.standby_failure():
             return False
         for obj in await self._own():
-            if any(is_own(obj, score_name) for score_name in wanted()):
+            if any(is_own(obj, score_name) for score_name in kept()):
                 continue
             if theirs := self.identity.foreign_failure(obj, self.now()):
                 log.warning("score not deleted", extra={"why": theirs.message})

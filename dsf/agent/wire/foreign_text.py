@@ -30,16 +30,16 @@ _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 class CallSecrets:
     """The credentials that a call sends to its server; `repr` does not show them.
 
-    `told`: an earlier call sent the server a credential.
+    `sent_before`: an earlier call sent the server a credential.
     """
 
     values: tuple[str, ...] = field(default=(), repr=False)
-    told: bool = False
+    sent_before: bool = False
 
     @property
     def withheld(self) -> bool:
         """Whether the server knows a credential, so that none of its text is repeated."""
-        return self.told or bool(self.values)
+        return self.sent_before or bool(self.values)
 
     def excerpt(self, text: str | bytes | bytearray) -> UntrustedText:
         """Return foreign text on one line, cut, without control characters; empty if withheld.
@@ -82,9 +82,9 @@ NO_SECRETS = CallSecrets()
 """For text that no call brought, such as a scorer's own configuration."""
 
 
-def call_secrets(url: str, headers: Mapping[str, str], *, told: bool = False) -> CallSecrets:
+def call_secrets(url: str, headers: Mapping[str, str], *, sent_before: bool = False) -> CallSecrets:
     """Return the secrets of a call: its token, and the password in its URL."""
-    return CallSecrets(sent_credentials(url, headers.get("Authorization", "")), told)
+    return CallSecrets(sent_credentials(url, headers.get("Authorization", "")), sent_before)
 
 
 LABELS_BYTES = 1 << 16

@@ -28,17 +28,17 @@ def reference_of(manifest: Object) -> Reference | None:
     return (kind, namespace, metadata["name"])
 
 
-def contains(actual: Any, wanted: Any) -> bool:
-    """Return whether `actual` has every field of `wanted`; list items may be in any order."""
-    if isinstance(wanted, Mapping):
+def contains(actual: Any, expected: Any) -> bool:
+    """Return whether `actual` has every field of `expected`; list items may be in any order."""
+    if isinstance(expected, Mapping):
         return isinstance(actual, Mapping) and all(
-            contains(actual.get(key), value) for key, value in wanted.items()
+            contains(actual.get(key), value) for key, value in expected.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(expected, list):
         return isinstance(actual, list) and all(
-            any(contains(have, item) for have in actual) for item in wanted
+            any(contains(have, item) for have in actual) for item in expected
         )
-    return bool(actual == wanted)
+    return bool(actual == expected)
 
 
 def ensure(reference: Reference, manifest: Object, observed: Observed) -> list[Change]:

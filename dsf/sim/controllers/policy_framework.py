@@ -23,7 +23,7 @@ def replicated(
     roots = {
         (policy["metadata"]["namespace"], policy["metadata"]["name"]): policy for policy in policies
     }
-    wanted = {
+    bound = {
         (namespace, subject["name"], cluster)
         for binding in bindings
         for namespace in [binding["metadata"]["namespace"]]
@@ -33,7 +33,7 @@ def replicated(
     }
     return [
         _replica(roots[namespace, name], cluster)
-        for namespace, name, cluster in sorted(wanted)
+        for namespace, name, cluster in sorted(bound)
         if not (roots[namespace, name].get("spec") or {}).get("disabled")
     ]
 
@@ -132,5 +132,5 @@ def _holds(item: Object, observed: Observed) -> bool:
     definition = item["objectDefinition"]
     reference = reference_of(definition)
     present = reference is not None and contains(observed.get(reference), definition)
-    wanted = str(item.get("complianceType", "musthave")).lower() != "mustnothave"
-    return present == wanted
+    expected = str(item.get("complianceType", "musthave")).lower() != "mustnothave"
+    return present == expected

@@ -54,14 +54,14 @@ def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
 
 def report_claims(cluster: Object, claims: Iterable[Object]) -> list[Change]:
     """Return the change that copies a cluster's ClusterClaims into its ManagedCluster status."""
-    wanted = sorted(
+    reported = sorted(
         (
             {"name": claim["metadata"]["name"], "value": claim.get("spec", {}).get("value", "")}
             for claim in claims
         ),
         key=lambda claim: str(claim["name"]),
     )
-    return set_status(MANAGED_CLUSTER, cluster, {"clusterClaims": wanted})
+    return set_status(MANAGED_CLUSTER, cluster, {"clusterClaims": reported})
 
 
 def default_sets(existing: Iterable[Object]) -> list[Change]:

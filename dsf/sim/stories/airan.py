@@ -103,9 +103,9 @@ def narrate(results: Results) -> Narration:
         for site, bound in bounds(now).items()
     )
     yield f"{now.time}   {shown}   {_where(now)}"
-    told = [_move(now, *one) for one in moves(results)]
-    if told:
-        yield from (f"        {line}" for line in (*told, *rollout_sentences(now)))
+    lines = [_move(now, *one) for one in moves(results)]
+    if lines:
+        yield from (f"        {line}" for line in (*lines, *rollout_sentences(now)))
 
 
 def _where(result: MomentResult) -> str:

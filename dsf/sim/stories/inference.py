@@ -194,9 +194,9 @@ def narrate(results: Results) -> Narration:
     yield _score_table(now)
     yield ""
     yield from (_why(one) for one in now.placed)
-    told = [_move(results, *one) for one in moves(results)]
-    if told:
-        yield from (*told, *rollout_sentences(now))
+    sentences = [_move(results, *one) for one in moves(results)]
+    if sentences:
+        yield from (*sentences, *rollout_sentences(now))
 
 
 def _measured(fleet: GpuClusters) -> Iterator[TextTable]:
@@ -239,22 +239,26 @@ def _score_table(result: MomentResult) -> TextTable:
 
 
 def _why(one: PlacedWorkload) -> str:
-    told = f"{one.workload} runs on {one.cluster}: {one.score:g} there"
+    sentence = f"{one.workload} runs on {one.cluster}: {one.score:g} there"
     if one.runner_up_score is not None:
-        told += f", {one.runner_up_score:g} on {one.runner_up}"
+        sentence += f", {one.runner_up_score:g} on {one.runner_up}"
     if one.loss is not None:
-        told += f"; the best plan without this place is worth {one.loss:g} less"
-    return told
+        sentence += f"; the best plan without this place is worth {one.loss:g} less"
+    return sentence
 
 
 def _move(results: Results, workload: str, source: str, target: str) -> str:
     before, after = (one.scores[f"{workload};all"] for one in results[-2:])
-    told = (
+    sentence = (
         f"{workload} moves from {source} (was {before[source]}, is {after[source]})"
         f" to {target} (was {before[target]}, is {after[target]})"
     )
     made_room = after[target] <= after[source]
-    return f"{told}: it makes room, because the sum over all apps counts" if made_room else told
+    return (
+        f"{sentence}: it makes room, because the sum over all apps counts"
+        if made_room
+        else sentence
+    )
 
 
 def conclude(results: Results) -> Narration:

@@ -144,7 +144,7 @@ def moves(results: Results) -> list[tuple[str, str, str]]:
 
 def rollout_sentences(result: MomentResult) -> list[str]:
     """Return a sentence for each step of a rollout, and on how few clusters the workloads ran."""
-    told = [
+    sentences = [
         f"step {number}: "
         + ", ".join(
             [f"start {workload} on {cluster}" for workload, cluster in step.start]
@@ -156,4 +156,4 @@ def rollout_sentences(result: MomentResult) -> list[str]:
     meanwhile = (
         f"{listed(interrupted)} did not run" if interrupted else "every workload kept running"
     )
-    return [*told, f"meanwhile {meanwhile}"]
+    return [*sentences, f"meanwhile {meanwhile}"]

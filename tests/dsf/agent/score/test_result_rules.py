@@ -2,6 +2,7 @@ import json
 import math
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,23 +40,103 @@ def converted(*results: ScoringResult, format_: str = "${app}", **changes: Any) 
     return convert(results, form(format_, **changes))
 
 
-def test_a_score_is_rounded_down() -> None:
-    scores = converted(result(12.9, app="a"), result(-12.1, app="b"), result(-0.0, app="c"))
-    assert scores.entries == (
-        AddOnPlacementScoreItem("a", 12),
-        AddOnPlacementScoreItem("b", -13),
-        AddOnPlacementScoreItem("c", 0),
-    )
+Result = tuple[float, dict[str, str]]
+LONG = "x" * LABEL_LIMIT
 
 
-def test_a_score_outside_the_declared_range_is_published_and_counted() -> None:
-    results = [result(score, app=str(score)) for score in (-1.0, 0.0, 4.0, 4.5, math.nan)]
-    whole = {"normalize": Normalize(min=0, max=4), "declared": ScoreRange(min=0, max=4)}
-    scores = converted(*results, **whole)
-    assert [entry.value for entry in scores.entries] == [-25, 0, 100, 100]
-    assert scores.adjusted == {"NotFinite": 1, "OutsideDeclaredRange": 2, "OutOfRange": 1}
-    open_end = converted(*results, declared=ScoreRange(min=0))
-    assert open_end.adjusted["OutsideDeclaredRange"] == 1
+def apps(*scores: float) -> list[Result]:
+    """Return a result for each score, of the apps a, b and so on."""
+    return [(score, {"app": app}) for score, app in zip(scores, "abcde", strict=False)]
+
+
+def formats(*texts: str) -> dict[str, Any]:
+    return {"further": tuple(map(dimension, texts))}
+
+
+SCALE = {"normalize": Normalize(min=0, max=4), "declared": ScoreRange(min=0, max=4)}
+WATTS = {"normalize": Normalize(min=100, max=500, invert=True)}
+TINY = {"normalize": Normalize(min=0, max=1e-300)}
+MORE = [
+    (1, {"node": "n1", "pod": "p"}),
+    (2, {"node": "n1", "pod": "q", "app": "a"}),
+    (3, {"node": "n1"}),
+    (4, {"node": "n1", "app": "a"}),
+    (5, {"zone": "z"}),
+]
+CASES: dict[str, tuple[list[Result], dict[str, Any], dict[str, int], dict[str, int]]] = {
+    # name: the results, how they are converted, the entries, and the results that rules affected
+    "rounded down": (apps(12.9, -12.1, -0.0), {}, {"a": 12, "b": -13, "c": 0}, {}),
+    "clamped": (
+        apps(100.9, 101, -100.1, 1e308),
+        {},
+        {"a": 100, "b": 100, "c": -100, "d": 100},
+        {"OutOfRange": 3},
+    ),
+    "not finite": (apps(math.nan, math.inf, -math.inf, 1), {}, {"d": 1}, {"NotFinite": 3}),
+    "outside the declared range": (
+        apps(-1, 0, 4, 4.5, math.nan),
+        SCALE,
+        {"a": -25, "b": 0, "c": 100, "d": 100},
+        {"NotFinite": 1, "OutsideDeclaredRange": 2, "OutOfRange": 1},
+    ),
+    "a range with an open end": (
+        apps(-1, 0, 4.5),
+        {"declared": ScoreRange(min=0)},
+        {"a": -1, "b": 0, "c": 4},
+        {"OutsideDeclaredRange": 1},
+    ),
+    "units of its own": (
+        apps(100, 301, 500, 2000),
+        WATTS,
+        {"a": 100, "b": 49, "c": 0, "d": -100},
+        {"OutOfRange": 1},
+    ),
+    "no scale can hold it": (apps(1e300, 0), TINY, {"b": 0}, {"NotFinite": 1}),
+    "a label is missing": (
+        [(1, {"app": "a"}), (1, {"app": "b", "pod": ""})],
+        {"format_": "${app};${pod}"},
+        {"a;": 1, "b;": 1},
+        {"MissingLabel": 1},
+    ),
+    "a label is too long": ([(1, {"app": f"{LONG}y"})], {}, {LONG: 1}, {"LabelCut": 1}),
+    "a label of no format is too long": (
+        [(1, {"app": "a", "instance": f"{LONG}y"})],
+        {},
+        {"a": 1},
+        {},
+    ),
+    "the same once cut": (
+        [(2, {"app": f"{LONG}y"}), (1, {"app": f"{LONG}z"})],
+        {},
+        {LONG: 2},
+        {"LabelCut": 2, "Duplicate": 1},
+    ),
+    "a dropped result takes no name": (
+        [(math.nan, {}), (1, {"app": ""})],
+        {},
+        {"": 1},
+        {"NotFinite": 1},
+    ),
+    "the format that names the most labels": (
+        MORE,
+        {
+            "format_": "${node}-${pod}",
+            **formats("${scoreName}", "${node}", "node ${node}", "${app}"),
+        },
+        {"n1-p": 1, "n1-q": 2, "n1": 3, "my_score": 5},
+        {"Duplicate": 1},
+    ),
+    "no format fits": ([(1, {"zone": "z"})], formats("${node}"), {"": 1}, {"MissingLabel": 1}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_become_entries_by_the_rules(name: str) -> None:
+    results, changes, entries, adjusted = CASES[name]
+    scores = converted(*(scoring_result(*one) for one in results), **changes)
+    assert {entry.name: entry.value for entry in scores.entries} == entries
+    assert scores.adjusted == adjusted
+    assert all(len(label) <= LABEL_LIMIT for one in scores.samples for label in one.labels)
 
 
 def test_the_labels_that_results_lack_are_named() -> None:
@@ -65,53 +146,9 @@ def test_the_labels_that_results_lack_are_named() -> None:
     )
 
 
-def test_a_result_is_an_entry_of_the_format_that_names_the_most_of_its_labels() -> None:
-    further = tuple(map(dimension, ("${scoreName}", "${node}", "node ${node}", "${app}")))
-    scores = converted(
-        result(1, node="n1", pod="p"),
-        result(2, node="n1", pod="q", app="a"),
-        result(3, node="n1"),
-        result(4, node="n1", app="a"),
-        result(5, zone="z"),
-        format_="${node}-${pod}",
-        further=further,
-    )
-    assert {one.name: one.value for one in scores.entries} == {
-        "n1-p": 1,
-        "n1-q": 2,
-        "n1": 3,
-        "my_score": 5,
-    }
-    assert scores.adjusted == {"Duplicate": 1}
-
-
-def test_a_result_that_fits_no_format_is_one_of_the_first() -> None:
-    scores = converted(result(1, zone="z"), format_="${app}", further=(dimension("${node}"),))
-    assert [one.name for one in scores.entries] == [""]
-    assert scores.missing == ("app",)
-
-
-def test_a_score_out_of_range_is_clamped_and_counted() -> None:
-    scores = converted(
-        result(100.9, app="a"),
-        result(101, app="b"),
-        result(-100.1, app="c"),
-        result(1e308, app="d"),
-    )
-    assert [entry.value for entry in scores.entries] == [100, 100, -100, 100]
-    assert scores.adjusted == {"OutOfRange": 3}
-
-
-def test_metrics_keep_the_score_as_it_is() -> None:
-    scores = converted(result(123.45, app="a"))
-    assert scores.samples[0].score == 123.45
-
-
-def test_scores_that_are_not_finite_are_dropped_and_counted() -> None:
-    scores = converted(result(math.nan), result(math.inf), result(-math.inf), result(1, app="a"))
-    assert scores.entries == (AddOnPlacementScoreItem("a", 1),)
-    assert scores.adjusted == {"NotFinite": 3}
-    assert len(scores.samples) == 1
+def test_metrics_keep_the_score_as_it_is_or_normalized() -> None:
+    assert converted(result(123.45, app="a")).samples[0].score == 123.45
+    assert converted(result(301, app="a"), **WATTS).samples[0].score == 49.75
 
 
 def test_the_agent_itself_names_cluster_and_score() -> None:
@@ -121,52 +158,8 @@ def test_the_agent_itself_names_cluster_and_score() -> None:
     assert dict(zip(PLACEHOLDERS, scores.samples[0].labels, strict=True))["cluster"] == "cluster1"
 
 
-def test_a_missing_label_is_empty() -> None:
-    scores = converted(result(1, app="a"), result(1, app="b", pod=""), format_="${app};${pod}")
-    assert [entry.name for entry in scores.entries] == ["a;", "b;"]
-    assert scores.adjusted == {"MissingLabel": 1}
-
-
-def test_labels_are_cut() -> None:
-    scores = converted(result(1, app="x" * 300))
-    assert scores.entries[0].name == "x" * LABEL_LIMIT
-    assert max(map(len, scores.samples[0].labels)) == LABEL_LIMIT
-    assert scores.adjusted == {"LabelCut": 1}
-
-
-def test_labels_that_nothing_is_made_of_are_not_counted() -> None:
-    assert converted(result(1, app="a", instance="x" * 300)).adjusted == {}
-
-
-def test_labels_that_are_the_same_once_cut_are_duplicates() -> None:
-    scores = converted(result(2, app="x" * 300), result(1, app="x" * 301))
-    assert [entry.value for entry in scores.entries] == [2]
-    assert scores.adjusted == {"LabelCut": 2, "Duplicate": 1}
-
-
 def test_minus_zero_is_zero() -> None:
     assert math.copysign(1, converted(result(-0.0, app="a")).samples[0].score) == 1
-
-
-def test_a_scorers_own_units_become_0_to_100() -> None:
-    watts = Normalize(min=100, max=500, invert=True)
-    scores = converted(
-        result(100, app="a"),
-        result(301, app="b"),
-        result(500, app="c"),
-        result(2000, app="d"),
-        normalize=watts,
-    )
-    assert [entry.value for entry in scores.entries] == [100, 49, 0, -100]
-    assert [sample.score for sample in scores.samples] == [100, 49.75, 0, -375]
-    assert scores.adjusted == {"OutOfRange": 1}
-
-
-def test_a_score_that_no_scale_can_hold_is_dropped() -> None:
-    tiny = Normalize(min=0, max=1e-300)
-    scores = converted(result(1e300, app="a"), result(0, app="b"), normalize=tiny)
-    assert scores.entries == (AddOnPlacementScoreItem("b", 0),)
-    assert scores.adjusted == {"NotFinite": 1}
 
 
 def test_more_label_sets_than_a_score_may_have_are_left_out_in_their_order() -> None:
@@ -175,11 +168,6 @@ def test_more_label_sets_than_a_score_may_have_are_left_out_in_their_order() -> 
     assert [e.name for e in scores.entries] == [f"app{n:02}" for n in range(20)]
     assert len(scores.samples) == 20
     assert scores.adjusted == {"SeriesLimit": 30}
-
-
-def test_a_dropped_result_takes_no_name() -> None:
-    scores = converted(result(math.nan), result(1, app=""))
-    assert scores.entries == (AddOnPlacementScoreItem("", 1),)
 
 
 def test_every_result_has_its_verdict() -> None:

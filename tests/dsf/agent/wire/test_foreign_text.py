@@ -19,7 +19,7 @@ LABELS = st.dictionaries(st.text(max_size=9), st.text(max_size=30), max_size=4)
 
 @given(text=st.text(max_size=2000), told=st.booleans())
 def test_a_server_that_knows_a_credential_is_not_quoted(text: str, told: bool) -> None:
-    secrets = CallSecrets(told=True) if told else SECRETS
+    secrets = CallSecrets(sent_before=True) if told else SECRETS
     for form in (text, text.encode(errors="replace"), bytearray(text.encode(errors="replace"))):
         assert secrets.line(form) == secrets.excerpt(form) == ""
         assert secrets.said(form) == (f"; {WITHHELD}" if text else "")
