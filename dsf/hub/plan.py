@@ -26,7 +26,7 @@ from dsf.hub.report.scorer_counts import FleetCounts, Rollout, ScorerCounts, cou
 from dsf.hub.report.scorer_status import ScorerProgress, scorer_status
 from dsf.hub.snapshot.distribution_rules import DistributionRules, ScoringConfig, unmatched
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
-from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, WARNING_BYTES
+from dsf.hub.snapshot.summaries_work import WARNING_BYTES, is_too_large
 from dsf.kube.changes import Change, Patch, merge_patch, status_patch
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
 from dsf.kube.port import Object
@@ -170,7 +170,7 @@ def _progress(
     }
     lagging = {str(change.namespace) for change in works}
     lagging |= {cluster for cluster, work in snapshot.works.items() if work.being_deleted}
-    lagging |= {cluster for cluster, size in sizes.items() if size > LIMIT_BYTES}
+    lagging |= {cluster for cluster, size in sizes.items() if is_too_large(size)}
     return FleetProgress(
         scorers=scorers,
         clusters=len(chosen.shares),

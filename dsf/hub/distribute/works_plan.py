@@ -15,7 +15,7 @@ from dsf.hub.distribute.rendered_summaries import RenderedSummaries
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.hub.snapshot.managed_cluster import NamespacedName
 from dsf.hub.snapshot.published_score import PublishedScore
-from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, ROOM_BYTES, SummariesWork, summaries_work
+from dsf.hub.snapshot.summaries_work import ROOM_BYTES, SummariesWork, is_too_large, summaries_work
 from dsf.kube.changes import Change, Create, Delete, Patch, merge_patch
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANIFEST_WORK
 
@@ -28,7 +28,7 @@ def plan_works(
     for cluster, rendered in desired.items():
         work = snapshot.works.get(cluster)
         as_desired = work is not None and work.drifted is None and work.text == rendered.text
-        if as_desired or (work and work.being_deleted) or work_bytes(rendered) > LIMIT_BYTES:
+        if as_desired or (work and work.being_deleted) or is_too_large(work_bytes(rendered)):
             continue
         changes.append(_write(cluster, rendered.text, work, agent_namespace))
     return changes + [

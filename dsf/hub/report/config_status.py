@@ -8,7 +8,7 @@ from dsf.api import conditions
 from dsf.api.conditions import Condition
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted, joined
-from dsf.hub.snapshot.summaries_work import LIMIT_BYTES
+from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, is_too_large
 from dsf.kube.port import Object
 
 SHOWN_ITEMS = 5
@@ -92,7 +92,7 @@ def _ready(progress: FleetProgress) -> Condition:
     if refused:
         message = first_items([f"{cluster}: {progress.refusals[cluster]}" for cluster in refused])
         return Condition("Ready", "False", "WriteRefused", message)
-    if any(size > LIMIT_BYTES for size in progress.sizes.values()):
+    if any(map(is_too_large, progress.sizes.values())):
         return Condition("Ready", "False", "TooLarge", "see the condition WithinLimit")
     scorers = counted(progress.scorers, "scorer")
     if progress.lagging:
@@ -115,7 +115,7 @@ def _within_limit(sizes: Mapping[str, int]) -> Condition:
         return Condition("WithinLimit", "True", "WithinLimit", message)
     ordered = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     largest = first_items([f"{cluster}: {size // 1024} KiB" for cluster, size in ordered])
-    over = ordered[0][1] > LIMIT_BYTES
+    over = is_too_large(ordered[0][1])
     message = (
         f"OCM accepts ManifestWorks of up to {LIMIT_BYTES // 1024} KiB;"
         f" {'not written' if over else 'close to it'}: {largest}."

@@ -22,6 +22,11 @@ ROOM_BYTES = 1024
 """Upper bound on what the manifests take besides the summaries."""
 
 
+def is_too_large(size: int) -> bool:
+    """Tell whether OCM refuses a work of so many bytes."""
+    return size > LIMIT_BYTES
+
+
 def summaries_work(cluster: str, text: str, agent_namespace: str) -> dict[str, Any]:
     """Return the ManifestWork of a cluster; `text` is the value of `data.summaries`.
 

@@ -1,4 +1,4 @@
-"""Leader election: the pure decision, and electors on an embedded hub in virtual time."""
+"""Leases: the pure decision, and on an embedded hub electors and exclusive sections."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -15,13 +15,16 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import LEASE, NAMESPACE
 from dsf.kube.port import Kube
-from dsf.runtime.leader_election import LeaderElector
+from dsf.runtime.leader_election import HeldLease, LeaderElector, Occupied, run_exclusively
 from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide, released
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 from tests.virtual_time import VirtualTimeLoop
 
+pytestmark = pytest.mark.virtual_time
+
 NOW = "2026-11-20T10:00:00.000000Z"
+PATIENCE = 16.0
 
 
 def me(identity: str = "a") -> LeaderElectionConfig:
@@ -146,7 +149,6 @@ async def stopped(*tasks: asyncio.Task[None]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@pytest.mark.virtual_time
 async def test_one_leads_and_the_next_follows_at_once_when_it_ends() -> None:
     kube, work = await hub(), Work()
     first = elect(kube, "a", work)
@@ -172,7 +174,6 @@ class Cut:
         return Fault(Unreachable("cut")) if self.off else None
 
 
-@pytest.mark.virtual_time
 async def test_a_leader_that_is_cut_off_stops_before_another_one_starts() -> None:
     kube, work, cut = await hub(), Work(), Cut()
     first = elect(Faulty(kube, cut), "a", work)
@@ -190,7 +191,6 @@ async def test_a_leader_that_is_cut_off_stops_before_another_one_starts() -> Non
     await stopped(first, second)
 
 
-@pytest.mark.virtual_time
 async def test_a_short_outage_costs_no_leadership() -> None:
     kube, work, cut = await hub(), Work(), Cut()
     task = elect(Faulty(kube, cut), "a", work)
@@ -239,7 +239,6 @@ class SlowToAnswer(Wrapper):
             raise Unreachable("cut")
 
 
-@pytest.mark.virtual_time
 async def test_leading_counts_from_when_the_lease_was_asked_for() -> None:
     kube, work = await hub(), Work()
     first = elect(SlowToAnswer(kube, 9), "a", work)
@@ -250,7 +249,6 @@ async def test_leading_counts_from_when_the_lease_was_asked_for() -> None:
     await stopped(first, second)
 
 
-@pytest.mark.virtual_time
 async def test_one_call_that_hangs_costs_no_leadership() -> None:
     kube, work = await hub(), Work()
     task = elect(Hanging(kube, 20), "a", work)
@@ -259,7 +257,6 @@ async def test_one_call_that_hangs_costs_no_leadership() -> None:
     await stopped(task)
 
 
-@pytest.mark.virtual_time
 async def test_a_killed_leader_is_followed_after_its_lease() -> None:
     kube, work = await hub(), Work()
     await kube.create(
@@ -277,7 +274,6 @@ async def test_a_killed_leader_is_followed_after_its_lease() -> None:
     await stopped(task)
 
 
-@pytest.mark.virtual_time
 async def test_work_that_fails_is_told_and_the_lease_given_back() -> None:
     async def fails() -> None:
         raise ValueError("broken")
@@ -339,3 +335,91 @@ def test_clocks_that_jump_cost_no_leadership(schedule: list[tuple[str, int]]) ->
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(main())
+
+
+def writer(kube: EmbeddedHub | Faulty, identity: str) -> HeldLease:
+    return HeldLease(kube, LeaderElectionConfig("writer", "ns", identity))
+
+
+async def seconds(duration: float, identity: str = "") -> str:
+    await asyncio.sleep(duration)
+    return identity
+
+
+async def test_short_works_follow_each_other() -> None:
+    kube, running = await hub(), list[str]()
+
+    async def work(identity: str) -> str:
+        running.append(identity)
+        await asyncio.sleep(1)
+        assert running == [identity]
+        running.remove(identity)
+        return identity
+
+    done = await asyncio.gather(
+        *(
+            run_exclusively(writer(kube, name), lambda name=name: work(name), patience_seconds=60)
+            for name in "abc"
+        )
+    )
+    assert done == ["a", "b", "c"]
+
+
+async def test_a_holder_that_renews_is_not_waited_for() -> None:
+    kube = await hub()
+    long = asyncio.create_task(
+        run_exclusively(writer(kube, "a"), lambda: seconds(100), patience_seconds=PATIENCE)
+    )
+    await asyncio.sleep(1)
+    asked = asyncio.get_running_loop().time()
+    second = await run_exclusively(writer(kube, "b"), lambda: seconds(1), patience_seconds=PATIENCE)
+    assert isinstance(second, Occupied)
+    assert second.lease["spec"]["holderIdentity"] == "a"
+    assert asyncio.get_running_loop().time() - asked < 5
+    long.cancel()
+    await asyncio.gather(long, return_exceptions=True)
+
+
+async def test_the_lease_of_a_process_that_died_is_taken_once_it_has_expired() -> None:
+    kube = await hub()
+    assert await writer(kube, "dead").hold()
+    asked = asyncio.get_running_loop().time()
+    done = await run_exclusively(
+        writer(kube, "b"), lambda: seconds(1, "b"), patience_seconds=PATIENCE
+    )
+    assert done == "b"
+    assert 15 <= asyncio.get_running_loop().time() - asked <= 17
+
+
+async def test_work_without_its_lease_is_cancelled() -> None:
+    kube = await hub()
+    away = False
+    faulty = Faulty(kube, lambda _: Fault(Unreachable("away")) if away else None)
+    finished = False
+
+    async def work() -> None:
+        nonlocal away, finished
+        away = True
+        await asyncio.sleep(100)
+        finished = True
+
+    outcome = await run_exclusively(writer(faulty, "a"), work, patience_seconds=PATIENCE)
+    assert isinstance(outcome, Occupied)
+    assert not finished
+
+
+async def test_the_lease_is_given_back() -> None:
+    kube = await hub()
+    await run_exclusively(writer(kube, "a"), lambda: seconds(1), patience_seconds=PATIENCE)
+    assert (await kube.get(LEASE, "writer", "ns"))["spec"]["holderIdentity"] == ""
+
+
+async def test_an_error_of_the_work_is_raised_and_the_lease_given_back() -> None:
+    kube = await hub()
+
+    async def work() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await run_exclusively(writer(kube, "a"), work, patience_seconds=PATIENCE)
+    assert (await kube.get(LEASE, "writer", "ns"))["spec"]["holderIdentity"] == ""
