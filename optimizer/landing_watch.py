@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -37,6 +38,7 @@ from dsf.runtime.reconcile.followed_view import FollowedView
 from dsf.runtime.reconcile.reflector import View
 from optimizer.domain.settings import DEFAULTS
 from optimizer.observe import list_all, observe
+from optimizer.placement_status.drift import grace_end
 from optimizer.placement_status.landing_report import landing_conditions, landing_events
 from optimizer.placement_status.record_drift import recorded_status
 from optimizer.record.recorded_plan import read_records
@@ -57,6 +59,9 @@ POLL_SECONDS = 30.0
 
 PAUSE_SECONDS = 1.0
 """Shortest pause between two looks: what changes together is reported together."""
+
+PAST_GRACE_SECONDS = 0.01
+"""Pause after the end of a grace, which is over when more than its time has passed."""
 
 COST_FACTOR = 10.0
 """Looks everywhere, and looks at single namespaces, each take one part in so many of the time."""
@@ -116,6 +121,7 @@ class LandingWatch:
         self._events = EventRecorder(kube, COMPONENT, now=now, registry=CollectorRegistry())
         self._seen = dict[tuple[str, str], PlacementStatus]()
         self._changed = set[str]()
+        self._grace_ends = dict[str, datetime]()
         self._wake = asyncio.Event()
         self._unwatched = set[Kind]()
         self._in_force = asyncio.Event()
@@ -196,10 +202,19 @@ class LandingWatch:
             await asyncio.sleep(max(PAUSE_SECONDS, cost) if looked else self._poll_seconds)
             resync = self._poll_seconds if self._unwatched else RESYNC_SECONDS
             waits = max(0.0, due - loop.time()) if EVERYWHERE in self._changed else resync
+            ending, left = self._next_grace()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), waits)
+                await asyncio.wait_for(self._wake.wait(), min(waits, left))
             if not self._wake.is_set():
-                self._changed.add(EVERYWHERE)
+                self._changed |= ending if left < waits else {EVERYWHERE}
+
+    def _next_grace(self) -> tuple[set[str], float]:
+        """Return the namespaces whose status changes next by itself, and in how many seconds."""
+        if not self._grace_ends:
+            return set(), inf
+        end = min(self._grace_ends.values())
+        left = (end - self._now()).total_seconds() + PAST_GRACE_SECONDS
+        return {name for name, one in self._grace_ends.items() if one == end}, max(0.0, left)
 
     async def _look_at_changes(self, *, everywhere: bool) -> bool:
         """Look where something has changed; return whether that could be done.
@@ -227,6 +242,8 @@ class LandingWatch:
         Raises KubeError where the hub can't be read.
         """
         current = await self._current(namespaces)
+        for name in list(self._grace_ends) if namespaces is None else namespaces:
+            self._grace_ends.pop(name, None)
         if current:
             self._in_force.set()
         kube = _ReadOnce(self._kube)
@@ -257,6 +274,8 @@ class LandingWatch:
             optimization,
             cluster_label_key=self._cluster_label_key,
         )
+        if end := grace_end(status.workloads, observation.observed_at):
+            self._grace_ends[namespace] = min(end, self._grace_ends.get(namespace, end))
         try:
             written = await self._write(record, status)
         except (Conflict, NotFound):  # somebody wrote the record meanwhile: the next look tells

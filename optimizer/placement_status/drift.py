@@ -22,8 +22,8 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.placement_status.hub_state import Enforcement, HubState
-from optimizer.placement_status.landing import NO_WORK
+from optimizer.placement_status.hub_state import REPORT_GRACE, Enforcement, HubState
+from optimizer.placement_status.landing import NO_REPORT, NO_WORK
 from optimizer.placement_status.observed_placements import ObservedPlacement
 from optimizer.plan.manifests import generated_name
 from optimizer.snapshot.object_readers import (
@@ -135,6 +135,20 @@ def missing_works(landings: Iterable[WorkloadLanding], now: datetime) -> Iterato
             where = UntrustedName(item.cluster)
             message = f"it is missing in namespace {where}, whose cluster OCM has selected"
             yield drifted("ManifestWorkMissing", MANIFEST_WORK, item.workload, message)
+
+
+def grace_end(landings: Iterable[WorkloadLanding], now: datetime) -> datetime | None:
+    """Return when the status changes next although nothing happens; None if it does not.
+
+    That is when OCM has had its time to create a ManifestWork, or to report on a policy.
+    """
+    graces = {("Planned", NO_WORK): WORK_GRACE, ("WaitingForPolicy", NO_REPORT): REPORT_GRACE}
+    ends = (
+        item.since + graces[item.state, item.reason]
+        for item in landings
+        if item.since and (item.state, item.reason) in graces
+    )
+    return min((end for end in ends if end >= now), default=None)
 
 
 def running_without_placement(

@@ -16,7 +16,7 @@ from optimizer.snapshot.object_readers import labels_of, name_of, not_enforced
 from optimizer.wire.placement_status import LandingState
 
 COMPLIANT = "Compliant"
-NO_WORK = "NoManifestWork"
+NO_WORK, NO_REPORT = "NoManifestWork", "NotReported"
 
 
 class Landing(NamedTuple):
@@ -81,7 +81,7 @@ def _policy(
             "it was bound to the cluster" if asked == enforcement.since else "its spec was written"
         )
         message = f"OCM has not reported on policy {name} since {what}"
-        return Landing("WaitingForPolicy", "NotReported", message, asked)
+        return Landing("WaitingForPolicy", NO_REPORT, message, asked)
     return None
 
 
@@ -142,11 +142,11 @@ def _work_state(work: Object) -> Landing:
         condition = find(conditions, kind)
         if condition is None:
             message = f"its cluster has not reported whether the ManifestWork is {what}"
-            return Landing("Planned", "NotReported", message)
+            return Landing("Planned", NO_REPORT, message)
         reason = str(condition.get("reason") or "")
         if condition.get("observedGeneration", generation) != generation:
             message = f"its cluster has not reported on the last change of the ManifestWork: {what}"
-            return Landing("Planned", "NotReported", message, since(condition))
+            return Landing("Planned", NO_REPORT, message, since(condition))
         if condition.get("status") != "True":
             message = f"its ManifestWork is not {what}: {said(condition)}"
             return Landing("Planned", reason, message, since(condition))
@@ -163,7 +163,7 @@ def _counted(workload: Object, placement: ObservedPlacement) -> Landing:
     applied, available = counts.get("applied", 0), counts.get("available", 0)
     conditions = conditions_of(workload)
     condition = find(conditions, "ManifestworkApplied") or find(conditions, "PlacementVerified")
-    reason = str((condition or {}).get("reason") or "NotReported")
+    reason = str((condition or {}).get("reason") or NO_REPORT)
     message = f"{applied} of {wanted} ManifestWorks are applied, {available} are available"
     state: LandingState = "Planned"
     if counts.get("degraded", 0):

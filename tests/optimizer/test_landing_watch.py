@@ -1,8 +1,10 @@
 """What the hub says of a plan that lands: conditions of its record, events of its workloads."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, Subresource
 from optimizer.landing_watch import LandingWatch
+from optimizer.placement_status.drift import WORK_GRACE
 from tests.dsf.sim.builders import NOW, make
 from tests.eventually import eventually
 from tests.kube_wrappers.counting import Counting
@@ -238,6 +241,32 @@ async def test_a_change_is_told_without_waiting_for_a_poll(run: GuideRun) -> Non
         kinds.MANAGED_CLUSTER, "worker02", {"metadata": {"labels": {"cluster-name": "worker02"}}}
     )
     await reads("Drifted", "False", "AsPlanned")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_time_alone_makes_true_is_told_at_that_time(run: GuideRun) -> None:
+    await run.land()
+    await run.hub.patch(
+        kinds.MANIFEST_WORK, "mwrs-app01", {"metadata": {"finalizers": []}}, "worker01"
+    )
+    await run.hub.delete(kinds.MANIFEST_WORK, "mwrs-app01", "worker01")
+    began = time.monotonic()
+
+    def now() -> datetime:
+        return NOW + WORK_GRACE - timedelta(seconds=2) + timedelta(seconds=time.monotonic() - began)
+
+    watch = LandingWatch(run.hub, keys=record_keys(run.hub), now=now, poll_seconds=3600)
+    task = asyncio.create_task(watch.run())
+
+    async def told(reason: str) -> None:
+        async def missing() -> bool:
+            return (await condition(run, "Drifted"))[1] == reason
+
+        await eventually(missing, seconds=30)
+
+    await told("AsPlanned")
+    await told("ManifestWorkMissing")
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

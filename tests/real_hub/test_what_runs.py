@@ -1,6 +1,6 @@
 """Two teams, two pools, resets and rollbacks in random orders: what runs fits, stops are told.
 
-DSF_ORDERS says how many orders (2); `make fire-hub` runs 100.
+DSF_ORDERS says how many orders (6); `make fire-hub` runs 100.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .harness.cluster import ManagedCluster
     from .harness.hub import Hub
 
-ORDERS = int(os.environ.get("DSF_ORDERS", "2"))
+ORDERS = int(os.environ.get("DSF_ORDERS", "6"))
 OPERATIONS = 5
 SEED = 25
 CLUSTERS = ("east", "west")
@@ -186,8 +186,10 @@ async def _orders(hub: Hub, clusters: list[ManagedCluster], teams: tuple[str, st
             for namespace in teams:
                 await order.reset(namespace, stop=True)
                 await order.reset(namespace, stop=False)
+            done[await order.go_back()] += 1
         print(dict(done))  # noqa: T201 - with -s: how often each was done
         assert {"apply", "reset", "reset and stop"} <= done.keys()
+        assert done["rollback"] >= ORDERS, done
 
 
 @dataclass
@@ -218,6 +220,24 @@ class _Order:
                 return await self.apply(await self.service.plan_rollback(asked), "rollback")
             case _:
                 return await self.apply(await self.service.plan(self.request(team)), "apply")
+
+    async def go_back(self) -> str:
+        """Where no plan is in force, apply two that differ, and roll back: nothing forbids it."""
+        team, made = self.teams[0], list[Plan]()
+        for _ in range(100):
+            request = self.request(team).model_copy(update={"prune": True})
+            plan = await self.service.plan(request)
+            assert isinstance(plan, Plan), plan
+            if plan.manifests and plan.changes:
+                await self.apply(plan, "apply")
+                made.append(plan)
+            if len(made) == 2:
+                break
+        rolled_back = await self.service.plan_rollback(RollbackRequest(namespace=team))
+        what = await self.apply(rolled_back, "rollback")
+        for stop in (True, False):
+            await self.reset(team, stop=stop)
+        return what
 
     def request(self, team: str) -> OptimizeRequest:
         names = self.random.sample(list(DEMANDS), self.random.randint(1, len(DEMANDS)))
