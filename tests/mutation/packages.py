@@ -157,9 +157,8 @@ PACKAGES = {
         modules=(
             "dsf/kube/changes.py",
             "dsf/kube/embedded/builtin_resources.py",
-            "dsf/kube/embedded/http/discovery.py",
-            "dsf/kube/embedded/http/protobuf.py",
-            "dsf/kube/embedded/http/tables.py",
+            "dsf/kube/embedded/http/kubectl.py",
+            "dsf/kube/embedded/http/request_info.py",
             "dsf/kube/embedded/reviews.py",
             "dsf/kube/embedded/status_errors.py",
             "dsf/kube/json_merge_patch.py",

@@ -13,8 +13,8 @@ from dsf.kube.clock import utc_now
 from dsf.kube.embedded import status_errors
 from dsf.kube.embedded.api_server import WriteOptions
 from dsf.kube.embedded.http import request_info
+from dsf.kube.embedded.http.kubectl import Included, table
 from dsf.kube.embedded.http.request_info import RequestInfo
-from dsf.kube.embedded.http.tables import Included, table
 from dsf.kube.embedded.hub import EmbeddedHub
 from dsf.kube.errors import ApiError, BadRequest
 from dsf.kube.port import Object, WatchEvent

@@ -1,13 +1,19 @@
-"""Parse an HTTP request: the resource and object of its path, its options, its body."""
+"""Parse an HTTP request: the resource and object of its path, its options, its body.
 
-from collections.abc import Mapping
+kubectl sends some objects in Kubernetes' protobuf form: `create configmap|secret|namespace` and
+`auth can-i|whoami`. Only their kinds are decoded; answers are JSON. Source:
+https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding and the
+`generated.proto` files of k8s.io/api and k8s.io/apimachinery, which define the field numbers.
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from starlette.requests import Request
 
 from dsf.kube.embedded.api_server import FieldValidation, WriteOptions
-from dsf.kube.embedded.http import protobuf
 from dsf.kube.errors import ApiError, BadRequest
 from dsf.kube.port import Subresource
 from dsf.kube.resources.resource_catalog import Catalog, Resource
@@ -16,6 +22,9 @@ from dsf.kube.yaml_documents import parsed_json
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a request body, as in kube-apiserver."""
 JSON = "application/json"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_MAGIC = b"k8s\x00"
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
 
@@ -105,7 +114,7 @@ async def body(request: Request, *accepted: str, optional: bool = False) -> Any:
 
     Raises BadRequest, or an ApiError (413, 415) for a large body or another media type.
     """
-    accepted = accepted or (JSON, protobuf.MEDIA_TYPE)
+    accepted = accepted or (JSON, PROTOBUF)
     if (sent_as := media_type(request)) not in accepted:
         raise ApiError(
             "the body of the request was in an unknown format - accepted media types include: "
@@ -116,7 +125,7 @@ async def body(request: Request, *accepted: str, optional: bool = False) -> Any:
     data = await _read(request)
     if optional and not data:
         return {}
-    parsed = protobuf.decoded if sent_as == protobuf.MEDIA_TYPE else parsed_json
+    parsed = read_protobuf if sent_as == PROTOBUF else parsed_json
     try:
         return parsed(data)
     except (ValueError, RecursionError) as error:
@@ -128,3 +137,169 @@ def mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise BadRequest("the body of the request is not an object")
     return value
+
+
+_Read = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    read: _Read
+    many: bool = False
+    keyed: bool = False
+
+
+def read_protobuf(data: bytes) -> dict[str, Any]:
+    """Return the object in a body; raises ValueError if it is malformed or of another kind."""
+    if not data.startswith(_MAGIC):
+        raise ValueError("it is not Kubernetes protobuf")
+    envelope = _message(_ENVELOPE)(data[len(_MAGIC) :])
+    type_, raw = envelope.get("type", {}), envelope.get("raw", b"")
+    fields = _KINDS.get((type_.get("apiVersion"), type_.get("kind")))
+    if fields is None:
+        raise ValueError(f"{type_.get('kind')} can only be sent as JSON")
+    return {**type_, **_message(fields)(raw)}
+
+
+def _message(fields: Mapping[int, _Field]) -> _Read:
+    def read(data: Any) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for number, value in _parts(_bytes(data)):
+            field = fields.get(number)
+            if field is None:
+                continue
+            if field.keyed:
+                result.setdefault(field.name, {}).update(field.read(value))
+            elif field.many:
+                result.setdefault(field.name, []).append(field.read(value))
+            elif (found := field.read(value)) not in ("", {}, 0):
+                result[field.name] = found
+        return result
+
+    return read
+
+
+def _map(value: _Read) -> _Read:
+    entry = _message({1: _Field("key", _text), 2: _Field("value", value)})
+
+    def read(data: bytes) -> dict[str, Any]:
+        found = entry(data)
+        return {found.get("key", ""): found.get("value", "")}
+
+    return read
+
+
+def _parts(data: bytes) -> Iterator[tuple[int, Any]]:
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        wire = tag & 7
+        if wire == _VARINT:
+            value, place = _varint(data, place)
+            yield tag >> 3, value
+            continue
+        if wire == _BYTES:
+            size, place = _varint(data, place)
+        elif wire in {_FIXED32, _FIXED64}:
+            size = 4 if wire == _FIXED32 else 8
+        else:
+            raise ValueError(f"wire type {wire} is not known")
+        if place + size > len(data):
+            raise ValueError("it is cut off")
+        yield tag >> 3, data[place : place + size]
+        place += size
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if place >= len(data):
+            break
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004 - the last byte of a varint
+            return value, place
+    raise ValueError("it is cut off within a number")
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise ValueError("the value is a number, not bytes")  # noqa: TRY004 - of the body
+    return value
+
+
+def _text(value: Any) -> str:
+    return _bytes(value).decode()
+
+
+def _base64(value: Any) -> str:
+    return base64.b64encode(_bytes(value)).decode()
+
+
+_OWNER = {
+    1: _Field("kind", _text),
+    3: _Field("name", _text),
+    4: _Field("uid", _text),
+    5: _Field("apiVersion", _text),
+    6: _Field("controller", bool),
+    7: _Field("blockOwnerDeletion", bool),
+}
+_METADATA = _Field(
+    "metadata",
+    _message(
+        {
+            1: _Field("name", _text),
+            2: _Field("generateName", _text),
+            3: _Field("namespace", _text),
+            5: _Field("uid", _text),
+            6: _Field("resourceVersion", _text),
+            11: _Field("labels", _map(_text), keyed=True),
+            12: _Field("annotations", _map(_text), keyed=True),
+            13: _Field("ownerReferences", _message(_OWNER), many=True),
+            14: _Field("finalizers", _text, many=True),
+        }
+    ),
+)
+_TYPE = {1: _Field("apiVersion", _text), 2: _Field("kind", _text)}
+_ENVELOPE = {1: _Field("type", _message(_TYPE)), 2: _Field("raw", _bytes)}
+_RESOURCE_ATTRIBUTES = {
+    1: _Field("namespace", _text),
+    2: _Field("verb", _text),
+    3: _Field("group", _text),
+    4: _Field("version", _text),
+    5: _Field("resource", _text),
+    6: _Field("subresource", _text),
+    7: _Field("name", _text),
+}
+_NON_RESOURCE_ATTRIBUTES = {1: _Field("path", _text), 2: _Field("verb", _text)}
+_ACCESS = {
+    1: _Field("resourceAttributes", _message(_RESOURCE_ATTRIBUTES)),
+    2: _Field("nonResourceAttributes", _message(_NON_RESOURCE_ATTRIBUTES)),
+}
+_KINDS: dict[tuple[Any, Any], Mapping[int, _Field]] = {
+    ("v1", "ConfigMap"): {
+        1: _METADATA,
+        2: _Field("data", _map(_text), keyed=True),
+        3: _Field("binaryData", _map(_base64), keyed=True),
+        4: _Field("immutable", bool),
+    },
+    ("v1", "Secret"): {
+        1: _METADATA,
+        2: _Field("data", _map(_base64), keyed=True),
+        3: _Field("type", _text),
+        4: _Field("stringData", _map(_text), keyed=True),
+        5: _Field("immutable", bool),
+    },
+    ("v1", "Namespace"): {1: _METADATA},
+    ("authentication.k8s.io/v1", "SelfSubjectReview"): {1: _METADATA},
+    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {
+        1: _METADATA,
+        2: _Field("spec", _message(_ACCESS)),
+    },
+    ("authorization.k8s.io/v1", "SelfSubjectRulesReview"): {
+        1: _METADATA,
+        2: _Field("spec", _message({1: _Field("namespace", _text)})),
+    },
+}

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from dsf.api.host_header import MALFORMED_HOST, host_name
-from dsf.kube.embedded.http import discovery, request_info
+from dsf.kube.embedded.http import kubectl, request_info
 from dsf.kube.embedded.http.handlers import ResourceHandlers
 from dsf.kube.embedded.hub import EmbeddedHub
 from dsf.kube.errors import ApiError, BadRequest, Forbidden, NotFound, ServerError
@@ -157,19 +157,19 @@ def _discovered(hub: EmbeddedHub, path: str) -> Object | None:
     found: Object | None = None
     match path.strip("/").split("/"):
         case ["version"]:
-            found = discovery.VERSION
+            found = kubectl.VERSION
         case ["api"]:
-            found = discovery.api_versions()
+            found = kubectl.api_versions()
         case ["apis"]:
-            found = discovery.groups(resources)
+            found = kubectl.groups(resources)
         case ["apis", group]:
-            found = discovery.group(resources, group)
+            found = kubectl.group(resources, group)
         case ["api", version]:
-            found = discovery.resource_list(resources, "", version)
+            found = kubectl.resource_list(resources, "", version)
         case ["apis", group, version]:
-            found = discovery.resource_list(resources, group, version)
+            found = kubectl.resource_list(resources, group, version)
         case ["openapi", "v3"]:
-            found = discovery.openapi_index(resources)
+            found = kubectl.openapi_index(resources)
         case ["openapi", "v3", *place]:
-            found = discovery.openapi(resources, "/".join(place))
+            found = kubectl.openapi(resources, "/".join(place))
     return found

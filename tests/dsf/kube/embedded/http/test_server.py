@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.http.protobuf import decoded
+from dsf.kube.embedded.http.request_info import read_protobuf
 from dsf.kube.embedded.http.server import create_app, serving
 from dsf.kube.kinds import CONFIG_MAP, DYNAMIC_SCORER, NAMESPACE
 from dsf.kube.port import Object
@@ -419,7 +419,7 @@ async def test_other_protobuf_is_a_bad_request(client: httpx.AsyncClient, body: 
 @given(st.binary(max_size=40) | st.binary(max_size=40).map(lambda body: protobuf("Secret", body)))
 def test_no_protobuf_is_anything_but_an_object_or_malformed(body: bytes) -> None:
     try:
-        assert decoded(body)["kind"] == "Secret"
+        assert read_protobuf(body)["kind"] == "Secret"
     except ValueError:
         return
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dsf.kube.embedded.http.tables import cell, value_at
+from dsf.kube.embedded.http.kubectl import cell, value_at
 from dsf.kube.resources.resource_catalog import Column
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

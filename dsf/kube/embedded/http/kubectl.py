@@ -1,14 +1,18 @@
-"""API discovery: the versions, groups, resources and OpenAPI schemas that the hub serves.
+"""What kubectl asks for besides objects: discovery, OpenAPI schemas, and tables of objects.
 
-Source: https://kubernetes.io/docs/concepts/overview/kubernetes-api/
+Sources: https://kubernetes.io/docs/concepts/overview/kubernetes-api/ and
+https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
 """
 
+import json
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Literal
 
+from dsf.api.times import shown_duration
 from dsf.kube.port import Object
-from dsf.kube.resources.resource_catalog import Resource
+from dsf.kube.resources.resource_catalog import Column, Resource
 
 VERSION: Object = {
     "major": "1",
@@ -24,6 +28,12 @@ VERSION: Object = {
 _VERBS = ["delete", "get", "list", "patch", "create", "update", "watch"]
 _READ_VERBS = ["get", "list", "watch"]
 _STATUS_VERBS = ["get", "patch", "update"]
+
+Included = Literal["None", "Metadata", "Object"]
+
+_NAME = Column("Name", "string", ".metadata.name", format="name", description="Name must be unique")
+_SEGMENT = re.compile(r"""\.(\w+)(?:\[\?\(@\.(\w+)==(['"])(.*?)\3\)\])?""")
+_UNKNOWN_AGE, _FUTURE_AGE = "<unknown>", "<invalid>"
 
 
 def api_versions() -> Object:
@@ -164,3 +174,91 @@ def _schema_name(resource: Resource) -> str:
 def _type(resource: Resource) -> Object:
     kind = resource.kind
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def table(
+    resource: Resource,
+    objects: Iterable[Object],
+    *,
+    now: datetime,
+    metadata: Mapping[str, Any],
+    include: Included = "Metadata",
+) -> Object:
+    """Return a `meta.k8s.io/v1` Table; ages are as of `now`."""
+    columns = (_NAME, *resource.columns)
+    rows = [
+        {
+            "cells": [cell(column, obj, now) for column in columns],
+            **({} if include == "None" else {"object": _included(obj, include)}),
+        }
+        for obj in objects
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": dict(metadata),
+        "columnDefinitions": [
+            {
+                "name": column.name,
+                "type": column.type,
+                "format": column.format,
+                "description": column.description,
+                "priority": column.priority,
+            }
+            for column in columns
+        ],
+        "rows": rows,
+    }
+
+
+def cell(column: Column, obj: Object, now: datetime) -> Any:
+    """Return the value of a column for an object, or None if it has none."""
+    if callable(column.path):
+        return column.path(obj)
+    value = value_at(obj, column.path)
+    if value is None:
+        return None
+    match column.type:
+        case "date":
+            return age(str(value), now)
+        case "string":
+            return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        case "integer":
+            return int(value) if isinstance(value, int | float) else None
+    return value
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a JSONPath, or None.
+
+    The columns of our kinds and of OCM's have the forms `.a.b` and `.a[?(@.type=="Ready")].b`; a
+    path of another form finds nothing.
+    """
+    if _SEGMENT.sub("", path):
+        return None
+    for name, key, _, text in _SEGMENT.findall(path):
+        value = value.get(name) if isinstance(value, Mapping) else None
+        if key:
+            items = value if isinstance(value, list) else ()
+            matching = (i for i in items if isinstance(i, Mapping) and i.get(key) == text)
+            value = next(matching, None)
+    return value
+
+
+def age(time: str, now: datetime) -> str:
+    """Return the age of an RFC 3339 time, in one unit."""
+    try:
+        seconds = int((now - datetime.fromisoformat(time)).total_seconds())
+    except (ValueError, TypeError):
+        return _UNKNOWN_AGE
+    return _FUTURE_AGE if seconds < -1 else shown_duration(max(seconds, 0))
+
+
+def _included(obj: Object, include: Included) -> Object:
+    if include == "Object":
+        return obj
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }
