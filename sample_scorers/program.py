@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from .bearer_token import BearerTokenCheck, read_token
+from .strict_http import StrictProtocol
 from .wire import PROMETHEUS_URL
 
 _HIGHEST_PORT = 65535
@@ -129,7 +130,7 @@ def serve(name: str, app: FastAPI, options: argparse.Namespace) -> int:
     # Kubernetes stops a container by SIGTERM. That is no failure: it ends the program like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        config = uvicorn.Config(app, log_level="warning", lifespan="off")
+        config = uvicorn.Config(app, http=StrictProtocol, log_level="warning", lifespan="off")
         uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:  # uvicorn has shut down gracefully and raises the signal again
         pass

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,6 +18,12 @@ from .wire import ScorerConfig, ScoreResult, ScoringRequest, ScoringResponse, Se
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Enough for 1500 pods with one sample every 30 s over an hour."""
 
+POLICY = (
+    "default-src 'none'; script-src https://cdn.jsdelivr.net 'unsafe-inline';"
+    " style-src https: 'unsafe-inline'; font-src https:; img-src https: data:; connect-src 'self';"
+    " worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What FastAPI's pages need, and no frame."""
 
 HealthEndpoint = Callable[[], Awaitable[Response]]
 
@@ -58,6 +64,7 @@ def bare_app(
     app = FastAPI(title=title, strict_content_type=False)
     answer_with_problems(app)
     app.add_middleware(_BodyLimit, max_bytes=max_body_bytes)
+    app.add_middleware(_NoFrames)
     app.get("/healthz")(health)
     return app
 
@@ -75,6 +82,24 @@ def _add_scoring(app: FastAPI, scorer: ServedScorer) -> None:
     @app.post(scorer.config.scoring.path)
     def scoring(request: ScoringRequest) -> ScoringResponse:
         return ScoringResponse(results=scorer.score(request.data))
+
+
+class _NoFrames:
+    """ASGI middleware: no page of another site shows /docs in a frame, whose buttons send requests.
+
+    The page itself loads its scripts and styles from the sites that FastAPI names.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def unframed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["Content-Security-Policy"] = POLICY
+            await send(message)
+
+        await self._app(scope, receive, unframed if scope["type"] == "http" else send)
 
 
 class _BodyLimit:

@@ -3,10 +3,11 @@
 Sources: RFC 9110 section 7.2, RFC 3986 section 3.2.2.
 """
 
+import ipaddress
 import re
 
 _HOST = re.compile(
-    r"(?P<name>\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?", re.ASCII
+    r"(?P<name>\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+)(?::[0-9]*)?", re.ASCII
 )
 
 MALFORMED_HOST = "the Host header is no host with a port; see RFC 9110, section 7.2"
@@ -15,4 +16,12 @@ MALFORMED_HOST = "the Host header is no host with a port; see RFC 9110, section 
 def host_name(header: str) -> str | None:
     """Return the host of a Host header in lower case, without its port; None if it is malformed."""
     match = _HOST.fullmatch(header)
-    return match["name"].lower() if match else None
+    if match is None:
+        return None
+    name = match["name"].lower()
+    if name.startswith("["):
+        try:
+            ipaddress.IPv6Address(name[1:-1])
+        except ValueError:
+            return None
+    return name

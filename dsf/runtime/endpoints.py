@@ -64,7 +64,7 @@ async def serving(
 @web.middleware
 async def _refuse_ambiguous(request: web.Request, handler: Handler) -> web.StreamResponse:
     why = ""
-    if host_name(request.headers.get("Host", "")) is None:
+    if "Host" in request.headers and host_name(request.headers["Host"]) is None:
         why = MALFORMED_HOST
     elif request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         why = "the only Transfer-Encoding here is chunked"

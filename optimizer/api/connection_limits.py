@@ -6,7 +6,6 @@ proxy may have read in another way can only be refused here, too.
 """
 
 import asyncio
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from dsf.api.strict_http import StrictConnection
 from optimizer.api.problem_details import RETRY_LATER, error_response
 
 MALFORMED = 400
@@ -44,40 +44,6 @@ class ConnectionLimits:
 
 DEFAULT_LIMITS = ConnectionLimits()
 
-_FOLD_OR_END = re.compile(rb"\n(?:([ \t])|\r?\n)")
-
-
-class _StrictConnection(h11.Connection):
-    """h11's parser, without what RFC 9112 lets servers read in several ways (5.2, 6.1).
-
-    `refusal`: why a request was refused.
-    """
-
-    refusal = ""
-
-    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return the next event; raises RemoteProtocolError."""
-        head = self.trailing_data[0] if self.their_state is h11.IDLE else b""
-        event = super().next_event()
-        if isinstance(event, h11.Request):
-            self.refusal = _ambiguity(event, head)
-            if self.refusal:
-                raise h11.RemoteProtocolError(self.refusal)
-        return event
-
-
-def _ambiguity(request: h11.Request, head: bytes) -> str:
-    """Return what of a request another server may read differently; empty if nothing."""
-    fields = {name for name, _ in request.headers}
-    line = _FOLD_OR_END.search(head)
-    if line and line[1]:
-        return "a header goes on in a second line; write it in one"
-    if b"transfer-encoding" in fields and b"content-length" in fields:
-        return "Content-Length and Transfer-Encoding say the length twice; send one of them"
-    if b"transfer-encoding" in fields and request.http_version < b"1.1":
-        return "HTTP/1.0 has no Transfer-Encoding; send a Content-Length"
-    return ""
-
 
 class LimitedConnection(H11Protocol):
     """uvicorn's connection with limits; a request that breaks one is answered by problem details.
@@ -92,7 +58,7 @@ class LimitedConnection(H11Protocol):
 
     def __init__(self, config: uvicorn.Config, *arguments: Any, **rest: Any) -> None:
         super().__init__(config, *arguments, **rest)
-        self.conn: _StrictConnection = _StrictConnection(h11.SERVER)
+        self.conn: StrictConnection = StrictConnection(h11.SERVER)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline of the first request."""

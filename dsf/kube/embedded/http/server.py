@@ -9,14 +9,18 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dsf.api.host_header import MALFORMED_HOST, host_name
+from dsf.api.strict_http import StrictConnection
 from dsf.kube.embedded.http import kubectl, request_info
 from dsf.kube.embedded.http.handlers import ResourceHandlers
 from dsf.kube.embedded.hub import EmbeddedHub
@@ -40,11 +44,7 @@ def create_app(hub: EmbeddedHub, *, hosts: Collection[str] = LOOPBACK) -> Starle
     answers = ResourceHandlers(hub)
 
     async def respond(request: Request) -> Response:
-        host = host_name(request.headers.get("host", ""))
-        if host is None:
-            raise BadRequest(MALFORMED_HOST)
-        if host not in hosts:
-            raise Forbidden(f"the host {host!r} is not served here")
+        _check_host(request, hosts)
         found = _discovered(hub, request.url.path) if request.method in {"GET", "HEAD"} else None
         if found is not None:
             return JSONResponse(found)
@@ -53,10 +53,11 @@ def create_app(hub: EmbeddedHub, *, hosts: Collection[str] = LOOPBACK) -> Starle
             raise NotFound(PAGE_NOT_FOUND)
         return await answers.answer(request, target)
 
-    async def healthy(_: Request) -> Response:
+    async def healthy(request: Request) -> Response:
+        _check_host(request, hosts)
         return PlainTextResponse("ok")
 
-    health = [Route(path, healthy) for path in ("/healthz", "/livez", "/readyz")]
+    health = [Route(path, _with_statuses(healthy)) for path in ("/healthz", "/livez", "/readyz")]
     everything = Route("/{path:path}", _with_statuses(respond), methods=_METHODS)
     return Starlette(routes=[*health, everything])
 
@@ -72,6 +73,7 @@ async def serving(hub: EmbeddedHub, host: str = "127.0.0.1", port: int = 0) -> A
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app,
+            http=_StrictProtocol,
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -99,6 +101,31 @@ def kubeconfig(url: str, *, name: str = "embedded") -> Object:
         "users": [{"name": name, "user": {}}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
     }
+
+
+def _check_host(request: Request, served: Collection[str]) -> None:
+    host = host_name(request.headers.get("host", ""))
+    if host is None:
+        raise BadRequest(MALFORMED_HOST)
+    if host not in served:
+        raise Forbidden(f"the host {host!r} is not served here")
+
+
+class _StrictProtocol(H11Protocol):
+    """uvicorn's connection, with the strict parser."""
+
+    def __init__(self, config: uvicorn.Config, *arguments: Any, **rest: Any) -> None:
+        super().__init__(config, *arguments, **rest)
+        self.conn: StrictConnection = StrictConnection(h11.SERVER)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer why a request is refused, unless a response has begun, and close."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            super().send_400_response(self.conn.refusal or msg)
+        self.transport.close()
 
 
 class _LoopbackServer(uvicorn.Server):
