@@ -5,7 +5,7 @@ through `scoring.normalize`, which has no unit and may turn the direction round.
 """
 
 import math
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -16,10 +16,7 @@ from dsf.api.wire_model import WireModel
 
 Direction = Literal["HigherIsBetter", "LowerIsBetter"]
 
-_DIRECTIONS: dict[str, Direction] = {
-    "higherisbetter": "HigherIsBetter",
-    "lowerisbetter": "LowerIsBetter",
-}
+_DIRECTIONS: dict[str, Direction] = {name.lower(): name for name in get_args(Direction)}
 
 UNIT_LENGTH = 32
 """Characters of a unit: it stands in the head of a table."""

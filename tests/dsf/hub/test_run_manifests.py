@@ -130,17 +130,6 @@ async def test_each_cluster_gets_its_own_labels_and_claims(hub: EmbeddedHub) -> 
         await eventually(moved)
 
 
-async def test_a_scorer_that_may_not_have_manifests_is_told_so(hub: EmbeddedHub) -> None:
-    await add_workload(hub)
-    api, plain = asking(workloads={}), ScoringAPI(body=json.dumps(api_config("plain")).encode())
-    async with scoring_api(api), scoring_api(plain), controlled(hub):
-        await register(hub, "perf", api)
-        await register(hub, "plain", plain)
-        await until_distributed(hub, c1=["plain"], c2=["plain"])
-        message = await until_reason(hub, "perf", "ContextAvailable", "ManifestsNotAllowed")
-        assert "--manifest-namespace" in message
-
-
 async def test_a_config_that_asks_for_secrets_is_refused_or_named(hub: EmbeddedHub) -> None:
     environment, secrets = asking(workloads={"fields": ["env"]}), asking(secrets=True)
     async with (

@@ -116,7 +116,7 @@ def _with(field: str, change: Change, kind: str) -> Object:
         return with_status(
             changed["status"], plan("stored") if "optimization" in sample["spec"] else None
         )
-    raise AssertionError(f"no sample has {field}")
+    raise AssertionError(f"no sample has {field}: add it to _samples")
 
 
 def _of_keyword(kind: str, field: str, keyword: str, schema: Object) -> Iterator[Constraint]:
