@@ -93,18 +93,12 @@ def forcing_policy(problem: Problem, policy: int) -> Problem:
     return _added(problem, artificial, [resource], np.zeros(1), policies)
 
 
-def excluding(
-    problem: Problem,
-    assignment: Assignment,
-    policies: Iterable[PolicyEnforcement] | None = None,
-) -> Problem:
-    """Return the problem without a candidate assignment, and with only some policies if named."""
+def excluding(problem: Problem, assignment: Assignment) -> Problem:
+    """Return the problem without a candidate assignment."""
     usable = ~np.isnan(problem.values)
     for found in problem.indexes_of([assignment]):
         usable[found] = False
-    kept = np.full(len(problem.policies), policies is None)
-    kept[[problem.policy_index[item] for item in policies or ()]] = True
-    return problem.restricted(usable, kept)
+    return problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
 
 
 def solve_forced(

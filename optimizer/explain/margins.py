@@ -6,7 +6,7 @@ margins of all assignments that it lacks. The proofs, the cheapest first:
 
 1. A swap of interchangeable workloads or clusters loses nothing.
 2. `NearOptimalDecisions` has the best decision without the assignment.
-3. The problem is solved without the assignment and with the same policies.
+3. A small problem without the assignment is solved, whose decisions are near the optimum.
 4. A short search finds a decision that loses nothing.
 5. The problem is solved without the assignment.
 """
@@ -32,6 +32,7 @@ from optimizer.explain.forced_problems import (
     objective_loss,
     solve_forced,
 )
+from optimizer.explain.tuning import MARGIN_RESOURCES
 from optimizer.explain.wire_values import assignment_value, placed
 from optimizer.model.problem import Problem, objective
 from optimizer.model.rules import violations
@@ -79,8 +80,7 @@ class Margins:
             if found.status == "Optimal":
                 self._close_by_equal(number, found.decision)
         for _, assignment in self._open():
-            same_policies = excluding(self._problem, assignment, self._optimum.policies)
-            found = self._solve(same_policies)
+            found = self._solve(nearby(self._problem, self._optimum, assignment))
             if found.status != "NotSolved":
                 self._bound(found.decision)
 
@@ -168,6 +168,33 @@ class Margins:
 def _by_priority(loss: ObjectiveLoss) -> tuple[float, ...]:
     """Return the losses by priority, the highest first."""
     return tuple(loss.by_priority.values()) or (loss.total,)
+
+
+def nearby(problem: Problem, decision: Decision, assignment: Assignment) -> Problem:
+    """Return the problem near a decision, without one of its assignments.
+
+    The policies stay. On the workload's best resources, every workload that runs there or nowhere
+    may be assigned anew; all others stay or stop.
+    """
+    ((workload, resource),) = problem.indexes_of([assignment])
+    policies = np.zeros(len(problem.policies), dtype=np.bool_)
+    policies[[problem.policy_index[item] for item in decision.policies]] = True
+    exists = np.array(problem.base > 0)
+    for number in np.flatnonzero(policies):
+        exists[[supplied for supplied, _ in problem.policies[number].supplies]] = True
+    usable = ~np.isnan(problem.values) & exists
+    own = np.flatnonzero(usable[workload])
+    best = own[np.argsort(-problem.values[workload, own], kind="stable")[:MARGIN_RESOURCES]]
+    near = np.zeros_like(exists)
+    near[[*best, resource]] = True
+    workloads, resources = np.array(problem.indexes_of(decision.assignments)).T
+    moving = np.ones(len(problem.workloads), dtype=np.bool_)
+    moving[workloads[~near[resources]]] = False
+    moving[[*workloads[near[resources]], workload]] = True
+    free = usable & near & moving[:, np.newaxis]
+    free[workloads, resources] = True
+    free[workload, resource] = False
+    return problem.restricted(free, policies)
 
 
 def runner_up(problem: Problem, assignment: Assignment) -> RunnerUp | None:
