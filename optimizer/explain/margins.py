@@ -91,9 +91,11 @@ class Margins:
         """
         for number, assignment in self._open():
             found = self._near.search_without(assignment)
+            if found.status == "NotSolved":
+                continue
             if found.status == "Optimal":
                 self._close_by_equal(number, found.decision)
-            elif found.status == "Feasible":
+            else:
                 self._bound(found.decision)
             yield
         for number, assignment in self._open():

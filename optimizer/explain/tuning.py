@@ -40,6 +40,7 @@ Measured at 1, 2 and 6 on `explained`: 0.96, 0.98 and 1.07 times the calls for t
 MARGIN_RESOURCES = 8
 """Resources: the best other ones of a workload, whose workloads may move in a neighbourhood.
 
-Without a limit, the same bounds took 18 times the time on 15 x 50 `prof` with two priorities. At 4
-or 16, at most 2% fewer calls on three explanations. No family of cases reaches it.
+Measured on 15 x 50 `prof` with two priorities: where all workloads may move, the same bounds take
+18 times the time. At 4 or 16, at most 2% fewer calls on three explanations. No family of cases
+reaches it.
 """
