@@ -11,10 +11,9 @@ class ObjectiveLoss(ResultPart):
     """By how much the objective value is lower; negative: higher."""
 
     total: float
-    by_priority: Annotated[
-        dict[int, float],
-        Field(description="Loss by priority, the highest first; empty if there is one priority."),
-    ]
+    by_priority: dict[int, float] = Field(
+        description="Loss by priority, the highest first; empty if there is one priority."
+    )
 
 
 class RunnerUp(ResultPart):
@@ -53,24 +52,18 @@ class Placed(ResultPart):
 class AssignmentReason(Placed):
     """An assignment, and what the objective loses without it."""
 
-    runner_up: Annotated[
-        RunnerUp | None,
-        Field(description="null: the workload can use no other device."),
-    ]
-    margin: Annotated[
-        ObjectiveLoss | None,
-        Field(description="Loss of the best solution without this assignment; null: not computed."),
-    ]
-    at_most: Annotated[
-        ObjectiveLoss | None,
-        Field(
-            description="Upper bound of the margin: the loss of a known solution without this"
-            " assignment; null: no such solution is known."
-        ),
-    ] = None
-    instead: Annotated[
-        tuple[AssignmentRef, ...], Field(description="Places of the workload in that solution.")
-    ] = ()
+    runner_up: RunnerUp | None = Field(description="null: the workload can use no other device.")
+    margin: ObjectiveLoss | None = Field(
+        description="Loss of the best solution without this assignment; null: not computed."
+    )
+    at_most: ObjectiveLoss | None = Field(
+        default=None,
+        description="Upper bound of the margin: the loss of a known solution without this"
+        " assignment; null: no such solution is known.",
+    )
+    instead: tuple[AssignmentRef, ...] = Field(
+        default=(), description="Places of the workload in that solution."
+    )
 
 
 class ConflictingLimit(ResultPart):
@@ -84,35 +77,26 @@ class RepairChange(ResultPart):
     """One change of a repair, in words."""
 
     message: Sentence
-    size: Annotated[
-        float,
-        Field(
-            description="Relative size: an amount as a share of what all workloads could use, or of"
-            " the limit; 0.01 for a GPU to free, 1 for a dropped constraint, 2 for a stopped"
-            " workload; of a raised score the raise."
-        ),
-    ]
+    size: float = Field(
+        description="Relative size: an amount as a share of what all workloads could use, or of"
+        " the limit; 0.01 for a GPU to free, 1 for a dropped constraint, 2 for a stopped"
+        " workload; of a raised score the raise."
+    )
 
 
 class Repair(ResultPart):
     """The cheapest repair that was found: the fewest changes, then the smallest total size."""
 
     changes: tuple[RepairChange, ...]
-    verified: Annotated[
-        bool,
-        Field(
-            description="True: the changed problem was solved again, and its best solution has it."
-        ),
-    ]
-    places: Annotated[
-        tuple[AssignmentRef, ...], Field(description="Places of the workload in that solution.")
-    ]
-    losing: Annotated[
-        tuple[Name, ...],
-        Field(
-            description="Workloads that run on fewer clusters in that solution than in the plan."
-        ),
-    ]
+    verified: bool = Field(
+        description="True: the changed problem was solved again, and its best solution has it."
+    )
+    places: tuple[AssignmentRef, ...] = Field(
+        description="Places of the workload in that solution."
+    )
+    losing: tuple[Name, ...] = Field(
+        description="Workloads that run on fewer clusters in that solution than in the plan."
+    )
 
 
 class UnplacedReason(ResultPart):
@@ -120,40 +104,35 @@ class UnplacedReason(ResultPart):
 
     workload: Name
     message: Sentence
-    limits: Annotated[
-        tuple[ConflictingLimit, ...],
-        Field(description="An infeasible subsystem: no decision keeps all of these limits."),
-    ] = ()
-    irreducible: Annotated[
-        bool, Field(description="True: it was shown that without any one of them there is room.")
-    ] = False
-    lost: Annotated[
-        ObjectiveLoss | None,
-        Field(description="Loss of the best solution that places it; only if there is room."),
-    ] = None
+    limits: tuple[ConflictingLimit, ...] = Field(
+        default=(), description="An infeasible subsystem: no decision keeps all of these limits."
+    )
+    irreducible: bool = Field(
+        default=False, description="True: it was shown that without any one of them there is room."
+    )
+    lost: ObjectiveLoss | None = Field(
+        default=None, description="Loss of the best solution that places it; only if there is room."
+    )
     remedy: Repair | None = None
 
 
 class BindingLimit(ResultPart):
     """A limit that the plan uses up."""
 
-    cluster: Annotated[Name, Field(description="Empty if the limit holds for several clusters.")]
+    cluster: Name = Field(description="Empty if the limit holds for several clusters.")
     limit: Sentence
     used: float
-    price: Annotated[
-        dict[int, float] | None,
-        Field(
-            description="Dual of one more unit, by priority, in the linear relaxation with the"
-            " chosen policies; null: not computed."
-        ),
-    ]
+    price: dict[int, float] | None = Field(
+        description="Dual of one more unit, by priority, in the linear relaxation with the"
+        " chosen policies; null: not computed."
+    )
 
 
 class WhyNotAnswer(ResultPart):
     """What it costs to force an assignment or a policy."""
 
     asked: Sentence
-    possible: Annotated[bool | None, Field(description="null: not computed.")]
+    possible: bool | None = Field(description="null: not computed.")
     message: Sentence
     lost: ObjectiveLoss | None = None
     places: tuple[AssignmentRef, ...] = ()
@@ -162,7 +141,7 @@ class WhyNotAnswer(ResultPart):
 class ParetoPoint(ResultPart):
     """A solution that no other one betters in a score without being worse in another."""
 
-    values: Annotated[dict[Name, float], Field(description="Sum over all assignments, by score.")]
+    values: dict[Name, float] = Field(description="Sum over all assignments, by score.")
     policies: tuple[EnforcedPolicy, ...]
     places: tuple[AssignmentRef, ...]
 
@@ -171,7 +150,7 @@ class ParetoSet(ResultPart):
     """The points that were found, the best in the first score first."""
 
     points: tuple[ParetoPoint, ...]
-    complete: Annotated[bool, Field(description="True: it was proven that no other points exist.")]
+    complete: bool = Field(description="True: it was proven that no other points exist.")
     message: Sentence
 
 
@@ -179,50 +158,42 @@ class GpusToDrain(ResultPart):
     """GPUs that get another layout, so that they must be idle when their policy is replaced."""
 
     cluster: Name
-    policy: Annotated[Name, Field(description="The policy that is replaced.")]
-    gpus: Annotated[
-        tuple[Name, ...] | None,
-        Field(description="node/index, or index; null: not known, so drain all that it divides."),
-    ] = None
+    policy: Name = Field(description="The policy that is replaced.")
+    gpus: tuple[Name, ...] | None = Field(
+        default=None,
+        description="node/index, or index; null: not known, so drain all that it divides.",
+    )
 
 
 class TransitionStep(ResultPart):
     """Changes that may be made in any order; the next step waits until they have settled."""
 
-    draining: Annotated[
-        tuple[GpusToDrain, ...], Field(description="GPUs that must be idle before this step.")
-    ] = ()
+    draining: tuple[GpusToDrain, ...] = Field(
+        default=(), description="GPUs that must be idle before this step."
+    )
     enforce: tuple[EnforcedPolicy, ...] = ()
     release: tuple[EnforcedPolicy, ...] = ()
     start: tuple[AssignmentRef, ...] = ()
     stop: tuple[AssignmentRef, ...] = ()
-    uncovered: Annotated[
-        tuple[Name, ...],
-        Field(description="Workloads that lose a replica until a later step starts it again."),
-    ] = ()
-    detours: Annotated[
-        tuple[AssignmentRef, ...],
-        Field(description="Assignments that last only until there is room elsewhere."),
-    ] = ()
+    uncovered: tuple[Name, ...] = Field(
+        default=(), description="Workloads that lose a replica until a later step starts it again."
+    )
+    detours: tuple[AssignmentRef, ...] = Field(
+        default=(), description="Assignments that last only until there is room elsewhere."
+    )
 
 
 class TransitionPlan(ResultPart):
     """The steps from what runs now to the plan; after each, all rules but `replicas` hold."""
 
     steps: tuple[TransitionStep, ...]
-    uncovered: Annotated[
-        tuple[Name, ...], Field(description="Workloads that lose a replica for a while.")
-    ]
-    returning: Annotated[
-        tuple[AssignmentRef, ...],
-        Field(description="Assignments that stop to make room, and start again later."),
-    ] = ()
-    least: Annotated[
-        bool,
-        Field(
-            description="True: it was proven that no order of single changes stops fewer replicas."
-        ),
-    ]
+    uncovered: tuple[Name, ...] = Field(description="Workloads that lose a replica for a while.")
+    returning: tuple[AssignmentRef, ...] = Field(
+        default=(), description="Assignments that stop to make room, and start again later."
+    )
+    least: bool = Field(
+        description="True: it was proven that no order of single changes stops fewer replicas."
+    )
     message: Sentence
 
 
@@ -235,27 +206,26 @@ class Explanation(ResultPart):
     why_not: tuple[WhyNotAnswer, ...] = ()
     pareto: ParetoSet | None = None
     transition: TransitionPlan | None = None
-    not_computed: Annotated[
-        tuple[Sentence, ...],
-        Field(description="Parts that are missing: the time limit, the size, or a failure."),
-    ] = ()
-    solves: Annotated[int, Field(description="Number of problems solved.")] = 0
+    not_computed: tuple[Sentence, ...] = Field(
+        default=(), description="Parts that are missing: the time limit, the size, or a failure."
+    )
+    solves: int = Field(default=0, description="Number of problems solved.")
 
 
 class WhyNotQuestion(RequestPart):
     """What would it cost to force this assignment, or this policy?"""
 
     cluster: ObjectName
-    workload: Annotated[
-        ObjectName | None, Field(description="The workload to force onto the cluster.")
-    ] = None
+    workload: ObjectName | None = Field(
+        default=None, description="The workload to force onto the cluster."
+    )
     device: Annotated[
         Name,
         Field(
             max_length=253, description="The device to force it onto; empty: any of the cluster."
         ),
     ] = ""
-    policy: Annotated[ObjectName | None, Field(description="The policy to force.")] = None
+    policy: ObjectName | None = Field(default=None, description="The policy to force.")
 
     @model_validator(mode="after")
     def _one(self) -> Self:

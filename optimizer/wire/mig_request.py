@@ -36,26 +36,23 @@ PoolName = Annotated[
 class MigInstance(RequestPart):
     """A GPU instance that exists."""
 
-    gpu: Annotated[int, Field(ge=0, lt=16, description="Index of the GPU on its node.")] = 0
+    gpu: int = Field(default=0, ge=0, lt=16, description="Index of the GPU on its node.")
     profile: Annotated[
         Name,
         Field(
-            max_length=32,
-            description=f"Profile such as 1g.12gb+me; {WHOLE_GPU!r} if MIG is off.",
+            max_length=32, description=f"Profile such as 1g.12gb+me; {WHOLE_GPU!r} if MIG is off."
         ),
     ]
-    start: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=7,
-            description="First memory slice, as nvidia-smi mig -lgi shows it. If no instance of a"
-            " GPU has one, they are assumed to be where they leave the most room.",
-        ),
-    ] = None
-    busy: Annotated[
-        bool, Field(description="Used by something that this request does not place.")
-    ] = False
+    start: int | None = Field(
+        default=None,
+        ge=0,
+        le=7,
+        description="First memory slice, as nvidia-smi mig -lgi shows it. If no instance of a"
+        " GPU has one, they are assumed to be where they leave the most room.",
+    )
+    busy: bool = Field(
+        default=False, description="Used by something that this request does not place."
+    )
     workload: Annotated[
         Name,
         Field(max_length=253, description="The target workload that uses it; then it is busy."),
@@ -66,23 +63,19 @@ class GpuNode(RequestPart):
     """A node's GPUs, for which policies are generated."""
 
     model: Annotated[
-        Name,
-        Field(max_length=63, description="A30-24GB, H100-80GB, …, or nvidia.com/gpu.product."),
+        Name, Field(max_length=63, description="A30-24GB, H100-80GB, …, or nvidia.com/gpu.product.")
     ]
-    count: Annotated[int, Field(ge=1, le=16, description="GPUs of the node.")] = 1
-    node: Annotated[
-        ObjectName | None,
-        Field(description="Node name; without one, the node with nvidia.com/gpu.present=true."),
-    ] = None
-    pool: Annotated[
-        PoolName,
-        Field(description="At most one policy is enforced for the GPUs of a pool."),
-    ] = ""
-    instances: Annotated[
-        tuple[MigInstance, ...] | None,
-        FailFast(),
-        Field(max_length=112, description="The existing GPU instances; null if not known."),
-    ] = None
+    count: int = Field(default=1, ge=1, le=16, description="GPUs of the node.")
+    node: ObjectName | None = Field(
+        default=None,
+        description="Node name; without one, the node with nvidia.com/gpu.present=true.",
+    )
+    pool: PoolName = Field(
+        default="", description="At most one policy is enforced for the GPUs of a pool."
+    )
+    instances: Annotated[tuple[MigInstance, ...] | None, FailFast()] = Field(
+        default=None, max_length=112, description="The existing GPU instances; null if not known."
+    )
 
     @model_validator(mode="after")
     def _legal(self) -> Self:
@@ -115,35 +108,29 @@ class GpuNode(RequestPart):
 class MigOptions(RequestPart):
     """How GPUs may be reconfigured; its presence asks for generated policies."""
 
-    reconfigure: Annotated[
-        ReconfigurationMode,
-        Field(
-            description="gpu: only idle GPUs, as mig-parted does; instance: any GPU, but busy"
-            " instances stay; drain: any GPU, after it is drained."
-        ),
-    ] = "gpu"
-    reconfigure_cost: Annotated[
-        float, Field(ge=0, le=1e9, description="Cost of each GPU that gets another layout.")
-    ] = 0.0
-    drain_cost: Annotated[
-        float, Field(ge=0, le=1e9, description="Cost of each busy instance of a drained GPU.")
-    ] = 0.0
-    max_candidates: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=1000,
-            description="Most policies generated for a pool; default: as many as fit.",
-        ),
-    ] = None
-    discover: Annotated[
-        bool,
-        Field(
-            description="Read the GPUs of clusters that list none from the ManagedCluster's labels"
-            " nvidia.com/gpu.product and nvidia.com/gpu.count, or from its claims"
-            " gpu-product.nvidia.com and gpu-count.nvidia.com."
-        ),
-    ] = False
+    reconfigure: ReconfigurationMode = Field(
+        default="gpu",
+        description="gpu: only idle GPUs, as mig-parted does; instance: any GPU, but busy"
+        " instances stay; drain: any GPU, after it is drained.",
+    )
+    reconfigure_cost: float = Field(
+        default=0.0, ge=0, le=1e9, description="Cost of each GPU that gets another layout."
+    )
+    drain_cost: float = Field(
+        default=0.0, ge=0, le=1e9, description="Cost of each busy instance of a drained GPU."
+    )
+    max_candidates: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Most policies generated for a pool; default: as many as fit.",
+    )
+    discover: bool = Field(
+        default=False,
+        description="Read the GPUs of clusters that list none from the ManagedCluster's labels"
+        " nvidia.com/gpu.product and nvidia.com/gpu.count, or from its claims"
+        " gpu-product.nvidia.com and gpu-count.nvidia.com.",
+    )
 
     def rules(self, clusters: int) -> ReconfigurationRules:
         """Return the rules for a request with this number of clusters."""

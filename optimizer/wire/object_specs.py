@@ -102,16 +102,15 @@ class TolerationSpec(RequestPart):
     key: Annotated[Name, Field(max_length=316, description="Empty: every key.")] = ""
     operator: Literal["Equal", "Exists"] = "Equal"
     value: Annotated[Name, Field(max_length=1024)] = ""
-    effect: Annotated[
-        Literal["", "NoSelect", "PreferNoSelect", "NoSelectIfNew"],
-        Field(description="Empty: every effect."),
-    ] = ""
-    toleration_seconds: Annotated[
-        int | None,
-        Field(
-            ge=0, le=2**63 - 1, description="For so long after the taint came; else without end."
-        ),
-    ] = None
+    effect: Literal["", "NoSelect", "PreferNoSelect", "NoSelectIfNew"] = Field(
+        default="", description="Empty: every effect."
+    )
+    toleration_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**63 - 1,
+        description="For so long after the taint came; else without end.",
+    )
 
     @model_validator(mode="after")
     def _as_ocm(self) -> Self:
@@ -178,8 +177,8 @@ class GpuLayoutSpec(RequestPart):
     node: Annotated[
         Name, Field(max_length=253, description="Name of the node; empty: the only node with GPUs.")
     ] = ""
-    gpu: Annotated[int, Field(ge=0, lt=64, description="Index of the GPU on its node.")]
-    layout: Annotated[str, Field(pattern=f"^({LAYOUT_REGEX})$")]
+    gpu: int = Field(ge=0, lt=64, description="Index of the GPU on its node.")
+    layout: str = Field(pattern=f"^({LAYOUT_REGEX})$")
 
 
 def _layouts(text: str) -> list[dict[str, str]]:
@@ -210,117 +209,111 @@ class TopologySpreadSpec(RequestPart):
     """At most `most` replicas on clusters that have the same value of the label `key`."""
 
     key: Annotated[Name, Field(min_length=1, max_length=317)]
-    most: Annotated[int, Field(ge=1, le=100_000)]
+    most: int = Field(ge=1, le=100_000)
+
+
+Spreads = Annotated[
+    tuple[TopologySpreadSpec, ...],
+    _FIRST_ERROR_ONLY,
+    _short_form(_spreads, list[TopologySpreadSpec]),
+    Field(max_length=10),
+]
 
 
 class WorkloadSpec(RequestPart):
     """Constraints and preferences of a workload."""
 
-    replicas: Annotated[
-        int | None, Field(ge=1, le=20_000, description="Number of clusters to run on.")
-    ] = None
-    priority: Annotated[
-        int | None,
-        Field(
-            ge=-(2**31),
-            le=2**31,
-            description="A higher priority loses nothing to a lower one.",
-        ),
-    ] = None
-    requests: Annotated[
-        Amounts | None,
-        Field(description="Amounts of further kinds that each replica requests: cpu, memory, ..."),
-    ] = None
-    spread: Annotated[
-        Annotated[
-            tuple[TopologySpreadSpec, ...],
-            _FIRST_ERROR_ONLY,
-            _short_form(_spreads, list[TopologySpreadSpec]),
-            Field(max_length=10),
-        ]
-        | None,
-        Field(description="The most replicas on clusters that have the same value of a label."),
-    ] = None
-    spread_group: Annotated[
-        Name | None,
-        Field(
-            max_length=253, description="Workloads of a group share the limits of their `spread`."
-        ),
-    ] = None
-    clusters: Annotated[
-        Names | None, Field(description="The clusters that it may run on; no others.")
-    ] = None
-    excluded_clusters: Annotated[
-        Names | None, Field(description="Clusters that it must not run on.")
-    ] = None
-    affinity: Annotated[
-        Selector | None, Field(description="Label selector that its clusters must match.")
-    ] = None
-    anti_affinity: Annotated[
-        Selector | None, Field(description="Label selector that its clusters must not match.")
-    ] = None
-    workload_affinity: Annotated[
-        Selector | None,
-        Field(description="Label selector of workloads; one must run on the same cluster."),
-    ] = None
-    workload_anti_affinity: Annotated[
-        Selector | None,
-        Field(description="Label selector of workloads; none may run on the same cluster."),
-    ] = None
-    minimum_score: Annotated[
-        float | None, Field(description="Least weighted score of an assignment.")
-    ] = None
-    move_cost: Annotated[
-        float | None,
-        Field(ge=0, le=1e9, description="Cost of leaving a cluster where it runs now."),
-    ] = None
-    uses: Annotated[
-        Amounts | None,
-        Field(description="Amounts by which each replica uses the limits of the request."),
-    ] = None
-    tolerations: Annotated[
-        Tolerations | None, Field(description="Taints of its clusters that it tolerates.")
-    ] = None
+    replicas: int | None = Field(
+        default=None, ge=1, le=20_000, description="Number of clusters to run on."
+    )
+    priority: int | None = Field(
+        default=None,
+        ge=-(2**31),
+        le=2**31,
+        description="A higher priority loses nothing to a lower one.",
+    )
+    requests: Amounts | None = Field(
+        default=None,
+        description="Amounts of further kinds that each replica requests: cpu, memory, ...",
+    )
+    spread: Spreads | None = Field(
+        default=None,
+        description="The most replicas on clusters that have the same value of a label.",
+    )
+    spread_group: Name | None = Field(
+        default=None,
+        max_length=253,
+        description="Workloads of a group share the limits of their `spread`.",
+    )
+    clusters: Names | None = Field(
+        default=None, description="The clusters that it may run on; no others."
+    )
+    excluded_clusters: Names | None = Field(
+        default=None, description="Clusters that it must not run on."
+    )
+    affinity: Selector | None = Field(
+        default=None, description="Label selector that its clusters must match."
+    )
+    anti_affinity: Selector | None = Field(
+        default=None, description="Label selector that its clusters must not match."
+    )
+    workload_affinity: Selector | None = Field(
+        default=None, description="Label selector of workloads; one must run on the same cluster."
+    )
+    workload_anti_affinity: Selector | None = Field(
+        default=None, description="Label selector of workloads; none may run on the same cluster."
+    )
+    minimum_score: float | None = Field(
+        default=None, description="Least weighted score of an assignment."
+    )
+    move_cost: float | None = Field(
+        default=None, ge=0, le=1e9, description="Cost of leaving a cluster where it runs now."
+    )
+    uses: Amounts | None = Field(
+        default=None, description="Amounts by which each replica uses the limits of the request."
+    )
+    tolerations: Tolerations | None = Field(
+        default=None, description="Taints of its clusters that it tolerates."
+    )
 
 
 class PolicySpec(RequestPart):
     """Pool, supplies, costs and layouts of a policy."""
 
-    pool: Annotated[
-        Name | None,
-        Field(max_length=63, description="At most one policy of a cluster's pool is enforced."),
-    ] = None
-    cluster: Annotated[
-        ObjectName | None, Field(description="The only cluster that may enforce the policy.")
-    ] = None
-    supplies: Annotated[
-        Supplies | None,
-        Field(description="Amounts that the policy supplies. They replace those of its labels."),
-    ] = None
-    layouts: Annotated[
-        Layouts | None,
-        Field(description="MIG layout of each GPU. GPUs with an unchanged layout keep running."),
-    ] = None
-    change_cost: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=1e9,
-            description="Cost of enforcing it on a cluster that does not enforce it now.",
-        ),
-    ] = None
-    uses: Annotated[
-        Amounts | None, Field(description="Amounts by which it uses the limits of the request.")
-    ] = None
-    tolerations: Annotated[
-        Tolerations | None, Field(description="Taints of the cluster that it tolerates.")
-    ] = None
+    pool: Name | None = Field(
+        default=None,
+        max_length=63,
+        description="At most one policy of a cluster's pool is enforced.",
+    )
+    cluster: ObjectName | None = Field(
+        default=None, description="The only cluster that may enforce the policy."
+    )
+    supplies: Supplies | None = Field(
+        default=None,
+        description="Amounts that the policy supplies. They replace those of its labels.",
+    )
+    layouts: Layouts | None = Field(
+        default=None,
+        description="MIG layout of each GPU. GPUs with an unchanged layout keep running.",
+    )
+    change_cost: float | None = Field(
+        default=None,
+        ge=0,
+        le=1e9,
+        description="Cost of enforcing it on a cluster that does not enforce it now.",
+    )
+    uses: Amounts | None = Field(
+        default=None, description="Amounts by which it uses the limits of the request."
+    )
+    tolerations: Tolerations | None = Field(
+        default=None, description="Taints of the cluster that it tolerates."
+    )
 
 
 class ClusterSpec(RequestPart):
     """What a managed cluster supplies without a policy."""
 
-    allocatable: Annotated[
-        Supplies | None,
-        Field(description="Amounts that it supplies without a policy. They replace its status."),
-    ] = None
+    allocatable: Supplies | None = Field(
+        default=None,
+        description="Amounts that it supplies without a policy. They replace its status.",
+    )

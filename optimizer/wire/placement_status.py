@@ -1,7 +1,7 @@
 """The response of GET /placements/status: what was decided next to what OCM has made of it."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -16,12 +16,12 @@ class WorkloadLanding(ResultPart):
     workload: Name
     cluster: Name
     state: LandingState
-    reason: Annotated[Name, Field(description="The reason that OCM gives, or ours if it has none.")]
+    reason: Name = Field(description="The reason that OCM gives, or ours if it has none.")
     message: Sentence
-    since: Annotated[
-        datetime | None,
-        Field(description="lastTransitionTime of the condition that tells it; null: none tells."),
-    ] = None
+    since: datetime | None = Field(
+        default=None,
+        description="lastTransitionTime of the condition that tells it; null: none tells.",
+    )
 
 
 class BoundPolicy(ResultPart):
@@ -43,9 +43,9 @@ class PlacementDrift(ResultPart):
     kind: Name
     name: Name
     message: Sentence
-    next: Annotated[
-        Sentence, Field(description="What the next plan does about it, or what a person can do.")
-    ] = ""
+    next: Sentence = Field(
+        default="", description="What the next plan does about it, or what a person can do."
+    )
 
 
 class SolverFailure(ResultPart):
@@ -68,21 +68,19 @@ class PlacementStatus(ResultPart):
     """Decided and real, side by side, for the generated objects of one namespace."""
 
     namespace: Name
-    landed: Annotated[bool, Field(description="Every workload has landed; false if there is none.")]
+    landed: bool = Field(description="Every workload has landed; false if there is none.")
     workloads: tuple[WorkloadLanding, ...]
     policies: tuple[BoundPolicy, ...]
     drift: tuple[PlacementDrift, ...]
-    unbound_policies: Annotated[
-        tuple[Name, ...], Field(description="Policies that no PlacementBinding names.")
-    ]
-    solver_failures: Annotated[
-        tuple[SolverFailure, ...],
-        Field(description="Plans in force whose solver failed: a new plan may be better."),
-    ] = ()
-    not_compared: Annotated[
-        tuple[NotCompared, ...],
-        Field(description="Why drift from plans in force is not known; empty: it is."),
-    ] = ()
+    unbound_policies: tuple[Name, ...] = Field(
+        description="Policies that no PlacementBinding names."
+    )
+    solver_failures: tuple[SolverFailure, ...] = Field(
+        default=(), description="Plans in force whose solver failed: a new plan may be better."
+    )
+    not_compared: tuple[NotCompared, ...] = Field(
+        default=(), description="Why drift from plans in force is not known; empty: it is."
+    )
 
     @property
     def is_empty(self) -> bool:

@@ -1,7 +1,6 @@
 """The responses of GET /plans and GET /plans/{digest}: the recorded plans of a namespace."""
 
 from datetime import datetime
-from typing import Annotated
 
 from pydantic import Field
 
@@ -15,32 +14,31 @@ from optimizer.wire.result import OptimizeResult, PlannedChange, Unplaced
 class PlanSummary(ResultPart):
     """A recorded plan without its content, and what became of it."""
 
-    name: Annotated[Name, Field(description="Name of the PlacementPlan.")]
+    name: Name = Field(description="Name of the PlacementPlan.")
     optimization: Name
     revision: int
     digest: Name
     request_digest: Name
-    requested_by: Annotated[Name, Field(description="Empty if nobody was authenticated.")]
+    requested_by: Name = Field(description="Empty if nobody was authenticated.")
     created: datetime | None
     phase: PlanPhase
-    reason: Annotated[Name, Field(description="Reason of the condition that changed last.")]
-    message: Annotated[Text, Field(description="Message of that condition.")]
-    solver_failure: Annotated[
-        Sentence, Field(description="Why its solver failed: a better plan may exist; or empty.")
-    ] = ""
+    reason: Name = Field(description="Reason of the condition that changed last.")
+    message: Text = Field(description="Message of that condition.")
+    solver_failure: Sentence = Field(
+        default="", description="Why its solver failed: a better plan may exist; or empty."
+    )
     objective: float
     bound: float | None
     gap: float | None
     created_objects: int
     patched_objects: int
     deleted_objects: int
-    restored_revision: Annotated[
-        int | None, Field(description="The revision that a rollback restored by this plan.")
-    ]
-    intact: Annotated[
-        bool,
-        Field(description="False if somebody edited the record, or the optimizer did not sign it."),
-    ]
+    restored_revision: int | None = Field(
+        description="The revision that a rollback restored by this plan."
+    )
+    intact: bool = Field(
+        description="False if somebody edited the record, or the optimizer did not sign it."
+    )
 
 
 class ScoreVersion(ResultPart):
@@ -54,20 +52,18 @@ class ScoreVersion(ResultPart):
 class PlanRecord(PlanSummary):
     """A recorded plan as a whole; without a readable content its lists are empty."""
 
-    request: Annotated[Document, Field(description="The body of POST /optimize, without dryRun.")]
+    request: Document = Field(description="The body of POST /optimize, without dryRun.")
     policies: tuple[EnforcedPolicy, ...]
     assignments: tuple[AssignmentRef, ...]
-    unplaced: Annotated[
-        tuple[Unplaced, ...], Field(description="Workloads with fewer places than they asked for.")
-    ] = ()
-    objects: Annotated[
-        tuple[Document, ...], Field(description="The generated objects, as planned.")
-    ]
+    unplaced: tuple[Unplaced, ...] = Field(
+        default=(), description="Workloads with fewer places than they asked for."
+    )
+    objects: tuple[Document, ...] = Field(description="The generated objects, as planned.")
     changes: tuple[PlannedChange, ...]
-    scores: Annotated[int, Field(description="Number of AddOnPlacementScores that were read.")]
-    score_versions: Annotated[
-        tuple[ScoreVersion, ...], Field(description="The first of them, by cluster and name.")
-    ]
+    scores: int = Field(description="Number of AddOnPlacementScores that were read.")
+    score_versions: tuple[ScoreVersion, ...] = Field(
+        description="The first of them, by cluster and name."
+    )
 
 
 class PlanList(ResultPart):
@@ -75,13 +71,13 @@ class PlanList(ResultPart):
 
     namespace: Name
     items: tuple[PlanSummary, ...]
-    issues: Annotated[
-        tuple[Issue, ...], Field(description="Why the hub keeps no plans, if it keeps none.")
-    ] = ()
+    issues: tuple[Issue, ...] = Field(
+        default=(), description="Why the hub keeps no plans, if it keeps none."
+    )
 
 
 class RollbackResult(OptimizeResult):
     """The response of POST /rollback: a plan that restores an earlier one."""
 
-    from_revision: Annotated[int, Field(description="The revision that was current.")]
-    to_revision: Annotated[int, Field(description="The revision that is restored.")]
+    from_revision: int = Field(description="The revision that was current.")
+    to_revision: int = Field(description="The revision that is restored.")

@@ -79,18 +79,14 @@ class NamedCluster(RequestPart):
     """A managed cluster and its candidate policies. At most one policy of a pool is enforced."""
 
     name: ObjectName
-    available_policies: Annotated[
-        tuple[NamedPolicy, ...],
-        FailFast(),
-        Field(max_length=1000, description=_CANDIDATES),
-    ] = ()
-    gpus: Annotated[
-        tuple[GpuNode, ...],
-        FailFast(),
-        Field(
-            max_length=64, description="GPUs of the cluster. MIG policies are generated for them."
-        ),
-    ] = ()
+    available_policies: Annotated[tuple[NamedPolicy, ...], FailFast()] = Field(
+        default=(), max_length=1000, description=_CANDIDATES
+    )
+    gpus: Annotated[tuple[GpuNode, ...], FailFast()] = Field(
+        default=(),
+        max_length=64,
+        description="GPUs of the cluster. MIG policies are generated for them.",
+    )
 
     @model_validator(mode="after")
     def _policies_once(self) -> Self:
@@ -102,11 +98,9 @@ class NamedCluster(RequestPart):
 class RequestedCluster(NamedCluster, ClusterSpec):
     """A managed cluster and its candidate policies, with fields that replace its annotations."""
 
-    available_policies: Annotated[
-        tuple[RequestedPolicy, ...],
-        FailFast(),
-        Field(max_length=1000, description=_CANDIDATES),
-    ] = ()
+    available_policies: Annotated[tuple[RequestedPolicy, ...], FailFast()] = Field(
+        default=(), max_length=1000, description=_CANDIDATES
+    )
 
 
 class NamedWorkload(RequestPart):
@@ -173,31 +167,26 @@ class ScoreRef(RequestPart):
 class Preference(ScoreRef):
     """A score that is maximised, its weight, and the format of its entries' names."""
 
-    weight: Annotated[
-        float, Field(ge=0, le=1e6, description="The score is multiplied by this number.")
-    ] = 1.0
-    minimum: Annotated[
-        float | None,
-        Field(description="With maximum: this score counts as 0, and the maximum as 100."),
-    ] = None
+    weight: float = Field(
+        default=1.0, ge=0, le=1e6, description="The score is multiplied by this number."
+    )
+    minimum: float | None = Field(
+        default=None, description="With maximum: this score counts as 0, and the maximum as 100."
+    )
     maximum: float | None = None
-    invert: Annotated[bool, Field(description="A lower score is better.")] = False
-    minimum_trust: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=1,
-            description="The least trust with which a cluster's forecasts count in full, where"
-            " its scorer declares a truth. Unknown trust counts in full.",
-        ),
-    ] = None
-    untrusted: Annotated[
-        Literal["Weigh", "Refuse"],
-        Field(
-            description="Scores with less than minimumTrust. Weigh: trust / minimumTrust of them"
-            " counts, and for the rest the mean of the score. Refuse: they count as missing."
-        ),
-    ] = "Weigh"
+    invert: bool = Field(default=False, description="A lower score is better.")
+    minimum_trust: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The least trust with which a cluster's forecasts count in full, where"
+        " its scorer declares a truth. Unknown trust counts in full.",
+    )
+    untrusted: Literal["Weigh", "Refuse"] = Field(
+        default="Weigh",
+        description="Scores with less than minimumTrust. Weigh: trust / minimumTrust of them"
+        " counts, and for the rest the mean of the score. Refuse: they count as missing.",
+    )
 
     @model_validator(mode="after")
     def _trust_asked(self) -> Self:
@@ -218,11 +207,11 @@ class RequestedLimit(RequestPart):
     """A limit on a sum over the fleet: of a score, or of the amounts in the field `uses`."""
 
     name: Annotated[Name, Field(min_length=1, max_length=100)]
-    maximum: Annotated[float, Field(ge=0, le=1e18)]
-    score: Annotated[
-        ScoreRef | None,
-        Field(description="Sums this score over all assignments; a score below 0 counts as 0."),
-    ] = None
+    maximum: float = Field(ge=0, le=1e18)
+    score: ScoreRef | None = Field(
+        default=None,
+        description="Sums this score over all assignments; a score below 0 counts as 0.",
+    )
     uses: Annotated[
         Name,
         Field(
@@ -230,9 +219,9 @@ class RequestedLimit(RequestPart):
             description="Sums the amounts that workloads and policies name so in their `uses`.",
         ),
     ] = ""
-    cluster_selector: Annotated[
-        Selector, Field(description="Label selector: only clusters that match it are counted.")
-    ] = ""
+    cluster_selector: Selector = Field(
+        default="", description="Label selector: only clusters that match it are counted."
+    )
     per: Annotated[
         Name,
         Field(max_length=317, description="The limit holds for each value of this cluster label."),
@@ -249,119 +238,94 @@ class OptimizeRequest(RequestPart):
     """The body of POST /optimize: clusters, workloads to place, and the scores to maximise."""
 
     namespace: Namespace
-    optimization: Annotated[
-        OptimizationName,
-        Field(
-            description="Name of the optimization. Generated objects of other names are neither"
-            " changed nor deleted; within a name a request is the whole truth."
-        ),
-    ] = DEFAULT_OPTIMIZATION
-    clusters: Annotated[
-        tuple[RequestedCluster, ...], FailFast(), Field(min_length=1, max_length=20_000)
-    ]
-    target_workloads: Annotated[
-        tuple[RequestedWorkload, ...], FailFast(), Field(min_length=1, max_length=100_000)
-    ]
+    optimization: OptimizationName = Field(
+        default=DEFAULT_OPTIMIZATION,
+        description="Name of the optimization. Generated objects of other names are neither"
+        " changed nor deleted; within a name a request is the whole truth.",
+    )
+    clusters: Annotated[tuple[RequestedCluster, ...], FailFast()] = Field(
+        min_length=1, max_length=20_000
+    )
+    target_workloads: Annotated[tuple[RequestedWorkload, ...], FailFast()] = Field(
+        min_length=1, max_length=100_000
+    )
     preference: Preference
-    objectives: Annotated[
-        tuple[Preference, ...],
-        FailFast(),
-        Field(
-            max_length=20,
-            description="Further scores. An assignment is worth the sum of all weighted scores.",
-        ),
-    ] = ()
-    limits: Annotated[
-        tuple[RequestedLimit, ...],
-        FailFast(),
-        Field(max_length=100, description="Limits on sums over the fleet, such as power."),
-    ] = ()
+    objectives: Annotated[tuple[Preference, ...], FailFast()] = Field(
+        default=(),
+        max_length=20,
+        description="Further scores. An assignment is worth the sum of all weighted scores.",
+    )
+    limits: Annotated[tuple[RequestedLimit, ...], FailFast()] = Field(
+        default=(), max_length=100, description="Limits on sums over the fleet, such as power."
+    )
     missing_score: Annotated[
         Literal["forbid"]
         | Annotated[float, Field(ge=-MAX_MISSING_SCORE, le=MAX_MISSING_SCORE)]
         | None,
         BeforeValidator(_missing_score),
-        Field(
-            description="Value of an assignment that has no usable score, or forbid."
-            " Default: what the server is started with."
-        ),
-    ] = None
-    gap: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            lt=1,
-            description="Optimality gap at which solving may stop, such as 0.01."
-            " Default: what the server is started with.",
-        ),
-    ] = None
-    mig: Annotated[
-        MigOptions | None, Field(description="How MIG policies are generated for GPUs.")
-    ] = None
-    tolerations: Annotated[
-        Tolerations,
-        Field(description="Taints of managed clusters that every generated Placement tolerates."),
-    ] = ()
-    cluster_sets: Annotated[
-        tuple[ObjectName, ...],
-        FailFast(),
-        Field(
-            max_length=1000,
-            description="Only these ManagedClusterSets; else all that the namespace is bound to.",
-        ),
-    ] = ()
-    prune: Annotated[
-        bool,
-        Field(
-            description="Remove placed workloads of the same optimization that the request does not"
-            " name. With false they stay, and what they use is not planned again."
-        ),
-    ] = True
-    dry_run: Annotated[bool, Field(description="Return the plan and write nothing.")] = False
-    rollout: Annotated[
-        RolloutStrategy,
-        Field(
-            description="Stepwise: make the changes step by step; each step waits until the one"
-            " before it is in force."
-        ),
-    ] = "AllAtOnce"
-    progress_deadline_seconds: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=MAX_ROLLOUT_SECONDS,
-            description="Seconds that a step of a Stepwise rollout may take before it is reported"
-            " as ProgressDeadlineExceeded. It keeps waiting.",
-        ),
-    ] = 600
-    min_ready_seconds: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=MAX_ROLLOUT_SECONDS,
-            description="Seconds that policies which a step enforced must stay compliant, claims"
-            " included, before the next step.",
-        ),
-    ] = 60
-    explain: Annotated[
-        bool,
-        Field(description="Add an explanation. It takes at most as long as solving may take."),
-    ] = False
-    why_not: Annotated[
-        tuple[WhyNotQuestion, ...],
-        FailFast(),
-        Field(
-            max_length=100,
-            description="Assignments and policies to force; the cost of each is computed.",
-        ),
-    ] = ()
-    pareto: Annotated[
-        tuple[Name, ...],
-        Field(
-            max_length=3,
-            description="Names of two or three scores to compute a Pareto set for.",
-        ),
-    ] = ()
+    ] = Field(
+        default=None,
+        description="Value of an assignment that has no usable score, or forbid."
+        " Default: what the server is started with.",
+    )
+    gap: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="Optimality gap at which solving may stop, such as 0.01."
+        " Default: what the server is started with.",
+    )
+    mig: MigOptions | None = Field(
+        default=None, description="How MIG policies are generated for GPUs."
+    )
+    tolerations: Tolerations = Field(
+        default=(),
+        description="Taints of managed clusters that every generated Placement tolerates.",
+    )
+    cluster_sets: Annotated[tuple[ObjectName, ...], FailFast()] = Field(
+        default=(),
+        max_length=1000,
+        description="Only these ManagedClusterSets; else all that the namespace is bound to.",
+    )
+    prune: bool = Field(
+        default=True,
+        description="Remove placed workloads of the same optimization that the request does not"
+        " name. With false they stay, and what they use is not planned again.",
+    )
+    dry_run: bool = Field(default=False, description="Return the plan and write nothing.")
+    rollout: RolloutStrategy = Field(
+        default="AllAtOnce",
+        description="Stepwise: make the changes step by step; each step waits until the one"
+        " before it is in force.",
+    )
+    progress_deadline_seconds: int = Field(
+        default=600,
+        ge=1,
+        le=MAX_ROLLOUT_SECONDS,
+        description="Seconds that a step of a Stepwise rollout may take before it is reported"
+        " as ProgressDeadlineExceeded. It keeps waiting.",
+    )
+    min_ready_seconds: int = Field(
+        default=60,
+        ge=0,
+        le=MAX_ROLLOUT_SECONDS,
+        description="Seconds that policies which a step enforced must stay compliant, claims"
+        " included, before the next step.",
+    )
+    explain: bool = Field(
+        default=False,
+        description="Add an explanation. It takes at most as long as solving may take.",
+    )
+    why_not: Annotated[tuple[WhyNotQuestion, ...], FailFast()] = Field(
+        default=(),
+        max_length=100,
+        description="Assignments and policies to force; the cost of each is computed.",
+    )
+    pareto: tuple[Name, ...] = Field(
+        default=(),
+        max_length=3,
+        description="Names of two or three scores to compute a Pareto set for.",
+    )
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:
@@ -427,18 +391,16 @@ class ResetRequest(RequestPart):
     """The body of POST /reset: the namespace whose generated objects are deleted."""
 
     namespace: Namespace
-    optimization: Annotated[
-        OptimizationName | None,
-        Field(description="Only what this optimization generated; default: what any generated."),
-    ] = None
-    stop_workloads: Annotated[
-        bool,
-        Field(
-            description="Stop the workloads too: their Placements stay and select no cluster."
-            " Otherwise they go on running, because OCM leaves the ManifestWorks of a Placement"
-            " that is gone."
-        ),
-    ] = False
+    optimization: OptimizationName | None = Field(
+        default=None,
+        description="Only what this optimization generated; default: what any generated.",
+    )
+    stop_workloads: bool = Field(
+        default=False,
+        description="Stop the workloads too: their Placements stay and select no cluster."
+        " Otherwise they go on running, because OCM leaves the ManifestWorks of a Placement"
+        " that is gone.",
+    )
 
 
 class RollbackRequest(RequestPart):
@@ -448,18 +410,17 @@ class RollbackRequest(RequestPart):
     """
 
     namespace: Namespace
-    optimization: Annotated[
-        OptimizationName, Field(description="The optimization whose plan is restored.")
-    ] = DEFAULT_OPTIMIZATION
-    to_revision: Annotated[int | None, Field(ge=1, description="Revision to restore.")] = None
-    digest: Annotated[
-        str | None, Field(max_length=64, description="Digest of the plan to restore.")
-    ] = None
-    rollout: Annotated[
-        RolloutStrategy | None,
-        Field(description="How the changes are made; default: as the restored request says."),
-    ] = None
-    dry_run: Annotated[bool, Field(description="Return the plan and write nothing.")] = False
+    optimization: OptimizationName = Field(
+        default=DEFAULT_OPTIMIZATION, description="The optimization whose plan is restored."
+    )
+    to_revision: int | None = Field(default=None, ge=1, description="Revision to restore.")
+    digest: str | None = Field(
+        default=None, max_length=64, description="Digest of the plan to restore."
+    )
+    rollout: RolloutStrategy | None = Field(
+        default=None, description="How the changes are made; default: as the restored request says."
+    )
+    dry_run: bool = Field(default=False, description="Return the plan and write nothing.")
 
     @model_validator(mode="after")
     def _one_plan(self) -> Self:

@@ -1,7 +1,7 @@
 """The results of the HTTP API and of the MCP tools."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -29,21 +29,21 @@ class ScoreObject(ResultPart):
 
     cluster: Name
     name: Name
-    description: Annotated[
-        Text, Field(description="Description of the DynamicScorer; may be empty.")
-    ] = ""
-    score_dimension_format: Annotated[
-        Text, Field(description="Format of the entries' names; empty if not known.")
-    ] = ""
+    description: Text = Field(
+        default="", description="Description of the DynamicScorer; may be empty."
+    )
+    score_dimension_format: Text = Field(
+        default="", description="Format of the entries' names; empty if not known."
+    )
     display_name: Text = ""
     unit: Text = ""
     direction: Direction | None = None
     valid_until: datetime | None = None
     expired: bool = False
-    trust: Annotated[
-        float | None,
-        Field(description="How far forecasts beat the last value, from 0 to 1; null: unknown."),
-    ] = None
+    trust: float | None = Field(
+        default=None,
+        description="How far forecasts beat the last value, from 0 to 1; null: unknown.",
+    )
     scores: tuple[ScoreEntry, ...] = ()
 
 
@@ -81,22 +81,19 @@ class WorkloadMove(ResultPart):
     """What a plan does to one workload."""
 
     workload: Name
-    action: Annotated[
-        MoveAction,
-        Field(description="shrinks: it loses places. waits: it runs nowhere, now and in the plan."),
-    ]
+    action: MoveAction = Field(
+        description="shrinks: it loses places. waits: it runs nowhere, now and in the plan."
+    )
     before: tuple[WorkloadPlace, ...]
     after: tuple[WorkloadPlace, ...]
-    gain: Annotated[dict[Name, float], Field(description="Sum after minus sum before, by score.")]
-    uncovered: Annotated[
-        bool,
-        Field(
-            description="It has fewer replicas meanwhile. All at once: it runs now, and a cluster"
-            " where it will run changes its policies, which must then be compliant for the stable"
-            " window. Stepwise: as the steps say."
-        ),
-    ] = False
-    why: Annotated[Name, Field(description="Why it has fewer places than it asks for.")] = ""
+    gain: dict[Name, float] = Field(description="Sum after minus sum before, by score.")
+    uncovered: bool = Field(
+        default=False,
+        description="It has fewer replicas meanwhile. All at once: it runs now, and a cluster"
+        " where it will run changes its policies, which must then be compliant for the stable"
+        " window. Stepwise: as the steps say.",
+    )
+    why: Name = Field(default="", description="Why it has fewer places than it asks for.")
 
 
 class EnforcementChange(ResultPart):
@@ -156,25 +153,20 @@ class ResetResult(ResultPart):
 
     deleted: tuple[ObjectRef, ...]
     failed: tuple[FailedChange, ...] = ()
-    running: Annotated[
-        tuple[WorkloadClusters, ...],
-        Field(
-            description="Workloads that go on running: OCM leaves the ManifestWorks of a Placement"
-            " that is gone. A reset with stopWorkloads stops them."
-        ),
-    ] = ()
-    stopping: Annotated[
-        tuple[WorkloadClusters, ...],
-        Field(
-            description="Only with stopWorkloads: workloads that OCM now stops. Their Placements"
-            " stay, and select no cluster."
-        ),
-    ] = ()
-    uncovers_others: Annotated[
-        tuple[UncoveredOthers, ...],
-        Field(description="Workloads of others that are uncovered, because policies are gone."),
-    ] = ()
-    gaps: Annotated[tuple[Issue, ...], Field(description="What could not be read.")] = ()
+    running: tuple[WorkloadClusters, ...] = Field(
+        default=(),
+        description="Workloads that go on running: OCM leaves the ManifestWorks of a Placement"
+        " that is gone. A reset with stopWorkloads stops them.",
+    )
+    stopping: tuple[WorkloadClusters, ...] = Field(
+        default=(),
+        description="Only with stopWorkloads: workloads that OCM now stops. Their Placements"
+        " stay, and select no cluster.",
+    )
+    uncovers_others: tuple[UncoveredOthers, ...] = Field(
+        default=(), description="Workloads of others that are uncovered, because policies are gone."
+    )
+    gaps: tuple[Issue, ...] = Field(default=(), description="What could not be read.")
 
 
 class PriorityValue(ResultPart):
@@ -182,75 +174,57 @@ class PriorityValue(ResultPart):
 
     priority: int
     value: float
-    bound: Annotated[
-        float, Field(description="No plan has a higher value, given the higher priorities.")
-    ]
+    bound: float = Field(description="No plan has a higher value, given the higher priorities.")
 
 
 class OptimizeResult(ResultPart):
     """The response of POST /optimize: a plan, and whether it was applied."""
 
-    status: Annotated[Status, Field(description=STATUS_MEANING)]
-    objective_value: Annotated[
-        float,
-        Field(
-            description="Sum of the weighted scores of all placements, minus the costs of changes."
-        ),
-    ]
-    output_yaml: Annotated[str, Field(description="The generated objects as YAML.")]
-    digest: Annotated[
-        str, Field(description="SHA-256 of the decision and of the facts that it depends on.")
-    ]
-    bound: Annotated[
-        float | None, Field(description="No plan is worth more than this; null: no bound.")
-    ]
-    gap: Annotated[
-        float | None,
-        Field(description="Optimality gap: (bound - objective_value) / objective_value."),
-    ]
-    seconds: Annotated[float, Field(description="Time that the solve took.")]
+    status: Status = Field(description=STATUS_MEANING)
+    objective_value: float = Field(
+        description="Sum of the weighted scores of all placements, minus the costs of changes."
+    )
+    output_yaml: str = Field(description="The generated objects as YAML.")
+    digest: str = Field(description="SHA-256 of the decision and of the facts that it depends on.")
+    bound: float | None = Field(description="No plan is worth more than this; null: no bound.")
+    gap: float | None = Field(
+        description="Optimality gap: (bound - objective_value) / objective_value."
+    )
+    seconds: float = Field(description="Time that the solve took.")
     solver: str
-    priorities: Annotated[
-        tuple[PriorityValue, ...],
-        Field(description="Value by priority, the highest priority first."),
-    ] = ()
-    policies: Annotated[
-        dict[Name, Name],
-        Field(
-            description="Enforced policy by cluster; those of several pools are joined by commas."
-        ),
-    ]
+    priorities: tuple[PriorityValue, ...] = Field(
+        default=(), description="Value by priority, the highest priority first."
+    )
+    policies: dict[Name, Name] = Field(
+        description="Enforced policy by cluster; those of several pools are joined by commas."
+    )
     placements: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
-    removals: Annotated[
-        tuple[Removal, ...], Field(description="Placed workloads that the plan removes.")
-    ] = ()
-    moves: Annotated[
-        tuple[WorkloadMove, ...], Field(description="Each workload, before and after.")
-    ] = ()
-    enforcement_changes: Annotated[
-        tuple[EnforcementChange, ...], Field(description="Clusters whose policies change.")
-    ] = ()
-    uncovers_others: Annotated[
-        tuple[UncoveredOthers, ...],
-        Field(description="Workloads of others that the plan uncovers; empty: none."),
-    ] = ()
+    removals: tuple[Removal, ...] = Field(
+        default=(), description="Placed workloads that the plan removes."
+    )
+    moves: tuple[WorkloadMove, ...] = Field(
+        default=(), description="Each workload, before and after."
+    )
+    enforcement_changes: tuple[EnforcementChange, ...] = Field(
+        default=(), description="Clusters whose policies change."
+    )
+    uncovers_others: tuple[UncoveredOthers, ...] = Field(
+        default=(), description="Workloads of others that the plan uncovers; empty: none."
+    )
     gaps: tuple[Issue, ...]
     changes: tuple[PlannedChange, ...]
-    applied: Annotated[bool, Field(description="False for a dry run.")]
-    record: Annotated[
-        Name, Field(description="PlacementPlan that records the plan; empty if none does.")
-    ] = ""
-    rollout_steps: Annotated[
-        tuple[StepActions, ...],
-        Field(
-            description="Only with rollout Stepwise: the steps, which a rollout makes one by one.",
-            exclude_if=lambda steps: not steps,
-        ),
-    ] = ()
-    explanation: Annotated[
-        Explanation | None,
-        Field(
-            description="Only if the request asks for one.", exclude_if=lambda value: value is None
-        ),
-    ] = None
+    applied: bool = Field(description="False for a dry run.")
+    record: Name = Field(
+        default="", description="PlacementPlan that records the plan; empty if none does."
+    )
+    rollout_steps: tuple[StepActions, ...] = Field(
+        default=(),
+        description="Only with rollout Stepwise: the steps, which a rollout makes one by one.",
+        exclude_if=lambda steps: not steps,
+    )
+    explanation: Explanation | None = Field(
+        default=None,
+        description="Only if the request asks for one.",
+        exclude_if=lambda value: value is None,
+    )

@@ -1,7 +1,7 @@
 """Rollouts on the wire: the steps of a plan, how far they are, and what they wait for."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -30,11 +30,11 @@ class UncoveredOthers(ResultPart):
     """
 
     cluster: Name
-    owner: Annotated[Name, Field(description="The optimization, or who else placed them.")]
-    namespace: Annotated[Name, Field(description="Empty if the caller may not know it.")] = ""
-    workloads: Annotated[
-        tuple[Name, ...], Field(description="Empty if the caller may not know them.")
-    ] = ()
+    owner: Name = Field(description="The optimization, or who else placed them.")
+    namespace: Name = Field(default="", description="Empty if the caller may not know it.")
+    workloads: tuple[Name, ...] = Field(
+        default=(), description="Empty if the caller may not know them."
+    )
     count: int
 
 
@@ -45,23 +45,21 @@ class StepActions(ResultPart):
     release: tuple[EnforcedPolicy, ...] = ()
     start: tuple[ReplicaRef, ...] = ()
     stop: tuple[ReplicaRef, ...] = ()
-    keep: Annotated[
-        tuple[ReplicaRef, ...],
-        Field(description="Replicas that run on without a claim while their policy is replaced."),
-    ] = ()
-    gpus: Annotated[
-        tuple[GpusToDrain, ...], Field(description="GPUs that must be idle before this step.")
-    ] = ()
-    uncovered: Annotated[
-        tuple[Name, ...],
-        Field(description="Workloads with fewer replicas in this step than at start and goal."),
-    ] = ()
-    uncovers_others: Annotated[
-        tuple[UncoveredOthers, ...],
-        Field(
-            description="Workloads of others that this step uncovers.", exclude_if=lambda v: not v
-        ),
-    ] = ()
+    keep: tuple[ReplicaRef, ...] = Field(
+        default=(),
+        description="Replicas that run on without a claim while their policy is replaced.",
+    )
+    gpus: tuple[GpusToDrain, ...] = Field(
+        default=(), description="GPUs that must be idle before this step."
+    )
+    uncovered: tuple[Name, ...] = Field(
+        default=(), description="Workloads with fewer replicas in this step than at start and goal."
+    )
+    uncovers_others: tuple[UncoveredOthers, ...] = Field(
+        default=(),
+        description="Workloads of others that this step uncovers.",
+        exclude_if=lambda v: not v,
+    )
 
 
 class RolloutWait(ResultPart):
@@ -77,17 +75,15 @@ class RolloutStatus(ResultPart):
 
     namespace: Name
     optimization: Name
-    record: Annotated[Name, Field(description="The PlacementPlan that is rolled out.")]
-    digest: Annotated[Name, Field(description="Digest of the plan.")]
+    record: Name = Field(description="The PlacementPlan that is rolled out.")
+    digest: Name = Field(description="Digest of the plan.")
     phase: RolloutPhase
     paused: bool = False
     turning_back: bool = False
-    step: Annotated[
-        int, Field(description="The step that is being made, or that was made last; 0: none.")
-    ]
+    step: int = Field(description="The step that is being made, or that was made last; 0: none.")
     steps: tuple[StepActions, ...]
     waiting_for: tuple[RolloutWait, ...] = ()
-    reason: Annotated[Name, Field(description="Reason of the condition Progressing.")]
+    reason: Name = Field(description="Reason of the condition Progressing.")
     message: Sentence
     last_progress: datetime | None = None
 
