@@ -35,8 +35,7 @@ from optimizer.rollout.rollout_steps import rollout_plan
 from optimizer.snapshot.fleet_reader import FleetReader
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
 from optimizer.snapshot.ineffective_input import unknown_names
-from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.kept_objects import kept_objects, own_decisions
+from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.snapshot.scores.score_meanings import maximised_by_mistake
 from optimizer.solve.solver_process import solve

@@ -263,7 +263,7 @@ HEURISTICS: Mapping[str, Replaced] = {
     "classes of workloads": Replaced(_CLASSES, "merge_identical_workloads", _singletons("sizes")),
     "classes of sites": Replaced(_CLASSES, "merge_identical_sites", _singletons("copies")),
     "components": Replaced(
-        "optimizer.solve.independent_components",
+        "optimizer.solve.strategy",
         "independent_components",
         lambda _old: lambda problem: [problem],
     ),

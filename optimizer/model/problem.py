@@ -7,6 +7,7 @@ never a Python object. Variables are numbered: first policies, then candidate as
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -274,6 +275,11 @@ class Problem:
         """
         policies = [self.policy_index[item] for item in decision.policies]
         return policies, self.indexes_of(decision.assignments)
+
+    def combined(self, decisions: Iterable[Decision]) -> Decision:
+        """Return decisions about parts of the problem as one, in the order of the problem."""
+        policies, pairs = zip(*map(self.numbered, decisions), strict=True)
+        return self.named(chain.from_iterable(policies), chain.from_iterable(pairs))
 
     def score(self, assignment: Assignment) -> float:
         """Return the value of an assignment without the move cost that staying there saves.

@@ -34,8 +34,7 @@ from optimizer.record.recorded_facts import recorded_facts
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.record.signature import NOT_VERIFIED
 from optimizer.snapshot.object_readers import cluster_selectors, name_of, placement_of
-from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.kept_objects import workloads_by_placement
+from optimizer.snapshot.observation import Observation, workloads_by_placement
 from optimizer.snapshot.ownership.others import contradicting
 from optimizer.snapshot.ownership.others_part import enforces
 from optimizer.wire.placement_status import (

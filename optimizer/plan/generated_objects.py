@@ -10,8 +10,7 @@ from dsf.kube.json_merge_patch import merged
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, placement_of
-from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.kept_objects import KeptObjects
+from optimizer.snapshot.observation import KeptObjects, Observation
 from optimizer.wire.result import Action, FailedChange, PlannedChange
 
 _ACTIONS: Mapping[type[Change], Action] = {Create: "create", Patch: "patch", Delete: "delete"}

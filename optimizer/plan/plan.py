@@ -38,11 +38,13 @@ from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.object_readers import cluster_selectors
-from optimizer.snapshot.observation import Observation, unselected_works, with_works
-from optimizer.snapshot.ownership.kept_objects import (
+from optimizer.snapshot.observation import (
+    Observation,
     kept_objects,
     left_over,
     own_decisions,
+    unselected_works,
+    with_works,
 )
 from optimizer.snapshot.ownership.others import Dependents
 from optimizer.wire.explanation import Explanation, Placed

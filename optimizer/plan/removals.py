@@ -7,8 +7,7 @@ from dsf.kube.changes import Change, Create
 from optimizer.domain.issue import Issue
 from optimizer.plan.generated_objects import selects_nothing
 from optimizer.snapshot.object_readers import name_of, placement_of
-from optimizer.snapshot.observation import CurrentDecisions, Observation
-from optimizer.snapshot.ownership.kept_objects import workloads_by_placement
+from optimizer.snapshot.observation import CurrentDecisions, Observation, workloads_by_placement
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Removal, WorkloadMove
 

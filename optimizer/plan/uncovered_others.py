@@ -17,8 +17,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.snapshot.object_readers import cluster_selectors
-from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.ownership.kept_objects import own_decisions
+from optimizer.snapshot.observation import Observation, own_decisions
 from optimizer.snapshot.ownership.namespace_reader import UNNAMED, Dependent
 from optimizer.snapshot.ownership.others import (
     Dependents,

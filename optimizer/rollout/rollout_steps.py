@@ -41,8 +41,12 @@ from optimizer.rollout.rollout_state import (
     replica_refs,
 )
 from optimizer.snapshot.object_readers import cluster_selectors, generated_by, name_of, placement_of
-from optimizer.snapshot.observation import Observation, read_current_decisions
-from optimizer.snapshot.ownership.kept_objects import KeptObjects, only_kept
+from optimizer.snapshot.observation import (
+    KeptObjects,
+    Observation,
+    only_kept,
+    read_current_decisions,
+)
 from optimizer.snapshot.ownership.others import Dependents
 from optimizer.transition.policy_replacement import policy_replacements
 from optimizer.transition.transition import Transition, TransitionStage, plan_transition

@@ -40,8 +40,7 @@ from optimizer.snapshot.object_readers import (
     read_workload,
     tolerations_of,
 )
-from optimizer.snapshot.observation import CurrentDecisions, Observation
-from optimizer.snapshot.ownership.kept_objects import own_decisions
+from optimizer.snapshot.observation import CurrentDecisions, Observation, own_decisions
 from optimizer.snapshot.ownership.others import others_on_clusters
 from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools

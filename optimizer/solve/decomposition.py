@@ -14,7 +14,6 @@ from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.blocks.linking_constraints import fix_priorities
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
-from optimizer.solve.independent_components import combined
 from optimizer.solve.pricing.lagrangian_dual import lagrangian_bound, priority_floor_prices
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from optimizer.solve.pricing.restricted_master import is_feasible
@@ -144,7 +143,7 @@ def _solve_later_tier(
             _start_of(remaining, problem, known),
         )
         more = remaining.decision(problem, result.incumbent)
-        known = better(problem, known, combined(problem, [rest.decision(), more])) or known
+        known = better(problem, known, problem.combined([rest.decision(), more])) or known
         context.report_decision(known, [])
     values = tier_values(problem, known)[:tier]
     if context.is_over():

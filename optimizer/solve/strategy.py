@@ -1,27 +1,24 @@
 """Solves a problem in this process: the single model if it is small, else decomposition.
 
-The status claims no more than the bound proves, however little time there was.
+Independent components, parts that no workload and no row connects, are solved one by one. The
+status claims no more than the bound proves, however little time there was.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools, Ints
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better, equal
 from optimizer.model.problem import Problem, tier_values, upper_bounds
-from optimizer.model.rules import violations
+from optimizer.model.rules import COUPLING_RULES, replicas, violations
 from optimizer.solve.decomposition import solve_decomposed
 from optimizer.solve.greedy import fill_remaining, greedy
-from optimizer.solve.independent_components import (
-    combined,
-    independent_components,
-    within_component,
-)
 from optimizer.solve.move_reduction import reduce_moves
 from optimizer.solve.single_model import solve_single_model
 from optimizer.solve.solver_adapters import failed_calls, failure_of_calls, is_available
@@ -112,7 +109,7 @@ def _solve_components(
                     if decision is None:
                         return None
                     parts = [*decisions[:number], decision, *decisions[number + 1 :]]
-                    return combined(problem, parts)
+                    return problem.combined(parts)
 
                 context.report(every, [])
 
@@ -129,10 +126,87 @@ def _solve_components(
         ]
         if context.is_over():
             break
-    return combined(problem, decisions), [sum(most) for most in zip(*limits, strict=True)]
+    return problem.combined(decisions), [sum(most) for most in zip(*limits, strict=True)]
 
 
 def _is_close(
     problem: Problem, decision: Decision, bounds: Sequence[float], context: SolveContext
 ) -> bool:
     return all(map(context.is_close, tier_values(problem, decision), bounds))
+
+
+def independent_components(problem: Problem) -> list[Problem]:
+    """Return the components, each with all priorities, so that their tiers correspond.
+
+    Clusters on which nothing can run belong to none.
+    """
+    usable = ~np.isnan(problem.values)
+    found = list(_connected(_clusters_of(problem, usable)))
+    if len(found) > 1:
+        found = _linked(problem, found)
+    if len(found) <= 1:
+        return [problem]
+    policy_cluster = np.array([policy.cluster for policy in problem.policies], np.int64)
+    cut = (
+        problem.restricted(
+            usable & own[problem.resource_cluster][None, :],
+            own[policy_cluster] if len(policy_cluster) else np.zeros(0, np.bool_),
+        )
+        for own in found
+    )
+    return [replace(part, priorities=problem.tiers) for part in cut]
+
+
+def within_component(part: Problem, decision: Decision) -> Decision:
+    """Return the part of a decision that is about a component."""
+    return Decision(
+        tuple(choice for choice in decision.policies if choice in part.policy_index),
+        tuple(
+            assignment
+            for assignment in decision.assignments
+            if part.indexes(assignment) is not None
+        ),
+    )
+
+
+def _clusters_of(problem: Problem, usable: Bools) -> Bools:
+    """Return on which clusters each workload can run, [workloads, clusters]."""
+    found = np.zeros((len(problem.workloads), len(problem.clusters)), np.bool_)
+    order = np.argsort(problem.resource_cluster, kind="stable")
+    clusters, starts = np.unique(problem.resource_cluster[order], return_index=True)
+    found[:, clusters] = np.logical_or.reduceat(usable[:, order], starts, axis=1)
+    return found
+
+
+def _connected(reached: Bools) -> Iterator[Bools]:
+    """Yield the clusters of each component, as flags, with workloads as the edges."""
+    left = reached[reached.any(axis=1)]
+    while len(left):
+        own = left[0]
+        while True:
+            touching = (left & own).any(axis=1)
+            wider = left[touching].any(axis=0)
+            if (wider == own).all():
+                break
+            own = wider
+        yield own
+        left = left[~touching]
+
+
+def _linked(problem: Problem, found: list[Bools]) -> list[Bools]:
+    """Merge sets of clusters that have entries in the same coupling row."""
+    for rule in COUPLING_RULES:
+        if rule is replicas:  # it is about one workload, which joins its clusters already
+            continue
+        for row in rule(problem):
+            found = _merged(found, np.unique(problem.column_cluster[row.columns]))
+    return found
+
+
+def _merged(found: list[Bools], clusters: Ints) -> list[Bools]:
+    hit = [own for own in found if own[clusters].any()]
+    if len(hit) <= 1:
+        return found
+    rest = [own for own in found if not own[clusters].any()]
+    whole: Bools = np.logical_or.reduce(hit)
+    return [*rest, whole]

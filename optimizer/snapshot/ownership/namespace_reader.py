@@ -19,12 +19,12 @@ from optimizer.snapshot.object_readers import (
     read_workload,
 )
 from optimizer.snapshot.observation import (
+    KeptObjects,
     Observation,
     RunningWork,
     read_current_decisions,
     selected_clusters,
 )
-from optimizer.snapshot.ownership.kept_objects import KeptObjects
 
 UNNAMED = "another namespace"
 """The owner of what a caller may not list."""

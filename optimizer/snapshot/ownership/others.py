@@ -15,8 +15,13 @@ from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Selector
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.snapshot.object_readers import name_of, placement_of, read_policy
-from optimizer.snapshot.observation import CurrentDecisions, Observation, running_works
-from optimizer.snapshot.ownership.kept_objects import KeptObjects, kept_objects
+from optimizer.snapshot.observation import (
+    CurrentDecisions,
+    KeptObjects,
+    Observation,
+    kept_objects,
+    running_works,
+)
 from optimizer.snapshot.ownership.namespace_reader import (
     Dependent,
     NamespaceReader,

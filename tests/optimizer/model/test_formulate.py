@@ -6,10 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optimizer.domain.fleet import CandidatePolicy, Fleet, FleetLimit, Objective, Supply
+from optimizer.domain.fleet import (
+    CandidatePolicy,
+    Fleet,
+    FleetLimit,
+    Objective,
+    Supply,
+    TopologySpread,
+)
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.model.formulate import formulate
+from optimizer.model.formulate import formulate, too_large
 from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
 from optimizer.model.problem import objective, tier_values
 from tests.optimizer.build import fleet
@@ -182,3 +189,29 @@ def test_limits_of_one_score_share_what_assignments_use_also_in_a_part() -> None
     first, second = formulate(replace(given, scores=scores, limits=limits)).limits
     assert first.assignments is not None
     assert first.assignments is second.assignments
+
+
+PLAIN = fleet({"c": [("d", 2)], "e": [("d", 2)]}, {"w": 1}, {("c", "w", "d"): 1.0})
+"""One workload, two resources."""
+
+
+@pytest.mark.parametrize(
+    ("changed", "counted"),
+    [
+        ({}, 2),
+        ({"replicas": 2}, 10),
+        ({"replicas": 3, "requests": (("cpu", 1.0),)}, 18),
+        ({"spread": (TopologySpread("zone", 1),)}, 10),
+        ({"uses": (("watts", 3.0),)}, 10),
+        ({"uses": (("watts", 0.0),)}, 2),
+    ],
+)
+def test_each_row_beyond_capacity_counts_as_four_assignments(
+    changed: dict[str, Any], counted: int
+) -> None:
+    workloads = (replace(PLAIN.workloads[0], **changed),)
+    given = replace(PLAIN, workloads=workloads, limits=(FleetLimit("power", 9.0, uses="watts"),))
+    assert too_large(given, counted) is None
+    refused = too_large(given, counted - 1)
+    assert refused is not None
+    assert (f"count as {counted}" in refused.detail) is (counted > 2)

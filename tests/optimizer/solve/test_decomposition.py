@@ -29,12 +29,11 @@ from optimizer.solve.blocks.block_problem import (
 from optimizer.solve.blocks.knapsack import all_items
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 from optimizer.solve.greedy import greedy
-from optimizer.solve.independent_components import independent_components
 from optimizer.solve.pricing.lagrangian_relaxation import items_if_few, price_blocks
 from optimizer.solve.pricing.restricted_master import solve_master
 from optimizer.solve.search.block_search import search_blocks
 from optimizer.solve.search.column_enumeration import best_columns_within
-from optimizer.solve.strategy import solve_problem
+from optimizer.solve.strategy import independent_components, solve_problem
 from optimizer.solve.time_limit import SolveContext
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem

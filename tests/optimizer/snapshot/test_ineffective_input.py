@@ -1,3 +1,5 @@
+"""Names that the hub does not have."""
+
 from dataclasses import replace
 
 from optimizer.snapshot.ineffective_input import unknown_names
