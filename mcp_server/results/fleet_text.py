@@ -6,11 +6,12 @@ from dsf.api.plural import counted
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, plain, quoted
 from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
-from mcp_server.results.result_text import first_lines, score_lines
+from mcp_server.results.result_text import score_lines
 from optimizer.overview.findings import FleetFinding
 from optimizer.overview.fleet_overview import FleetOverview
 from optimizer.overview.score_overview import ScoreOverview
 from optimizer.overview.workload_description import WorkloadDescription
+from optimizer.plan.text.approval_questions import first_lines
 
 _LINES = 8
 """Lines of one list in a text; the structured result has more."""

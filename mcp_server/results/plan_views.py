@@ -1,6 +1,5 @@
 """The structured results of tools about plans: a plan by workload, an explanation, a comparison."""
 
-from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -10,6 +9,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.solution import STATUS_MEANING, Status
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
+from optimizer.plan.text.approval_questions import ISSUES_SHOWN, worst_first, writes_by_action
 from optimizer.plan.uncovered_others import as_result
 from optimizer.plan.workload_moves import score_totals
 from optimizer.record.plan_history import PlanHistory, in_force, in_force_text
@@ -19,17 +19,11 @@ from optimizer.wire.explanation import (
     ParetoPoint,
 )
 from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.result import EnforcementChange, MoveAction, PlannedChange, WorkloadMove
+from optimizer.wire.result import EnforcementChange, PlannedChange, WorkloadMove
 from optimizer.wire.rollout import RolloutStatus, StepActions, UncoveredOthers
 
 MOVES_SHOWN = 30
 """Workloads of one plan in a result, those that change first: it has at most 1,500 tokens."""
-
-ISSUES_SHOWN = 5
-"""Issues of one plan in a result."""
-
-WORST_FIRST: Sequence[MoveAction] = ("stops", "shrinks", "moves", "starts", "waits", "stays")
-"""The order in which moves are told: who loses most comes first."""
 
 POINTS_SHOWN = 6
 """Points of a Pareto set in a result."""
@@ -151,7 +145,7 @@ def plan_view(
             steps=steps[:MOVES_SHOWN],
             issues=plan.issues[:ISSUES_SHOWN],
             objective_from=objective,
-            writes=_counted(written),
+            writes=writes_by_action(plan),
             objects=tuple(written[:LIST_LIMIT]) if objects else None,
             omitted={name: count for name, count in left.items() if count > 0},
         )
@@ -214,15 +208,3 @@ def follow_view(
             omitted={name: count for name, count in lists.items() if count > 0},
         )
     )
-
-
-def worst_first(moves: Iterable[WorkloadMove]) -> list[WorkloadMove]:
-    """Return moves, those that take most away first."""
-    return sorted(moves, key=lambda item: (WORST_FIRST.index(item.action), not item.uncovered))
-
-
-def _counted(changes: Sequence[PlannedChange]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for item in changes:
-        counts[item.action] = counts.get(item.action, 0) + 1
-    return counts

@@ -3,7 +3,7 @@
 Every text from the cluster is quoted, except names of Kubernetes objects.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
@@ -17,6 +17,7 @@ from mcp_server.results.result_views import (
     planned_reset_view,
 )
 from optimizer.plan.generated_objects import describe
+from optimizer.plan.text.approval_questions import first_lines, whose
 from optimizer.plan_writer import PlannedReset
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request_problem import (
@@ -51,13 +52,6 @@ def _score_line(score: ScoreObject) -> str:
     trust = "" if score.trust is None else f", trust {score.trust:.2f}"
     about = f"{UntrustedName(score.cluster)} {UntrustedName(score.name)}"
     return f"{about} ({validity}{trust}): {values or 'no entries'}"
-
-
-def whose(hub: str, namespace: str, optimization: str | None) -> str:
-    """Return what a write is about, for a question: the hub, the namespace and the optimization."""
-    parts = [f"hub {quoted_name(hub)}" if hub else "the hub", f"namespace {quoted_name(namespace)}"]
-    parts += [f"optimization {quoted_name(optimization)}"] if optimization else []
-    return ", ".join(parts)
 
 
 def applied_text(view: AppliedView) -> str:
@@ -198,13 +192,6 @@ def _loses(status: PlacementStatus, shown: Callable[[str], str]) -> Iterator[str
     placed = [f"{shown(item.workload)} on {shown(item.cluster)}" for item in status.workloads]
     if placed:
         yield f"No plan places any more: {joined(placed, _NAMED)}."
-
-
-def first_lines(lines: Iterable[str], most: int, *, of: int = 0, what: str = "") -> list[str]:
-    """Return the first lines, then one that counts the rest; `of`: how many there are in all."""
-    every = list(lines)
-    left = max(len(every), of) - most
-    return [*every[:most], *([f"and {left} more{what}"] if left > 0 else [])]
 
 
 def _failures(failed: Sequence[FailedChange], omitted: Mapping[str, int]) -> list[str]:

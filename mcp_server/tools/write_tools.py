@@ -39,6 +39,7 @@ from mcp_server.tools.rollout_tools import followed
 from optimizer.access.shown_plans import SHORTEST_DIGEST, ShownPlans
 from optimizer.api.caller import caller_of
 from optimizer.plan.plan import Plan
+from optimizer.plan.text.approval_questions import plan_question, rollout_question
 from optimizer.plan_writer import reset_changed
 from optimizer.wire.request import OptimizationName, RollbackRequest
 
@@ -111,7 +112,7 @@ class WriteTools:
         plan = self._plans.shown_plan(digest)
         required = await self._confirm(
             context,
-            self._question(plan),
+            plan_question(plan, self._hub_name),
             about=f"apply_plan {plan.digest}",
             attempt=_applying(plan),
         )
@@ -137,7 +138,9 @@ class WriteTools:
         shown = answer(text, RollbackView(plan=view))
         if not plan.changes:
             return shown
-        said = await ask(context, self._question(plan), about=f"rollback {plan.digest}")
+        said = await ask(
+            context, plan_question(plan, self._hub_name), about=f"rollback {plan.digest}"
+        )
         if isinstance(said, InputRequiredResult):
             return said
         if said is Confirmation.CANNOT_ASK:
@@ -157,9 +160,7 @@ class WriteTools:
         now = await asked(caller.rollout(namespace, optimization))
         required = await self._confirm(
             context,
-            f"{action.capitalize()} the rollout on"
-            f" {result_text.whose(self._hub_name, namespace, optimization)}?"
-            f" It is at step {now.step} of {len(now.steps)}.",
+            rollout_question(action, now, self._hub_name),
             about=f"change_rollout {action} {now.record}",
             attempt=_WriteAttempt(f"rollout {action}", namespace),
         )
@@ -218,10 +219,6 @@ class WriteTools:
         if plan.changes:
             self._shown.forget(owner, plan.digest)
         return applied_view(granted(outcome))
-
-    def _question(self, plan: Plan) -> str:
-        view = plan_view(plan, applicable=True, objects=False)
-        return plan_text.question(plan, view, self._hub_name)
 
     async def _confirm(
         self, context: Context, question: str, *, about: str, attempt: _WriteAttempt

@@ -175,6 +175,7 @@ class _NoDiff(click.ClickException):
 
 
 class _PlannedHub(NamedTuple):
+    server: str
     kube: "Kube"
     optimizer: "Optimizer"
     plan: "Plan"
@@ -195,7 +196,7 @@ async def _planned_hub(
         with Progress("Planning"):
             request = named or _not_dry(await request_for(optimizer, asked))
             made = usable(await optimizer.plan(_changed(request, changes)))
-        yield _PlannedHub(kube, optimizer, made)
+        yield _PlannedHub(kube.server, kube, optimizer, made)
 
 
 @asynccontextmanager
@@ -252,6 +253,7 @@ async def _optimize(
     dry_run: bool,
     show_plan: Callable[["Plan"], None],
 ) -> "tuple[Plan, Applied | None]":
+    from optimizer.plan.text.approval_questions import plan_question
     from optimizer.plan_writer import Writer
 
     async with _planned_hub(asked, rest, rollout=strategy, dry_run=dry_run) as found:
@@ -259,7 +261,8 @@ async def _optimize(
         show_plan(made)
         if not made.changes or made.request.dry_run:
             return made, None
-        if ask and not click.confirm(f"Apply this plan, {len(made.changes)} changes?", err=True):
+        question = f"{plan_question(made, found.server)}\nApply it?"
+        if ask and not click.confirm(question, err=True):
             return made, None
         with Progress("Applying"):
             writer = Writer(user=await own_name(found.kube))

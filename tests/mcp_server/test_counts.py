@@ -21,6 +21,7 @@ from optimizer.overview.fleet_overview import FleetOverview, WorkloadOverview
 from optimizer.overview.score_overview import ScoreOverview
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
+from optimizer.plan.text import approval_questions
 from optimizer.plan_writer import PlannedReset
 from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.placement_status import (
@@ -200,7 +201,7 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         {"removal": ALL, "move": ALL, "cluster": ALL, "issue": ALL},
     ),
     "question": (
-        lambda: plan_text.question(plan(), view(), "hub"),
+        lambda: approval_questions.plan_question(plan(), "hub"),
         {"removal": ALL, "move": ALL, "cluster": ALL, "issue": ALL},
     ),
     "comparison": (compared, {"point": ALL}),

@@ -48,6 +48,7 @@ from optimizer.overview.workload_description import WorkloadDescription
 from optimizer.placement_status.text import status_tables
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
+from optimizer.plan.text import approval_questions
 from optimizer.plan.text.tables import render
 from optimizer.plan_writer import PlannedReset
 from optimizer.wire.explanation import Explanation, Placed
@@ -97,7 +98,10 @@ def _texts() -> Mapping[str, str]:
     )
     return {
         "plan": plan_text.plan_text(plan, view, read_only=False),
-        "question": plan_text.question(plan, view, MARKER),
+        "question": approval_questions.plan_question(plan, MARKER),
+        "rollout question": approval_questions.rollout_question(
+            "resume", filled(RolloutStatus), MARKER
+        ),
         "reset question": result_text.reset_question(
             MARKER, PlannedReset(MARKER, MARKER, "d1", writes=plan.changes), filled(PlacementStatus)
         ),

@@ -9,19 +9,23 @@ from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
 from mcp_server.results.plan_text import (
-    STABLE_SECONDS,
-    move_sentence,
     next_step,
     plan_text,
-    question,
 )
-from mcp_server.results.plan_views import ISSUES_SHOWN, MOVES_SHOWN, plan_view
+from mcp_server.results.plan_views import MOVES_SHOWN, plan_view
 from mcp_server.results.result_text import reset_text
 from mcp_server.results.result_views import LIST_LIMIT, reset_view
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution, Status
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
+from optimizer.plan.text.approval_questions import (
+    ISSUES_SHOWN,
+    STABLE_SECONDS,
+    move_sentence,
+    plan_question,
+    rollout_question,
+)
 from optimizer.wire.explanation import Placed
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import (
@@ -34,6 +38,7 @@ from optimizer.wire.result import (
     WorkloadMove,
     WorkloadPlace,
 )
+from optimizer.wire.rollout import ReplicaRef, RolloutCommand, RolloutStatus, StepActions
 from policy_watcher.cli import policy_watcher as watch
 from tests.mcp_server.service import request
 
@@ -170,7 +175,7 @@ def test_the_time_without_cover_is_the_policy_watchers_default() -> None:
 
 def test_the_question_names_what_is_agreed_to() -> None:
     plan = _plan(places=1)
-    asked = question(plan, plan_view(plan, applicable=True, objects=False), "hub.example")
+    asked = plan_question(plan, "hub.example")
     where = 'hub "hub.example", namespace "default", optimization "default"'
     assert asked.splitlines() == [
         f"Stop 0, move 0, start 1 of 1 workload on {where}?",
@@ -194,12 +199,69 @@ def test_the_question_counts_what_it_does_not_name_and_tells_the_worst_first() -
         EnforcementChange(cluster=f"c{i:03}", before=(), after=("p",)) for i in range(30)
     )
     plan = replace(plan, moves=(*plan.moves, stops), enforcement_changes=changed)
-    lines = question(plan, plan_view(plan, applicable=True, objects=False), "").splitlines()
+    lines = plan_question(plan, "").splitlines()
     assert lines[0].startswith("Stop 1, move 0, start 40, have no place 20 of 61 workloads on the")
     assert lines[1] == f'"z" stops on "d" on "{"c" * 48}…{"c" * 15}".'
     assert f"and {61 - 12} more" in lines
     assert any("on 30 clusters" in line and "and 18 more" in line for line in lines)
     assert f"and {20 - ISSUES_SHOWN} more issues" in lines
+
+
+def _rollout(*, turning_back: bool = False) -> RolloutStatus:
+    def replica(workload: str, cluster: str) -> ReplicaRef:
+        return ReplicaRef(workload=workload, cluster=cluster)
+
+    return RolloutStatus(
+        namespace="default",
+        optimization="team-a",
+        record="team-a-2",
+        digest="d2",
+        phase="Progressing",
+        turning_back=turning_back,
+        step=1,
+        steps=(
+            StepActions(stop=(replica("moved", "a"),), start=(replica("moved", "b"),)),
+            StepActions(stop=(replica("gone", "a"),)),
+            StepActions(start=(replica("new", "a"),)),
+        ),
+        reason="StepWritten",
+        message="step 1 is written",
+    )
+
+
+LEFT = [
+    '"gone" stops on "a".',
+    '"moved" moves from "a" to "b".',
+    '"new" starts on "a".',
+]
+BACK = ['"moved" moves from "b" to "a".']
+
+
+@pytest.mark.parametrize(
+    ("command", "turning_back", "said", "changes"),
+    [
+        ("pause", False, "Pause {}, and hold back: stop 1, move 1, start 1 of 3 workloads?", LEFT),
+        ("resume", False, "Resume {}: stop 1, move 1, start 1 of 3 workloads?", LEFT),
+        ("undo", False, "Turn back {}: stop 0, move 1, start 0 of 1 workload?", BACK),
+        (
+            "cancel",
+            False,
+            "Cancel {} where it is, and give up: stop 1, move 1, start 1 of 3 workloads?",
+            LEFT,
+        ),
+        ("resume", True, "Resume {}: stop 0, move 1, start 0 of 1 workload?", BACK),
+    ],
+)
+def test_the_question_about_a_rollout_begins_with_what_moves(
+    command: RolloutCommand, turning_back: bool, said: str, changes: list[str]
+) -> None:
+    head, *told, last = rollout_question(
+        command, _rollout(turning_back=turning_back), "hub.example"
+    ).splitlines()
+    where = 'the rollout on hub "hub.example", namespace "default", optimization "team-a"'
+    assert head == said.format(where)
+    assert told == changes
+    assert last == "It is at step 1 of 3."
 
 
 def test_a_reset_names_what_failed() -> None:

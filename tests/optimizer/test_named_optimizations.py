@@ -8,9 +8,8 @@ from dsf.api.names import OPTIMIZATION_LABEL
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
-from mcp_server.results.plan_text import question
-from mcp_server.results.plan_views import plan_view
 from optimizer.plan.plan import Plan, result
+from optimizer.plan.text.approval_questions import plan_question
 from optimizer.plan.text.tables import render
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest, ResetRequest
@@ -148,7 +147,7 @@ async def test_a_plan_says_first_and_in_words_which_workloads_it_removes() -> No
     assert removed.message.startswith(words)
     assert (made.issues[0].reason, made.issues[0].message) == ("RemovesWorkload", removed.message)
     assert render(made).index(words) < render(made).index("mwrs-app01")
-    asked = question(made, plan_view(made, applicable=True, objects=False), "hub")
+    asked = plan_question(made, "hub")
     assert asked.splitlines()[1].startswith(f'The plan "{words}')
 
 

@@ -70,7 +70,10 @@ async def test_nothing_is_applied_without_a_yes(tmp_path: Path) -> None:
     hub = await hub_of()
     code, out, err = await dsf(optimize, hub, tmp_path, *PERFORMANCE, "-o", "json")
     assert code == 1
-    assert "Apply this plan, 6 changes? [y/N]" in err
+    assert 'Stop 0, move 0, start 2 of 2 workloads on hub "http' in err
+    assert 'namespace "default", optimization "default"?' in err
+    assert "Objects: create 6." in err
+    assert "Apply it? [y/N]" in err
     assert await names(hub, kinds.PLACEMENT) == []
     code, out, err = await dsf(optimize, hub, tmp_path, *PERFORMANCE, "--dry-run", "-o", "json")
     assert (code, json.loads(out)["objective_value"]) == (0, 115)

@@ -1,0 +1,224 @@
+"""The questions that a user answers before a write, and the sentences that they share with plans.
+
+A question begins with how much is at stake, on which hub and in which namespace. Each name that
+others chose stands in quotes, and each list ends with the count of its rest.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from dsf.api.plural import counted, joined
+from dsf.api.untrusted_text import UntrustedName, quoted, quoted_name
+from optimizer.plan.generated_objects import describe
+from optimizer.plan.plan import Plan
+from optimizer.plan.text import plan_sections
+from optimizer.plan.uncovered_others import UNCOVERS_OTHERS
+from optimizer.wire.result import MoveAction, WorkloadMove, WorkloadPlace
+from optimizer.wire.rollout import ReplicaRef, RolloutCommand, RolloutStatus, StepActions
+
+STABLE_SECONDS = 120
+"""The policy watcher's default of --stable-duration-sec: what a policy must stay compliant."""
+
+_AT_STAKE: Mapping[MoveAction, str] = {
+    "stops": "stop",
+    "shrinks": "lose places",
+    "moves": "move",
+    "starts": "start",
+    "waits": "have no place",
+    "stays": "stay",
+}
+
+_LINES = 12
+"""Lines of one list in a question."""
+
+ISSUES_SHOWN = 5
+"""Issues of one plan in a result."""
+
+WORST_FIRST: Sequence[MoveAction] = ("stops", "shrinks", "moves", "starts", "waits", "stays")
+"""The order in which moves are told: who loses most comes first."""
+
+_COMMANDS: Mapping[RolloutCommand, str] = {
+    "pause": "Pause the rollout on {where}, and hold back: {effect}?",
+    "resume": "Resume the rollout on {where}: {effect}?",
+    "undo": "Turn back the rollout on {where}: {effect}?",
+    "cancel": "Cancel the rollout on {where} where it is, and give up: {effect}?",
+}
+
+
+def plan_question(plan: Plan, hub: str) -> str:
+    """Return the question that a user answers before a plan is applied.
+
+    It begins with how much is at stake. Each name that others chose stands in quotes, and each list
+    ends with the count of its rest.
+    """
+    counts = Counter(item.action for item in plan.moves)
+    told = [
+        f"{_AT_STAKE[action]} {counts[action]}"
+        for action in WORST_FIRST
+        if counts[action] or action in ("stops", "moves", "starts")
+    ]
+    uncovered = sum(item.uncovered for item in plan.moves)
+    told_of = {item.workload for item in plan.removals}
+    moves = [
+        item
+        for item in worst_first(plan.moves)
+        if item.action != "stays" and item.workload not in told_of
+    ]
+    writes = ", ".join(f"{action} {count}" for action, count in writes_by_action(plan).items())
+    request, steps = plan.request, plan.rollout.actions if plan.rollout else ()
+    where = whose(hub, request.namespace, request.optimization)
+    lines = [
+        f"{', '.join(told).capitalize()} of {counted(len(plan.moves), 'workload')} on {where}?",
+        *([f"Uncovered meanwhile: {counted(uncovered, 'workload')}."] if uncovered else []),
+        *uncovered_others(plan),
+        *_first(f"The plan {quoted(item.message)}" for item in plan.removals),
+        *_first(move_sentence(item, quoted_name) for item in moves),
+        *policy_changes(plan, quoted_name),
+        *([f"It is written in {counted(len(steps), 'step')}."] if steps else []),
+        plan_sections.verdict(plan),
+        *issue_lines(plan),
+        f"Objects: {writes}.",
+        f"Digest: {plan.digest}",
+    ]
+    return "\n".join(lines)
+
+
+def rollout_question(command: RolloutCommand, status: RolloutStatus, hub: str) -> str:
+    """Return the question that a user answers before a rollout is changed."""
+    back = (command == "undo") != status.turning_back
+    made, left = status.steps[: status.step], status.steps[max(status.step - 1, 0) :]
+    starts, stops = _replicas_changed(made if back else left, back=back)
+    workloads = {*starts, *stops}
+    effect = (
+        f"stop {len(stops.keys() - starts)}, move {len(stops.keys() & starts)},"
+        f" start {len(starts.keys() - stops)} of {counted(len(workloads), 'workload')}"
+    )
+    where = whose(hub, status.namespace, status.optimization)
+    changes = [_replica_sentence(name, starts, stops) for name in sorted(workloads)]
+    return "\n".join(
+        [
+            _COMMANDS[command].format(where=where, effect=effect),
+            *first_lines(changes, _LINES),
+            f"It is at step {status.step} of {len(status.steps)}.",
+        ]
+    )
+
+
+def _replicas_changed(
+    steps: Sequence[StepActions], *, back: bool
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the clusters by workload that steps start and stop altogether; `back`: undone."""
+    started = dict.fromkeys(_pair(item) for step in steps for item in step.start)
+    stopped = dict.fromkeys(_pair(item) for step in steps for item in step.stop)
+    starts = _by_workload(pair for pair in started if pair not in stopped)
+    stops = _by_workload(pair for pair in stopped if pair not in started)
+    return (stops, starts) if back else (starts, stops)
+
+
+def _pair(item: ReplicaRef) -> tuple[str, str]:
+    return item.workload, item.cluster
+
+
+def _by_workload(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for workload, cluster in pairs:
+        found.setdefault(workload, []).append(cluster)
+    return found
+
+
+def _replica_sentence(
+    workload: str, starts: Mapping[str, list[str]], stops: Mapping[str, list[str]]
+) -> str:
+    name = quoted_name(workload)
+    before, after = (
+        joined(map(quoted_name, found.get(workload, ())), _LINES) for found in (stops, starts)
+    )
+    if before and after:
+        return f"{name} moves from {before} to {after}."
+    return f"{name} stops on {before}." if before else f"{name} starts on {after}."
+
+
+def whose(hub: str, namespace: str, optimization: str | None) -> str:
+    """Return what a write is about, for a question: the hub, the namespace and the optimization."""
+    parts = [f"hub {quoted_name(hub)}" if hub else "the hub", f"namespace {quoted_name(namespace)}"]
+    parts += [f"optimization {quoted_name(optimization)}"] if optimization else []
+    return ", ".join(parts)
+
+
+def move_sentence(item: WorkloadMove, shown: Callable[[str], str] = UntrustedName) -> str:
+    """Return what becomes of one workload; `shown` returns a name that others chose, made safe."""
+    before, after = _places(item.before, shown), _places(item.after, shown)
+    name = shown(item.workload)
+    match item.action:
+        case "starts":
+            said = f"{name} starts on {after}"
+        case "moves" | "shrinks":
+            said = f"{name} {item.action} from {before} to {after}"
+        case "stops":
+            said = f"{name} stops on {before}"
+        case "waits":
+            said = f"{name} has no place"
+        case "stays":
+            said = f"{name} stays on {after}"
+    gains = [f"{amount:+g} {shown(score)}" for score, amount in item.gain.items() if amount]
+    why = f": {UntrustedName(item.why)}" if item.why else ""
+    uncovered = "; uncovered until its policy is compliant" if item.uncovered else ""
+    return f"{', '.join([f'{said}{why}', *gains])}{uncovered}."
+
+
+def _places(places: Sequence[WorkloadPlace], shown: Callable[[str], str]) -> str:
+    said = (
+        f"{f'{shown(item.device)} on ' if item.device else ''}{shown(item.cluster)}"
+        for item in places
+    )
+    return joined(said, _LINES)
+
+
+def policy_changes(plan: Plan, shown: Callable[[str], str] = UntrustedName) -> Iterator[str]:
+    """Yield on which clusters policies change, and that what runs there is uncovered meanwhile."""
+    clusters = [shown(item.cluster) for item in plan.enforcement_changes]
+    named = f"{counted(len(clusters), 'cluster')} ({joined(clusters, _LINES)})"
+    if clusters and any(item.uncovered for item in plan.moves):
+        yield (
+            f"Policies change on {named}: GPUs are divided anew, and what runs there is uncovered"
+            f" at least {STABLE_SECONDS // 60} minutes."
+        )
+    elif clusters:
+        yield f"Policies change on {named}."
+
+
+def issue_lines(plan: Plan) -> list[str]:
+    """Return the issues of a plan, but those about others."""
+    told = (
+        f"Issue: {item.reason}: {quoted(item.message)}"
+        for item in plan.issues
+        if item.reason != UNCOVERS_OTHERS
+    )
+    return first_lines(told, ISSUES_SHOWN, what=" issues")
+
+
+def uncovered_others(plan: Plan) -> list[str]:
+    """Return whom else a plan uncovers."""
+    found = (item for item in plan.issues if item.reason == UNCOVERS_OTHERS)
+    return _first(f"Others: {quoted(item.message)}" for item in found)
+
+
+def worst_first(moves: Iterable[WorkloadMove]) -> list[WorkloadMove]:
+    """Return moves, those that take most away first."""
+    return sorted(moves, key=lambda item: (WORST_FIRST.index(item.action), not item.uncovered))
+
+
+def writes_by_action(plan: Plan) -> dict[str, int]:
+    """Return how many objects a plan creates, changes and deletes."""
+    return dict(Counter(describe(change).action for change in plan.changes))
+
+
+def first_lines(lines: Iterable[str], most: int, *, of: int = 0, what: str = "") -> list[str]:
+    """Return the first lines, then one that counts the rest; `of`: how many there are in all."""
+    every = list(lines)
+    left = max(len(every), of) - most
+    return [*every[:most], *([f"and {left} more{what}"] if left > 0 else [])]
+
+
+def _first(lines: Iterable[str], of: int = 0) -> list[str]:
+    return first_lines(lines, _LINES, of=of)
