@@ -27,6 +27,16 @@ placements:
 {{- end }}
 {{- end }}
 
+{{- /* "true" if the release has the namespace's binding: nobody else has one. Takes root and namespace. */}}
+{{- define "dsf.ownsBinding" -}}
+{{- $owned := true }}
+{{- with lookup "cluster.open-cluster-management.io/v1beta2" "ManagedClusterSetBinding" .namespace "global" }}
+{{- $owner := .metadata.annotations | default dict }}
+{{- $owned = and (eq (get $owner "meta.helm.sh/release-name") $.root.Release.Name) (eq (get $owner "meta.helm.sh/release-namespace") $.root.Release.Namespace) }}
+{{- end }}
+{{- if $owned }}true{{ end }}
+{{- end }}
+
 {{- /* The Placement of all clusters and its binding; takes root, placement, namespace and bind. */}}
 {{- define "dsf.placement" -}}
 {{- if eq .root.Values.addOn.installStrategy "Placements" }}
@@ -43,24 +53,17 @@ spec:
   tolerations:
     - {key: cluster.open-cluster-management.io/unreachable, operator: Exists}
     - {key: cluster.open-cluster-management.io/unavailable, operator: Exists}
-{{- if .bind }}
+{{- if and .bind (include "dsf.ownsBinding" .) }}
 ---
 apiVersion: cluster.open-cluster-management.io/v1beta2
 kind: ManagedClusterSetBinding
 metadata:
   name: global
   namespace: {{ .namespace }}
-  {{- include "dsf.meta" (dict "root" .root) | nindent 2 }}
+  # Uninstalling the release keeps it: other add-ons and Placements of the namespace may use it.
+  {{- include "dsf.meta" (dict "root" .root "annotations" (dict "helm.sh/resource-policy" "keep")) | nindent 2 }}
 spec:
   clusterSet: global
 {{- end }}
-{{- end }}
-{{- end }}
-
-{{- /* Fails if the namespace is bound already; takes root, namespace, skip and value (that sets skip). */}}
-{{- define "dsf.requireBinding" -}}
-{{- if and (eq .root.Values.addOn.installStrategy "Placements") (not .skip) }}
-{{- $hint := printf "The namespace is bound already: install with %s=true." .value }}
-{{- include "dsf.requireFree" (dict "root" .root "apiVersion" "cluster.open-cluster-management.io/v1beta2" "kind" "ManagedClusterSetBinding" "name" "global" "namespace" .namespace "hint" $hint) }}
 {{- end }}
 {{- end }}

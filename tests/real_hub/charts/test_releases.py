@@ -32,6 +32,7 @@ CORE, OPTIMIZER, WATCHER, SCORERS = (
 DEPLOYMENT = ("apps/v1", "Deployment")
 CLUSTER_ROLE = ("rbac.authorization.k8s.io/v1", "ClusterRole")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+SET_BINDING = ("cluster.open-cluster-management.io/v1beta2", "ManagedClusterSetBinding")
 ADDON = ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn")
 PLANS = "placementplans.dynamic-scoring.open-cluster-management.io"
 HOOK = "helm.sh/hook"
@@ -262,9 +263,15 @@ def test_installing_twice_is_refused(hub: Hub, framework: str) -> None:
         helm(hub, "install", CORE, str(CHARTS / CORE), f"--namespace={framework}")
 
 
-def test_a_namespace_that_is_bound_already_is_named(hub: Hub, bound_namespace: str) -> None:
-    with pytest.raises(HelmFailed, match=r"install with addOn\.skipClusterSetBinding=true"):
-        upgrade(hub, "bound", WATCHER, bound_namespace)
+def test_a_binding_outlives_its_release_and_serves_the_next(hub: Hub, namespace: str) -> None:
+    """Other add-ons and Placements of the namespace use it, too."""
+    if hub.api.find("v1", "Namespace", WATCHER):
+        helm(hub, "uninstall", WATCHER, f"--namespace={WATCHER}", "--ignore-not-found")
+    for release in ("first", "second"):
+        upgrade(hub, release, WATCHER, namespace)
+        helm(hub, "uninstall", release, f"--namespace={namespace}")
+        binding = hub.api.get(*SET_BINDING, "global", namespace)
+        assert binding["metadata"]["annotations"]["meta.helm.sh/release-name"] == "first"
 
 
 def test_an_upgrade_from_0_1_0_names_its_step(hub: Hub, namespace: str, framework: str) -> None:
