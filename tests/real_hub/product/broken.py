@@ -105,14 +105,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+HOST = "127.0.0.77"
+"""An address of its own: agents quote no server whose host was sent a token."""
+
+
 @contextmanager
 def serving() -> Iterator[str]:
     """Serve the documents, a Prometheus that can't parse, and a scoring call; yield the URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server = ThreadingHTTPServer((HOST, 0), _Handler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http://{HOST}:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

@@ -44,7 +44,7 @@ COMMANDS: list[tuple[str, Any, str]] = [
     ("label configmap settings zone=east", None, "configmap/settings labeled"),
     ("annotate configmap settings note=text", None, "configmap/settings annotated"),
     ('patch configmap settings -p {"data":{"size":"3"}}', None, "configmap/settings patched"),
-    ('patch ds latency --type merge -p {"spec":{"description":"x"}}', None, "latency patched"),
+    ('patch dscorer latency --type merge -p {"spec":{"description":"x"}}', None, "latency patched"),
     ("edit configmap settings", None, "configmap/settings edited"),
     ("get configmap settings -o jsonpath={.data}", None, '{"colour":"edited","size":"3"}'),
     (
