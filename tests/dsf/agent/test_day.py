@@ -365,6 +365,19 @@ async def test_a_score_removed_while_its_agent_stands_by_goes_when_the_agent_tak
         assert await world.status("a-score") == {}
 
 
+async def test_a_score_removed_while_the_hub_is_away_goes_when_the_hub_is_back() -> None:
+    world = World(Scorers({"a": lambda _: 1.0}))
+    async with world.running(summary("a")):
+        await until(HOUR)
+        world.away = True
+        world.tell()
+        await until(HOUR + 600)
+        assert await world.status("a-score") != {}
+        world.away = False
+        await until(HOUR + 660)
+        assert await world.status("a-score") == {}
+
+
 @pytest.mark.fire(
     "a wall clock that jumps changes no decision", "an agent: pace and validity of its scores"
 )

@@ -157,6 +157,12 @@ async def test_an_empty_query_is_named(sources: Sources, prometheus: Server) -> 
     assert (await failed(sources, asking(prometheus, source_query=" ; "))).reason == "EmptyQuery"
 
 
+async def test_an_endpoint_that_is_no_url(sources: Sources) -> None:
+    for endpoint in ("", "prometheus:9090", "http://[::1"):
+        found = await failed(sources, summary(source_endpoint=endpoint))
+        assert found.reason == "InvalidURL"
+
+
 async def test_no_token_goes_to_a_host_that_the_secret_does_not_list(
     sources: Sources, prometheus: Server, managed: EmbeddedHub
 ) -> None:
