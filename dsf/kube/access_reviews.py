@@ -73,10 +73,10 @@ def missing_right(error: KubeError) -> ResourceAttributes | None:
 
     Admission refuses with Forbidden too, as does a namespace that is being deleted: no right helps.
     """
-    said = _NOT_AUTHORIZED.search(error.message) if isinstance(error, Forbidden) else None
-    if said is None:
+    refusal = _NOT_AUTHORIZED.search(error.message) if isinstance(error, Forbidden) else None
+    if refusal is None:
         return None
-    verb, resource, group, namespace = said.groups(default="")
+    verb, resource, group, namespace = refusal.groups(default="")
     return ResourceAttributes(verb, group, resource, namespace)
 
 

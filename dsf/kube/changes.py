@@ -91,17 +91,17 @@ def diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> l
     desired `status` becomes a separate patch, because the API server drops it from a create.
     Objects that are already being deleted are not deleted again.
     """
-    wanted = {key(obj): obj for obj in desired}
-    existing = {key(obj): obj for obj in observed}
+    desired_by_key = {key(obj): obj for obj in desired}
+    observed_by_key = {key(obj): obj for obj in observed}
     changes = [
         change
-        for identity, obj in wanted.items()
-        for change in _towards(kind, obj, existing.get(identity))
+        for identity, obj in desired_by_key.items()
+        for change in _towards(kind, obj, observed_by_key.get(identity))
     ]
     return changes + [
         _delete(kind, obj)
-        for identity, obj in existing.items()
-        if identity not in wanted and "deletionTimestamp" not in obj["metadata"]
+        for identity, obj in observed_by_key.items()
+        if identity not in desired_by_key and "deletionTimestamp" not in obj["metadata"]
     ]
 
 

@@ -123,11 +123,11 @@ def field_selector(text: str) -> FieldSelector | InvalidInput:
     r"""Parse a field selector such as `metadata.name=a,status.phase!=b`; `\` escapes `,=\`."""
     terms = []
     for part in re.findall(r"(?:\\.|[^,])+", text, re.DOTALL):
-        found = re.fullmatch(r"(.*?)(!=|==|=)(.*)", part, re.DOTALL)
-        if not found:
+        term = re.fullmatch(r"(.*?)(!=|==|=)(.*)", part, re.DOTALL)
+        if not term:
             problem = f"invalid selector: '{text}'; can't understand '{part}'"
             return InvalidInput("InvalidFieldSelector", problem)
-        field, operator, escaped = found.groups()
+        field, operator, escaped = term.groups()
         if not re.fullmatch(r"(?:[^\\=]|\\[,=\\])*", escaped, re.DOTALL):
             problem = f"invalid field selector: '{part}': write \\= \\, \\\\ for = , \\ in a value"
             return InvalidInput("InvalidFieldSelector", problem)
@@ -146,15 +146,15 @@ class _Parser:
         self._place = 0
 
     def requirements(self) -> list[Requirement]:
-        found: list[Requirement] = []
+        requirements: list[Requirement] = []
         while self._peek():
-            found.append(self._requirement())
+            requirements.append(self._requirement())
             separator = self._next()
             if separator not in {",", ""}:
                 raise _Unparsable(f"found '{separator}', expected: ',' or 'end of string'")
             if separator and (not self._peek() or self._peek() in _SYMBOLS - {"!"}):
                 raise _Unparsable(f"found '{self._peek()}', expected: identifier after ','")
-        return found
+        return requirements
 
     def _requirement(self) -> Requirement:
         if self._peek() == "!":
@@ -203,15 +203,15 @@ class _Parser:
 
 
 def _requirement(key: str, operator: Any, values: Iterable[str]) -> Requirement:
-    found = Requirement(key, operator, frozenset(values))
+    requirement = Requirement(key, operator, frozenset(values))
     if problems := name_syntax.qualified_name(key):
         raise _Unparsable(f'unable to parse requirement: "{key}": {"; ".join(problems)}')
-    for value in found.values:
+    for value in requirement.values:
         if problems := name_syntax.label_value(value):
             raise _Unparsable(f'unable to parse requirement: "{value}": {"; ".join(problems)}')
-    if problem := _values_problem(found):
+    if problem := _values_problem(requirement):
         raise _Unparsable(f'unable to parse requirement: "{key}": {problem}')
-    return found
+    return requirement
 
 
 def _values_problem(requirement: Requirement) -> str | None:

@@ -58,7 +58,7 @@ BOUNDS = {
     "dsf/kube/client/kube_client.py:_status": SERVER,
     "dsf/kube/client/kubeconfig.py:_decoded": USER,
     "dsf/kube/client/kubeconfig.py:_document": USER,
-    "dsf/kube/resources/ocm/__init__.py:shared_ocm_crd": OWN,
+    "dsf/kube/resources/ocm/__init__.py:ocm_crd": OWN,
     "dsf/kube/schema/json_values.py:thawed": OWN,
     "dsf/kube/schema/string_formats.py:": "BODY_LIMIT",
     "dsf/kube/yaml_documents.py:parsed_json": "MAX_FILE_BYTES and MAX_DEPTH",

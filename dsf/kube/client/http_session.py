@@ -133,8 +133,8 @@ def _reachable(server: str, request: ApiRequest) -> Iterator[None]:
         raise Unreachable(f"{where}: {problem}") from error
     except (aiohttp.ClientError, OSError) as error:
         # The words of a malformed answer are the server's, which was sent the credential.
-        said = "" if isinstance(error, aiohttp.ClientResponseError) else redact(str(error))
-        problem = said or type(error).__name__
+        text = "" if isinstance(error, aiohttp.ClientResponseError) else redact(str(error))
+        problem = text or type(error).__name__
         raise Unreachable(f"{where}: {problem}") from error
 
 

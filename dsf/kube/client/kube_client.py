@@ -297,8 +297,10 @@ def _error(
 ) -> ApiError:
     own = sent_credentials("", response.request_info.headers.get("Authorization", ""))
     spelled = Spellings((*own, reviewed)).found_in_body(data)
-    said = None if spelled else _status(kind, response.status, data, quoted=not own)
-    status = dict(said or {"message": f"the API server answered {response.status}; {_WITHHELD}"})
+    answered = None if spelled else _status(kind, response.status, data, quoted=not own)
+    status = dict(
+        answered or {"message": f"the API server answered {response.status}; {_WITHHELD}"}
+    )
     added: dict[str, Any] = {}
     if (seconds := retry_after(response.headers)) is not None:
         added["retryAfterSeconds"] = seconds
@@ -322,8 +324,8 @@ def _status(kind: Kind, code: int, data: bytes, *, quoted: bool) -> Mapping[str,
             "message": f"the API server does not serve {kind.resource} in version {kind.version}; "
             "is its CustomResourceDefinition installed?"
         }
-    said = redact(data[: 4 * _LONGEST_MESSAGE].decode(errors="replace"))
-    text = " ".join(said.split())[:_LONGEST_MESSAGE]
+    start = redact(data[: 4 * _LONGEST_MESSAGE].decode(errors="replace"))
+    text = " ".join(start.split())[:_LONGEST_MESSAGE]
     if text and not quoted:
         return None
     return {"message": f"the API server answered {code}: {text}" if text else ""}

@@ -77,10 +77,10 @@ class ApiServer:
     def current(self, kind: Kind, name: str, namespace: str | None) -> Object:
         """Return the stored object; raises NotFound if it does not exist."""
         resource = self.catalog.resource(kind)
-        found = self.objects.find(resource.kind, name, namespace)
-        if found is None:
+        obj = self.objects.find(resource.kind, name, namespace)
+        if obj is None:
             raise status_errors.not_found(kind, name)
-        return found
+        return obj
 
     def create(
         self, kind: Kind, obj: Mapping[str, Any], options: WriteOptions = UNCHECKED
@@ -187,12 +187,12 @@ class ApiServer:
             raise BadRequest("an object is a mapping")
         if resource.read_only:
             raise status_errors.read_only(resource.kind, resource.read_only)
-        found = write_strategy.decoded(resource, obj)
-        if found.unknown and options.field_validation == "Strict":
-            raise BadRequest(write_strategy.strict_problem(resource, found.unknown))
+        decoded = write_strategy.decoded(resource, obj)
+        if decoded.unknown and options.field_validation == "Strict":
+            raise BadRequest(write_strategy.strict_problem(resource, decoded.unknown))
         if options.field_validation == "Warn":
-            options.warnings += map(str, found.unknown)
-        return found.obj
+            options.warnings += map(str, decoded.unknown)
+        return decoded.obj
 
     def _created(self, resource: Resource, sent: Object) -> Object:
         """Return the new object, with a generated name if it asks for one."""

@@ -15,7 +15,7 @@ from dsf.kube.embedded.reviews import NOBODY, AccessTable
 from dsf.kube.embedded.revisions import HISTORY
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, ObjectList, Subresource, WatchEvent
-from dsf.kube.resources.ocm import shared_ocm_crds
+from dsf.kube.resources.ocm import ocm_crds
 from dsf.kube.schema.json_values import accepted, copied
 
 
@@ -44,15 +44,15 @@ class EmbeddedHub:
         access: AccessTable = NOBODY,
     ) -> None:
         own = _product_crds() if crds is None else map(accepted, crds)
-        served = {crd["metadata"]["name"]: crd for crd in (*shared_ocm_crds(), *own)}
+        served = {crd["metadata"]["name"]: crd for crd in (*ocm_crds(), *own)}
         self.server = ApiServer(
             crds=served.values(), now=now, new_uid=new_uid, history=history, access=access
         )
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
-        found = self.server.current(kind, name, namespace)
-        return _shown(kind, found)
+        obj = self.server.current(kind, name, namespace)
+        return _shown(kind, obj)
 
     async def list(
         self,

@@ -64,17 +64,17 @@ def selection(
     """
     if resource.review:
         raise status_errors.method_not_allowed()
-    found_labels, found_fields = label_selector(labels), field_selector(fields)
-    if isinstance(found_labels, InvalidInput):
-        raise BadRequest(found_labels.message)
-    if isinstance(found_fields, InvalidInput):
-        raise BadRequest(found_fields.message)
-    for term in found_fields.terms:
+    label_terms, field_terms = label_selector(labels), field_selector(fields)
+    if isinstance(label_terms, InvalidInput):
+        raise BadRequest(label_terms.message)
+    if isinstance(field_terms, InvalidInput):
+        raise BadRequest(field_terms.message)
+    for term in field_terms.terms:
         if term.field not in resource.fields:
             known = ", ".join(resource.fields)
             raise BadRequest(f"field label not supported: {term.field}; supported are {known}")
     scope = namespace if resource.kind.namespaced else None
-    return SelectionPredicate(resource, scope, found_labels, found_fields)
+    return SelectionPredicate(resource, scope, label_terms, field_terms)
 
 
 def page(
@@ -90,13 +90,13 @@ def page(
             raise Gone(_TOO_OLD) from error
     keys = sorted(key for key in objects if key > start and chosen.has_key(key))
     matching = (key for key in keys if chosen.matches(objects[key]))
-    found = list(islice(matching, limit or None))
-    more = bool(limit) and found and next(matching, None) is not None
+    shown = list(islice(matching, limit or None))
+    more = bool(limit) and shown and next(matching, None) is not None
     return ObjectList(
-        items=tuple(chosen.shown(objects[key]) for key in found),
+        items=tuple(chosen.shown(objects[key]) for key in shown),
         resource_version=str(revision),
-        continue_token=f"{revision}:{found[-1]}" if more else "",
-        remaining=len(keys) - len(found) if more and not chosen.selects else None,
+        continue_token=f"{revision}:{shown[-1]}" if more else "",
+        remaining=len(keys) - len(shown) if more and not chosen.selects else None,
     )
 
 

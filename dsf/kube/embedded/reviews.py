@@ -115,10 +115,10 @@ def _authentication(access: AccessTable, review: Object, now: datetime) -> Objec
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
     asked = spec.get("audiences") or [API_SERVER_AUDIENCE]
-    found = access.token(spec["token"], asked, now)
-    if found is None:
+    token = access.token(spec["token"], asked, now)
+    if token is None:
         return {"user": {}, "error": "[invalid bearer token, token lookup failed]"}
-    user = found.user
+    user = token.user
     return {
         "authenticated": True,
         "user": {
@@ -127,7 +127,7 @@ def _authentication(access: AccessTable, review: Object, now: datetime) -> Objec
             "groups": list(user.groups),
             "extra": {key: list(values) for key, values in user.extra},
         },
-        "audiences": [audience for audience in asked if audience in found.audiences],
+        "audiences": [audience for audience in asked if audience in token.audiences],
     }
 
 

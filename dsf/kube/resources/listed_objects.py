@@ -11,7 +11,7 @@ from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, ObjectList
 from dsf.kube.resources import write_strategy
 from dsf.kube.resources.custom_resource_definitions import prepared, resources
-from dsf.kube.resources.ocm import shared_ocm_crd
+from dsf.kube.resources.ocm import ocm_crd
 from dsf.kube.resources.resource_catalog import Resource, selectable_fields
 from dsf.kube.schema.json_values import accepted, copied
 from dsf.kube.schema.pruning import UnknownField
@@ -95,6 +95,6 @@ def known_resource(kind: Kind) -> Resource:
     if kind.group == GROUP:
         (crd,) = (crd for crd in crds() if crd["spec"]["names"]["plural"] == kind.plural)
     else:
-        crd = shared_ocm_crd(f"{kind.plural}.yaml")
+        crd = ocm_crd(f"{kind.plural}.yaml")
     (found,) = (item for item in resources(prepared(crd)) if item.kind.version == kind.version)
     return found

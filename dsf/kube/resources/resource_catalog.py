@@ -104,8 +104,8 @@ class Catalog:
 
     def resource(self, kind: Kind) -> Resource:
         """Return the resource of a kind; raises NotFound if it is not served."""
-        if found := self.find(kind.group, kind.version, kind.plural):
-            return found
+        if resource := self.find(kind.group, kind.version, kind.plural):
+            return resource
         served = sorted({f"{r.kind.plural}.{r.kind.group}".rstrip(".") for r in self.all()})
         hint = f"{kind.resource} {kind.version} is not served; served are {', '.join(served)}"
         raise NotFound(f"{PAGE_NOT_FOUND} ({hint})")

@@ -141,10 +141,10 @@ def _type(schema: Schema, *, prunes: bool) -> Any:
 
 
 def _text(schema: Schema, _: bool) -> Any:
-    said = schema.keys() - _MEANINGLESS
-    if said == {"enum"}:
+    keywords = schema.keys() - _MEANINGLESS
+    if keywords == {"enum"}:
         return Literal[tuple(schema["enum"])]
-    if said <= {"minLength", "maxLength"}:
+    if keywords <= {"minLength", "maxLength"}:
         limits = (schema.get("minLength"), schema.get("maxLength"))
         return Annotated[str, msgspec.Meta(min_length=limits[0], max_length=limits[1])]
     return _checked_text(schema)

@@ -83,7 +83,7 @@ def compiled(schema: Schema) -> ValidationRules | None:
     """Return the rules of a schema, or None without any; ValueError if one is not valid CEL."""
     rules = tuple(_rule(item) for item in schema.get("x-kubernetes-validations", ()))
     inner = {key: compiled(member) for key, member in schema.get("properties", {}).items()}
-    properties = {key: found for key, found in inner.items() if found is not None}
+    properties = {key: rules_in for key, rules_in in inner.items() if rules_in is not None}
     items = compiled(schema["items"]) if isinstance(schema.get("items"), Mapping) else None
     other = schema.get("additionalProperties")
     additional = compiled(other) if isinstance(other, Mapping) else None

@@ -10,22 +10,19 @@ from importlib import resources
 import yaml
 
 from dsf.kube.port import Object
-from dsf.kube.schema.json_values import copied
 
 
-def ocm_crds() -> list[Object]:
-    """Return the CustomResourceDefinitions of OCM's kinds."""
-    return [copied(crd) for crd in shared_ocm_crds()]
+def ocm_crds() -> tuple[Object, ...]:
+    """Return the CustomResourceDefinitions of OCM's kinds, once for all callers.
 
-
-def shared_ocm_crds() -> tuple[Object, ...]:
-    """Return the same, once for all callers, who must not change them."""
+    They are not to be changed.
+    """
     files = (file.name for file in resources.files(__package__).iterdir())
-    return tuple(shared_ocm_crd(name) for name in sorted(files) if name.endswith(".yaml"))
+    return tuple(ocm_crd(name) for name in sorted(files) if name.endswith(".yaml"))
 
 
 @cache
-def shared_ocm_crd(file: str) -> Object:
+def ocm_crd(file: str) -> Object:
     """Return the CustomResourceDefinition of a file of this folder, which is not to be changed."""
     text = (resources.files(__package__) / file).read_text(encoding="utf-8")
     found: list[Object] = list(yaml.load_all(text, yaml.CSafeLoader))
