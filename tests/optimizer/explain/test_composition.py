@@ -16,6 +16,7 @@ from optimizer.cli.planning import plan
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
+from optimizer.explain import composition
 from optimizer.explain.case import BudgetExceeded, Case, LinearSolution
 from optimizer.explain.composition import compose
 from optimizer.explain.explanation_process import ExplanationJob, explain_here
@@ -29,6 +30,7 @@ from optimizer.wire.request import OptimizeRequest
 from tests.optimizer.build import NOW, body, fleet, guide
 from tests.optimizer.explain.solvers import LINEAR, RESOLVE, spent
 from tests.optimizer.hubs import hub_of
+from tests.repository import ROOT
 
 SCENARIO = Path(str(resources.files("dsf.sim") / "scenario"))
 FOLDERS = [f"-f{SCENARIO / part}" for part in ("manifests", "clusters", "scores")]
@@ -224,3 +226,15 @@ def test_what_is_known_is_told_while_more_is_sought() -> None:
     assert [len(item.why_not) for item in told] == [1] * len(told)
     assert [len(item.unplaced) for item in told] == sorted(len(item.unplaced) for item in told)
     assert told[-1] == whole
+
+
+TEXT = (ROOT / "docs/reference/explanations.md").read_text(encoding="utf-8")
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    assert f"| used up, Pareto set | {composition.MAX_PRICED_ASSIGNMENTS:,} places |" in TEXT
+    conflicts, workloads = composition.MAX_CONFLICT_ASSIGNMENTS, composition.MAX_UNPLACED
+    assert f"| conflicts | {conflicts:,} places, {workloads} " in TEXT
+    assert f"At most {composition.MAX_PARETO_POINTS} are looked for" in TEXT
+    moved = composition.MAX_TRANSITION_ASSIGNMENTS
+    assert f"| transition | {moved:,} changed assignments |" in TEXT

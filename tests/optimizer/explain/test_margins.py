@@ -20,8 +20,7 @@ from optimizer.domain.solution import (
 )
 from optimizer.explain.case import FindNearOptimal, ProblemSolver, find_none
 from optimizer.explain.forced_problems import SymmetricExchange, objective_loss, solve_forced
-from optimizer.explain.margins import Margin, Margins
-from optimizer.explain.why_not import why_not
+from optimizer.explain.margins import Margin, Margins, why_not
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import RULES, violations

@@ -7,7 +7,9 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from benchmarks.optimizer.explanations import fleet as benchmark_fleet
 from benchmarks.optimizer.instances import Kind, instance
@@ -15,15 +17,16 @@ from optimizer.domain.fleet import Fleet, FleetLimit, Supply, Workload
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
-from optimizer.explain.conflicts.correction_sets import (
-    infeasible_subsystem,
-    minimal_correction_sets,
-    sized_repairs,
-)
 from optimizer.explain.conflicts.feasibility import WORTH, FeasibilityOracle, replica_counts
 from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, relaxable_limits
 from optimizer.explain.conflicts.repairs import RepairTrials
-from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
+from optimizer.explain.conflicts.unplaced_conflicts import (
+    UnplacedReasons,
+    infeasible_subsystem,
+    minimal_correction_sets,
+    short_of_replicas,
+    sized_repairs,
+)
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
@@ -443,3 +446,40 @@ def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
 @pytest.mark.exhaustive
 def test_equals_are_kept_out_by_the_same() -> None:
     assert sum(check_shared(*case) for case in islice(infeasible_cases(4_000), 60)) > 20
+
+
+NUMBERED = tuple(range(8))
+sets = st.frozensets(st.sampled_from(NUMBERED), min_size=1, max_size=4)
+
+
+@hypothesis.given(st.lists(sets, min_size=1, max_size=4))
+def test_of_several_conflicts_one_is_found_whole_and_without_spare_members(
+    conflicts: list[frozenset[int]],
+) -> None:
+    def room(held: Sequence[int]) -> bool:
+        return not any(item <= set(held) for item in conflicts)
+
+    found = infeasible_subsystem(NUMBERED, room)
+    assert found.irreducible
+    assert not room(found.members)
+    for member in found.members:
+        assert room([item for item in found.members if item != member])
+
+
+def test_few_questions_are_asked_of_many_limits() -> None:
+    asked = []
+
+    def room(held: Sequence[int]) -> bool:
+        asked.append(len(held))
+        return not {3, 900} <= set(held)
+
+    assert infeasible_subsystem(range(1000), room).members == (3, 900)
+    assert len(asked) < 60
+
+
+def test_what_is_not_known_is_not_called_irreducible() -> None:
+    found = infeasible_subsystem(
+        NUMBERED, lambda held: False if len(held) == len(NUMBERED) else None
+    )
+    assert found.members == NUMBERED
+    assert not found.irreducible
