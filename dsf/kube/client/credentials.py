@@ -7,9 +7,12 @@ import asyncio
 import base64
 import json
 import os
+import select
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,12 @@ from dsf.kube.client.kubeconfig import (
     parse,
 )
 from dsf.kube.redaction import redact
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Of a kubeconfig, a certificate or a token; kubeconfigs with certificates of 1,000 hubs have 6."""
+
+PIPE_SECONDS = 10.0
+"""Pause of the writer of a pipe; a command that gets a token from a server takes seconds."""
 
 Stamp = tuple[int, int, int] | None
 LONGEST_SECONDS = 60.0
@@ -159,10 +168,33 @@ def _bytes(content: Content | None, what: str) -> bytes | None:
 
 
 def _contents(file: Path, what: str) -> bytes:
+    """Return the bytes of a file, or of a pipe with a writer, as a shell makes it of `<(command)`.
+
+    kubectl waits for ever where nobody writes, and reads what has no end until memory is full.
+    """
     try:
-        return file.read_bytes()
+        with FileIO(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))) as opened:
+            content = _bounded(opened)
+    except TimeoutError:
+        raise BadKubeconfig(f"{what} {file}: nothing came for {PIPE_SECONDS:g} s") from None
     except OSError as error:
         raise BadKubeconfig(f"{what} {file}: {error.strerror}") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise BadKubeconfig(f"{what} {file}: it has more than {MAX_FILE_BYTES >> 20} MiB")
+    return content
+
+
+def _bounded(opened: FileIO) -> bytes:
+    """Return what a file has until its end, or one byte more than it may. Raises TimeoutError."""
+    content, waits = b"", not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+    while len(content) <= MAX_FILE_BYTES:
+        if waits and not select.select([opened], [], [], PIPE_SECONDS)[0]:
+            raise TimeoutError
+        part = opened.read(MAX_FILE_BYTES + 1 - len(content))
+        if part == b"":
+            break
+        content += part or b""
+    return content
 
 
 def _stamps(files: Sequence[Path]) -> tuple[Stamp, ...]:

@@ -5,6 +5,7 @@ import logging
 import os
 import ssl
 import sys
+import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -79,6 +80,30 @@ async def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadKubeconfig, match="listed: No such file or directory"):
         async with connect(environ=environ):
             pass
+
+
+async def test_a_pipe_is_read_to_its_end_if_somebody_writes_to_it(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = written(tmp_path / "config", kubeconfig(server.url, user={"token": "t"})).read_text()
+    reader, writer = os.pipe()
+    os.write(writer, text[:9].encode())
+
+    def write_the_rest() -> None:
+        os.write(writer, text[9:].encode())
+        os.close(writer)
+
+    threading.Timer(0.1, write_the_rest).start()
+    await called(Path(f"/dev/fd/{reader}"))  # As a shell passes <(command).
+    os.close(reader)
+    assert tokens(server) == ["Bearer t"]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    monkeypatch.setattr("dsf.kube.client.credentials.PIPE_SECONDS", 0.2)
+    with pytest.raises(BadKubeconfig, match=f"{pipe}: nothing came for 0.2 s"):
+        await called(pipe)
+    with pytest.raises(BadKubeconfig, match="/dev/zero: it has more than 16 MiB"):
+        await called(Path("/dev/zero"))
 
 
 async def test_a_pod_uses_its_service_account_whose_token_may_change(tmp_path: Path) -> None:
