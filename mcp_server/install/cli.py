@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dsf.api.untrusted_text import escaped_json
 from dsf.cli.options import FILE, server_url
 from dsf.kube.yaml_documents import YamlFileError, file_content
 from mcp_server.install.clients import (
@@ -91,7 +92,7 @@ def install(
     if isinstance(after, RefusedConfig):
         raise click.ClickException(f"{file}: {after}; nothing was written")
     if not write:
-        click.echo(after, nl=False)
+        click.echo(escaped_json(after), nl=False)
         click.echo(f"This is what {file} would be; write it with --write.", err=True)
         return
     if after == before:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ MAX_CONFIG_BYTES = 64 * 1024 * 1024
 """Bytes of a client's file; some clients keep a history of several MB in it."""
 
 _INDENT = "  "
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_SURROGATE = re.compile(
     r"\\u[dD][89abAB]\w\w(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]\w\w)\\u[dD][c-fC-F]\w\w"
 )
@@ -78,7 +80,8 @@ def installed(text: str, wanted: Installation, *, replace: bool = False) -> str 
 def _rendered(config: dict[str, Any], text: str) -> str | RefusedConfig:
     """Return the text of a configuration, indented as the text before."""
     try:
-        written = _written(config, "\n", _indent(text)) + "\n"
+        spelled = dict(_spelled(text))
+        written = _written(config, "\n", _indent(text), spelled) + "\n"
         written.encode()
     except RecursionError:
         return _TOO_DEEP
@@ -92,17 +95,34 @@ def _rendered(config: dict[str, Any], text: str) -> str | RefusedConfig:
     return written
 
 
-def _written(value: Any, line: str, indent: str) -> str:
-    """Return indented JSON; `line` ends a line and indents the next one as the value is."""
+def _spelled(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each text of a JSON document, and how it is written there: escapes stay escapes."""
+    for found in _STRING.finditer(text):
+        value = json.loads(found[0])
+        if not _SURROGATE.search(value):
+            yield value, found[0]
+
+
+def _written(value: Any, line: str, indent: str, spelled: Mapping[str, str]) -> str:
+    """Return indented JSON; `line` ends a line and indents the next one as the value is.
+
+    `spelled`: how texts were written before.
+    """
     inner = line + indent
     match value:
         case _Number():
             return value.text
         case dict() if value:
-            parts = (f"{_text(key)}: {_written(of, inner, indent)}" for key, of in value.items())
+            parts = (
+                f"{spelled.get(key) or _text(key)}: {_written(of, inner, indent, spelled)}"
+                for key, of in value.items()
+            )
             return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
         case list() if value:
-            return f"[{inner}{f',{inner}'.join(_written(of, inner, indent) for of in value)}{line}]"
+            items = (_written(of, inner, indent, spelled) for of in value)
+            return f"[{inner}{f',{inner}'.join(items)}{line}]"
+        case str() if value in spelled:
+            return spelled[value]
         case _:
             return _text(value)
 

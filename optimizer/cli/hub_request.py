@@ -126,7 +126,7 @@ def asked_files(asked: AskedPlan) -> "tuple[Lister, OptimizeRequest | None]":
 
     Raises ClickException.
     """
-    from dsf.api.untrusted_text import escaped_lines
+    from dsf.api.untrusted_text import one_line
     from dsf.kube.yaml_documents import YamlFileError
     from optimizer.cli.object_files import read_object_files
 
@@ -134,9 +134,9 @@ def asked_files(asked: AskedPlan) -> "tuple[Lister, OptimizeRequest | None]":
     try:
         read = read_object_files(asked.paths, named)
     except YamlFileError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(one_line(str(error))) from error
     for text in read.ignored:
-        click.echo(f"Ignored: {escaped_lines(text)}", err=True)
+        click.echo(f"Ignored: {one_line(text)}", err=True)
     if read.request and asked.objective:
         click.echo("Ignored: the request in the files, because --objective is said", err=True)
     elif read.request:
@@ -153,13 +153,14 @@ def named_request(asked: AskedPlan) -> "OptimizeRequest | None":
     """Return the request of --request, None without it. Raises ClickException."""
     if asked.request_file is None:
         return None
+    from dsf.api.untrusted_text import one_line
     from dsf.kube.yaml_documents import YamlFileError
     from optimizer.cli.object_files import read_request
 
     try:
         named = read_request(asked.request_file)
     except YamlFileError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(one_line(str(error))) from error
     _require_same(asked, named)
     return named
 

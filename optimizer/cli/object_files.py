@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsf.api.times import rfc3339
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, ApiError
 from dsf.kube.kinds import (
@@ -119,7 +120,8 @@ def _add(
 ) -> str | None:
     """Add an object; return what was ignored of it, None for nothing."""
     kind = find(obj)
-    label = f"{document.path}: {obj['kind']} {obj['metadata']['name']}"
+    name = UntrustedName(obj["metadata"]["name"])
+    label = f"{document.path}: {UntrustedName(obj['kind'])} {name}"
     if kind not in _READ:
         return f"{label}: plans do not use this kind"
     if kind == MANAGED_CLUSTER_SET and not counts_sets:
@@ -173,4 +175,5 @@ def _bound_to_nothing(hub: ListedObjects, bindings: Iterable[str]) -> Iterator[s
             hub.add(MANAGED_CLUSTER_SET, {"metadata": {"name": name}, "spec": dict(spec)})
     existing = hub.names(MANAGED_CLUSTER_SET)
     for name in sorted(set(bindings) - existing):
-        yield f"ManagedClusterSetBinding {name}: the files have no ManagedClusterSet {name}"
+        shown = UntrustedName(name)
+        yield f"ManagedClusterSetBinding {shown}: the files have no ManagedClusterSet {shown}"

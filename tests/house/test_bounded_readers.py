@@ -76,6 +76,7 @@ BOUNDS = {
     "dsf/sim/demo/walkthrough.py:_planned": OWN,
     "dsf/sim/prometheus_replay.py:load": USER,
     "mcp_server/install/config_text.py:_parsed": "MAX_CONFIG_BYTES",
+    "mcp_server/install/config_text.py:_spelled": "MAX_CONFIG_BYTES",
     "optimizer/api/request_guards.py:json": "MAX_BODY_BYTES",
     "optimizer/history/score_history.py:_series": ANSWER,
     "optimizer/plan/text/object_diffs.py:document": OWN,

@@ -181,6 +181,21 @@ def test_numbers_and_the_order_of_keys_stay_as_they_were_written(tmp_path: Path)
     assert file.read_text().startswith(before.removesuffix("\n}\n") + ",\n")
 
 
+def test_escapes_stay_escapes_and_what_is_invisible_is_shown_as_one(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    raw = "\u202e\u200b"
+    texts = r'{"a\u202eb": "\u202e\u0041 \/", "c": "é \ud83d\ude00", "d": "' + raw + '"'
+    file.write_text(texts + "}", "utf-8")
+    code, out, _ = install("cursor", "--file", str(file))
+    assert code == 0
+    assert "\u202e" not in out
+    assert out.count(r"\u202e") == 3
+    assert install("cursor", "--file", str(file), "--write")[0] == 0
+    after = file.read_text("utf-8")
+    for part in texts.removeprefix("{").split(", "):
+        assert part in after
+
+
 @pytest.mark.parametrize("write", [[], ["--write"]])
 def test_a_file_that_may_have_no_end_is_not_opened(write: list[str], tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.json"

@@ -130,6 +130,29 @@ def test_the_command_names_the_hostile_file_in_one_line(tmp_path: Path) -> None:
     assert re.fullmatch(r"Error: .*pipe\.yaml: it is not a regular file; .*\n", result.stderr)
 
 
+LINE = "a\x1b[31m\u202eb\nOK"
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {"kind": "ManagedCluster", "apiVersion": "cluster.open-cluster-management.io/v1"},
+        {"kind": LINE, "apiVersion": "v1"},
+        {"kind": "ManagedCluster", "apiVersion": "cluster.open-cluster-management.io/v1", LINE: 1},
+    ],
+    ids=["name", "kind", "field"],
+)
+def test_what_a_file_says_forges_no_line(obj: dict[str, object], tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    name = "worker09" if LINE in obj else LINE
+    file.write_text(json.dumps({**obj, "metadata": {"name": name}}))
+    result = CliRunner().invoke(plan, [*FOLDERS, REQUEST, f"-f{file}"])
+    (line,) = [line for line in result.stderr.splitlines() if str(file) in line]
+    assert "OK" not in result.stderr.splitlines()
+    assert "\x1b" not in line
+    assert "\u202e" not in line
+
+
 def test_anchors_of_a_usual_size_are_read(tmp_path: Path) -> None:
     manifests = tmp_path / "manifests"
     shutil.copytree(SCENARIO / "manifests", manifests)
