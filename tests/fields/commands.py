@@ -23,7 +23,7 @@ from tests.fields.optimize_request import CASES as OPTIMIZE_CASES
 from tests.fields.optimize_request import MIG, base_body, hub_in, on_hub, seen
 
 NO_QUESTION = {"demo", "completion", "crds", "mig"}
-"""Commands that ask nobody: tests/optimizer/cli/test_mig.py and others ask each option of them."""
+"""Commands that ask nobody: `test_program_options` names the tests of their options."""
 
 ELSEWHERE = {"another": "hub"}
 """A kubeconfig without the hub."""
