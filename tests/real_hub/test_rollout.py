@@ -31,7 +31,7 @@ from tests.optimizer.test_namespace_lease import Killed, Mortal
 from .harness.api import parse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from dsf.kube.kinds import Kind
     from dsf.kube.port import Kube, Object
@@ -158,13 +158,21 @@ async def running(*work: object) -> AsyncIterator[None]:
         await asyncio.wait(tasks)
 
 
+@pytest.mark.fire(
+    "after a kill at any write the next server makes one whole plan",
+    "servers killed after each write of a Stepwise rollout, on a real hub",
+)
 def test_a_rollout_whose_server_is_killed_after_each_write_uncovers_nothing_else(
-    hub: Hub, clusters: list[ManagedCluster], place: str
+    hub: Hub,
+    clusters: list[ManagedCluster],
+    place: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    asyncio.run(_rolled_out(hub, clusters, place))
+    record_property("count", asyncio.run(_rolled_out(hub, clusters, place)))
 
 
-async def _rolled_out(hub: Hub, clusters: list[ManagedCluster], namespace: str) -> None:
+async def _rolled_out(hub: Hub, clusters: list[ManagedCluster], namespace: str) -> int:
+    """Return how many servers were killed."""
     async with AsyncExitStack() as stack:
         kube = await stack.enter_async_context(connect(hub.admin_kubeconfig))
         for cluster in clusters:
@@ -201,6 +209,7 @@ async def _rolled_out(hub: Hub, clusters: list[ManagedCluster], namespace: str) 
         assert isinstance(again, Plan)
         assert again.changes == ()
         await turned_back(service, kube, namespace)
+    return kills
 
 
 async def turned_back(service: Optimizer, kube: Kube, namespace: str) -> None:
