@@ -24,7 +24,7 @@ from optimizer.plan.reset import (
 )
 from optimizer.plan_records import PlanRecords
 from optimizer.record.plan_annotations import annotated
-from optimizer.rollout.rollout_problems import (
+from optimizer.rollout.rollout_commands import (
     needs_own_rights,
     needs_record,
     rollout_in_progress,

@@ -43,9 +43,8 @@ from optimizer.rollout.next_step import (
     next_move,
     waiting,
 )
+from optimizer.rollout.rollout_commands import no_record_key, not_ours
 from optimizer.rollout.rollout_events import rollout_event
-from optimizer.rollout.rollout_facts import RolloutFacts, rollout_facts
-from optimizer.rollout.rollout_problems import no_record_key, not_ours
 from optimizer.rollout.rollout_record import (
     RolloutRecord,
     current_step,
@@ -59,6 +58,7 @@ from optimizer.rollout.rollout_record import (
     rollout_record,
 )
 from optimizer.rollout.rollout_state import RolloutState, states_of, workloads_of
+from optimizer.rollout.step_requirements import RolloutFacts, rollout_facts
 from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.rollout import RolloutWait

@@ -51,8 +51,7 @@ from optimizer.record.plan_history import history_of, in_force, rolling_out, wha
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.record.rollback import no_longer_in_force, no_records, restored_plan
 from optimizer.record_keys import RecordKeys
-from optimizer.rollout.rollout_commands import COMMANDS
-from optimizer.rollout.rollout_problems import no_rollout
+from optimizer.rollout.rollout_commands import COMMANDS, no_rollout
 from optimizer.rollout.rollout_record import RolloutRecord, status_of
 from optimizer.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload

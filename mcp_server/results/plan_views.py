@@ -12,8 +12,7 @@ from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import ISSUES_SHOWN, worst_first, writes_by_action
 from optimizer.plan.uncovered_others import as_result
 from optimizer.plan.workload_moves import score_totals
-from optimizer.record.plan_history import PlanHistory, in_force, in_force_text
-from optimizer.record.plan_in_force import ObjectiveInForce
+from optimizer.record.plan_history import ObjectiveInForce, PlanHistory, in_force, in_force_text
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.explanation import (
     ParetoPoint,

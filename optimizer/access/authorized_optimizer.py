@@ -44,7 +44,7 @@ from optimizer.overview.planning_request import (
 from optimizer.overview.what_if import PretendedObjects
 from optimizer.plan.plan import Plan
 from optimizer.plan_writer import PlannedReset, Writer
-from optimizer.record.plan_in_force import PlanInForce, requests_in_force
+from optimizer.record.plan_history import PlanInForce, requests_in_force
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.service import Optimizer, RepeatedPlan
 from optimizer.wire.placement_status import PlacementStatus

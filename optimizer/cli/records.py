@@ -166,8 +166,7 @@ def _said(made: "Plan", applied: "Applied | None") -> str:
 
 
 def _text(namespace: str, found: "list[RecordedPlan]", output: str) -> str:
-    from optimizer.record.plan_views import plan_record, plan_summary
-    from optimizer.record.text import plans_table
+    from optimizer.record.plan_views import plan_record, plan_summary, plans_table
 
     if output == "table":
         return plans_table(namespace, map(plan_summary, found))

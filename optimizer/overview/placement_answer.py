@@ -8,7 +8,7 @@ from pydantic import Field
 from dsf.api.untrusted_text import UntrustedName
 from optimizer.overview.name_search import find_name
 from optimizer.plan.plan import Plan
-from optimizer.record.plan_in_force import requests_in_force
+from optimizer.record.plan_history import requests_in_force
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.explanation import (

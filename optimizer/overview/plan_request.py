@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dsf.api.names import DEFAULT_OPTIMIZATION
 from dsf.api.untrusted_text import UntrustedName
 from optimizer.overview.what_if import WhatIf
-from optimizer.record.plan_in_force import ObjectiveInForce
+from optimizer.record.plan_history import ObjectiveInForce
 from optimizer.wire.base import Document, Name, RequestPart
 from optimizer.wire.request import Namespace
 from optimizer.wire.request_problem import (

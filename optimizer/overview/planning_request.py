@@ -12,7 +12,7 @@ from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
 from optimizer.overview.plan_request import PlanningWish, settled_wish
 from optimizer.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
-from optimizer.record.plan_in_force import ObjectiveInForce, PlanInForce
+from optimizer.record.plan_history import ObjectiveInForce, PlanInForce
 from optimizer.snapshot.object_readers import read_policy, read_workload
 from optimizer.wire.request import DEFAULT_FORMAT, OptimizeRequest
 from optimizer.wire.request_problem import (

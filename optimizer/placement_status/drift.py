@@ -22,9 +22,13 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.placement_status.hub_state import REPORT_GRACE, Enforcement, HubState
+from optimizer.placement_status.hub_state import (
+    REPORT_GRACE,
+    Enforcement,
+    HubState,
+    ObservedPlacement,
+)
 from optimizer.placement_status.landing import NO_REPORT, NO_WORK
-from optimizer.placement_status.observed_placements import ObservedPlacement
 from optimizer.plan.manifests import generated_name
 from optimizer.snapshot.object_readers import (
     is_workload,

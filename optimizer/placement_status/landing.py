@@ -10,8 +10,7 @@ from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from optimizer.placement_status.cluster_faults import cluster_fault, said, since
-from optimizer.placement_status.hub_state import Enforcement, HubState
-from optimizer.placement_status.observed_placements import ObservedPlacement
+from optimizer.placement_status.hub_state import Enforcement, HubState, ObservedPlacement
 from optimizer.snapshot.object_readers import labels_of, name_of, not_enforced
 from optimizer.wire.placement_status import LandingState
 

@@ -1,21 +1,79 @@
-"""What a plan rests on: a digest that tells whether it changed, and words for what did.
+"""The digest of a plan, what the plan rests on, and words for what changed of that since."""
 
-The words say what policies supply and workloads request.
-"""
-
+import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
 from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.changes import Change
+from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
 from optimizer.domain.quantity import format_quantity
 from optimizer.domain.solution import Decision
 from optimizer.mig.gpu_pools import GpuPools
-from optimizer.plan.digest import digest_of_json
+from optimizer.snapshot.ownership.namespace_reader import Dependent
+from optimizer.wire.rollout import RolloutStrategy
+
+
+def digest_of(
+    fleet: Fleet,
+    objects: Iterable[Object],
+    changes: Iterable[Change],
+    rollout: RolloutStrategy,
+    uncovers: Mapping[str, Sequence[Dependent]],
+) -> str:
+    """Return the SHA-256 of the facts used, scores included, the objects and the changes.
+
+    Whoever approves it has also seen which workloads of others the plan uncovers.
+    """
+    rest: dict[str, Any] = {
+        "objects": list(objects),
+        "changes": [str(change) for change in changes],
+    }
+    if rollout != "AllAtOnce":
+        rest["rollout"] = rollout
+    if uncovers:
+        rest["uncovers"] = {name: [i.key for i in on] for name, on in uncovers.items()}
+    return _sha256(chain(map(_text, [_fleet_facts(fleet), rest]), _scores(fleet)))
+
+
+def digest_of_json(value: Any) -> str:
+    """Return the SHA-256 of a value as canonical JSON."""
+    return _sha256([_text(value)])
+
+
+def _fleet_facts(fleet: Fleet) -> dict[str, Any]:
+    return {
+        "namespace": fleet.namespace,
+        "optimization": fleet.optimization,
+        "clusters": [asdict(cluster) for cluster in fleet.clusters],
+        "workloads": [asdict(workload) for workload in fleet.workloads],
+    }
+
+
+def _scores(fleet: Fleet) -> Iterator[bytes]:
+    """Yield the scores as arrays: millions of them as text would not fit into memory."""
+    for name, scores in fleet.scores.items():
+        yield _text([name, list(scores.apps), list(scores.places), scores.table.dtype.str])
+        yield scores.table.tobytes()
+
+
+def _text(part: Any) -> bytes:
+    return json.dumps(part, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _sha256(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+        digest.update(b"\n")
+    return digest.hexdigest()
+
 
 _CHECKSUM_BYTES = 4
 """Bytes for each field: enough to name a field, not to tell whether anything changed."""

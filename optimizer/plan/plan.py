@@ -22,8 +22,7 @@ from optimizer.explain.wire_values import placed
 from optimizer.mig.gpu_pools import GpuPools
 from optimizer.model.formulate import staying
 from optimizer.model.problem import Problem
-from optimizer.plan.basis import Basis, assumptions, basis_of, changed_facts
-from optimizer.plan.digest import digest_of
+from optimizer.plan.basis import Basis, assumptions, basis_of, changed_facts, digest_of
 from optimizer.plan.generated_objects import after_changes, changes, describe, taken_names
 from optimizer.plan.manifests import manifests, workload_placement
 from optimizer.plan.removals import removal_issues, removals, staying_issues

@@ -11,7 +11,7 @@ from dsf.kube.kinds import MANIFEST_WORK, PLACEMENT, PLACEMENT_BINDING, POLICY
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Selector
 from optimizer.domain.issue import Issue
-from optimizer.plan.digest import digest_of_json
+from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import changes
 from optimizer.plan.manifests import stopped_placement
 from optimizer.plan.uncovered_others import as_result

@@ -14,7 +14,7 @@ from dsf.api.names import (
 )
 from dsf.kube.changes import Change, Create, Delete, Patch
 from dsf.kube.port import Object
-from optimizer.plan.digest import digest_of_json
+from optimizer.plan.basis import digest_of_json
 from optimizer.plan.plan import Plan
 from optimizer.record.recorded_plan import recorded_request
 

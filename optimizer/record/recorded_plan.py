@@ -22,7 +22,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
 from dsf.kube.kinds import PLACEMENT_PLAN
 from dsf.kube.port import Object
-from optimizer.plan.digest import digest_of_json
+from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.solver_failure import SOLVER_FAILED

@@ -18,9 +18,8 @@ from dsf.api.untrusted_text import listed
 from dsf.kube.changes import Change
 from optimizer.plan.generated_objects import changes, taken_names
 from optimizer.plan.rollout_plan import RolloutPlan
-from optimizer.rollout.rollout_facts import RolloutFacts
 from optimizer.rollout.rollout_state import ObjectKey, RolloutState
-from optimizer.rollout.step_requirements import needed_after, needed_before
+from optimizer.rollout.step_requirements import RolloutFacts, needed_after, needed_before
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.rollout import RolloutWait
 

@@ -15,13 +15,13 @@ from dsf.kube.json_merge_patch import merged
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.placement_status.observed_placements import (
+from optimizer.placement_status.hub_state import (
     PLACEMENT_LABEL,
     ObservedPlacement,
     read_placements,
 )
-from optimizer.rollout.rollout_facts import RolloutFacts, rollout_facts
 from optimizer.rollout.rollout_state import ObjectKey, Replica, RolloutState, key_of
+from optimizer.rollout.step_requirements import RolloutFacts, rollout_facts
 from optimizer.snapshot.observation import Observation
 from tests.dsf.sim.builders import NOW, make
 
