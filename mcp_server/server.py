@@ -70,7 +70,7 @@ def create_mcp(
     """
 
     def caller() -> "AuthorizedOptimizer":
-        from mcp_server.http_user import user  # noqa: PLC0415
+        from mcp_server.tools.hub_calls import user  # noqa: PLC0415
         from optimizer.access.authorized_optimizer import AuthorizedOptimizer  # noqa: PLC0415
 
         return AuthorizedOptimizer(optimizer(), user(), access, read_only=read_only)

@@ -12,11 +12,13 @@ from fastmcp.tools.base import ToolResult
 from starlette.types import Message, Receive
 
 from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
+from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
 from mcp_server.results import result_text
 from mcp_server.results.result_views import structured
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.access.rights import lacking_own_right
+from optimizer.api.authentication import user_of
 from optimizer.api.caller import CallerGone, caller_of
 from optimizer.domain.issue import Issue
 from optimizer.record.recorded_plan import RecordedPlan
@@ -108,6 +110,14 @@ def hub_errors() -> Iterator[None]:
         message = quoted(str(error), MESSAGE_LIMIT)
         logger.warning("can't read the hub", extra={"error": str(error)})
         raise refused(f"can't read the hub: {message}; nothing was written") from error
+
+
+def user() -> UserInfo | None:
+    """Return the authenticated user; None on standard input and output, or if nobody is asked."""
+    try:
+        return user_of(get_http_request())
+    except RuntimeError:
+        return None
 
 
 def http_messages() -> Receive:
