@@ -28,7 +28,7 @@ _LOWEST = -1e9
 
 @dataclass(frozen=True, slots=True)
 class FurtherLayout:
-    """A policy that is no candidate, what it divides GPUs into, and which GPUs to free for it.
+    """A policy that is not a candidate, what it divides GPUs into, and which GPUs to free for it.
 
     `regenerate` returns a fleet with the candidates that it has once these GPUs are free.
     """

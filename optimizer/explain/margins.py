@@ -263,7 +263,7 @@ def why_not(
         asked = f"policy {question.policy} on cluster {cluster}"
         number = problem.policy_index.get(PolicyEnforcement(cluster, question.policy))
         forced = None if number is None else forcing_policy(problem, number)
-        message = "it is no candidate there, or supplies nothing that a workload can use"
+        message = "it is not a candidate there, or supplies nothing that a workload can use"
         why = [message, *_issues(fleet, cluster, UNSELECTABLE_REASONS | OTHERS_REASONS)]
         doubts: list[str] = []
     else:

@@ -62,7 +62,7 @@ def conflict(geometry: Geometry, layout: Iterable[GpuInstance]) -> str:
             return f"{profile.name} can't start at {instance.start}, only at {starts}"
         for piece in range(instance.start, instance.start + profile.memory_slices):
             if piece in taken:
-                return f"{_said(instance)} overlaps {_said(taken[piece])}"
+                return f"{_instance_text(instance)} overlaps {_instance_text(taken[piece])}"
             taken[piece] = instance
         found["media"] += profile.media
         compute += profile.compute_slices
@@ -159,7 +159,7 @@ def _profiles(geometry: Geometry, layout: Layout) -> Iterator[tuple[Profile, int
             yield profile, instance.start
 
 
-def _said(instance: GpuInstance) -> str:
+def _instance_text(instance: GpuInstance) -> str:
     return f"{instance.profile} at {instance.start}"
 
 

@@ -244,7 +244,7 @@ class Problem:
         return Assignment(self.workloads[workload].name, self.clusters[found.cluster], found.device)
 
     def indexes(self, assignment: Assignment) -> tuple[int, int] | None:
-        """Return the workload and resource of an assignment; None if it is no candidate."""
+        """Return the workload and resource of an assignment; None if it is not a candidate."""
         workload, cluster = (
             self.workload_index.get(assignment.workload),
             self.cluster_index.get(assignment.cluster),
@@ -271,7 +271,7 @@ class Problem:
     def numbered(self, decision: Decision) -> tuple[list[int], list[tuple[int, int]]]:
         """Return the policies and (workload, resource) pairs; assignments without one are left out.
 
-        Raises KeyError for a policy that is no candidate.
+        Raises KeyError for a policy that is not a candidate.
         """
         policies = [self.policy_index[item] for item in decision.policies]
         return policies, self.indexes_of(decision.assignments)
@@ -284,7 +284,7 @@ class Problem:
     def score(self, assignment: Assignment) -> float:
         """Return the value of an assignment without the move cost that staying there saves.
 
-        Raises KeyError if it is no candidate.
+        Raises KeyError if it is not a candidate.
         """
         found = self.indexes(assignment)
         if found is None:

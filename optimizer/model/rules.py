@@ -212,7 +212,7 @@ def linking_rows(problem: Problem) -> list[Row]:
 def violations(
     problem: Problem, decision: Decision, rules: Iterable[Rule] = RULES
 ) -> tuple[str, ...]:
-    """Return in words which rules a decision breaks, and which variables are no candidates."""
+    """Return in words which rules a decision breaks, and which variables are not candidates."""
     part, unknown = chosen_part(problem, decision)
     broken = [
         row.says
@@ -220,7 +220,7 @@ def violations(
         for row in rule(part)
         if not row.holds(float(row.coefficients.sum()))
     ]
-    return (*map(_no_candidate, unknown), *broken)
+    return (*map(_not_a_candidate, unknown), *broken)
 
 
 def chosen_part(problem: Problem, decision: Decision) -> tuple[Problem, tuple[Variable, ...]]:
@@ -238,11 +238,11 @@ def chosen_part(problem: Problem, decision: Decision) -> tuple[Problem, tuple[Va
     return part, tuple(unknown)
 
 
-def _no_candidate(variable: Variable) -> str:
+def _not_a_candidate(variable: Variable) -> str:
     if isinstance(variable, Assignment):
         device = f"{variable.device} of " if variable.device else ""
         return f"workload {variable.workload} can't run on {device}cluster {variable.cluster}"
-    return f"policy {variable.policy} is no candidate of cluster {variable.cluster}"
+    return f"policy {variable.policy} is not a candidate of cluster {variable.cluster}"
 
 
 def _sum(says: str, columns: Ints, limit: float) -> Row:

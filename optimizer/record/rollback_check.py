@@ -95,7 +95,7 @@ def _not_enforceable(fleet: Fleet, choice: PolicyEnforcement) -> FieldProblem:
         for issue in fleet.issues
         if issue.policy == choice.policy or (issue.cluster == choice.cluster and not issue.workload)
     ]
-    why = "; ".join(dict.fromkeys(said)) or "it is no candidate"
+    why = "; ".join(dict.fromkeys(said)) or "it is not a candidate"
     return FieldProblem(
         f"policy {UntrustedName(choice.policy)}",
         f"policy {UntrustedName(choice.policy)} can't be enforced on cluster"
@@ -126,5 +126,5 @@ def _why_not(fleet: Fleet, index: ResourceIndex, item: Assignment) -> Iterator[s
         yield "no policy supplies it there"
         return
     reasons = [name for name, found in ineligible(index, workload).items() if found[resource]]
-    yield ", ".join(reasons) or "it is no candidate"
+    yield ", ".join(reasons) or "it is not a candidate"
     yield from (issue.message for issue in fleet.issues if issue.cluster == item.cluster)

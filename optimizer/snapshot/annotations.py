@@ -45,7 +45,7 @@ def unknown_annotations(obj: Object, model: type[RequestPart]) -> Iterator[str]:
     yield from sorted(key for key in _texts(obj) if key.startswith(PREFIX) and key not in known)
 
 
-def merge_specs(said: Spec | None, annotated: Spec) -> dict[str, Any]:
+def merge_specs(requested: Spec | None, annotated: Spec) -> dict[str, Any]:
     """Return the stated fields of a spec; what the request says wins over the annotation.
 
     Amounts by name become sorted pairs, as the domain has them.
@@ -53,7 +53,7 @@ def merge_specs(said: Spec | None, annotated: Spec) -> dict[str, Any]:
     model = type(annotated)
     found = {
         name: getattr(part, name)
-        for part in (annotated, said or annotated)
+        for part in (annotated, requested or annotated)
         for name in model.model_fields
         if getattr(part, name) is not None
     }

@@ -148,11 +148,10 @@ def unknown_names(
     clusters, known_scores = _names(observation.managed_clusters), frozenset(scores)
     policies, workloads = _names(observation.policies), _names(observation.workloads)
     inside = f"in namespace {request.namespace}"
-    unknown = chain(
+    named = chain(
         (
             (f"clusters[{index}].name", "managed cluster", cluster.name, clusters)
             for index, cluster in enumerate(request.clusters)
-            if cluster.name not in clusters
         ),
         (
             (
@@ -163,7 +162,6 @@ def unknown_names(
             )
             for index, cluster in enumerate(request.clusters)
             for position, policy in enumerate(cluster.available_policies)
-            if policy.name not in policies
         ),
         (
             (
@@ -173,7 +171,6 @@ def unknown_names(
                 workloads,
             )
             for index, workload in enumerate(request.target_workloads)
-            if workload.name not in workloads
         ),
         (
             (
@@ -183,10 +180,9 @@ def unknown_names(
                 known_scores,
             )
             for field, score in request.read_scores
-            if score.score_name not in known_scores
         ),
     )
-    return _problem(unknown)
+    return _problem(item for item in named if item[2] not in item[3])
 
 
 def unknown_filters(

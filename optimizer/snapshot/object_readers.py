@@ -95,11 +95,11 @@ def replica_set_of(work: Object) -> tuple[str, str]:
 
 
 def read_policy(
-    policy: Object, cluster: str = "", said: PolicySpec | None = None
+    policy: Object, cluster: str = "", requested: PolicySpec | None = None
 ) -> CandidatePolicy | Issue:
     """Return the candidate of a Policy; its supplies are in an annotation or in labels.
 
-    `said`: what the request says about the policy; it wins over annotations.
+    `requested`: what the request says about the policy; it wins over annotations.
     """
     name = name_of(policy)
     if why := not_enforced(policy):
@@ -108,7 +108,7 @@ def read_policy(
     annotated = read_annotations(policy, PolicySpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidSupply", "policy", name, annotated.message)
-    spec = merge_specs(said, annotated)
+    spec = merge_specs(requested, annotated)
     if spec.get("cluster", cluster) != cluster:
         message = f"policy {name} is made for cluster {spec['cluster']}, not for {cluster}"
         return Issue(reason="PolicyOfAnotherCluster", message=message, policy=name, cluster=cluster)
@@ -126,11 +126,11 @@ def read_policy(
     )
 
 
-def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Workload | Issue:
+def read_workload(replica_set: Object, requested: WorkloadSpec | None = None) -> Workload | Issue:
     """Return the workload of a ManifestWorkReplicaSet, with its first placement reference.
 
-    `said`: what the request says about the workload; it wins over annotations. Every field of a
-    WorkloadSpec except `spread`, `spread_group` and `tolerations` is the field of a Workload with
+    `requested`: what the request says about the workload; it wins over annotations. Every field of
+    a WorkloadSpec except `spread`, `spread_group` and `tolerations` is the field of a Workload with
     the same name.
     """
     labels, name = labels_of(replica_set), name_of(replica_set)
@@ -144,7 +144,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Issue(reason="NoPlacementRef", message=message, workload=name)
-    spec = merge_specs(said, annotated)
+    spec = merge_specs(requested, annotated)
     if request.kind in dict(spec.get("requests", ())):
         return _invalid(
             "InvalidRequest",
@@ -167,7 +167,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
 
 
 def read_cluster(
-    cluster: Object, selector: Selector, said: ClusterSpec | None = None
+    cluster: Object, selector: Selector, requested: ClusterSpec | None = None
 ) -> Cluster | Issue:
     """Return a ManagedCluster without candidates, with what it supplies without any policy.
 
@@ -178,7 +178,7 @@ def read_cluster(
     annotated = read_annotations(cluster, ClusterSpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidAllocatable", "cluster", name, annotated.message)
-    spec = merge_specs(said, annotated)
+    spec = merge_specs(requested, annotated)
     supplies = spec.pop("allocatable", ())
     named = frozenset(item.kind for item in supplies)
     found = [Supply(item.kind, item.device, item.amount) for item in supplies]

@@ -186,7 +186,7 @@ def _search_tier(
     Both go on in turn, with ever more effort, until the gap is closed or the time is up.
     """
 
-    def told(incumbent: ColumnSelection, bound: float) -> None:
+    def report_incumbent(incumbent: ColumnSelection, bound: float) -> None:
         own = [bound] if tier == 0 else []
         context.report(lambda: reduction.decision(problem, incumbent), own)
 
@@ -195,7 +195,7 @@ def _search_tier(
         context,
         _start_of(reduction, problem, known),
         start_prices=prices,
-        on_incumbent=told,
+        on_incumbent=report_incumbent,
     )
     decision = better(problem, known, reduction.decision(problem, result.incumbent))
     bound = result.bound
@@ -210,7 +210,7 @@ def _search_tier(
         if context.is_close(_value(problem, tier, decision), bound) or context.is_over():
             break
         start = _with_decision(reduction, replace(result, bound=bound), problem, decision)
-        result = search_further(reduction.blocks, start, context, effort, told)
+        result = search_further(reduction.blocks, start, context, effort, report_incumbent)
         decision = better(problem, decision, reduction.decision(problem, result.incumbent))
         bound = min(bound, result.bound)
     last, value = tier == len(problem.tiers) - 1, _value(problem, tier, decision)

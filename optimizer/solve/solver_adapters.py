@@ -56,8 +56,8 @@ def failure_of_calls(errors: Sequence[str]) -> ProcessFailure | None:
     """Return the failure of the calls with these errors; None if there is none."""
     if not errors:
         return None
-    told = f"{counted(len(errors), 'call')} of the solver failed, first: {one_line(errors[0])}"
-    return ProcessFailure("CallFailed", told)
+    message = f"{counted(len(errors), 'call')} of the solver failed, first: {one_line(errors[0])}"
+    return ProcessFailure("CallFailed", message)
 
 
 _HIGHS_FAILURES = frozenset(

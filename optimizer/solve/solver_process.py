@@ -90,18 +90,18 @@ async def solve(
             solve_task, task, seconds=time_limit_seconds, on_result=on_solution
         )
         if last:
-            return _told(last[0], ended.failure, "after it had reported this decision")
+            return _with_failure(last[0], ended.failure, "after it had reported this decision")
         decide(True)
         decision, limits = await fallback
         found = with_status(problem, decision, ([], limits), time.monotonic() - started, solver)
         found = replace(found, failure=in_calls)
-        return _told(found, ended.failure, "before it had reported a decision")
+        return _with_failure(found, ended.failure, "before it had reported a decision")
     finally:
         silent.cancel()
         fallback.cancel()
 
 
-def _told(solution: Solution, failure: ProcessFailure | None, when: str) -> Solution:
+def _with_failure(solution: Solution, failure: ProcessFailure | None, when: str) -> Solution:
     """Return a solution with what its solver died of, if it did; a warning names the cause."""
     if failure is not None:
         late = "" if failure.cause == "NotStarted" else f", {when}"

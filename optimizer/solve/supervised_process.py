@@ -199,7 +199,7 @@ def _supervise(
             ours, theirs = _context.Pipe(duplex=False)
             with theirs:
                 process = _start(work, task, theirs)
-        except Exception as error:  # noqa: BLE001 - whatever prevents the start is told
+        except Exception as error:  # noqa: BLE001 - whatever prevents the start is reported
             result.set_result(
                 SupervisedResult(failure=_not_started(f"{type(error).__name__}: {error}"))
             )

@@ -88,9 +88,9 @@ class SolveProgress:
             solution = self.solution(best, bounds)
             if self._send is not None:
                 self._send(solution)
-        told = self._asked = self._clock()
-        self._free = told + (told - asked) / _REPORT_TIME_SHARE
-        self._ending = told - asked
+        reported = self._asked = self._clock()
+        self._free = reported + (reported - asked) / _REPORT_TIME_SHARE
+        self._ending = reported - asked
 
     def solution(self, decision: Decision | None, bounds: Sequence[float]) -> Solution:
         """Return a decision as a solution; `bounds`: those proven for the first tiers."""

@@ -50,7 +50,7 @@ OptimizationName = Annotated[
 
 
 MAX_ROLLOUT_SECONDS = 604_800
-"""The longest deadline of a step, a week: a node may wait for hands."""
+"""The longest deadline of a step, a week: a person may have to repair a node first."""
 
 MAX_MISSING_SCORE = 1e6
 """The largest value of a missing score, positive or negative; scores are within -100..100."""

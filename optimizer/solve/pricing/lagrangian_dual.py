@@ -41,10 +41,6 @@ OnIncumbent = Callable[[ColumnSelection, float], None]
 """Called with every better decision over blocks, and the bound by then."""
 
 
-OnPricing = Callable[[PricingResult, Prices], None]
-"""Called with every pricing and its prices."""
-
-
 def ignore(_incumbent: ColumnSelection, _bound: float) -> None:
     """Do nothing with an incumbent."""
 
@@ -95,8 +91,19 @@ def solve_lagrangian_dual(
     heuristic.begin(start, lowest)
     heuristic.decide(best, lowest)
     if not stop():
-        patience = FEW_CLASSES_STEP_PATIENCE if small else STEP_PATIENCE
-        bound, found = _descend(blocks, items, best, patience, seen, stop)
+        bound, found = (
+            lower_bound_by_sifting(blocks, best, on_pricing=seen, stop=stop)
+            if items is None
+            else lower_bound_by_subgradients(
+                blocks,
+                items,
+                best,
+                target_drop=DUAL_TARGET_DROP,
+                patience=FEW_CLASSES_STEP_PATIENCE if small else STEP_PATIENCE,
+                on_pricing=seen,
+                stop=stop,
+            )
+        )
         if bound < lowest:
             lowest, best = bound, found
     if repeated and items is not None and small and not stop():
@@ -109,28 +116,6 @@ def solve_lagrangian_dual(
         if bound < lowest:
             lowest, best = bound, found
     return LagrangianDual(lowest, best, items, heuristic.incumbent, pool)
-
-
-def _descend(
-    blocks: BlockProblem,
-    items: list[KnapsackBand] | None,
-    start: Prices,
-    patience: int,
-    on_pricing: OnPricing,
-    stop: Callable[[], bool],
-) -> tuple[float, Prices]:
-    """Return the lowest bound that subgradient steps reach, over sifted items if they are many."""
-    if items is None:
-        return lower_bound_by_sifting(blocks, start, on_pricing=on_pricing, stop=stop)
-    return lower_bound_by_subgradients(
-        blocks,
-        items,
-        start,
-        target_drop=DUAL_TARGET_DROP,
-        patience=patience,
-        on_pricing=on_pricing,
-        stop=stop,
-    )
 
 
 def _starting_point(

@@ -167,7 +167,7 @@ BARE = replace(GUIDE, clusters=tuple(replace(c, candidates=()) for c in GUIDE.cl
     ("given", "question", "says"),
     [
         (GUIDE, {"workload": "a", "cluster": "one", "device": "all"}, "NoSupply: No policy"),
-        (GUIDE, {"policy": "none", "cluster": "one"}, "it is no candidate there"),
+        (GUIDE, {"policy": "none", "cluster": "one"}, "it is not a candidate there"),
         (GUIDE, {"workload": "x", "cluster": "one"}, "the request names no workload x"),
         (GUIDE, {"workload": "a", "cluster": "x"}, "the request names no cluster x"),
         (BARE, {"workload": "a", "cluster": "one"}, "no cluster supplies gpu"),

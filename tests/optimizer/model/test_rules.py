@@ -299,7 +299,7 @@ def test_a_limit_of_some_clusters_alone() -> None:
 
 def test_what_is_no_candidate_breaks_every_rule_set() -> None:
     assert broken(supplied, PolicyEnforcement(C1, "all")) == (
-        "policy all is no candidate of cluster c1",
+        "policy all is not a candidate of cluster c1",
     )
 
 
