@@ -195,10 +195,13 @@ async def test_hostile_text_in_problems_without_rights(open_page: Open) -> None:
                 await looked_at(page, "the fleet of a stranger")
                 continue
             await expect(page.get_by_role("grid")).to_be_visible()
-            for tab in ("Fleet", "Plans", "Rollouts", "What if", "Scorers"):
+            for tab in ("Fleet", "Plans", "Rollouts", "What if"):
                 await opened(page, tab)
                 await expect(page.locator("main")).to_contain_text(HEBREW)
                 await looked_at(page, tab)
+            await opened(page, "Scorers")
+            await expect(page.locator("main")).to_contain_text("you may not list them")
+            await looked_at(page, "Scorers")
 
 
 async def hostile_hub() -> EmbeddedHub:
