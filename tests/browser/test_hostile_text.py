@@ -201,7 +201,7 @@ async def test_hostile_text_in_problems_without_rights(open_page: Open) -> None:
                 await looked_at(page, tab)
             await opened(page, "Scorers")
             await expect(page.locator("main")).to_contain_text("you may not list them")
-            await looked_at(page, "Scorers")
+            await looked_at(page, "Scorers", "you may not list them")
 
 
 async def hostile_hub() -> EmbeddedHub:
