@@ -203,6 +203,6 @@ async def test_no_step_is_unpacked_by_the_event_loop() -> None:
         async with aclosing(service.rollouts.changes(record)) as versions:
             assert (await anext(versions)).progress == record.progress
             assert (await anext(versions)).progress != record.progress
-            await service.rollouts.advance("default", name)
-            assert await anext(versions)
+            await rollout.command("pause")
+            assert (await anext(versions)).progress.paused
     assert found == []
