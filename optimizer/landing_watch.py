@@ -204,7 +204,8 @@ class LandingWatch:
             waits = max(0.0, due - loop.time()) if EVERYWHERE in self._changed else resync
             ending, left = self._next_grace()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), min(waits, left))
+                async with asyncio.timeout(min(waits, left)):
+                    await self._wake.wait()
             if not self._wake.is_set():
                 self._changed |= ending if left < waits else {EVERYWHERE}
 

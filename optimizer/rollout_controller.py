@@ -254,7 +254,8 @@ class RolloutController:
                 if delay.over():
                     await self._advance_one(*key, delay)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._nudged.wait(), self._poll_seconds)
+                async with asyncio.timeout(self._poll_seconds):
+                    await self._nudged.wait()
 
     async def _advance_one(self, namespace: str, name: str, delay: "_Delay") -> None:
         """Advance a rollout as far as it goes; one that fails stops no other."""

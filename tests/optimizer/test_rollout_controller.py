@@ -367,3 +367,17 @@ async def test_a_rollout_that_may_not_read_the_hub_says_that_it_waits_for_this()
     await eventually(gone)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("ticks", range(4))
+async def test_who_is_woken_and_cancelled_at_once_ends(ticks: int) -> None:
+    rollouts = (await guide_rollout()).service().rollouts
+    running = asyncio.create_task(rollouts.run())
+    await asyncio.sleep(0.5)
+    running.cancel()
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    rollouts.nudge()
+    done, _ = await asyncio.wait({running}, timeout=10)
+    running.cancel()
+    assert done
