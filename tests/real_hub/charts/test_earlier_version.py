@@ -117,8 +117,9 @@ def test_an_upgrade_that_would_move_the_controller_names_the_step(
     hub: Hub, clusters: list[ManagedCluster], framework: str, without_core: str
 ) -> None:
     """0.1.0 put it into open-cluster-management; today it is where the release is."""
-    # The CRDs are still those of the release that was there before.
-    upgrade(hub, CORE, without_core, core_values(hub), "--set=crds.install=false", earlier=True)
+    # The CRDs and the binding are still those of the release that was there before.
+    kept = "--set=crds.install=false,hubSetting.skipClusterSetBinding=true"
+    upgrade(hub, CORE, without_core, core_values(hub), kept, earlier=True)
     with pytest.raises(HelmFailed) as refused:
         upgrade(hub, CORE, without_core, "--reset-then-reuse-values")
     step = f"--set hubSetting.namespace={framework}"
