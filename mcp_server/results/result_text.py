@@ -137,8 +137,8 @@ def planned_reset_text(
     return "\n".join(
         [
             f"Nothing was written. A reset {_amounts(view, 's')}.",
-            *([f"Deleted: {deleted}."] if goes else []),
-            *([f"Kept without clusters: {emptied}."] if empties else []),
+            *([f"It deletes: {deleted}."] if goes else []),
+            *([f"It keeps without clusters: {emptied}."] if empties else []),
             *_loses(status, UntrustedName),
             *_effects(view, UntrustedName),
             f"To do exactly this, {then} {UntrustedName(view.digest)}",

@@ -1,6 +1,6 @@
 """What is broken on the way from a scorer to a workload that has landed, and what to do next."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -55,21 +55,24 @@ _Found = tuple[FleetFinding, Hashable]
 
 def findings(facts: FleetFacts) -> tuple[FleetFinding, ...]:
     """Return what is wrong, in the order of the way: scorers first, the plan in force last."""
-    return tuple(
-        _by_cause(
-            (
-                *_of_scorers(facts),
-                *_of_scores(facts),
-                *_of_clusters(facts),
-                *_of_namespace(facts),
-                *_of_unplaced(facts),
-                *map(_of_landing, (item for item in facts.status.workloads if not landed(item))),
-                *map(_of_drift, facts.status.drift),
-                *map(_of_solver_failure, facts.status.solver_failures),
-                *_of_unread_plans(facts),
-            )
-        )
-    )
+    return tuple(_by_cause(_all(facts)))
+
+
+def findings_of(facts: FleetFacts, names: Container[str]) -> tuple[FleetFinding, ...]:
+    """Return the findings about objects of these names, as if there were no others."""
+    return tuple(_by_cause(found for found in _all(facts) if found[0].name in names))
+
+
+def _all(facts: FleetFacts) -> Iterator[_Found]:
+    yield from _of_scorers(facts)
+    yield from _of_scores(facts)
+    yield from _of_clusters(facts)
+    yield from _of_namespace(facts)
+    yield from _of_unplaced(facts)
+    yield from map(_of_landing, (item for item in facts.status.workloads if not landed(item)))
+    yield from map(_of_drift, facts.status.drift)
+    yield from map(_of_solver_failure, facts.status.solver_failures)
+    yield from _of_unread_plans(facts)
 
 
 def landed(item: WorkloadLanding) -> bool:

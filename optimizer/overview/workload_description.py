@@ -6,7 +6,7 @@ from pydantic import Field
 
 from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
-from optimizer.overview.findings import FleetFinding, findings, findings_about
+from optimizer.overview.findings import FleetFinding, findings_of
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.snapshot.object_readers import placement_of, read_workload
 from optimizer.wire.base import Document, Name, ResultPart, Sentence
@@ -48,7 +48,7 @@ def describe_workload(facts: FleetFacts, name: str) -> WorkloadDescription:
         placement=placement_of(obj),
         places=places,
         policies=tuple(item for item in facts.status.policies if item.cluster in on),
-        findings=findings_about(findings(facts), {name, *on}),
+        findings=findings_of(facts, {name, *on}),
         **(_asked(read) if isinstance(read, Workload) else _unreadable(read)),
     )
 

@@ -98,7 +98,7 @@ TOOLS: dict[str, tuple[Operation, ...]] = {
     ),
     "follow_rollout": (
         Operation(
-            "follow_rollout", tool("follow_rollout"), "rolling", like="GET /placements/status"
+            "follow_rollout", tool("follow_rollout"), "paused", like="GET /placements/status"
         ),
     ),
     "diagnose": (Operation("diagnose", tool("diagnose"), like=FLEET),),
@@ -131,7 +131,7 @@ PAGE: dict[str, Operation] = {
     "rollback": Operation(
         "rollback", paged("rollback", wish={**NAMED, "toRevision": 1}), like=BACK
     ),
-    "rollouts": Operation("rollouts", paged("rollouts"), "rolling", like="GET /rollouts"),
+    "rollouts": Operation("rollouts", paged("rollouts"), "paused", like="GET /rollouts"),
 }
 """The row of each question that the tool page_data answers."""
 

@@ -65,15 +65,15 @@ DOCUMENTED: dict[str, tuple[Operation, ...]] = {
         Operation("POST /rollback, a dry run", posted("/rollback", {**ROLLBACK, "dryRun": True})),
         Operation("POST /rollback", posted("/rollback", ROLLBACK), writes=True),
     ),
-    "GET /rollouts": (Operation("GET /rollouts", got(f"/rollouts{WHERE}"), "rolling"),),
+    "GET /rollouts": (Operation("GET /rollouts", got(f"/rollouts{WHERE}"), "paused"),),
     "GET /rollouts/{namespace}/{optimization}": (
-        Operation("GET /rollouts/{namespace}/{optimization}", got(ROLLOUT), "rolling"),
+        Operation("GET /rollouts/{namespace}/{optimization}", got(ROLLOUT), "paused"),
     ),
     "GET /rollouts/{namespace}/{optimization}/events": (
         Operation(
             "GET /rollouts/{namespace}/{optimization}/events",
             lambda asker: asker.events(f"{ROLLOUT}/events"),
-            "rolling",
+            "paused",
         ),
     ),
     "POST /rollouts/{namespace}/{optimization}/{command}": tuple(

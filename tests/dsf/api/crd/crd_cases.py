@@ -182,11 +182,14 @@ def _of_pattern(kind: str, field: str, schema: Object) -> Iterator[Constraint]:
     accepted = [text for text in fitting if _matches(schema, text)]
     refused = [text for text in fitting if not _matches(schema, text)]
     assert refused, field
+    # kube-apiserver does not match a text that is too short.
+    least = schema.get("minLength", 0)
+    said = {text: "should match" if len(text) >= least else "at least" for text in refused}
     for text in accepted:
         good, bad = _to(text), _to(refused[0])
-        yield _constraint(field, "pattern", good, bad, "should match", kind)
+        yield _constraint(field, "pattern", good, bad, said[refused[0]], kind)
     for text in refused:
-        yield _constraint(field, "pattern", _same, _to(text), "should match", kind)
+        yield _constraint(field, "pattern", _same, _to(text), said[text], kind)
 
 
 def _bound(keyword: str, schema: Object) -> AtLimit:
