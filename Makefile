@@ -9,8 +9,6 @@ NPM := UV=$(abspath $(UV)) optimizer/page/npm.sh
 # The quick suite waits for processes and sockets, so it has one worker more than there are processors.
 # Not two: each worker spends 7 s of CPU on imports and collection before its first test.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
-# A connection that a killed server of a test left is collected during a later test, which is not at fault.
-LATE := -W ignore::pytest.PytestUnraisableExceptionWarning
 export UV_PYTHON_DOWNLOADS := never
 export UV_NO_PROGRESS := 1
 # Registries behind an authority that only this machine knows are trusted as pip trusts them.
@@ -47,7 +45,7 @@ hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, 
 
 test-hub: hub ## Run the suite against a real hub
 	@$(RUN)/python -m tests.charts.programs
-	@$(RUN)/python -m pytest $(LATE) $(or $(TESTS),tests/real_hub) $(ARGS)
+	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_hub) $(ARGS)
 
 charts: hub ## Write the charts' READMEs from their values, and judge the charts as a reviewer does
 	@$(RUN)/python -m tests.charts.programs
