@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from tests.eventually import until
 
 from ..harness.bound_namespace import remove_workloads
 from ..harness.helm import CHARTS, install_chart
-from .guide import PREFERENCES, WORKLOADS, Guide, caller, prepare
+from .guide import PREFERENCES, WORKLOADS, Guide, administrator, caller, prepare
 from .parts import Part, run_optimizer, run_part
 from .scorers import MASKED, SCORES, masked_config, start_scoring_apis, token
 
@@ -213,3 +214,5 @@ def everything_used(guide: Guide, withdrawn: set[str], swept: Object) -> None:
     for preference in PREFERENCES:
         guide.tell(preference)
     guide.scores()
+    asker = replace(guide, token=administrator(guide.hub))
+    assert asker.ask("GET", "/placements/status?namespace=not-there").status_code == 404

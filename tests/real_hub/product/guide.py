@@ -83,13 +83,24 @@ def prepare(hub: Hub, clusters: Iterable[ManagedCluster]) -> None:
 
 def caller(hub: Hub) -> str:
     """Make the guide's service account with the chart's roles, and return a token of it."""
-    name, kind = "planner", "ServiceAccount"
-    metadata = {"name": name, "namespace": WORKLOADS}
-    hub.apply({"apiVersion": "v1", "kind": kind, "metadata": metadata})
-    for binding, role, place in (
+    return _token(
+        hub,
+        "planner",
         ("ClusterRoleBinding", "dynamic-scoring-optimizer-reader", {}),
         ("RoleBinding", "dynamic-scoring-optimizer-writer", {"namespace": WORKLOADS}),
-    ):
+    )
+
+
+def administrator(hub: Hub) -> str:
+    """Make a service account that may do all, and return a token of it for the optimizer."""
+    return _token(hub, "administrator", ("ClusterRoleBinding", "cluster-admin", {}))
+
+
+def _token(hub: Hub, name: str, *bindings: tuple[str, str, dict[str, str]]) -> str:
+    kind = "ServiceAccount"
+    metadata = {"name": name, "namespace": WORKLOADS}
+    hub.apply({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+    for binding, role, place in bindings:
         hub.apply(
             {
                 "apiVersion": "rbac.authorization.k8s.io/v1",
