@@ -9,8 +9,8 @@ from pydantic import Field
 
 from dsf.api.scoring.openapi import openapi
 from dsf.api.untrusted_text import UntrustedName
-from mcp_server.results.plan_views import plan_view
-from mcp_server.results.result_views import cleaned_texts
+from mcp_server.results.plan_results import plan_view
+from mcp_server.results.tool_result import cleaned_texts
 from mcp_server.tools.fleet_tools import OVERVIEW_ITEMS
 from mcp_server.tools.hub_calls import CallerRights, asked
 from optimizer.access.shown_plans import ShownPlans

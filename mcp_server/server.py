@@ -189,7 +189,7 @@ class ArgumentErrors(Middleware):
         except ValidationError as error:
             if not isinstance(error.__cause__, PydanticValidationError):
                 raise
-            from mcp_server.results.result_text import wrong_arguments  # noqa: PLC0415
+            from mcp_server.results.tool_result import wrong_arguments  # noqa: PLC0415
 
             wrong = wrong_arguments(error.__cause__)
             known = ", ".join(await _arguments_of(context))

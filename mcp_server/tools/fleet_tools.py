@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 
 from fastmcp.tools.base import ToolResult
 
-from mcp_server.results import fleet_text
-from mcp_server.results.fleet_views import (
+from mcp_server.results import fleet_results
+from mcp_server.results.fleet_results import (
     DiagnosisView,
     ScorerView,
     ScoresView,
+    score_page,
 )
-from mcp_server.results.result_views import score_page
 from mcp_server.tools.arguments import (
     AnyName,
     Cluster,
@@ -55,7 +55,7 @@ class FleetTools:
         Call it first: it tells the names that other tools take.
         """
         view = fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS)
-        return answer(fleet_text.overview_text(view), view, brief=True)
+        return answer(fleet_results.overview_text(view), view, brief=True)
 
     async def list_scores(
         self,
@@ -80,7 +80,7 @@ class FleetTools:
         view = ScoresView(
             scores=found[:SCORES_SHOWN], omitted=max(0, len(found) - SCORES_SHOWN), entries=page
         )
-        return answer(fleet_text.scores_text(view), view)
+        return answer(fleet_results.scores_text(view), view)
 
     async def describe_scorer(self, name: Scorer, namespace: Namespace = "default") -> ToolResult:
         """Say what a scorer's score means, where it comes from, on which clusters it fails."""
@@ -97,7 +97,7 @@ class FleetTools:
             score=found[0] if found else None,
             findings=findings_about(findings(facts), {said, score, *by_name} & {said, score}),
         )
-        return answer(fleet_text.scorer_text(view), view)
+        return answer(fleet_results.scorer_text(view), view)
 
     async def describe_workload(
         self, name: Workload, namespace: Namespace = "default"
@@ -105,7 +105,7 @@ class FleetTools:
         """Say where a workload runs, since when, what it asks for and what it waits for."""
         facts = await self._facts(namespace)
         view = describe_workload(facts, _meant(name, facts.workloads, "workload"))
-        return answer(fleet_text.workload_text(view), view)
+        return answer(fleet_results.workload_text(view), view)
 
     async def diagnose(self, name: AnyName = "", namespace: Namespace = "default") -> ToolResult:
         """Find what is broken between scorer and landed workload, each with the next step."""
@@ -123,7 +123,7 @@ class FleetTools:
                 "placements": len(facts.status.workloads),
             },
         )
-        return answer(fleet_text.diagnosis_text(view, name), view)
+        return answer(fleet_results.diagnosis_text(view, name), view)
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(self._caller().fleet(namespace))

@@ -14,8 +14,8 @@ from starlette.types import Message, Receive
 from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
-from mcp_server.results import result_text
-from mcp_server.results.result_views import structured
+from mcp_server.results import tool_result
+from mcp_server.results.tool_result import structured
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.access.rights import lacking_own_right
 from optimizer.api.authentication import user_of
@@ -76,7 +76,7 @@ def granted(found: T | RequestProblem) -> T:
     """Return a value; raise ToolError if it is a problem, with the tool to call next."""
     if isinstance(found, RequestProblem):
         hint = NEXT_TOOL.get(found.reason)
-        raise refused(result_text.refusal(found) + (f"\nNext: {hint}." if hint else ""))
+        raise refused(tool_result.refusal(found) + (f"\nNext: {hint}." if hint else ""))
     return found
 
 
@@ -102,11 +102,11 @@ def hub_errors() -> Iterator[None]:
     try:
         yield
     except CallerGone as error:
-        raise refused(result_text.refusal(CALLER_GONE)) from error
+        raise refused(tool_result.refusal(CALLER_GONE)) from error
     except KubeError as error:
         lacking = lacking_own_right(error)
         if lacking is not None:
-            raise refused(result_text.refusal(lacking)) from error
+            raise refused(tool_result.refusal(lacking)) from error
         message = quoted(str(error), MESSAGE_LIMIT)
         logger.warning("can't read the hub", extra={"error": str(error)})
         raise refused(f"can't read the hub: {message}; nothing was written") from error

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from fastmcp.tools.base import ToolResult
 
 from dsf.api.untrusted_text import UntrustedName
-from mcp_server.results import plan_text
-from mcp_server.results.plan_views import (
+from mcp_server.results import plan_results
+from mcp_server.results.plan_results import (
     POINTS_SHOWN,
     ComparisonView,
     compared_plan,
@@ -80,7 +80,7 @@ class PlanTools:
             objects=objects,
             objective=question.objective,
         )
-        text = plan_text.plan_text(plan, view, read_only=self._read_only)
+        text = plan_results.plan_text(plan, view, read_only=self._read_only)
         return answer(text, view)
 
     async def explain_placement(
@@ -107,7 +107,7 @@ class PlanTools:
         # Not kept as shown: an explanation tells nothing of the other workloads.
         plan = await asked(self._caller().plan(explained_request(base, name, where)))
         view = placement_answer(plan, name, where)
-        return answer(plan_text.explanation_text(view), view)
+        return answer(plan_results.explanation_text(view), view)
 
     async def compare_plans(
         self,
@@ -153,7 +153,7 @@ class PlanTools:
         failures = dict.fromkeys(
             text for plan in (*plans.values(), *made) for text in plan.failures
         )
-        text = plan_text.comparison_text(view, applicable=applicable, failures=tuple(failures))
+        text = plan_results.comparison_text(view, applicable=applicable, failures=tuple(failures))
         return answer(text, view)
 
     def was_shown(self, digest: str) -> bool:

@@ -8,15 +8,15 @@ from mcp_types import ToolAnnotations
 
 from mcp_server.chat_view import FOR_VIEW_ONLY, OPENS_VIEW
 from mcp_server.confirmation import WhenClientCannotAsk
-from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
-from mcp_server.results.output_schema import outline
-from mcp_server.results.plan_views import (
+from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView
+from mcp_server.results.plan_results import (
     ComparisonView,
     FollowView,
     PlanView,
     RollbackView,
 )
-from mcp_server.results.result_views import AppliedView, ResetView
+from mcp_server.results.tool_result import outline
+from mcp_server.results.write_results import AppliedView, ResetView
 from mcp_server.tools.fleet_tools import FleetTools
 from mcp_server.tools.hub_calls import CallerRights
 from mcp_server.tools.plan_tools import PlanTools

@@ -2,8 +2,8 @@
 
 from fastmcp.tools.base import ToolResult
 
-from mcp_server.results import plan_text
-from mcp_server.results.plan_views import follow_view
+from mcp_server.results import plan_results
+from mcp_server.results.plan_results import follow_view
 from mcp_server.tools.arguments import Namespace, Optimization
 from mcp_server.tools.hub_calls import (
     CallerRights,
@@ -45,4 +45,4 @@ async def followed(
     if rollout and history and rollout.record != history[0].name:
         rollout = None
     view = follow_view(status, rollout, history)
-    return answer(plan_text.follow_text(view, optimization), view)
+    return answer(plan_results.follow_text(view, optimization), view)

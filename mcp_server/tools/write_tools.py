@@ -9,9 +9,9 @@ from mcp_types import InputRequiredResult
 from pydantic import Field, WithJsonSchema
 
 from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
-from mcp_server.results import plan_text, result_text
-from mcp_server.results.plan_views import RollbackView, plan_view
-from mcp_server.results.result_views import (
+from mcp_server.results import plan_results, write_results
+from mcp_server.results.plan_results import RollbackView, plan_view
+from mcp_server.results.write_results import (
     AppliedView,
     applied_view,
     planned_reset_view,
@@ -134,7 +134,7 @@ class WriteTools:
         plan: Plan = await asked(caller.plan_rollback(wish))
         self._shown.add(caller.owner, plan)
         view = plan_view(plan, applicable=True, objects=False)
-        text = plan_text.plan_text(plan, view, read_only=False)
+        text = plan_results.plan_text(plan, view, read_only=False)
         shown = answer(text, RollbackView(plan=view))
         if not plan.changes:
             return shown
@@ -187,13 +187,13 @@ class WriteTools:
         status = await asked(self._caller().placement_status(namespace, optimization))
         if not digest:
             view = planned_reset_view(planned)
-            text = result_text.planned_reset_text(view, status, optimization, planned.left_empty)
+            text = write_results.planned_reset_text(view, status, optimization, planned.left_empty)
             return answer(text, view)
         if digest != planned.digest:
             granted(reset_changed(replace(planned, digest=digest)))
         required = await self._confirm(
             context,
-            result_text.reset_question(self._hub_name, planned, status),
+            write_results.reset_question(self._hub_name, planned, status),
             about=f"reset_placements {digest}",
             attempt=_WriteAttempt("reset", namespace, digest),
         )
@@ -209,7 +209,7 @@ class WriteTools:
                     wanted=client.is_connected,
                 )
         view = reset_view(namespace, granted(result))
-        return answer(result_text.reset_text(view), view, is_error=bool(view.failed))
+        return answer(write_results.reset_text(view), view, is_error=bool(view.failed))
 
     async def _applied(self, plan: Plan) -> AppliedView:
         owner = self._caller().owner
@@ -253,7 +253,7 @@ class WriteTools:
 
 def _applied_result(view: AppliedView, *, of_rollback: bool = False) -> ToolResult:
     shown = RollbackView(applied=view) if of_rollback else view
-    return answer(result_text.applied_text(view), shown, is_error=bool(view.failed))
+    return answer(write_results.applied_text(view), shown, is_error=bool(view.failed))
 
 
 def _applying(plan: Plan) -> _WriteAttempt:

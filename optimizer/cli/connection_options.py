@@ -1,15 +1,17 @@
 """Options that limit HTTP connections and streams: how many, and how long a client may take."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dsf.cli.options import NumberRange, options
+from dsf.cli.options import NumberRange
 
 if TYPE_CHECKING:
     from optimizer.api.connection_limits import ConnectionLimits
     from optimizer.api.stream_limit import StreamLimits
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 CONNECTION_OPTIONS = (
     "max_connections",
@@ -24,56 +26,59 @@ CONNECTION_OPTIONS = (
 _SECONDS = NumberRange(min=0, max=86_400, min_open=True)
 
 
-connection_options = options(
-    click.option(
-        "--max-connections",
-        type=click.IntRange(min=1),
-        default=512,
-        show_default=True,
-        help="Connections open at once; each needs a file descriptor.",
-    ),
-    click.option(
-        "--max-streams",
-        type=click.IntRange(min=1),
-        default=256,
-        show_default=True,
-        help="Streams open at once: events of rollouts and MCP subscriptions. Never more than"
-        " half of --max-connections.",
-    ),
-    click.option(
-        "--max-streams-per-caller",
-        type=click.IntRange(min=1),
-        default=16,
-        show_default=True,
-        help="Streams of one user, or of one address with --auth none, that are open at once.",
-    ),
-    click.option(
-        "--head-timeout",
-        type=_SECONDS,
-        default=10.0,
-        show_default=True,
-        help="Seconds from the opening of a connection to the end of the headers.",
-    ),
-    click.option(
-        "--body-timeout",
-        type=_SECONDS,
-        default=60.0,
-        show_default=True,
-        help="Seconds from the headers of a request to the end of its body.",
-    ),
-    click.option(
-        "--stalled-timeout",
-        type=_SECONDS,
-        default=60.0,
-        show_default=True,
-        help="Seconds that a client may read nothing of a response.",
-    ),
-)
-"""The options of `CONNECTION_OPTIONS`.
+def connection_options(command: Decorated) -> Decorated:
+    """Add the options of `CONNECTION_OPTIONS`.
 
-Their defaults are those of `ConnectionLimits` and `StreamLimits`, which are imported only when they
-are used.
-"""
+    Their defaults are those of `ConnectionLimits` and `StreamLimits`, which are imported only when
+    they are used.
+    """
+    for option in (
+        click.option(
+            "--stalled-timeout",
+            type=_SECONDS,
+            default=60.0,
+            show_default=True,
+            help="Seconds that a client may read nothing of a response.",
+        ),
+        click.option(
+            "--body-timeout",
+            type=_SECONDS,
+            default=60.0,
+            show_default=True,
+            help="Seconds from the headers of a request to the end of its body.",
+        ),
+        click.option(
+            "--head-timeout",
+            type=_SECONDS,
+            default=10.0,
+            show_default=True,
+            help="Seconds from the opening of a connection to the end of the headers.",
+        ),
+        click.option(
+            "--max-streams-per-caller",
+            type=click.IntRange(min=1),
+            default=16,
+            show_default=True,
+            help="Streams of one user, or of one address with --auth none, that are open at once.",
+        ),
+        click.option(
+            "--max-streams",
+            type=click.IntRange(min=1),
+            default=256,
+            show_default=True,
+            help="Streams open at once: events of rollouts and MCP subscriptions. Never more than"
+            " half of --max-connections.",
+        ),
+        click.option(
+            "--max-connections",
+            type=click.IntRange(min=1),
+            default=512,
+            show_default=True,
+            help="Connections open at once; each needs a file descriptor.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def connection_limits(rest: Mapping[str, Any]) -> "ConnectionLimits":

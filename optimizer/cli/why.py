@@ -1,7 +1,6 @@
 """`dsf why`: why a workload is where it is, and why it is not elsewhere."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +43,13 @@ def why(
 
     Parts of names are enough. It solves the plan again with changes, and writes nothing.
     """
+    from optimizer.overview.placement_answer import answer_lines
+
     asked = AskedPlan(kubeconfig, context, namespace, objective)
     with Progress(f"Explaining {workload[:SHOWN]}"):
         found = asyncio.run(_answer(asked, workload, cluster, rest))
-    show("\n".join(_lines(found)) + "\n" if output == "text" else document_of(found, output))
+    text = output == "text"
+    show("\n".join(answer_lines(found)) + "\n" if text else document_of(found, output))
 
 
 async def _answer(
@@ -70,13 +72,3 @@ async def _answer(
         )
         plan = usable(await optimizer.plan(explained_request(base, name, where)))
     return placement_answer(plan, name, where)
-
-
-def _lines(found: "PlacementAnswer") -> Iterator[str]:
-    yield found.answer
-    if found.unplaced is None:
-        return
-    yield from (f"Limit: {item.message}" for item in found.unplaced.limits)
-    remedy = found.unplaced.remedy
-    for change in remedy.changes if remedy else ():
-        yield f"It would have a place after this: {change.message}"

@@ -1,6 +1,6 @@
 """Why a workload is where a plan puts it, or why it is not elsewhere."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -73,6 +73,19 @@ def placement_answer(plan: Plan, workload: str, cluster: str) -> PlacementAnswer
         why_not=found.why_not,
         digest=plan.digest,
     )
+
+
+def answer_lines(found: PlacementAnswer, shown: Callable[[str], str] = str) -> Iterator[str]:
+    """Yield the answer, what limits the workload, and what would give it a place.
+
+    `shown` returns a sentence as the reader may see it.
+    """
+    yield shown(found.answer)
+    if found.unplaced is not None:
+        yield from (f"Limit: {shown(item.message)}" for item in found.unplaced.limits)
+        remedy = found.unplaced.remedy
+        for change in remedy.changes if remedy else ():
+            yield f"It would have a place after this: {shown(change.message)}"
 
 
 def _answer(plan: Plan, found: Explanation, workload: str, cluster: str) -> str:

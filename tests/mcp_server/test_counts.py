@@ -9,10 +9,10 @@ import pytest
 
 from dsf.kube.changes import Create, Delete
 from dsf.kube.kinds import PLACEMENT
-from mcp_server.results import fleet_text, plan_text, result_text
-from mcp_server.results.fleet_views import DiagnosisView, ScoresView
-from mcp_server.results.plan_views import ComparisonView, compared_plan, follow_view, plan_view
-from mcp_server.results.result_views import applied_view, planned_reset_view, reset_view
+from mcp_server.results import fleet_results, plan_results, tool_result, write_results
+from mcp_server.results.fleet_results import DiagnosisView, ScoresView
+from mcp_server.results.plan_results import ComparisonView, compared_plan, follow_view, plan_view
+from mcp_server.results.write_results import applied_view, planned_reset_view, reset_view
 from mcp_server.tools.fleet_tools import FINDINGS_SHOWN, OVERVIEW_ITEMS, SCORES_SHOWN
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
@@ -187,7 +187,7 @@ def compared() -> str:
         trade_offs=points[:6],
         omitted={"trade_offs": ALL - 6},
     )
-    return plan_text.comparison_text(shown, applicable=True)
+    return plan_results.comparison_text(shown, applicable=True)
 
 
 def reset() -> PlannedReset:
@@ -197,7 +197,7 @@ def reset() -> PlannedReset:
 
 TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
     "plan": (
-        lambda: plan_text.plan_text(plan(), view(), read_only=False),
+        lambda: plan_results.plan_text(plan(), view(), read_only=False),
         {"removal": ALL, "move": ALL, "cluster": ALL, "issue": ALL},
     ),
     "question": (
@@ -206,21 +206,21 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
     ),
     "comparison": (compared, {"point": ALL}),
     "follow": (
-        lambda: plan_text.follow_text(follow_view(status(), None), "default"),
+        lambda: plan_results.follow_text(follow_view(status(), None), "default"),
         {"landing": 2 * ALL - LANDED},
     ),
     "overview": (
-        lambda: fleet_text.overview_text(overview()),
+        lambda: fleet_results.overview_text(overview()),
         {"score": ALL, "workload": ALL, "finding": ALL},
     ),
     "scores": (
-        lambda: fleet_text.scores_text(
+        lambda: fleet_results.scores_text(
             ScoresView(scores=scores(SCORES_SHOWN), omitted=ALL - SCORES_SHOWN, entries=None)
         ),
         {"score": ALL},
     ),
     "diagnosis": (
-        lambda: fleet_text.diagnosis_text(
+        lambda: fleet_results.diagnosis_text(
             DiagnosisView(
                 findings=findings(FINDINGS_SHOWN), omitted=ALL - FINDINGS_SHOWN, checked={}
             ),
@@ -228,20 +228,20 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         ),
         {"finding": ALL},
     ),
-    "applied": (lambda: result_text.applied_text(applied_view(written())), {"failure": ALL}),
+    "applied": (lambda: write_results.applied_text(applied_view(written())), {"failure": ALL}),
     "reset": (
-        lambda: result_text.reset_text(reset_view("n", after_reset())),
+        lambda: write_results.reset_text(reset_view("n", after_reset())),
         {"gone": ALL, "failure": ALL},
     ),
     "planned reset": (
-        lambda: result_text.planned_reset_text(planned_reset_view(reset()), status(), None),
+        lambda: write_results.planned_reset_text(planned_reset_view(reset()), status(), None),
         {"object": ALL, "bound": ALL, "landing": ALL},
     ),
     "reset question": (
-        lambda: result_text.reset_question("hub", reset(), status()),
+        lambda: write_results.reset_question("hub", reset(), status()),
         {"object": ALL, "bound": ALL, "landing": ALL},
     ),
-    "refusal": (lambda: result_text.refusal(problem()), {"field": ALL}),
+    "refusal": (lambda: tool_result.refusal(problem()), {"field": ALL}),
 }
 
 

@@ -21,24 +21,17 @@ from dsf.kube.kinds import (
     POLICY,
     Kind,
 )
-from mcp_server.results import fleet_text, plan_text, result_text
-from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
-from mcp_server.results.plan_views import (
+from mcp_server.results import fleet_results, plan_results, tool_result, write_results
+from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView, score_page
+from mcp_server.results.plan_results import (
     ComparisonView,
     FollowView,
     compared_plan,
     follow_view,
     plan_view,
 )
-from mcp_server.results.result_views import (
-    AppliedView,
-    ResetView,
-    applied_view,
-    cleaned_texts,
-    reset_view,
-    score_page,
-    structured,
-)
+from mcp_server.results.tool_result import cleaned_texts, structured
+from mcp_server.results.write_results import AppliedView, ResetView, applied_view, reset_view
 from mcp_server.tools.registration import tool_results
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
@@ -97,31 +90,31 @@ def _texts() -> Mapping[str, str]:
         status=409, reason="R", title="t", detail=MARKER, errors=(FieldProblem(MARKER, MARKER),)
     )
     return {
-        "plan": plan_text.plan_text(plan, view, read_only=False),
+        "plan": plan_results.plan_text(plan, view, read_only=False),
         "question": approval_questions.plan_question(plan, MARKER),
         "rollout question": approval_questions.rollout_question(
             "resume", filled(RolloutStatus), MARKER
         ),
-        "reset question": result_text.reset_question(
+        "reset question": write_results.reset_question(
             MARKER, PlannedReset(MARKER, MARKER, "d1", writes=plan.changes), filled(PlacementStatus)
         ),
-        "planned reset": result_text.planned_reset_text(
+        "planned reset": write_results.planned_reset_text(
             filled(ResetView), filled(PlacementStatus), MARKER
         ),
-        "explanation": plan_text.explanation_text(filled(PlacementAnswer)),
-        "comparison": plan_text.comparison_text(filled(ComparisonView), applicable=True),
-        "follow": plan_text.follow_text(filled(FollowView), MARKER),
-        "overview": fleet_text.overview_text(filled(FleetOverview)),
-        "scores": fleet_text.scores_text(filled(ScoresView)),
-        "scorer": fleet_text.scorer_text(filled(ScorerView)),
-        "workload": fleet_text.workload_text(filled(WorkloadDescription)),
-        "diagnosis": fleet_text.diagnosis_text(filled(DiagnosisView), MARKER),
-        "applied": result_text.applied_text(
+        "explanation": plan_results.explanation_text(filled(PlacementAnswer)),
+        "comparison": plan_results.comparison_text(filled(ComparisonView), applicable=True),
+        "follow": plan_results.follow_text(filled(FollowView), MARKER),
+        "overview": fleet_results.overview_text(filled(FleetOverview)),
+        "scores": fleet_results.scores_text(filled(ScoresView)),
+        "scorer": fleet_results.scorer_text(filled(ScorerView)),
+        "workload": fleet_results.workload_text(filled(WorkloadDescription)),
+        "diagnosis": fleet_results.diagnosis_text(filled(DiagnosisView), MARKER),
+        "applied": write_results.applied_text(
             filled(AppliedView).model_copy(update={"repeated": False})
         ),
-        "reset": result_text.reset_text(filled(ResetView)),
-        "refusal": result_text.refusal(problem),
-        "refusal without fields": result_text.refusal(
+        "reset": write_results.reset_text(filled(ResetView)),
+        "refusal": tool_result.refusal(problem),
+        "refusal without fields": tool_result.refusal(
             RequestProblem(status=409, reason="R", title="t", detail=MARKER)
         ),
     }

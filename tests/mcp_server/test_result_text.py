@@ -8,13 +8,14 @@ import pytest
 from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
-from mcp_server.results.plan_text import (
+from mcp_server.results.plan_results import (
+    MOVES_SHOWN,
     next_step,
     plan_text,
+    plan_view,
 )
-from mcp_server.results.plan_views import MOVES_SHOWN, plan_view
-from mcp_server.results.result_text import reset_text
-from mcp_server.results.result_views import LIST_LIMIT, reset_view
+from mcp_server.results.tool_result import LIST_LIMIT
+from mcp_server.results.write_results import reset_text, reset_view
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution, Status
 from optimizer.plan.basis import Basis

@@ -5,8 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.results.result_text import score_lines
-from mcp_server.results.result_views import score_page
+from mcp_server.results.fleet_results import score_lines, score_page
 from optimizer.wire.result import ScoreEntry, ScoreObject
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])

@@ -5,13 +5,13 @@ others chose stands in quotes, and each list ends with the count of its rest.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 from dsf.api.plural import counted, joined
 from dsf.api.untrusted_text import UntrustedName, quoted, quoted_name
+from optimizer.domain.solution import Solution
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
-from optimizer.plan.text import plan_sections
 from optimizer.plan.uncovered_others import UNCOVERS_OTHERS
 from optimizer.wire.result import MoveAction, WorkloadMove, WorkloadPlace
 from optimizer.wire.rollout import ReplicaRef, RolloutCommand, RolloutStatus, StepActions
@@ -37,6 +37,13 @@ ISSUES_SHOWN = 5
 WORST_FIRST: Sequence[MoveAction] = ("stops", "shrinks", "moves", "starts", "waits", "stays")
 """The order in which moves are told: who loses most comes first."""
 
+_VERDICTS = {
+    "Optimal": "Proven best",
+    "Feasible": "The best found within the limits, not proven best",
+    "Infeasible": "No workload has a place",
+    "NotSolved": "Nothing found within the limits",
+}
+
 _COMMANDS: Mapping[RolloutCommand, str] = {
     "pause": "Pause the rollout on {where}, and hold back: {effect}?",
     "resume": "Resume the rollout on {where}: {effect}?",
@@ -58,24 +65,17 @@ def plan_question(plan: Plan, hub: str) -> str:
         if counts[action] or action in ("stops", "moves", "starts")
     ]
     uncovered = sum(item.uncovered for item in plan.moves)
-    told_of = {item.workload for item in plan.removals}
-    moves = [
-        item
-        for item in worst_first(plan.moves)
-        if item.action != "stays" and item.workload not in told_of
-    ]
     writes = ", ".join(f"{action} {count}" for action, count in writes_by_action(plan).items())
     request, steps = plan.request, plan.rollout.actions if plan.rollout else ()
     where = whose(hub, request.namespace, request.optimization)
     lines = [
         f"{', '.join(told).capitalize()} of {counted(len(plan.moves), 'workload')} on {where}?",
         *([f"Uncovered meanwhile: {counted(uncovered, 'workload')}."] if uncovered else []),
-        *uncovered_others(plan),
-        *_first(f"The plan {quoted(item.message)}" for item in plan.removals),
-        *_first(move_sentence(item, quoted_name) for item in moves),
+        *losses(plan),
+        *moves(plan, quoted_name, told={item.workload for item in plan.removals}),
         *policy_changes(plan, quoted_name),
         *([f"It is written in {counted(len(steps), 'step')}."] if steps else []),
-        plan_sections.verdict(plan),
+        verdict(plan),
         *issue_lines(plan),
         f"Objects: {writes}.",
         f"Digest: {plan.digest}",
@@ -145,6 +145,45 @@ def whose(hub: str, namespace: str, optimization: str | None) -> str:
     return ", ".join(parts)
 
 
+def verdict(plan: Plan) -> str:
+    """Return a sentence with the status, the placed workloads, their value and the bound.
+
+    A plan that restores a recorded one was not searched for: its sentence names the revision.
+    """
+    solution, placed = plan.solution, {item.workload for item in plan.placements}
+    worth = (
+        f"{counted(len(placed), 'workload')} placed, together worth {solution.objective_value:g}"
+    )
+    if plan.rollback is not None:
+        return f"Restores revision {plan.rollback.to_revision} as it was recorded: {worth}."
+    unproven = solution.status == "Feasible" and solution.bound is not None
+    limit = f"; no placement is worth more than {solution.bound:g}" if unproven else ""
+    return f"{_verdict(solution)}: {worth}{limit}."
+
+
+def _verdict(solution: Solution) -> str:
+    if solution.failure is None or solution.status == "Optimal":
+        return _VERDICTS[solution.status]
+    if solution.status == "NotSolved":
+        return "The solver failed, and nothing was found"
+    return "The solver failed: the best plan that was known, not proven best"
+
+
+def losses(plan: Plan) -> list[str]:
+    """Return whom else a plan uncovers, and the placed workloads that it removes."""
+    others = (item.message for item in plan.issues if item.reason == UNCOVERS_OTHERS)
+    gone = (f"The plan {quoted(item.message)}" for item in plan.removals)
+    return [*_first(f"Others: {quoted(message)}" for message in others), *_first(gone)]
+
+
+def moves(
+    plan: Plan, shown: Callable[[str], str] = UntrustedName, *, told: Container[str] = ()
+) -> list[str]:
+    """Return what becomes of each workload that does not stay; `told`: those that are left out."""
+    found = (i for i in worst_first(plan.moves) if i.action != "stays" and i.workload not in told)
+    return _first(move_sentence(item, shown) for item in found)
+
+
 def move_sentence(item: WorkloadMove, shown: Callable[[str], str] = UntrustedName) -> str:
     """Return what becomes of one workload; `shown` returns a name that others chose, made safe."""
     before, after = _places(item.before, shown), _places(item.after, shown)
@@ -195,12 +234,6 @@ def issue_lines(plan: Plan) -> list[str]:
         if item.reason != UNCOVERS_OTHERS
     )
     return first_lines(told, ISSUES_SHOWN, what=" issues")
-
-
-def uncovered_others(plan: Plan) -> list[str]:
-    """Return whom else a plan uncovers."""
-    found = (item for item in plan.issues if item.reason == UNCOVERS_OTHERS)
-    return _first(f"Others: {quoted(item.message)}" for item in found)
 
 
 def worst_first(moves: Iterable[WorkloadMove]) -> list[WorkloadMove]:

@@ -1,20 +1,15 @@
 """An explanation in words: tables for a terminal, and sentences for a model."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+from dsf.api.plural import joined
 from dsf.api.untrusted_text import listed
+from dsf.cli.output import TextTable
 from optimizer.domain.quantity import format_quantity
-from optimizer.plan.text.sections import (
-    Row,
-    Section,
-    assignments,
-    first_names,
-    first_rows,
-    first_sentences,
-)
 from optimizer.wire.explanation import (
     AssignmentReason,
+    AssignmentRef,
     BindingLimit,
     Explanation,
     GpusToDrain,
@@ -27,6 +22,18 @@ from optimizer.wire.explanation import (
     UnplacedReason,
     WhyNotAnswer,
 )
+
+SHOWN = 20
+"""Rows of a long table, sentences of a long list, names in a cell: what a screen holds at once."""
+
+Row = tuple[str, ...]
+
+
+class Section(NamedTuple):
+    """One part of an explanation: a table, and sentences that say the same."""
+
+    table: TextTable
+    sentences: Sequence[str]
 
 
 def explanation_sections(found: Explanation) -> Iterator[Section]:
@@ -51,7 +58,7 @@ def explanation_sentences(found: Explanation) -> list[str]:
 def _unplaced(reasons: tuple[UnplacedReason, ...]) -> Section:
     rows = first_rows(row for item in reasons for row in _unplaced_rows(item))
     sentences = tuple(map(_unplaced_sentence, reasons))
-    return Section("conflicts", ("why not placed", "", ""), rows, sentences)
+    return Section(TextTable(("why not placed", "", ""), rows), sentences)
 
 
 def _unplaced_rows(item: UnplacedReason) -> Iterator[Row]:
@@ -80,27 +87,27 @@ def _why_not(answers: tuple[WhyNotAnswer, ...]) -> Section:
         for item in answers
     ]
     sentences = tuple(f"{item.asked}: {item.message}." for item in answers)
-    return Section("questions", ("why not", "loss", ""), first_rows(rows), sentences)
+    return Section(TextTable(("why not", "loss", ""), first_rows(rows)), sentences)
 
 
 def _pareto(found: ParetoSet) -> Section:
     names = tuple(found.points[0].values) if found.points else ()
     complete = "complete" if found.complete else "not complete"
     title = f"Pareto set, {complete}: {found.message}"
-    sentences = (*first_sentences(map(_point_sentence, found.points)), f"{title}.")
+    sentences = (*_first_sentences(map(_point_sentence, found.points)), f"{title}.")
     rows = tuple(map(_point_row, found.points))
-    return Section("points", (*names, "policies", "places"), rows, sentences, title)
+    return Section(TextTable((*names, "policies", "places"), rows, title), sentences)
 
 
 def _point_row(point: ParetoPoint) -> Row:
-    policies = first_names([f"{item.policy} on {item.cluster}" for item in point.policies])
+    policies = _first_names([f"{item.policy} on {item.cluster}" for item in point.policies])
     values = (f"{value:g}" for value in point.values.values())
-    return *values, policies, assignments(point.places)
+    return *values, policies, _assignments(point.places)
 
 
 def _point_sentence(point: ParetoPoint) -> str:
     values = ", ".join(f"{name} {value:g}" for name, value in point.values.items())
-    return f"Pareto point {values}: {assignments(point.places) or 'no place'}."
+    return f"Pareto point {values}: {_assignments(point.places) or 'no place'}."
 
 
 def _transition(found: TransitionPlan) -> Section:
@@ -112,8 +119,8 @@ def _transition(found: TransitionPlan) -> Section:
         f" {'; '.join(f'{action} {what}' for action, what in _actions(step))}."
         for number, step in numbered
     )
-    sentences = (f"{title}.", *first_sentences(told))
-    return Section("steps", ("step", "action", "what"), rows, sentences, title)
+    sentences = (f"{title}.", *_first_sentences(told))
+    return Section(TextTable(("step", "action", "what"), rows, title), sentences)
 
 
 def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
@@ -121,8 +128,8 @@ def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
         ("idle first", ", ".join(map(_drained, step.draining))),
         ("release", ", ".join(f"{item.policy} on {item.cluster}" for item in step.release)),
         ("enforce", ", ".join(f"{item.policy} on {item.cluster}" for item in step.enforce)),
-        ("start", assignments(step.start)),
-        ("stop", assignments(step.stop)),
+        ("start", _assignments(step.start)),
+        ("stop", _assignments(step.stop)),
         ("uncovered", listed(step.uncovered)),
     ):
         if what:
@@ -130,13 +137,13 @@ def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
 
 
 def _drained(item: GpusToDrain) -> str:
-    named = f"GPU {first_names(item.gpus)}" if item.gpus else f"all that {item.policy} divides"
+    named = f"GPU {_first_names(item.gpus)}" if item.gpus else f"all that {item.policy} divides"
     return f"{named} on {item.cluster}"
 
 
 def _not_computed(parts: tuple[str, ...]) -> Section:
     sentences = tuple(f"Not computed: {item}." for item in parts)
-    return Section("parts", ("not computed",), first_rows((item,) for item in parts), sentences)
+    return Section(TextTable(("not computed",), first_rows((item,) for item in parts)), sentences)
 
 
 def _binding(limits: tuple[BindingLimit, ...]) -> Section:
@@ -145,7 +152,7 @@ def _binding(limits: tuple[BindingLimit, ...]) -> Section:
         f"Used up: {limit}, {used}; price of one more: {price}." for limit, used, price in rows
     ]
     columns = ("used up", "used", "price of one more")
-    return Section("binding limits", columns, first_rows(rows), first_sentences(sentences))
+    return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
 
 
 def _price(item: BindingLimit) -> str:
@@ -169,7 +176,7 @@ def _places(reasons: tuple[AssignmentReason, ...]) -> Section:
         for workload, on, runner_up, margin in rows
     ]
     columns = ("why here", "on", "runner-up", "loss without it")
-    return Section("margins", columns, first_rows(rows), first_sentences(sentences))
+    return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
 
 
 def _scored(item: AssignmentReason | RunnerUp | None) -> str:
@@ -193,3 +200,28 @@ def _amount(loss: ObjectiveLoss) -> str:
         return f"{loss.total:g}"
     parts = (f"{value:g} at priority {key}" for key, value in loss.by_priority.items() if value)
     return ", ".join(parts) or "0"
+
+
+def first_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the first rows, then one that counts the rest."""
+    every = tuple(rows)
+    left = len(every) - SHOWN
+    if left <= 0:
+        return every
+    width = len(every[0])
+    return (*every[:SHOWN], ("...", f"{left} more", *[""] * width)[:width])
+
+
+def _first_sentences(sentences: Iterable[str]) -> tuple[str, ...]:
+    every = tuple(sentences)
+    left = len(every) - SHOWN
+    return (*every[:SHOWN], *([f"And {left} more of these."] if left > 0 else []))
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return joined(names, SHOWN)
+
+
+def _assignments(places: Sequence[AssignmentRef]) -> str:
+    """Return where workloads run: `chat on 3g.48gb of east, search on 2g.24gb of west`."""
+    return _first_names([f"{item.workload} on {item.device} of {item.cluster}" for item in places])

@@ -8,7 +8,7 @@ from dsf.api.plural import counted
 from dsf.api.untrusted_text import cleaned, escaped, plain
 from optimizer.domain.arrays import members_by_key
 from optimizer.plan.plan import Plan
-from optimizer.plan.text.plan_sections import verdict
+from optimizer.plan.text.approval_questions import verdict
 from optimizer.wire.result import MoveAction, WorkloadMove, WorkloadPlace
 
 MOST_CLUSTERS = 60

@@ -1,57 +1,104 @@
-"""Results as a few lines of text, for clients that pass only text to their model.
+"""The results of the tools that write: structured, and in a few lines of text.
 
 Every text from the cluster is quoted, except names of Kubernetes objects.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import Field
 
 from dsf.api.plural import counted, joined
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, cleaned, quoted, quoted_name
-from mcp_server.results.result_views import (
-    LIST_LIMIT,
-    AppliedView,
-    ResetView,
-    ScorePage,
-    planned_reset_view,
-)
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted, quoted_name
+from mcp_server.results.tool_result import LIST_LIMIT, Omitted, bounded
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.text.approval_questions import first_lines, whose
 from optimizer.plan_writer import PlannedReset
+from optimizer.rollout.text import rollout_headline
+from optimizer.service import RepeatedPlan
+from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.request_problem import (
-    REQUEST_FIELDS,
-    UNPROCESSABLE,
-    RequestProblem,
-    field_problems,
+from optimizer.wire.result import (
+    Applied,
+    FailedChange,
+    ObjectRef,
+    PlannedChange,
+    ResetResult,
+    WorkloadClusters,
 )
-from optimizer.wire.result import FailedChange, ObjectRef, ScoreObject, WorkloadClusters
+from optimizer.wire.rollout import UncoveredOthers
 
 _NAMED = 12
 """Objects and workloads that a question about a reset names."""
 
-_ARGUMENTS = {"body": "arguments"}
-"""Fields that have another name in a tool than in the HTTP API."""
+
+class AppliedView(ResultPart):
+    """The changes of a plan that were applied, and those that failed."""
+
+    digest: str
+    record: Annotated[Name, Field(description="The PlacementPlan that records the plan.")] = ""
+    repeated: Annotated[
+        bool, Field(description="True: it was applied before, and nothing was written now.")
+    ] = False
+    steps: Annotated[int, Field(description="Of its rollout, which writes them one by one.")] = 0
+    rollout: Annotated[Sentence, Field(description="How far it is, of a repeat.")] = ""
+    applied: tuple[PlannedChange, ...]
+    failed: tuple[FailedChange, ...]
+    omitted: Omitted = Field(default_factory=dict)
 
 
-def score_lines(page: ScorePage) -> list[str]:
-    """Return a heading, and one line for each AddOnPlacementScore of a page."""
-    if not page.total:
-        return ["There are no scores."]
-    shown = sum(max(1, len(item.scores)) for item in page.items)
-    more = "" if page.next_offset is None else f" Next page: offset {page.next_offset}."
-    head = f"{shown} of {page.total} score entries from offset {page.offset}.{more}"
-    return [head, *map(_score_line, page.items)]
+class ResetView(ResultPart):
+    """What a reset would delete, or what it deleted and could not delete."""
+
+    namespace: str
+    digest: Annotated[str, Field(description="Of what goes. Nothing is deleted without it.")] = ""
+    goes: Annotated[tuple[ObjectRef, ...], Field(description="Not deleted yet.")] = ()
+    empties: Annotated[
+        tuple[ObjectRef, ...],
+        Field(description="Placements that will select nothing."),
+    ] = ()
+    deleted: tuple[ObjectRef, ...] = ()
+    failed: tuple[FailedChange, ...] = ()
+    running: Annotated[
+        tuple[WorkloadClusters, ...], Field(description="What goes on running without a Placement.")
+    ] = ()
+    stopping: Annotated[tuple[WorkloadClusters, ...], Field(description="What OCM stops now.")] = ()
+    uncovers_others: Annotated[
+        tuple[UncoveredOthers, ...], Field(description="Workloads of others that are uncovered.")
+    ] = ()
+    omitted: Omitted = Field(default_factory=dict)
 
 
-def _score_line(score: ScoreObject) -> str:
-    values = ", ".join(f"{quoted(entry.name)}={entry.value}" for entry in score.scores)
-    until = f" until {score.valid_until.isoformat()}" if score.valid_until else ""
-    validity = "EXPIRED" if score.expired else f"valid{until}"
-    trust = "" if score.trust is None else f", trust {score.trust:.2f}"
-    about = f"{UntrustedName(score.cluster)} {UntrustedName(score.name)}"
-    return f"{about} ({validity}{trust}): {values or 'no entries'}"
+def applied_view(applied: Applied) -> AppliedView:
+    """Return the result of an applied plan for a model."""
+    return bounded(AppliedView(**dict(applied)))
+
+
+def repeated_view(repeated: RepeatedPlan) -> AppliedView:
+    """Return the result of a plan that was applied before, and how far its rollout is."""
+    rollout = rollout_headline(repeated.rollout) if repeated.rollout else ""
+    return applied_view(repeated.applied).model_copy(update={"repeated": True, "rollout": rollout})
+
+
+def reset_view(namespace: str, result: ResetResult) -> ResetView:
+    """Return the result of a reset for a model."""
+    return bounded(ResetView(namespace=namespace, **dict(result)))
+
+
+def planned_reset_view(planned: PlannedReset) -> ResetView:
+    """Return what a reset would delete, empty and stop."""
+    writes, outcome = tuple(map(describe, planned.writes)), planned.outcome
+    return bounded(
+        ResetView(
+            namespace=planned.namespace,
+            digest=planned.digest,
+            goes=tuple(ObjectRef(**dict(i)) for i in writes if i.action == "delete"),
+            empties=tuple(ObjectRef(**dict(i)) for i in writes if i.action != "delete"),
+            running=outcome.running,
+            stopping=outcome.stopping,
+            uncovers_others=outcome.uncovers_others,
+        )
+    )
 
 
 def applied_text(view: AppliedView) -> str:
@@ -203,18 +250,3 @@ def _failures(failed: Sequence[FailedChange], omitted: Mapping[str, int]) -> lis
 def _ref(ref: ObjectRef, shown: Callable[[str], str] = UntrustedName) -> str:
     kind = ref.kind if ref.kind.isalnum() else quoted(ref.kind)
     return f"{kind} {shown(ref.namespace)}/{shown(ref.name)}"
-
-
-def refusal(problem: RequestProblem) -> str:
-    """Return why a request was refused: one line for each wrong field, or the detail."""
-    wrong = problem.errors if problem.status == UNPROCESSABLE else ()
-    fields = [f"{error.field}: {error.message}" for error in wrong]
-    lines = [quoted(text, MESSAGE_LIMIT) for text in fields or [problem.detail]]
-    return "\n".join(first_lines(lines, LIST_LIMIT, what=" wrong fields"))
-
-
-def wrong_arguments(error: ValidationError) -> str:
-    """Return one line for each wrong argument."""
-    problems = field_problems(error.errors(include_url=False, include_input=False), REQUEST_FIELDS)
-    lines = [f"{_ARGUMENTS.get(item.field, item.field)}: {item.message}" for item in problems]
-    return "\n".join(map(cleaned, first_lines(lines, LIST_LIMIT, what=" wrong arguments")))

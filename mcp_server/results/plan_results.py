@@ -1,25 +1,47 @@
-"""The structured results of tools about plans: a plan by workload, an explanation, a comparison."""
+"""The results of the tools that plan and follow: structured, and in a few lines of text.
 
+Plans are told by workload; what others wrote is quoted in texts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
 
-from mcp_server.results.result_views import LIST_LIMIT, AppliedView, cleaned_texts
+from dsf.api.plural import counted
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
+from mcp_server.results.tool_result import LIST_LIMIT, Omitted, bounded, cleaned_texts, cut_lists
+from mcp_server.results.write_results import AppliedView
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import STATUS_MEANING, Status
+from optimizer.overview.placement_answer import PlacementAnswer, answer_lines
+from optimizer.placement_status.text import placed_sentence, status_sentences
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
-from optimizer.plan.text.approval_questions import ISSUES_SHOWN, worst_first, writes_by_action
+from optimizer.plan.text.approval_questions import (
+    ISSUES_SHOWN,
+    first_lines,
+    issue_lines,
+    losses,
+    moves,
+    policy_changes,
+    verdict,
+    worst_first,
+    writes_by_action,
+)
+from optimizer.plan.text.explanation_sections import explanation_sentences
 from optimizer.plan.uncovered_others import as_result
 from optimizer.plan.workload_moves import score_totals
 from optimizer.record.plan_history import ObjectiveInForce, PlanHistory, in_force, in_force_text
+from optimizer.rollout.text import rollout_headline
 from optimizer.wire.base import Name, ResultPart, Sentence
-from optimizer.wire.explanation import (
-    ParetoPoint,
-)
+from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.result import EnforcementChange, PlannedChange, WorkloadMove
 from optimizer.wire.rollout import RolloutStatus, StepActions, UncoveredOthers
+
+_LINES = 12
+"""Lines of one list in a text; the structured result has more."""
 
 MOVES_SHOWN = 30
 """Workloads of one plan in a result, those that change first: it has at most 1,500 tokens."""
@@ -59,7 +81,7 @@ class PlanView(ResultPart):
     objects: Annotated[
         tuple[PlannedChange, ...] | None, Field(description="These objects; null: not asked for.")
     ] = None
-    omitted: dict[str, int]
+    omitted: Omitted = Field(default_factory=dict)
 
 
 class RollbackView(ResultPart):
@@ -99,7 +121,7 @@ class ComparisonView(ResultPart):
     complete: Annotated[
         bool | None, Field(description="No other such point exists; null: not computed.")
     ] = None
-    omitted: dict[str, int]
+    omitted: Omitted = Field(default_factory=dict)
 
 
 class FollowView(ResultPart):
@@ -111,26 +133,14 @@ class FollowView(ResultPart):
     in_force: Annotated[Sentence, Field(description="Which plan that is, or why none.")] = ""
     placed: Annotated[int, Field(description="Workloads on clusters, all of them.")] = 0
     landed: Annotated[int, Field(description="Those of them that have landed.")] = 0
-    omitted: dict[str, int]
+    omitted: Omitted = Field(default_factory=dict)
 
 
 def plan_view(
     plan: Plan, *, applicable: bool, objects: bool, objective: ObjectiveInForce | None = None
 ) -> PlanView:
     """Return a plan for a model; unchanged workloads come last and are left out first."""
-    moves = worst_first(plan.moves)
-    written = [describe(change) for change in plan.changes]
-    steps = plan.rollout.actions if plan.rollout else ()
-    others = as_result(plan.uncovers)
-    left = {
-        "moves": len(moves) - MOVES_SHOWN,
-        "enforcement_changes": len(plan.enforcement_changes) - MOVES_SHOWN,
-        "uncovers_others": len(others) - MOVES_SHOWN,
-        "steps": len(steps) - MOVES_SHOWN,
-        "issues": len(plan.issues) - ISSUES_SHOWN,
-        "objects": len(written) - LIST_LIMIT if objects else 0,
-    }
-    return cleaned_texts(
+    return bounded(
         PlanView(
             digest=plan.digest,
             applicable=applicable,
@@ -138,16 +148,18 @@ def plan_view(
             objective_value=plan.solution.objective_value,
             bound=plan.solution.bound,
             totals=score_totals(plan.moves),
-            moves=tuple(moves[:MOVES_SHOWN]),
-            enforcement_changes=plan.enforcement_changes[:MOVES_SHOWN],
-            uncovers_others=others[:MOVES_SHOWN],
-            steps=steps[:MOVES_SHOWN],
-            issues=plan.issues[:ISSUES_SHOWN],
+            moves=tuple(worst_first(plan.moves)),
+            enforcement_changes=plan.enforcement_changes,
+            uncovers_others=as_result(plan.uncovers),
+            steps=plan.rollout.actions if plan.rollout else (),
+            issues=plan.issues,
             objective_from=objective,
             writes=writes_by_action(plan),
-            objects=tuple(written[:LIST_LIMIT]) if objects else None,
-            omitted={name: count for name, count in left.items() if count > 0},
-        )
+            objects=tuple(map(describe, plan.changes)) if objects else None,
+        ),
+        MOVES_SHOWN,
+        issues=ISSUES_SHOWN,
+        objects=LIST_LIMIT,
     )
 
 
@@ -181,29 +193,113 @@ def follow_view(
     `history`: the recorded plans of the optimization; none if they can't be read.
     """
     current = in_force(history)
-    workloads = sorted(status.workloads, key=lambda item: item.state == "Landed")
-    cut = status.model_copy(
-        update={
-            "workloads": tuple(workloads[:MOVES_SHOWN]),
-            "policies": status.policies[:MOVES_SHOWN],
-            "drift": status.drift[:MOVES_SHOWN],
-            "unbound_policies": (),
-        }
-    )
-    lists = {
-        "workloads": len(workloads) - MOVES_SHOWN,
-        "policies": len(status.policies) - MOVES_SHOWN,
-        "drift": len(status.drift) - MOVES_SHOWN,
-        "unbound_policies": len(status.unbound_policies),
-    }
+    workloads = tuple(sorted(status.workloads, key=lambda item: item.state == "Landed"))
+    ordered = status.model_copy(update={"workloads": workloads})
+    shown, omitted = cut_lists(ordered, MOVES_SHOWN, unbound_policies=0)
     return cleaned_texts(
         FollowView(
-            status=cut,
+            status=shown,
             rollout=rollout,
             current=current.spec.digest if current else "",
             in_force=in_force_text(history, rollout),
             placed=len(workloads),
             landed=sum(item.state == "Landed" for item in workloads),
-            omitted={name: count for name, count in lists.items() if count > 0},
+            omitted=omitted,
         )
     )
+
+
+def plan_text(plan: Plan, view: PlanView, *, read_only: bool) -> str:
+    """Return the verdict, what becomes of each workload, and how to apply the plan."""
+    totals = _totals(view.totals)
+    stays = sum(item.action == "stays" for item in plan.moves)
+    computed = explanation_sentences(plan.explanation) if plan.explanation else ()
+    lines = [
+        *([view.objective_from.message] if view.objective_from else []),
+        *losses(plan),
+        f"{verdict(plan)}{f' Totals: {totals}.' if totals else ''}",
+        *moves(plan),
+        *([f"{counted(stays, 'workload')} unchanged."] if stays else []),
+        *policy_changes(plan),
+        *issue_lines(plan),
+        *_first(f"Computed: {quoted(line, MESSAGE_LIMIT)}" for line in computed),
+        next_step(view, read_only=read_only),
+    ]
+    return "\n".join(lines).strip()
+
+
+def next_step(view: PlanView, *, read_only: bool) -> str:
+    """Return how to apply the plan."""
+    if not view.applicable:
+        return "Nothing was written. It rests on what was pretended, so it can't be applied."
+    if not view.writes:
+        return "Nothing would be written: the hub has this plan, or nothing can be placed."
+    if read_only:
+        return (
+            "Nothing was written. This server is read-only, so a person has to apply the plan."
+            f" Digest {UntrustedName(view.digest)}"
+        )
+    return (
+        "Nothing was written. To apply exactly this plan, show it to the user, then call"
+        f" apply_plan with digest {UntrustedName(view.digest)}"
+    )
+
+
+def explanation_text(view: PlacementAnswer) -> str:
+    """Return the answer first, then what would change it."""
+    lines = answer_lines(view, lambda sentence: quoted(sentence, MESSAGE_LIMIT))
+    return "\n".join([*_first(lines), "Next: plan_placement with what_if tries a change."])
+
+
+def comparison_text(view: ComparisonView, *, applicable: bool, failures: Sequence[str] = ()) -> str:
+    """Return a line for each plan, then the trade-offs; and what to call if they can be applied.
+
+    `failures`: why a plan may not be the best, or trade-offs are missing.
+    """
+    lines = [
+        f"{quoted(item.objective)}: {_totals(item.totals)}; {item.moved} moved,"
+        f" {item.uncovered} uncovered, {item.unplaced} unplaced,"
+        f" {counted(item.changed_clusters, 'cluster')} divided anew; {item.status}, digest"
+        f" {UntrustedName(item.digest)}"
+        for item in view.plans
+    ]
+    points = len(view.trade_offs) + view.omitted.get("trade_offs", 0)
+    told = (f"Trade-off: {_totals(item.values)}" for item in view.trade_offs)
+    lines += [quoted(text, MESSAGE_LIMIT) for text in failures]
+    lines += first_lines(told, POINTS_SHOWN, of=points, what=" trade-offs")
+    if view.complete:
+        lines.append("No other trade-off exists.")
+    if applicable:
+        lines.append("Next: show the user one, and call apply_plan with its digest.")
+    return "\n".join(lines)
+
+
+def follow_text(view: FollowView, optimization: str) -> str:
+    """Return how far the rollout and each placement of an optimization are."""
+    lines = []
+    if view.rollout is not None:
+        lines = [quoted(rollout_headline(view.rollout), MESSAGE_LIMIT)]
+        lines += [
+            f"Waits for {UntrustedName(item.reason)}: {quoted(item.message, MESSAGE_LIMIT)}"
+            for item in view.rollout.waiting_for
+        ]
+    namespace = view.status.namespace
+    lines.append(placed_sentence(namespace, optimization, view.landed, view.placed))
+    if view.in_force:
+        lines.append(f"In force: {quoted(view.in_force, MESSAGE_LIMIT)}.")
+    waiting = [item for item in view.status.workloads if item.state != "Landed"]
+    shown = view.status.model_copy(update={"workloads": tuple(waiting), "policies": ()})
+    drift = len(view.status.drift) + view.omitted.get("drift", 0)
+    told = (quoted(line, MESSAGE_LIMIT) for line in status_sentences(shown))
+    lines += _first(told, view.placed - view.landed + drift)
+    if waiting or drift:
+        lines.append("Next: diagnose says what to do; call follow_rollout again later.")
+    return "\n".join(lines)
+
+
+def _totals(totals: Mapping[str, float]) -> str:
+    return ", ".join(f"{UntrustedName(name)} {value:g}" for name, value in totals.items())
+
+
+def _first(lines: Iterable[str], of: int = 0) -> list[str]:
+    return first_lines(lines, _LINES, of=of)
