@@ -81,6 +81,8 @@ class HttpSession:
             await api.close()
 
     async def _answer(self, request: ApiRequest) -> aiohttp.ClientResponse:
+        if self.closed:
+            raise aiohttp.ClientConnectionError("the client is closed")
         headers = CIMultiDict(
             [
                 ("Accept", "application/json"),

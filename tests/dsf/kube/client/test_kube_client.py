@@ -223,6 +223,19 @@ async def test_a_server_that_is_away_is_unreachable(client: Client, server: ApiS
         await client.list(CONFIG_MAP, "ns")
 
 
+@pytest.mark.parametrize("asked_before", [False, True])
+async def test_a_closed_client_opens_no_connection(
+    server: ApiServer, tmp_path: Path, asked_before: bool
+) -> None:
+    config = written(tmp_path / "config", kubeconfig(server.url, user={"token": "t"}))
+    async with connect(config) as client:
+        if asked_before:
+            await client.list(CONFIG_MAP, "ns")
+    with pytest.raises(Unreachable, match=r"GET http://127\.0\.0\.1:.*: the client is closed"):
+        await client.list(CONFIG_MAP, "ns")
+    assert len(server.requests) == asked_before
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../../secrets/s", "a%2Fb"])
 async def test_a_name_never_leads_to_another_path(
     client: Client, server: ApiServer, name: str
