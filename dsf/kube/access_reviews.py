@@ -6,12 +6,18 @@ and https://kubernetes.io/docs/reference/access-authn-authz/authorization/
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dsf.kube.errors import Forbidden, KubeError
 from dsf.kube.kinds import SELF_SUBJECT_ACCESS_REVIEW, SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
 
+SYSTEM = "system:"
+"""How the users and groups begin that Kubernetes keeps for itself.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-subjects
+"""
+_ADDED_GROUPS = ("authenticated", "serviceaccounts")
 _NON_RESOURCE = "nonResourceAttributes"
 _NOT_AUTHORIZED = re.compile(
     r'cannot ([a-z]+) resource "([a-z0-9./-]+)" in API group "([a-z0-9.-]*)"'
@@ -31,6 +37,21 @@ class UserInfo:
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def impersonated(user: UserInfo) -> UserInfo | None:
+    """Return a user as others may act in its name: without its groups of Kubernetes itself.
+
+    Those that every user and service account has stay, because the API server adds them. None for
+    users that begin with `system:`, such as the parts of a control plane, except service accounts.
+    """
+    if user.name.startswith(SYSTEM) and not user.name.startswith(f"{SYSTEM}serviceaccount:"):
+        return None
+    return replace(user, groups=tuple(each for each in user.groups if _may_be_acted_for(each)))
+
+
+def _may_be_acted_for(group: str) -> bool:
+    return not group.startswith(SYSTEM) or group.removeprefix(SYSTEM).startswith(_ADDED_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from dsf.kube.access_reviews import UserInfo, right
+from dsf.kube.access_reviews import UserInfo, impersonated, right
 from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, NAMESPACE
@@ -373,7 +373,7 @@ class AuthorizedOptimizer:
 
     def _writer(self, namespace: str) -> Writer:
         async def permit(changes: Sequence[Change]) -> RequestProblem | None:
-            return await self._refusal(changing_rights(namespace, changes))
+            return await self._refusal(changing_rights(namespace, changes), to_write=True)
 
         if self._user is None or self._access is None:
             return Writer(permit=permit)
@@ -387,8 +387,11 @@ class AuthorizedOptimizer:
             return READ_ONLY
         if self._access is None or self._user is None:
             return None
-        missing = await self._access.auth.missing(self._user, rights)
-        return _forbidden(self._user, missing) if missing else None
+        user = impersonated(self._user) if to_write and self.writes_as_caller else self._user
+        if user is None:
+            return _not_impersonated(self._user)
+        missing = await self._access.auth.missing(user, rights)
+        return _forbidden(user, missing) if missing else None
 
     async def _audited(
         self,
@@ -450,6 +453,16 @@ def unauthorized() -> RequestProblem:
         title="The caller is not authenticated",
         detail="send a token for this server: Authorization: Bearer $(kubectl create token NAME"
         " --audience AUDIENCE); docs/reference/optimizer-access.md says which audience",
+    )
+
+
+def _not_impersonated(user: UserInfo) -> RequestProblem:
+    return RequestProblem(
+        status=FORBIDDEN,
+        reason="Forbidden",
+        title="The caller is not impersonated",
+        detail=f"this server writes as its callers, and as no user of Kubernetes itself, such as"
+        f" {user.name}: ask as a service account or as a person",
     )
 
 

@@ -168,3 +168,32 @@ def test_the_test_of_the_add_on_runs_on_the_nodes_of_the_hub() -> None:
 def selected(namespace: str | None, wanted: dict[str, Any], among: list[Any]) -> int:
     """How many have the wanted labels in a namespace."""
     return sum(place == namespace and wanted.items() <= labels.items() for place, labels in among)
+
+
+WRITES = {"create", "patch", "update", "delete"}
+TELLS = {"placementplans/status", "events", "tokenreviews", "subjectaccessreviews"}
+"""What the optimizer writes to ask who may do what, and to tell how plans have landed."""
+RECORDS = {"leases", "secrets", "placementplans"}
+IMPERSONATION = TOGGLES["dynamic-scoring-optimizer"]["impersonation"]
+
+
+@pytest.mark.parametrize(
+    ("values", "written", "named"),
+    [
+        ({}, TELLS, set()),
+        ({"auth": IMPERSONATION["auth"]}, TELLS, set()),
+        (IMPERSONATION, TELLS | RECORDS, {"oidc:ann@example.com", "oidc:placers", "planner"}),
+        ({"allowWrites": True}, TELLS | RECORDS | {"placements", "placementbindings"}, set()),
+    ],
+)
+def test_the_optimizer_may_write_only_what_its_values_allow(
+    values: Values, written: set[str], named: set[str]
+) -> None:
+    objects = render("dynamic-scoring-optimizer", values)
+    roles = [obj for obj in objects if "rules" in obj]
+    own = [role for role in roles if not role["metadata"]["name"].endswith("-writer")]
+    rules = [rule for role in own for rule in role["rules"]]
+    found = {each for rule in rules if WRITES & {*rule["verbs"]} for each in rule["resources"]}
+    assert found == written
+    names = [rule["resourceNames"] for rule in rules if rule["verbs"] == ["impersonate"]]
+    assert {name for each in names for name in each} == named

@@ -138,7 +138,17 @@ CHARTS: dict[str, dict[str, Values]] = {
         "budget": {"podDisruptionBudget": {"enabled": True}},
         "own account": {"serviceAccount": {"create": False, "name": "own"}},
         "writes": {"allowWrites": True, "mig": {"generatePolicies": True}},
-        "impersonation": {"auth": {"impersonate": True}},
+        "impersonation": {
+            "allowWrites": True,
+            "auth": {
+                "impersonate": True,
+                "impersonated": {
+                    "users": ["oidc:ann@example.com"],
+                    "groups": ["oidc:placers"],
+                    "serviceAccounts": ["default/planner"],
+                },
+            },
+        },
         "rollouts": {"rollouts": {"enabled": True}},
         "no manifest works": {"manifestWorks": {"read": False}},
         "no namespaces": {"namespaces": []},

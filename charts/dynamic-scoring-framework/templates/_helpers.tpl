@@ -29,7 +29,7 @@ open-cluster-management
 {{- end }}
 {{- end }}
 
-{{- /* "true" unless values switch the admission policy off; values of an earlier release lack it. */}}
+{{- /* "true" unless values switch the admission policies off; values of an earlier release lack it. */}}
 {{- define "dsf.admission" -}}
 {{- if dig "admissionPolicy" "enabled" true .Values.addOn }}true{{ end }}
 {{- end }}

@@ -13,6 +13,11 @@
 {{- .Values.serviceAccount.name | default (include "optimizer.name" .) }}
 {{- end }}
 
+{{- /* "true" if callers may write. Values of 0.1.0 stay valid: mcp.allowWrites is the same switch, and readOnly wins. */}}
+{{- define "optimizer.writes" -}}
+{{- if and (or .Values.allowWrites .Values.mcp.allowWrites) (not .Values.readOnly) }}true{{ end }}
+{{- end }}
+
 {{- /* The public hosts, as JSON. Other Host headers than these and the Service's are refused. */}}
 {{- define "optimizer.hosts" -}}
 {{- $hosts := list }}

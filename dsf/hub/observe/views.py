@@ -70,7 +70,11 @@ class Views:
         self._namespace = namespace
         self.scorers = View[RegisteredScorer](kube, DYNAMIC_SCORER, namespace, read=read_scorer)
         self._configs = View[ScoringConfig](
-            kube, DYNAMIC_SCORING_CONFIG, namespace, read=read_scoring_config
+            kube,
+            DYNAMIC_SCORING_CONFIG,
+            namespace,
+            fields=f"metadata.name={names.SCORING_CONFIG}",
+            read=read_scoring_config,
         )
         self._clusters = View[ManagedCluster](kube, MANAGED_CLUSTER, read=read_managed_cluster)
         self._add_ons = View[AddOn](

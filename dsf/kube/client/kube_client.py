@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 
 from dsf.api.times import retry_after
-from dsf.kube.access_reviews import UserInfo
+from dsf.kube.access_reviews import SYSTEM, UserInfo
 from dsf.kube.client.http_session import ApiRequest, lines
 from dsf.kube.errors import (
     FLOW_SCHEMA_UID,
@@ -64,7 +64,8 @@ class Client:
 
     A call takes at most `call_seconds`. A watch lasts at most `watch_grace_seconds` longer than
     the server was asked to keep it open, because a dead connection sends no end.
-    With a `user`, every call is made with the rights of that user (impersonation). Clients of
+    With a `user`, every call is made with the rights of that user (impersonation), without those of
+    groups that begin with `system:`, such as `system:masters`. Clients of
     different pools wait for no connection of each other; a pool has at most 100.
     """
 
@@ -84,8 +85,12 @@ class Client:
         self._headers: tuple[tuple[str, str], ...] = ()
         if user:
             # RBAC does not read the uid and the extra fields; each would need a right of its own.
-            groups = (("Impersonate-Group", group) for group in user.groups)
-            self._headers = (("Impersonate-User", user.name), *groups)
+            # The API server adds the groups of all users and of service accounts itself.
+            groups = (group for group in user.groups if not group.startswith(SYSTEM))
+            self._headers = (
+                ("Impersonate-User", user.name),
+                *(("Impersonate-Group", group) for group in groups),
+            )
 
     @property
     def server(self) -> str:

@@ -1,12 +1,13 @@
 """What a user may plan, apply and reset, and the lines that this leaves in the audit log."""
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dsf.api.names import GENERATED_LABEL
-from dsf.kube.access_reviews import UserInfo, right
+from dsf.kube.access_reviews import UserInfo, impersonated, right
 from dsf.kube.changes import Create
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import (
@@ -255,3 +256,30 @@ async def test_who_may_write_and_see_nothing_is_told_nothing_by_a_write() -> Non
         assert isinstance(outcome, RequestProblem)
         assert (outcome.reason, missing in outcome.detail) == ("Forbidden", True)
     assert await names(hub, LEASE) == []
+
+
+async def test_a_server_that_writes_as_its_callers_is_nobody_of_the_control_plane() -> None:
+    manager = UserInfo("system:kube-controller-manager")
+    hub = await hub_of(access=AccessTable(rights={manager.name: [*reads("default")]}))
+    access = Access(DelegatedAuth(hub), lambda _: hub)
+    caller = AuthorizedOptimizer(Optimizer(hub, now=lambda: NOW), manager, access)
+    assert await planned(caller)
+    refused = await caller.plan(request(), to_apply=True)
+    assert isinstance(refused, RequestProblem)
+    assert (refused.status, "no user of Kubernetes itself" in refused.detail) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("groups", "kept"),
+    [
+        (("system:masters", "team"), ("team",)),
+        (("system:serviceaccounts", "system:serviceaccounts:default"), None),
+        (("system:authenticated", "system:nodes"), ("system:authenticated",)),
+        (("system-like", "oidc:system:masters"), None),
+    ],
+)
+def test_callers_write_without_the_groups_that_kubernetes_keeps_for_itself(
+    groups: tuple[str, ...], kept: tuple[str, ...] | None
+) -> None:
+    user = UserInfo("system:serviceaccount:default:planner", groups=groups)
+    assert impersonated(user) == replace(user, groups=groups if kept is None else kept)

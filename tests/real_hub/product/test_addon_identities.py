@@ -1,4 +1,4 @@
-"""The identities that OCM signs for both add-ons: what the hub refuses them, from its audit log."""
+"""The identity that OCM signs for the agent: what the hub refuses it, from its audit log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..harness.api import Api, ApiError
-from .conftest import AGENT_NAMESPACE, WATCHER, wait_deployed
+from .conftest import AGENT_NAMESPACE, wait_deployed
 from .rights import FORBIDDEN, Right, resource_events, right_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 CORE, HUB = "dynamic-scoring-framework", "open-cluster-management"
 ADDON_API = "addon.open-cluster-management.io/v1alpha1"
-DEPLOYMENTS = {CORE: "dynamic-scoring-agent", WATCHER: WATCHER}
 SCORES = ("cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore")
 SCORERS = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "DynamicScorer")
 SECRETS = ("v1", "Secret")
@@ -26,57 +25,51 @@ WORKS = ("work.open-cluster-management.io/v1", "ManifestWork")
 ADDONS = (ADDON_API, "ManagedClusterAddOn")
 POLICIES = ("policy.open-cluster-management.io/v1", "Policy")
 CLUSTERS = ("cluster.open-cluster-management.io/v1", "ManagedCluster")
-NOBODY: set[str] = set()
 ATTEMPTS = (
-    ("list", SCORES, "east", {CORE}),
-    ("list", SCORES, "west", {CORE}),
-    ("create", SCORES, "east", {CORE}),
-    ("list", SCORERS, HUB, NOBODY),
-    ("create", SCORERS, HUB, NOBODY),
-    ("list", SECRETS, HUB, NOBODY),
-    ("list", SECRETS, "east", NOBODY),
-    ("create", SECRETS, "east", NOBODY),
-    ("list", ("v1", "ConfigMap"), HUB, NOBODY),
-    ("list", WORKS, "east", NOBODY),
-    ("create", WORKS, "east", NOBODY),
-    ("list", ADDONS, "east", NOBODY),
-    ("create", ADDONS, "east", NOBODY),
-    ("list", POLICIES, "east", NOBODY),
-    ("create", POLICIES, "east", NOBODY),
-    ("list", CLUSTERS, "", NOBODY),
-    ("create", CLUSTERS, "", NOBODY),
-    ("create", ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), "", NOBODY),
+    ("list", SCORES, "east", True),
+    ("list", SCORES, "west", True),
+    ("create", SCORES, "east", True),
+    ("list", SCORERS, HUB, False),
+    ("create", SCORERS, HUB, False),
+    ("list", SECRETS, HUB, False),
+    ("list", SECRETS, "east", False),
+    ("create", SECRETS, "east", False),
+    ("list", ("v1", "ConfigMap"), HUB, False),
+    ("list", WORKS, "east", False),
+    ("create", WORKS, "east", False),
+    ("list", ADDONS, "east", False),
+    ("create", ADDONS, "east", False),
+    ("list", POLICIES, "east", False),
+    ("create", POLICIES, "east", False),
+    ("list", CLUSTERS, "", False),
+    ("create", CLUSTERS, "", False),
+    ("create", ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), "", False),
 )
-"""Verb, kind, namespace, and the add-ons that may.
+"""Verb, kind, namespace, and whether the agent may.
 
 The agents of all clusters are in one group, which has its role in every cluster's namespace where
 the add-on is installed. An admission policy refuses writes to other clusters: see test_install.py.
 """
 
 
-@pytest.fixture(params=[CORE, WATCHER])
-def addon(request: pytest.FixtureRequest, framework: str, watchers: object) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def as_addon(hub: Hub, east: ManagedCluster, addon: str) -> Iterator[Api]:
-    """The hub, as the add-on of east may use it."""
-    wait_deployed(hub, east, addon, DEPLOYMENTS[addon])
-    folder = east.mount_secret(AGENT_NAMESPACE, f"{addon}-hub-kubeconfig")
+def as_agent(hub: Hub, east: ManagedCluster, framework: str) -> Iterator[Api]:
+    """The hub, as the agent of east may use it."""
+    wait_deployed(hub, east)
+    folder = east.mount_secret(AGENT_NAMESPACE, f"{CORE}-hub-kubeconfig")
     api = Api.from_kubeconfig(folder / "kubeconfig")
     yield api
     api.close()
 
 
-def test_the_hub_refuses_all_but_what_the_addon_needs(hub: Hub, addon: str, as_addon: Api) -> None:
+def test_the_hub_refuses_all_but_what_the_agent_needs(hub: Hub, as_agent: Api) -> None:
     expected: dict[bool, set[tuple[Right, str]]] = {True: set(), False: set()}
     for verb, kind, namespace, allowed in ATTEMPTS:
-        assert attempted(as_addon, verb, kind, namespace) == (addon in allowed), (verb, kind)
+        assert attempted(as_agent, verb, kind, namespace) == allowed, (verb, kind)
         group, _, _ = kind[0].rpartition("/")
-        plural = as_addon.path(*kind, namespace).rpartition("/")[2]
-        expected[addon in allowed].add((Right(group, plural, verb), namespace))
-    user = f"system:open-cluster-management:cluster:east:addon:{addon}:agent:{addon}-agent"
+        plural = as_agent.path(*kind, namespace).rpartition("/")[2]
+        expected[allowed].add((Right(group, plural, verb), namespace))
+    user = f"system:open-cluster-management:cluster:east:addon:{CORE}:agent:{CORE}-agent"
     logged = {
         (right_of(event["objectRef"], event["verb"]), event["objectRef"].get("namespace", ""))
         for event in resource_events(hub.audited(user))

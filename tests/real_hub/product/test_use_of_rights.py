@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..harness.hub import Hub
 
 ADDON = "dynamic-scoring-framework"
+WATCHER = "open-cluster-management.io/addon-name=policy-watcher"
 AGENT_ON_HUB = "system:open-cluster-management:cluster:{}:addon:{}:agent:{}-agent"
 # Asked for only after a create has met an object that somebody else made in the same moment, or
 # where an event repeats; and once for a hub, by whoever records the first plan.
@@ -76,12 +77,14 @@ def test_the_policy_watcher_on_its_cluster(clusters: list[ManagedCluster]) -> No
         assert refused(events) == []
 
 
-def test_the_policy_watcher_has_no_rights_on_the_hub(
+def test_the_policy_watcher_has_no_identity_on_the_hub(
     hub: Hub, clusters: list[ManagedCluster]
 ) -> None:
+    requests = hub.api.list("certificates.k8s.io/v1", "CertificateSigningRequest", labels=WATCHER)
+    assert requests == []
     for cluster in clusters:
-        user = AGENT_ON_HUB.format(cluster.name, "policy-watcher", "policy-watcher")
-        assert list(by_us(hub, user)) == []
+        secrets = cluster.api.list("v1", "Secret", "dynamic-scoring")
+        assert "policy-watcher-hub-kubeconfig" not in {each["metadata"]["name"] for each in secrets}
 
 
 def of_name(objects: list[Object], name: str) -> list[Object]:
