@@ -17,6 +17,7 @@ from optimizer.cli.access_options import (
     access_options,
     certificate_of,
     check_auth,
+    serving_certificate,
 )
 from optimizer.cli.commands import approval_options
 from optimizer.cli.connection_options import (
@@ -169,13 +170,16 @@ async def _serve_stdio(rest: "Mapping[str, Any]") -> None:
 
 
 async def _serve_http(
-    listener: "socket", certificate: "WatchedCertificate | None", rest: "Mapping[str, Any]"
+    listener: "socket", files: "WatchedCertificate | None", rest: "Mapping[str, Any]"
 ) -> None:
     from dsf.kube.client.connect import connect
     from mcp_server.app import PATH, create_mcp_app
     from optimizer.api.serving import serve, url
 
-    async with connect(rest["kubeconfig"], rest["context"]) as kube:
+    async with (
+        connect(rest["kubeconfig"], rest["context"]) as kube,
+        serving_certificate(rest, files, kube) as certificate,
+    ):
         app = create_mcp_app(
             _optimizer(kube, rest),
             read_only=rest["read_only"],

@@ -1,13 +1,13 @@
 {{- /*
 Objects of the Prometheus operator, and dashboards for Grafana's sidecar. Each takes a dict: root,
-name, namespace, app (the Pods' label), port (of the metrics, by name), scheme, values (a value `metrics`).
+name, namespace, app (the Pods' label), port (of the metrics, by name), scheme, tlsConfig, values (a value `metrics`).
 */}}
 
 {{- define "dsf.scrape" -}}
 - port: {{ .port }}
   path: /metrics
   scheme: {{ .scheme | default "http" }}
-  {{- with .monitor.tlsConfig }}
+  {{- with .monitor.tlsConfig | default .tlsConfig }}
   tlsConfig: {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with .monitor.interval }}

@@ -5,17 +5,24 @@ import contextlib
 import errno
 import ipaddress
 import socket
+import ssl
 from collections.abc import Iterator
+from typing import Protocol
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from dsf.runtime.endpoints import CannotListen
 from optimizer.api.connection_limits import DEFAULT_LIMITS, ConnectionLimits, limited_connection
-from optimizer.api.watched_certificate import WatchedCertificate
 
 SHUTDOWN_SECONDS = 10
 """Time that open requests have to end after a cancellation; Kubernetes' grace period is 30 s."""
+
+
+class Certificate(Protocol):
+    """What a server proves its name with; the context may serve another one at each handshake."""
+
+    context: ssl.SSLContext
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -44,7 +51,7 @@ def url(listener: socket.socket, *, tls: bool = False) -> str:
 async def serve(
     app: ASGIApp,
     listener: socket.socket,
-    certificate: WatchedCertificate | None = None,
+    certificate: Certificate | None = None,
     *,
     limits: ConnectionLimits = DEFAULT_LIMITS,
     shutdown_seconds: int = SHUTDOWN_SECONDS,

@@ -27,7 +27,7 @@ class WatchedCertificate:
         self._files = (certificate, key)
         self._stamps = self._now()
         try:
-            self.context = self._current = self._load()
+            self.context = self._current = server_context(*self._files)
         except (OSError, ssl.SSLError) as error:
             raise BadCertificate(
                 f"the certificate {certificate} with the key {key} can't be used: {_reason(error)}"
@@ -46,7 +46,7 @@ class WatchedCertificate:
 
     def _reload(self, stamps: tuple[_Stamp | None, ...]) -> None:
         try:
-            self._current = self._load()
+            self._current = server_context(*self._files)
         except (OSError, ssl.SSLError) as error:
             _log.warning(
                 "the changed certificate can't be used; the last one stays",
@@ -56,14 +56,16 @@ class WatchedCertificate:
         self._stamps = stamps
         _log.info("read the changed certificate", extra={"file": str(self._files[0])})
 
-    def _load(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(*self._files, password=_no_password)
-        return context
-
     def _now(self) -> tuple[_Stamp | None, ...]:
         return tuple(_stamp(file) for file in self._files)
+
+
+def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return a context that serves a certificate; raises OSError, of which SSLError is one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key, password=_no_password)
+    return context
 
 
 def _no_password() -> str:

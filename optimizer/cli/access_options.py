@@ -1,18 +1,23 @@
 """Options that say who may call: authentication, impersonation, TLS."""
 
+import asyncio
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dsf.cli.options import FILE, NumberRange, options, server_url
+from optimizer.cli.model_options import ObjectName
 
 if TYPE_CHECKING:
     from socket import socket
 
     from dsf.kube.client.kube_client import Client
+    from dsf.kube.port import Kube
     from optimizer.access.authorized_optimizer import Access
+    from optimizer.api.serving import Certificate
     from optimizer.api.watched_certificate import WatchedCertificate
 
 ACCESS_OPTIONS = (
@@ -24,6 +29,7 @@ ACCESS_OPTIONS = (
     "requests_per_second",
     "tls_cert_file",
     "tls_private_key_file",
+    "tls_secret",
 )
 """The parameters that `access_options` adds."""
 
@@ -89,6 +95,13 @@ access_options = options(
         type=FILE,
         help="Key of the certificate; read again when it changes.",
     ),
+    click.option(
+        "--tls-secret",
+        type=ObjectName(),
+        help="Serve https with a certificate that this server signs itself, for localhost and each"
+        " --allowed-host. This Secret keeps it, with the authority to trust in ca.crt; it is made"
+        " where there is none, and the certificate is renewed 30 days before it expires.",
+    ),
 )
 """The options in `ACCESS_OPTIONS`."""
 
@@ -130,10 +143,12 @@ def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":
 
 
 def certificate_of(rest: Mapping[str, Any]) -> "WatchedCertificate | None":
-    """Return the certificate to serve; None for plain HTTP. Raises ClickException."""
+    """Return the certificate in files to serve; None without them. Raises ClickException."""
     from optimizer.api.watched_certificate import BadCertificate, WatchedCertificate
 
     certificate, key = rest["tls_cert_file"], rest["tls_private_key_file"]
+    if rest["tls_secret"] and (certificate or key):
+        raise click.UsageError("--tls-secret and --tls-cert-file: choose one")
     if bool(certificate) != bool(key):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file need each other")
     if not certificate:
@@ -142,3 +157,27 @@ def certificate_of(rest: Mapping[str, Any]) -> "WatchedCertificate | None":
         return WatchedCertificate(certificate, key)
     except BadCertificate as error:
         raise click.ClickException(str(error)) from error
+
+
+@asynccontextmanager
+async def serving_certificate(
+    rest: Mapping[str, Any], files: "WatchedCertificate | None", kube: "Kube"
+) -> AsyncIterator["Certificate | None"]:
+    """Yield the certificate to serve, and renew that of `--tls-secret` meanwhile.
+
+    None for plain HTTP. Raises KubeError if the Secret can't be read or written.
+    """
+    if not rest["tls_secret"]:
+        yield files
+        return
+    from dsf.kube.clock import utc_now
+    from optimizer.api.self_signed_certificate import SelfSignedCertificate
+
+    hosts = ("localhost", "127.0.0.1", "::1", *rest["allowed_host"])
+    certificate = SelfSignedCertificate(kube, rest["tls_secret"], hosts, now=utc_now)
+    await certificate.renew()
+    renewing = asyncio.create_task(certificate.keep())
+    try:
+        yield certificate
+    finally:
+        renewing.cancel()

@@ -15,7 +15,13 @@ from dsf.cli.options import (
     options,
     server_url,
 )
-from optimizer.cli.access_options import access_of, access_options, certificate_of, check_auth
+from optimizer.cli.access_options import (
+    access_of,
+    access_options,
+    certificate_of,
+    check_auth,
+    serving_certificate,
+)
 from optimizer.cli.connection_options import (
     connection_limits,
     connection_options,
@@ -121,9 +127,12 @@ async def _serve(
     from optimizer.service import Optimizer
     from optimizer.solve.supervised_process import start_fork_server
 
-    certificate = certificate_of(rest)
+    files = certificate_of(rest)
     start_fork_server()
-    async with connect(kubeconfig, context) as kube:
+    async with (
+        connect(kubeconfig, context) as kube,
+        serving_certificate(rest, files, kube) as certificate,
+    ):
         service = Optimizer(
             kube,
             settings_of(rest),

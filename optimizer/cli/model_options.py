@@ -35,12 +35,15 @@ class _MissingScore(click.ParamType[str | float]):
         return number
 
 
-class _ObjectName(click.ParamType[tuple[str, str]]):
+class ObjectName(click.ParamType[tuple[str, str]]):
+    """An option's value `namespace/name`, as a pair."""
+
     name = "NAMESPACE/NAME"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
+        """Return both names, or fail."""
         namespace, _, name = value.partition("/")
         if dns_label(namespace) or dns_subdomain(name):
             self.fail(f"{value!r} is not of the form namespace/name", param, ctx)
@@ -50,7 +53,7 @@ class _ObjectName(click.ParamType[tuple[str, str]]):
 object_options = options(
     click.option(
         "--mig-config-map",
-        type=_ObjectName(),
+        type=ObjectName(),
         default="gpu-operator/dsf-mig-parted-config",
         show_default=True,
         help="ConfigMap from which the MIG manager of managed clusters reads layouts.",
@@ -148,7 +151,7 @@ model_options = options(object_options, formulation_options, choice_options)
 
 key_option = click.option(
     "--record-key-secret",
-    type=_ObjectName(),
+    type=ObjectName(),
     default="open-cluster-management/dynamic-scoring-optimizer-record-key",
     show_default=True,
     help="Secret whose key signs the records of plans; made where there is none. What it did not"

@@ -43,6 +43,8 @@ LEAST_RIGHTS = {
     }
 }
 """Rights of 0.1.0 that the charts grant no more."""
+PLAIN_HTTP: dict[str, Values] = {OPTIMIZER: {"tls": {"source": "None"}}}
+"""What 0.1.0 served unless a value of it said otherwise: also a step."""
 CHANGED: dict[str, Values] = {
     CORE: {
         "hubSetting": {
@@ -195,7 +197,8 @@ def effect(chart: str, *, earlier: bool) -> set[tuple[str, ...]]:
 def rendered(chart: str, values: Values, *, earlier: bool) -> Iterator[tuple[str, ...]]:
     """The scalars in the objects of a chart, with kind, name and path of each."""
     source = charts.package(chart) if earlier else CHARTS / chart
-    asked = values if earlier else merged([WITH_RIGHTS_OF_THEN.get(chart, {}), values])
+    then = {**PLAIN_HTTP.get(chart, {}), **values}
+    asked = values if earlier else merged([WITH_RIGHTS_OF_THEN.get(chart, {}), then])
     for obj in expanded(render(chart, asked, source=source)):
         for path, value in compared(obj):
             yield obj["kind"], obj["metadata"]["name"], path, str(value)

@@ -26,6 +26,7 @@ HIDE = (
     "no namespaces",
     "one cluster",
     "one replica",
+    "plain http",
     "own account",
 )
 """The ends of the names of toggles that leave out what other values shape."""

@@ -20,6 +20,7 @@ from dsf.api.crd.definitions import crds
 from dsf.cli.root import root as dsf
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
+from dsf.kube.kinds import NAMESPACE
 from dsf.kube.resources.ocm import ocm_crds
 from tests.charts.entrypoints import DSF, entrypoint
 from tests.charts.rendering import expanded, render
@@ -161,7 +162,10 @@ async def test_each_argument_is_in_a_process_that_starts_and_ends(
         async with processors:
             await start_and_stop(line, files, tmp_path)
 
-    async with serving(EmbeddedHub(crds=[*crds(), *ocm_crds()])) as url:
+    hub = EmbeddedHub(crds=[*crds(), *ocm_crds()])
+    # That of the release, where the optimizer keeps its certificate.
+    await hub.create(NAMESPACE, {"metadata": {"name": "dsf"}})
+    async with serving(hub) as url:
         files["--hub-kubeconfig"].write_text(yaml.safe_dump(kubeconfig(url)))
         await asyncio.gather(*map(run, covering(chart)))
 

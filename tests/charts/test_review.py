@@ -175,6 +175,17 @@ def test_what_would_break_the_pods_is_refused_with_its_path(chart: str) -> None:
         ("dynamic-scoring-optimizer", {"namespaces": ["Team_A"]}, "/namespaces/0"),
         ("dynamic-scoring-optimizer", {"namespaces": ["a", "a"]}, "/namespaces"),
         ("dynamic-scoring-optimizer", {"auth": {"audiences": None}}, "/auth"),
+        ("dynamic-scoring-optimizer", {"tls": {"source": "Secret"}}, "tls.secretName: empty"),
+        (
+            "dynamic-scoring-optimizer",
+            {"tls": {"source": "None", "secretName": "own"}},
+            "tls.secretName: own, but tls.source is None",
+        ),
+        (
+            "dynamic-scoring-optimizer",
+            {"tls": {"source": "CertManager"}},
+            "tls.certManager.issuerRef.name: empty",
+        ),
         ("policy-watcher", {"clusterName": "A b"}, "/clusterName"),
         ("policy-watcher", {"claimName": "A b"}, "/claimName"),
         ("sample-scorers", {"scorers": {"mine": {"enabled": True}}}, "/scorers/mine"),

@@ -119,6 +119,10 @@ CHARTS: dict[str, dict[str, Values]] = {
         "volumes": VOLUMES,
         "peers": {"networkPolicy": {"from": PEERS}},
         "tls": {"tls": {"secretName": "tls"}},
+        "plain http": {"tls": {"source": "None", "secretName": ""}},
+        "cert-manager": {
+            "tls": {"source": "CertManager", "certManager": {"issuerRef": {"name": "ca"}}}
+        },
         "ingress": {
             "ingress": {
                 "enabled": True,

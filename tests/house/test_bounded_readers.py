@@ -83,6 +83,7 @@ BOUNDS = {
     "optimizer/record/content.py:_decompressed": "MAX_CONTENT_BYTES",
     "optimizer/record/content.py:unpacked": "MAX_CONTENT_BYTES, MAX_CONTENT_VALUES, first error",
     "optimizer/record_keys.py:_key_of": SERVER,
+    "optimizer/api/self_signed_certificate.py:_decoded": SERVER,
     "sample_scorers/llm_forecast/completion_api.py:read_answer": "MAX_REPLY_BYTES",
     "sample_scorers/llm_forecast/prompt.py:read_reply": "MAX_REPLY_BYTES",
     "sample_scorers/static/score.py:parse": USER,

@@ -11,7 +11,7 @@ from tests.repository import ROOT
 
 from .blocks import ALL, NOT_RUN, Block, blocks
 
-ELSEWHERE = re.compile(r"https://|oci://")
+ELSEWHERE = re.compile(r"https://(?!localhost:)|oci://")
 
 
 @pytest.mark.parametrize("block", ALL, ids=lambda block: block.place)

@@ -37,6 +37,11 @@ def test_nobody_is_let_in_unknown_from_elsewhere(command: tuple[str, ...], addre
         (["--requests-per-second", "-1"], "is not in the range"),
         (["--auth", "nobody"], "'nobody' is not one of 'kubernetes', 'none'"),
         (["--tls-cert-file", "nowhere.crt"], "'nowhere.crt' does not exist"),
+        (["--tls-secret", "tls"], "'tls' is not of the form namespace/name"),
+        (
+            ["--tls-secret", "a/tls", "--tls-cert-file", __file__],
+            "--tls-secret and --tls-cert-file: choose one",
+        ),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(

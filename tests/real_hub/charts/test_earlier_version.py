@@ -31,11 +31,11 @@ EVERYTHING = {"dryRun": "All", "fieldValidation": "Strict"}
 """The API server checks as if it would store the object, and drops nothing silently."""
 
 
-def upgrade_keeping_values(plane: ControlPlane, chart: str, namespace: str) -> None:
+def upgrade_keeping_values(plane: ControlPlane, chart: str, namespace: str, *words: str) -> None:
     """Upgrade with the values of 0.1.0; the way that loses new defaults names the other."""
     with pytest.raises(HelmFailed, match="run helm upgrade with --reset-then-reuse-values"):
         upgrade(plane, chart, namespace, "--reuse-values")
-    upgrade(plane, chart, namespace, "--reset-then-reuse-values")
+    upgrade(plane, chart, namespace, "--reset-then-reuse-values", *words)
 
 
 def create_objects(hub: Hub, namespace: str, *kinds: str) -> list[Object]:
@@ -138,7 +138,9 @@ def test_the_optimizer_and_its_plans(
 ) -> None:
     upgrade(hub, OPTIMIZER, framework, "--set=mcp.allowWrites=true", earlier=True)
     plans = create_objects(hub, namespace, "PlacementPlan")
-    upgrade_keeping_values(hub, OPTIMIZER, framework)
+    with pytest.raises(HelmFailed, match=r"tls\.source: this release serves plain HTTP"):
+        upgrade_keeping_values(hub, OPTIMIZER, framework)
+    upgrade_keeping_values(hub, OPTIMIZER, framework, "--set=tls.source=None")
     assert_kept(hub, plans)
     deployment = hub.api.get(*DEPLOYMENT, OPTIMIZER, framework)
     assert "--allow-writes" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]

@@ -37,8 +37,8 @@ ADDON = ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn")
 PLANS = "placementplans.dynamic-scoring.open-cluster-management.io"
 HOOK = "helm.sh/hook"
 ARM64 = {"kubernetes.io/arch": "arm64"}
-NETWORK = 203
-"""Number of a network on loopback that no other test of this hub uses."""
+NETWORK, SIGNED_NETWORK = 203, 204
+"""Numbers of networks on loopback that no other test of this hub uses."""
 ALONE = ("--set=crds.install=false", "--set-json=namespaces=[]")
 """Values with which an optimizer shares nothing with another."""
 
@@ -208,6 +208,23 @@ def test_a_watcher_of_one_cluster_is_still_a_release_there(
     helm(east, "uninstall", "alone", "--namespace=watching")
     east.api.wait_gone(*DEPLOYMENT, WATCHER, "watching")
     assert east.api.find("cluster.open-cluster-management.io/v1alpha1", "ClusterClaim", "alone")
+
+
+def test_an_optimizer_keeps_the_certificate_that_it_signs_in_the_secret_of_its_chart(
+    hub: Hub, namespace: str
+) -> None:
+    name = f"signed-{OPTIMIZER}"
+    upgrade(hub, "signed", OPTIMIZER, namespace, *ALONE)
+    kubelet = Kubelet(hub, ClusterNetwork(hub, SIGNED_NETWORK), namespace)
+    kubelet.sync()
+    helm_test(hub, "signed", namespace, kubelet.run_pods)
+    secret = hub.api.get("v1", "Secret", f"{name}-self-signed", namespace)
+    assert sorted(secret["data"]) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
+    upgrade(hub, "signed", OPTIMIZER, namespace, *ALONE, "--set=allowWrites=true")
+    kept = hub.api.get("v1", "Secret", f"{name}-self-signed", namespace)
+    assert kept["data"] == secret["data"]
+    assert kubelet.stop(namespace, name) == 0
+    helm(hub, "uninstall", "signed", f"--namespace={namespace}")
 
 
 def test_a_cluster_without_the_prometheus_operator_is_named(east: ManagedCluster) -> None:

@@ -94,7 +94,8 @@ class Kubelet:
         ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
         probe = container["readinessProbe"]["httpGet"]
         port = ports.get(str(probe["port"]), probe["port"])
-        wait_healthy(self.plane.processes, process, f"http://{address}:{port}{probe['path']}")
+        url = f"{probe['scheme'].lower()}://{address}:{port}{probe['path']}"
+        wait_healthy(self.plane.processes, process, url)
         mark_ready(self.plane, namespace, name)
         self._addresses[namespace, name] = address
         if not known:

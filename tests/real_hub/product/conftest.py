@@ -179,6 +179,7 @@ def optimizer(hub: Hub, framework: str) -> Iterator[Part]:
         "namespaces": [WORKLOADS, hub.namespace(EMPTY)],
         "planHistoryLimit": 1,
         "allowWrites": True,
+        "tls": {"source": "None"},
     }
     install_chart(hub, chart, framework, values=values)
     part = run_optimizer(hub, framework)
