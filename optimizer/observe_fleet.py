@@ -18,8 +18,13 @@ from optimizer.observe import (
 )
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.score_columns import FleetColumns
-from optimizer.overview.score_overview import ClusterScore, ClusterScores, cluster_score
-from optimizer.overview.scorer_overview import ScorerOverview, scorer_overview
+from optimizer.overview.score_overview import (
+    ClusterScore,
+    ClusterScores,
+    ScorerOverview,
+    cluster_score,
+    scorer_overview,
+)
 from optimizer.placement_status.record_drift import recorded_status
 from optimizer.plan_records import recorded_plans
 from optimizer.record.recorded_plan import RecordedPlan

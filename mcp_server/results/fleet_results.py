@@ -13,10 +13,8 @@ from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, plain, quoted
 from mcp_server.results.tool_result import cleaned_texts
 from optimizer.overview.findings import FleetFinding
-from optimizer.overview.fleet_overview import FleetOverview
-from optimizer.overview.score_overview import ScoreOverview
-from optimizer.overview.scorer_overview import ScorerOverview
-from optimizer.overview.workload_description import WorkloadDescription
+from optimizer.overview.fleet_overview import FleetOverview, WorkloadDescription
+from optimizer.overview.score_overview import ScoreOverview, ScorerOverview
 from optimizer.plan.text.approval_questions import first_lines
 from optimizer.wire.base import ResultPart
 from optimizer.wire.result import ScoreEntry, ScoreObject
@@ -113,7 +111,7 @@ def overview_text(view: FleetOverview) -> str:
             view.omitted.get("workloads", 0),
             " workloads",
         ),
-        *_first(map(_finding_line, view.findings), view.omitted.get("findings", 0), " findings"),
+        *_first(map(finding_line, view.findings), view.omitted.get("findings", 0), " findings"),
     ]
     if view.omitted:
         left = ", ".join(f"{count} {UntrustedName(name)}" for name, count in view.omitted.items())
@@ -144,7 +142,7 @@ def scorer_text(view: ScorerView) -> str:
         )
     if view.score is not None:
         lines.append(_ranked(view.score))
-    return "\n".join([*lines, *_first(map(_finding_line, view.findings)), _DATA])
+    return "\n".join([*lines, *_first(map(finding_line, view.findings)), _DATA])
 
 
 def workload_text(view: WorkloadDescription) -> str:
@@ -161,7 +159,7 @@ def workload_text(view: WorkloadDescription) -> str:
         for item in view.places
     ]
     lines = places or ["It is not placed. Next: plan_placement."]
-    return "\n".join([head, *_first(lines), *_first(map(_finding_line, view.findings))])
+    return "\n".join([head, *_first(lines), *_first(map(finding_line, view.findings))])
 
 
 def diagnosis_text(view: DiagnosisView, name: str) -> str:
@@ -172,7 +170,7 @@ def diagnosis_text(view: DiagnosisView, name: str) -> str:
         return f"Nothing is broken{about}. Looked at {checked}."
     total = len(view.findings) + view.omitted
     head = f"{counted(total, 'finding')}{about}, from scorer to workload. Looked at {checked}."
-    return "\n".join([head, *_first(map(_finding_line, view.findings), view.omitted)])
+    return "\n".join([head, *_first(map(finding_line, view.findings), view.omitted)])
 
 
 def _ranked(score: ScoreOverview) -> str:
@@ -191,9 +189,11 @@ def _ranked(score: ScoreOverview) -> str:
     )
 
 
-def _finding_line(item: FleetFinding) -> str:
+def finding_line(item: FleetFinding) -> str:
+    """Return what is wrong, since when, and the next step."""
+    since = f" since {rfc3339(item.since)}" if item.since else ""
     return (
-        f"{item.stage} {UntrustedName(item.name)}: {UntrustedName(item.reason)}:"
+        f"{item.stage} {UntrustedName(item.name)}: {UntrustedName(item.reason)}{since}:"
         f" {_quoted(item.message)}. Next: {_quoted(item.next)}"
     )
 

@@ -10,12 +10,14 @@ from pydantic import Field
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
+from mcp_server.results.fleet_results import finding_line
 from mcp_server.results.tool_result import LIST_LIMIT, Omitted, bounded, cleaned_texts, cut_lists
 from mcp_server.results.write_results import AppliedView
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import STATUS_MEANING, Status
+from optimizer.overview.findings import status_findings
 from optimizer.overview.placement_answer import PlacementAnswer, answer_lines
-from optimizer.placement_status.text import placed_sentence, status_sentences
+from optimizer.placement_status.text import placed_sentence
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import (
@@ -29,7 +31,7 @@ from optimizer.plan.text.approval_questions import (
     worst_first,
     writes_by_action,
 )
-from optimizer.plan.text.explanation_sections import explanation_sentences
+from optimizer.plan.text.tables import explanation_sentences
 from optimizer.plan.uncovered_others import as_result
 from optimizer.plan.workload_moves import score_totals
 from optimizer.record.plan_history import ObjectiveInForce, PlanHistory, in_force, in_force_text
@@ -287,11 +289,9 @@ def follow_text(view: FollowView, optimization: str) -> str:
     lines.append(placed_sentence(namespace, optimization, view.landed, view.placed))
     if view.in_force:
         lines.append(f"In force: {quoted(view.in_force, MESSAGE_LIMIT)}.")
-    waiting = [item for item in view.status.workloads if item.state != "Landed"]
-    shown = view.status.model_copy(update={"workloads": tuple(waiting), "policies": ()})
+    waiting = view.placed - view.landed
     drift = len(view.status.drift) + view.omitted.get("drift", 0)
-    told = (quoted(line, MESSAGE_LIMIT) for line in status_sentences(shown))
-    lines += _first(told, view.placed - view.landed + drift)
+    lines += _first(map(finding_line, status_findings(view.status)), waiting + drift)
     if waiting or drift:
         lines.append("Next: diagnose says what to do; call follow_rollout again later.")
     return "\n".join(lines)

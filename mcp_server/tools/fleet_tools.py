@@ -25,10 +25,9 @@ from mcp_server.tools.arguments import (
 from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused
 from optimizer.overview.findings import findings, findings_about
 from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.fleet_overview import fleet_overview
+from optimizer.overview.fleet_overview import describe_workload, fleet_overview
 from optimizer.overview.name_search import find_name
 from optimizer.overview.score_overview import score_overviews
-from optimizer.overview.workload_description import describe_workload
 
 OVERVIEW_ITEMS = 12
 """Items of each list in an overview: it has at most 4,000 tokens, whatever the fleet has."""

@@ -24,9 +24,8 @@ from mcp_server.tools.rollout_tools import RolloutTools
 from mcp_server.tools.view_tools import ViewAnswer, ViewTools
 from mcp_server.tools.write_tools import WriteTools
 from optimizer.access.shown_plans import ShownPlans
-from optimizer.overview.fleet_overview import FleetOverview
+from optimizer.overview.fleet_overview import FleetOverview, WorkloadDescription
 from optimizer.overview.placement_answer import PlacementAnswer
-from optimizer.overview.workload_description import WorkloadDescription
 from optimizer.wire.base import ResultPart
 
 _READS = ToolAnnotations(

@@ -45,7 +45,7 @@ def doctor(
     Each problem comes with its fix. Exit code 0 if no check failed, else 1. Writes nothing.
     """
     from optimizer.hub_health.checks import is_healthy
-    from optimizer.hub_health.text import checks_text
+    from optimizer.hub_health.hub_status import checks_text
 
     with Progress("Checking the hub"):
         found = asyncio.run(_checks(kubeconfig, context, namespace, prometheus_url))

@@ -82,7 +82,7 @@ def _text(found: "PlacementStatus", optimization: str | None, output: str) -> st
 
 def _show_hub(kubeconfig: Path | None, context: str | None, output: str) -> None:
     from dsf.kube.clock import utc_now
-    from optimizer.hub_health.text import hub_status_text
+    from optimizer.hub_health.hub_status import hub_status_text
 
     with Progress("Reading the hub"):
         found = asyncio.run(_read_hub(kubeconfig, context))

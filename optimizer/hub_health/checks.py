@@ -28,9 +28,9 @@ from optimizer.hub_health.hub_installation import (
     OWN_KINDS,
     HubInstallation,
 )
-from optimizer.overview.findings import scorer_remedy
-from optimizer.overview.scorer_overview import ScorerOverview, scorer_overview
-from optimizer.placement_status.cluster_faults import cluster_fault
+from optimizer.overview.findings import cluster_findings, scorer_findings
+from optimizer.overview.score_overview import scorer_overview
+from optimizer.placement_status.hub_state import cluster_fault
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.base import ResultPart, Sentence
 
@@ -263,13 +263,9 @@ def _managed_clusters(found: HubInstallation) -> HubCheck:
         if (fault := cluster_fault(name_of(item), item))
     }
     if faults:
-        first = next(iter(faults.values()))
-        return _warning(
-            "managed clusters",
-            f"{len(faults)} of {counted(len(found.clusters), 'cluster')} can't be used:"
-            f" {first.reason}: {first.message}",
-            "look at the klusterlet of each; `dsf status` lists them",
-        )
+        first, count = cluster_findings(faults)[0], counted(len(found.clusters), "cluster")
+        said = f"{len(faults)} of {count} can't be used: {first.reason}: {first.message}"
+        return _warning("managed clusters", said, first.next)
     return _ok("managed clusters", f"{counted(len(found.clusters), 'cluster')}, all available")
 
 
@@ -343,21 +339,11 @@ def _sources(found: HubInstallation) -> HubCheck:
             f" {UntrustedText(first.message)}",
             f"look up {UntrustedName(first.reason)} in docs/how-to/troubleshooting-scorers.md",
         )
-    broken = [item for item in scorers if not item.ready]
-    if broken:
-        return _failed("scorers", _said(broken), scorer_remedy(broken[0]))
+    for broken in scorer_findings(scorers):
+        return _failed("scorers", f"{broken.reason}: {broken.message}", broken.next)
     if not scorers:
         return _skipped("scorers", "there are none", "register one: `dsf scorer register`")
     return _ok("scorers", f"each of {counted(len(scorers), 'scorer')} scores wherever it should")
-
-
-def _said(broken: list[ScorerOverview]) -> str:
-    first = broken[0]
-    detail = first.failing[0].message if first.failing else first.message
-    return (
-        f"{_few([item.name for item in broken])} do not score everywhere; {first.name}:"
-        f" {first.reason}: {detail}"
-    )
 
 
 def _prometheus(found: HubInstallation) -> HubCheck:

@@ -1,6 +1,7 @@
 """What is broken on the way from a scorer to a workload that has landed, and what to do next."""
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -8,13 +9,14 @@ from pydantic import Field
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
+from dsf.placement import Obstacle
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.scorer_overview import ScorerOverview
+from optimizer.overview.score_overview import ScorerOverview
 from optimizer.snapshot.object_readers import placements_of, read_workload
 from optimizer.wire.base import Name, ResultPart, Sentence
-from optimizer.wire.placement_status import PlacementDrift, SolverFailure, WorkloadLanding
+from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
 
 Stage = Literal["scorer", "score", "cluster", "namespace", "workload", "generated object", "plan"]
 
@@ -33,7 +35,7 @@ _NEXT_FOR_STATE = {
 
 
 class FleetFinding(ResultPart):
-    """Something that is broken or missing, and the next step."""
+    """Something that is broken or missing, since when, and the next step."""
 
     stage: Annotated[Stage, Field(description="Where on the way from scorer to workload.")]
     name: Name
@@ -44,6 +46,9 @@ class FleetFinding(ResultPart):
         Severity,
         Field(description="warning: a part is missing. info: OCM is at work. Else error."),
     ] = "error"
+    since: datetime | None = Field(
+        default=None, description="Left out: not known.", exclude_if=lambda value: value is None
+    )
     count: Annotated[int, Field(description="Objects with this cause; `name` is the first.")] = 1
     names: Annotated[tuple[Name, ...], Field(exclude=True)] = ()
     """All objects with this cause."""
@@ -63,27 +68,39 @@ def findings_of(facts: FleetFacts, names: Container[str]) -> tuple[FleetFinding,
     return tuple(_by_cause(found for found in _all(facts) if found[0].name in names))
 
 
-def _all(facts: FleetFacts) -> Iterator[_Found]:
-    yield from _of_scorers(facts)
-    yield from _of_scores(facts)
-    yield from _of_clusters(facts)
-    yield from _of_namespace(facts)
-    yield from _of_unplaced(facts)
-    yield from map(_of_landing, (item for item in facts.status.workloads if not landed(item)))
-    yield from map(_of_drift, facts.status.drift)
-    yield from map(_of_solver_failure, facts.status.solver_failures)
-    yield from _of_unread_plans(facts)
+def scorer_findings(scorers: Iterable[ScorerOverview]) -> tuple[FleetFinding, ...]:
+    """Return the findings about scorers that do not work wherever they should."""
+    return tuple(_by_cause(_of_scorers(scorers)))
 
 
-def landed(item: WorkloadLanding) -> bool:
-    """Return whether a workload has landed on a cluster."""
-    return item.state == "Landed"
+def cluster_findings(faults: Mapping[str, Obstacle]) -> tuple[FleetFinding, ...]:
+    """Return the findings about managed clusters that OCM selects for nothing new."""
+    return tuple(_by_cause(_of_clusters(faults)))
+
+
+def status_findings(status: PlacementStatus) -> tuple[FleetFinding, ...]:
+    """Return each workload that has not landed, each drift, and what is wrong with plans."""
+    return tuple(finding for finding, _ in _of_status(status))
 
 
 def findings_about(found: Iterable[FleetFinding], names: Iterable[str]) -> tuple[FleetFinding, ...]:
     """Return the findings that are about one of these objects."""
     wanted = frozenset(names)
     return tuple(item for item in found if not wanted.isdisjoint(item.names))
+
+
+def _all(facts: FleetFacts) -> Iterator[_Found]:
+    yield from _of_scorers(facts.scorers)
+    yield from _of_scores(facts)
+    yield from _of_clusters(facts.faults)
+    yield from _of_namespace(facts)
+    yield from _of_unplaced(facts)
+    yield from _of_status(facts.status)
+
+
+def landed(item: WorkloadLanding) -> bool:
+    """Return whether a workload has landed on a cluster."""
+    return item.state == "Landed"
 
 
 def _by_cause(found: Iterable[_Found]) -> Iterator[FleetFinding]:
@@ -101,19 +118,34 @@ def _by_cause(found: Iterable[_Found]) -> Iterator[FleetFinding]:
         yield first.model_copy(update=told)
 
 
-def _of_scorers(facts: FleetFacts) -> Iterator[_Found]:
-    for item in facts.scorers:
+def _found(
+    stage: Stage,
+    name: str,
+    reason: str,
+    message: str,
+    next_step: str,
+    severity: Severity = "error",
+    *,
+    since: datetime | None = None,
+) -> FleetFinding:
+    return FleetFinding(
+        stage=stage,
+        name=name,
+        reason=reason,
+        message=message,
+        next=next_step,
+        severity=severity,
+        since=since,
+    )
+
+
+def _of_scorers(scorers: Iterable[ScorerOverview]) -> Iterator[_Found]:
+    for item in scorers:
         if not item.ready:
-            failing = item.failing[0] if item.failing else None
-            finding = FleetFinding(
-                stage="scorer",
-                name=item.name,
-                reason=item.reason,
-                message=_scorer_message(item),
-                next=scorer_remedy(item),
-                severity="warning" if item.clusters.get("scoring") else "error",
-            )
-            yield finding, (failing or item.message, item.health)
+            cause = (item.failing[0] if item.failing else item.message, item.health)
+            severity: Severity = "warning" if item.clusters.get("scoring") else "error"
+            said, remedy = _scorer_message(item), scorer_remedy(item)
+            yield _found("scorer", item.name, item.reason, said, remedy, severity), cause
 
 
 def _scorer_message(item: ScorerOverview) -> str:
@@ -140,14 +172,22 @@ def _of_scores(facts: FleetFacts) -> Iterator[_Found]:
         expired = [item.cluster for item in rows if item.expired]
         empty = [item.cluster for item in rows if not item.entries and not item.expired]
         missing = sorted(expected - {item.cluster for item in rows})
-        for reason, says, clusters in (
-            ("ScoreExpired", "has expired on", expired),
-            ("NoEntries", "has no entries on", empty),
-            ("ScoreMissing", "does not exist on", missing),
-        ):
+        scorer = facts.scorer_of(name)
+        remedy = (
+            f"`kubectl describe dynamicscorer {scorer.name} -n {scorer.namespace}`"
+            if scorer
+            else "no DynamicScorer fills it: find out who writes it"
+        )
+        wrong: tuple[tuple[str, Severity, str, list[str]], ...] = (
+            ("ScoreExpired", "error", "has expired on", expired),
+            ("NoEntries", "warning", "has no entries on", empty),
+            ("ScoreMissing", "warning", "does not exist on", missing),
+        )
+        for reason, severity, says, clusters in wrong:
             if clusters:
-                said = f"{says} {_clusters(clusters)}"
-                yield _score_finding(name, reason, said, facts), tuple(clusters)
+                where = f"{counted(len(clusters), 'cluster')}: {listed(clusters, MAX_NAMED)}"
+                said = f"score {UntrustedName(name)} {says} {where}"
+                yield _found("score", name, reason, said, remedy, severity), tuple(clusters)
 
 
 def _scored_clusters(facts: FleetFacts) -> set[str]:
@@ -156,47 +196,20 @@ def _scored_clusters(facts: FleetFacts) -> set[str]:
     return known & facts.hub.clusters.keys()
 
 
-def _score_finding(name: str, reason: str, message: str, facts: FleetFacts) -> FleetFinding:
-    scorer = facts.scorer_of(name)
-    remedy = (
-        f"`kubectl describe dynamicscorer {scorer.name} -n {scorer.namespace}`"
-        if scorer
-        else "no DynamicScorer fills it: find out who writes it"
-    )
-    return FleetFinding(
-        stage="score",
-        name=name,
-        reason=reason,
-        message=f"score {UntrustedName(name)} {message}",
-        next=remedy,
-        severity="error" if reason == "ScoreExpired" else "warning",
-    )
-
-
-def _of_clusters(facts: FleetFacts) -> Iterator[_Found]:
-    for name, fault in sorted(facts.faults.items()):
-        finding = FleetFinding(
-            stage="cluster",
-            name=name,
-            reason=fault.reason,
-            message=fault.message,
-            next="do what the message says, or plan without the cluster",
-        )
-        yield finding, fault.message.replace(name, "")
+def _of_clusters(faults: Mapping[str, Obstacle]) -> Iterator[_Found]:
+    next_step = "do what the message says, or plan without the cluster"
+    for name, fault in sorted(faults.items()):
+        said = fault.message
+        found = _found("cluster", name, fault.reason, said, next_step, since=fault.since)
+        yield found, said.replace(name, "")
 
 
 def _of_namespace(facts: FleetFacts) -> Iterator[_Found]:
     """Yield that a namespace has nothing, so that nobody takes that for a namespace in order."""
     if facts.is_empty and facts.with_workloads is not None:
-        finding = FleetFinding(
-            stage="namespace",
-            name=facts.namespace,
-            reason="NothingThere",
-            message=nothing_there(facts.namespace, facts.with_workloads),
-            next="name a namespace with workloads",
-            severity="warning",
-        )
-        yield finding, ""
+        said = nothing_there(facts.namespace, facts.with_workloads)
+        next_step = "name a namespace with workloads"
+        yield _found("namespace", facts.namespace, "NothingThere", said, next_step, "warning"), ""
 
 
 def nothing_there(namespace: str, with_workloads: Sequence[str]) -> str:
@@ -215,34 +228,24 @@ def _of_unplaced(facts: FleetFacts) -> Iterator[_Found]:
         wanted = 1 if isinstance(read, Issue) else read.replicas
         if places >= wanted:
             continue
-        planned = _planned_placements(facts, obj)
-        reason = "FewerPlaces" if places else "NotPlaced"
-        message = (
-            f"{UntrustedName(name)} has {counted(places, 'place')} of {wanted}"
-            if places
-            else f"{UntrustedName(name)} has no place: no plan in force places it"
-        )
+        shown, planned = UntrustedName(name), _planned_placements(facts, obj)
         next_step = (
             f"plan_placement, or `dsf plan -n {UntrustedName(facts.namespace)} --objective SCORE`,"
             " places it or says why not"
         )
-        if planned and not places:
-            reason = "SelectsNothing"
-            message = (
-                f"{UntrustedName(name)} has no place: {listed(planned)} of the plan in force"
-                " selects no cluster by the labels that they have now"
-            )
         if isinstance(read, Issue):
             reason, message, next_step = read.reason, read.message, "mend its labels, then plan"
-        finding = FleetFinding(
-            stage="workload",
-            name=name,
-            reason=reason,
-            message=message,
-            next=next_step,
-            severity="warning",
-        )
-        yield finding, next_step
+        elif places:
+            reason, message = "FewerPlaces", f"{shown} has {counted(places, 'place')} of {wanted}"
+        elif planned:
+            reason = "SelectsNothing"
+            message = (
+                f"{shown} has no place: {listed(planned)} of the plan in force"
+                " selects no cluster by the labels that they have now"
+            )
+        else:
+            reason, message = "NotPlaced", f"{shown} has no place: no plan in force places it"
+        yield _found("workload", name, reason, message, next_step, "warning"), next_step
 
 
 def _planned_placements(facts: FleetFacts, workload: Object) -> list[str]:
@@ -251,55 +254,34 @@ def _planned_placements(facts: FleetFacts, workload: Object) -> list[str]:
     return [item.name for item in found if item is not None and item.number != 0]
 
 
-def _of_landing(item: WorkloadLanding) -> _Found:
-    finding = FleetFinding(
-        stage="workload",
-        name=item.workload,
-        reason=item.reason or item.state,
-        message=f"{item.workload} on {item.cluster}: {item.state}: {item.message}",
-        next=_NEXT_FOR_STATE[item.state],
-        severity="error" if item.state == "Refused" else "info",
-    )
-    return finding, finding.next
-
-
-def _of_drift(item: PlacementDrift) -> _Found:
-    finding = FleetFinding(
-        stage="generated object",
-        name=item.name,
-        reason=item.reason,
-        message=f"{item.kind} {item.name}: {item.message}",
-        next=item.next,
-    )
-    return finding, (item.kind, item.next)
-
-
-def _of_solver_failure(item: SolverFailure) -> _Found:
-    finding = FleetFinding(
-        stage="plan",
-        name=item.optimization,
-        reason=item.cause,
-        message=f"revision {item.revision} of {item.optimization}: {item.message}",
-        next="plan again and apply: a solver that does not fail may find a better plan",
-        severity="warning",
-    )
-    return finding, item.optimization
-
-
-def _of_unread_plans(facts: FleetFacts) -> Iterator[_Found]:
-    """Yield why drift is not known, unless nothing was placed, or nobody can change that."""
-    for item in facts.status.not_compared if facts.status.workloads else ():
-        if item.reason != "NoContent":
-            finding = FleetFinding(
-                stage="plan",
-                name=facts.namespace,
-                reason=item.reason,
-                message=f"drift is not known: {item.message}",
-                next="do what the message says, or plan again and apply, which makes a new record",
-                severity="warning",
+def _of_status(status: PlacementStatus) -> Iterator[_Found]:
+    for item in status.workloads:
+        if not landed(item):
+            said = f"{item.workload} on {item.cluster}: {item.state}: {item.message}"
+            reason, next_step = item.reason or item.state, _NEXT_FOR_STATE[item.state]
+            severity: Severity = "error" if item.state == "Refused" else "info"
+            name, since = item.workload, item.since
+            yield (
+                _found("workload", name, reason, said, next_step, severity, since=since),
+                next_step,
             )
-            yield finding, item.message
+    for drift in status.drift:
+        said = f"{drift.kind} {drift.name}: {drift.message}"
+        found = _found("generated object", drift.name, drift.reason, said, drift.next)
+        yield found, (drift.kind, drift.next)
+    for failed in status.solver_failures:
+        said = f"revision {failed.revision} of {failed.optimization}: {failed.message}"
+        next_step = "plan again and apply: a solver that does not fail may find a better plan"
+        found = _found("plan", failed.optimization, failed.cause, said, next_step, "warning")
+        yield found, failed.optimization
+    yield from _of_unread_plans(status)
 
 
-def _clusters(names: list[str]) -> str:
-    return f"{counted(len(names), 'cluster')}: {listed(names, MAX_NAMED)}"
+def _of_unread_plans(status: PlacementStatus) -> Iterator[_Found]:
+    """Yield why drift is not known, unless nothing was placed, or nobody can change that."""
+    next_step = "do what the message says, or plan again and apply, which makes a new record"
+    for item in status.not_compared if status.workloads else ():
+        if item.reason != "NoContent":
+            said = f"drift is not known: {item.message}"
+            found = _found("plan", status.namespace, item.reason, said, next_step, "warning")
+            yield found, item.message

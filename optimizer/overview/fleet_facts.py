@@ -9,10 +9,13 @@ from dsf.kube.port import Object
 from dsf.placement import Obstacle
 from optimizer.domain.arrays import members_by_key
 from optimizer.overview.score_columns import ScoreColumns
-from optimizer.overview.score_overview import ClusterScores
-from optimizer.overview.scorer_overview import ScorerOverview
-from optimizer.placement_status.cluster_faults import cluster_fault, taint_fault
-from optimizer.placement_status.hub_state import HubState, read_hub_state
+from optimizer.overview.score_overview import ClusterScores, ScorerOverview
+from optimizer.placement_status.hub_state import (
+    HubState,
+    cluster_fault,
+    read_hub_state,
+    taint_fault,
+)
 from optimizer.snapshot.object_readers import is_generated, is_workload, labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding

@@ -17,8 +17,7 @@ from optimizer.overview.findings import FleetFinding, findings, scorer_remedy
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_overview import WorkloadOverview, hardware_of, workload_overview
 from optimizer.overview.score_columns import ClusterMeans, ScoreColumn, ScoreColumns
-from optimizer.overview.score_overview import ClusterScore
-from optimizer.overview.scorer_overview import ScorerOverview
+from optimizer.overview.score_overview import ClusterScore, ScorerOverview
 from optimizer.snapshot.object_readers import read_workload
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.placement_scores import status_written
 from dsf.kube.port import Object
-from optimizer.overview.scorer_overview import ScorerOverview
+from optimizer.overview.score_overview import ScorerOverview
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.scores.score_index import entries_of
 from optimizer.wire.request import DEFAULT_FORMAT

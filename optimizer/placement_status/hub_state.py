@@ -11,12 +11,56 @@ from dsf.api.names import CLUSTER_CLAIM, PLACEMENT_LABEL, ROOT_POLICY_LABEL, SCH
 from dsf.api.optimization import generating_optimization
 from dsf.api.scoring.placement_scores import status_written
 from dsf.api.times import read_time
+from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, Requirement, label_selector_of
-from dsf.placement import Obstacle, Toleration, bound_sets, read_tolerations, sets_obstacle, sets_of
-from optimizer.placement_status.cluster_faults import cluster_fault, taint_fault
+from dsf.placement import (
+    Obstacle,
+    Toleration,
+    bound_sets,
+    read_taints,
+    read_tolerations,
+    sets_obstacle,
+    sets_of,
+    state_obstacle,
+    taint_obstacle,
+    untolerated,
+)
 from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, replica_set_of
 from optimizer.snapshot.observation import CEL_CLUSTER_NAME, Observation
+
+
+def cluster_fault(name: str, cluster: Object | None) -> Obstacle | None:
+    """Return what is wrong with the cluster of this name; None if nothing is."""
+    if cluster is None:
+        message = f"the hub has no cluster {UntrustedName(name)}: plan again"
+        return Obstacle("ClusterLeft", message)
+    available = find(conditions_of(cluster), "ManagedClusterConditionAvailable")
+    lost = available is not None and available.get("status") != "True"
+    if available is not None and lost and not cluster["metadata"].get("deletionTimestamp"):
+        message = f"cluster {UntrustedName(name)} is not available: {said(available)}"
+        return Obstacle("ClusterLost", message, since(available))
+    return state_obstacle(cluster)
+
+
+def taint_fault(
+    name: str, cluster: Object, tolerations: Iterable[Toleration], *, now: datetime
+) -> Obstacle | None:
+    """Return the taint that keeps a Placement with these tolerations from a new selection."""
+    taint = untolerated(read_taints(cluster), tolerations, selected=False, now=now)
+    return taint_obstacle(name, taint) if taint else None
+
+
+def said(condition: Mapping[str, Any]) -> str:
+    """Return a condition's reason, and its message quoted."""
+    message = UntrustedText(condition.get("message") or "")
+    reason = UntrustedName(condition.get("reason") or "no reason")
+    return f"{reason}, {message}" if message else f"{reason}"
+
+
+def since(condition: Mapping[str, Any] | None) -> datetime | None:
+    """Return the lastTransitionTime of a condition; None if there is none."""
+    return read_time((condition or {}).get("lastTransitionTime"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,14 @@ from dsf.api.names import WORK_PLACEMENT_LABEL
 from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
-from optimizer.placement_status.cluster_faults import cluster_fault, said, since
-from optimizer.placement_status.hub_state import Enforcement, HubState, ObservedPlacement
+from optimizer.placement_status.hub_state import (
+    Enforcement,
+    HubState,
+    ObservedPlacement,
+    cluster_fault,
+    said,
+    since,
+)
 from optimizer.snapshot.object_readers import labels_of, name_of, not_enforced
 from optimizer.wire.placement_status import LandingState
 

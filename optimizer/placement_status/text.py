@@ -1,6 +1,5 @@
-"""A placement status as tables for a terminal, and as sentences."""
+"""A placement status as tables for a terminal."""
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from dsf.api.times import rfc3339
@@ -16,27 +15,6 @@ def placed_sentence(namespace: str, optimization: str | None, landed: int, place
     if not placed:
         return f"Nothing is placed {f'for {whose} ' if whose else ''}{where}."
     return f"{landed} of {placed} placements {f'of {whose} ' if whose else ''}{where} have landed."
-
-
-def status_sentences(status: PlacementStatus) -> Iterable[str]:
-    """Yield a sentence for each workload on a cluster, each bound policy, drift and failure."""
-    for item in status.workloads:
-        time = f" since {rfc3339(item.since)}" if item.since else ""
-        yield (
-            f"{item.workload} on {item.cluster}: {item.state} ({item.reason}{time}): {item.message}"
-        )
-    for bound in status.policies:
-        yield (
-            f"policy {bound.policy} on {bound.cluster}: {bound.compliance or 'no report'},"
-            f" claim {bound.claim or 'missing'}"
-        )
-    for drift in status.drift:
-        yield (
-            f"Drift {drift.reason}: {drift.kind} {drift.name}: {drift.message}; next: {drift.next}"
-        )
-    yield from (item.message for item in status.not_compared)
-    for failed in status.solver_failures:
-        yield f"Plan {failed.optimization} {failed.revision}: {failed.message}"
 
 
 def status_tables(status: PlacementStatus, optimization: str | None = None) -> str:

@@ -402,9 +402,8 @@ _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r'In force: "revision (?P<revision>\d+)(, which restored revision (?P<restored>\d+))?'
     r' \(plan (?P<digest>\w+)\)"\.': _in_force,
     r'In force: "none: revision (?P<revision>\d+) is (?P<phase>\w+): .*"\.': _none_in_force,
-    r'"(?P<workload>[\w.-]+) on (?P<cluster>[\w.-]+): (Planned|WaitingFor\w+|Refused) .*"': (
-        _waiting
-    ),
+    r'workload \S+: \S+( since \S+)?: "(?P<workload>[\w.-]+) on (?P<cluster>[\w.-]+):'
+    r' (Planned|WaitingFor\w+|Refused): .*"\. Next: ".*"': _waiting,
     rf"Nothing was written\. A reset {_AMOUNTS}\.": _asked_to_reset,
     rf'{_AMOUNTS} on hub "(?P<hub>.+?)", namespace "(?P<namespace>.+?)"\?': _asked_to_reset,
     r"(It deletes|It keeps without clusters|Kept without clusters): (?P<names>\w+ .*)\.": _goes,

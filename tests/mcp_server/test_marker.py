@@ -35,9 +35,8 @@ from mcp_server.results.write_results import AppliedView, ResetView, applied_vie
 from mcp_server.tools.registration import tool_results
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
-from optimizer.overview.fleet_overview import FleetOverview
+from optimizer.overview.fleet_overview import FleetOverview, WorkloadDescription
 from optimizer.overview.placement_answer import PlacementAnswer
-from optimizer.overview.workload_description import WorkloadDescription
 from optimizer.placement_status.text import status_tables
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dsf.api.conditions import conditions_of, find, is_true
+from dsf.api.conditions import conditions_of, find
 from dsf.api.scoring.placement_scores import by_score
 from dsf.api.untrusted_text import escaped_lines
 from dsf.cli.output import TextTable
@@ -85,30 +85,23 @@ def score_tables(scores: Iterable[Object]) -> list[TextTable]:
     return [score_table(name, found[name], most=SHOWN_DIMENSIONS) for name in found]
 
 
+def table_of(items: Iterable[Mapping[str, Any]], *columns: str) -> TextTable:
+    """Return a table of some fields of the items of an answer; a digest is cut."""
+    return TextTable(columns, [[_cell(name, item[name]) for name in columns] for item in items])
+
+
+def _cell(column: str, value: Any) -> str:
+    if column == "digest":
+        return str(value)[:DIGEST_SHOWN]
+    return format(value, "g") if isinstance(value, float) else str(value or "-")
+
+
 def plan_tables(answer: OptimizeAnswer) -> list[TextTable]:
     """Return two tables of a plan: the policy of each cluster, the cluster of each workload."""
-    placed = [
-        (item["workload"], item["cluster"], item["device"], format(item["score"], "g"))
-        for item in answer["placements"]
-    ]
     return [
         TextTable(("cluster", "policy"), sorted(answer["policies"].items())),
-        TextTable(("workload", "cluster", "device", "score"), placed),
+        table_of(answer["placements"], "workload", "cluster", "device", "score"),
     ]
-
-
-def policy_table(replicas: Iterable[Object], claims: Mapping[str, str]) -> TextTable:
-    """Return a table of the compliance of each replicated policy and the claim of its cluster."""
-    rows = [
-        (
-            obj["metadata"]["namespace"],
-            obj["metadata"]["name"],
-            (obj.get("status") or {}).get("compliant") or "Pending",
-            claims.get(obj["metadata"]["namespace"], "-"),
-        )
-        for obj in replicas
-    ]
-    return TextTable(("cluster", "policy", "compliant", "policy-watcher-claim"), sorted(rows))
 
 
 def placement_table(placements: Iterable[Object]) -> TextTable:
@@ -126,49 +119,6 @@ def placement_table(placements: Iterable[Object]) -> TextTable:
             )
         )
     return TextTable(("placement", "succeeded", "reason", "clusters"), rows)
-
-
-def workload_table(works: Iterable[Object]) -> TextTable:
-    """Return a table of the workloads' ManifestWorks, and whether they are available."""
-    rows = [
-        (
-            work["metadata"]["name"],
-            work["metadata"]["namespace"],
-            "yes" if is_true(work, "Available") else "no",
-        )
-        for work in works
-    ]
-    return TextTable(("workload", "cluster", "running there"), rows)
-
-
-def landing_table(status: Mapping[str, Any]) -> TextTable:
-    """Return a table of how far OCM is with each workload, of GET /placements/status."""
-    columns = ("workload", "cluster", "state", "reason")
-    rows = [tuple(str(item[column]) for column in columns) for item in status["workloads"]]
-    return TextTable(columns, rows)
-
-
-def change_table(answer: OptimizeAnswer) -> TextTable:
-    """Return a table of the writes that a plan implies."""
-    columns = ("action", "kind", "name")
-    return TextTable(
-        columns, [tuple(item[column] for column in columns) for item in answer["changes"]]
-    )
-
-
-def history_table(plans: Mapping[str, Any]) -> TextTable:
-    """Return a table of recorded plans, of GET /plans."""
-    rows = [
-        (
-            str(item["revision"]),
-            item["phase"],
-            format(item["objective"], "g"),
-            item["digest"][:DIGEST_SHOWN],
-            item["message"],
-        )
-        for item in plans["items"]
-    ]
-    return TextTable(("revision", "phase", "objective", "digest", "what became of it"), rows)
 
 
 def comparison_table(answers: Mapping[str, OptimizeAnswer]) -> TextTable:

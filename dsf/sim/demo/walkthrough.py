@@ -13,24 +13,20 @@ from typing import Any
 
 from dsf.api.conditions import is_true
 from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
+from dsf.cli.output import TextTable
 from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.port import Object
 from dsf.kube.yaml_documents import documents
 from dsf.sim.controllers import mig_manager
-from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
 from dsf.sim.demo.output import (
     DemoOutput,
-    change_table,
     comparison_table,
-    history_table,
-    landing_table,
     placement_table,
     plan_tables,
-    policy_table,
     score_tables,
-    workload_table,
+    table_of,
 )
 from dsf.sim.demo.running_demo import (
     RunningDemo,
@@ -51,6 +47,8 @@ PREFERENCES = {
 }
 THROUGHPUT = "example-throughput-score"
 """The score that differs between the clusters, as their hardware does."""
+
+STATUS = f"/placements/status?namespace={WORKLOAD_NAMESPACE}"
 
 SCORES = ("sample-my-score", *PREFERENCES.values(), THROUGHPUT)
 
@@ -136,11 +134,11 @@ async def _planned(demo: RunningDemo, path: str, score: str) -> dict[str, Any]:
 async def _comply(demo: RunningDemo) -> None:
     demo.output.step("Policies are enforced; workloads wait until they are compliant for a while")
     await until(demo, _claims(demo, "noncompliant"), "clusters to report noncompliant")
-    await _show_compliance(demo)
+    demo.output.show([await _compliance(demo)])
     demo.output.note("the stand-in for the GPU operator finishes configuring MIG")
     await _configure_mig(demo)
     await until(demo, _claims(demo, "compliant"), "clusters to report compliant")
-    await _show_compliance(demo)
+    demo.output.show([await _compliance(demo)])
 
 
 async def _configure_mig(demo: RunningDemo) -> None:
@@ -160,7 +158,7 @@ async def _land(demo: RunningDemo) -> None:
 
     await until(demo, landed, "workloads to be delivered")
     placements = (await hub.list(kinds.PLACEMENT, WORKLOAD_NAMESPACE)).items
-    demo.output.show([placement_table(placements), workload_table(await _workloads(demo))])
+    demo.output.show([placement_table(placements), await _landings(demo)])
 
 
 async def _reset(demo: RunningDemo) -> None:
@@ -171,9 +169,18 @@ async def _reset(demo: RunningDemo) -> None:
 
 
 async def _show_status(demo: RunningDemo) -> None:
-    path = f"/placements/status?namespace={WORKLOAD_NAMESPACE}"
-    demo.output.step(f"GET {path}: wanted and real, side by side")
-    demo.output.show([landing_table(await get(demo, path))])
+    demo.output.step(f"GET {STATUS}: wanted and real, side by side")
+    demo.output.show([await _landings(demo), await _compliance(demo)])
+
+
+async def _landings(demo: RunningDemo) -> TextTable:
+    found = await get(demo, STATUS)
+    return table_of(found["workloads"], "workload", "cluster", "state", "reason")
+
+
+async def _compliance(demo: RunningDemo) -> TextTable:
+    found = await get(demo, STATUS)
+    return table_of(found["policies"], "cluster", "policy", "compliance", "claim")
 
 
 async def _roll_back(demo: RunningDemo) -> None:
@@ -181,7 +188,7 @@ async def _roll_back(demo: RunningDemo) -> None:
     asked = {"namespace": WORKLOAD_NAMESPACE}
     planned = await post(demo, "/rollback", {**asked, "dryRun": True})
     demo.output.note("a dry run shows first what it would change")
-    demo.output.show([change_table(planned)])
+    demo.output.show([table_of(planned["changes"], "action", "kind", "name")])
     answer = await post(demo, "/rollback", asked)
     demo.output.note(
         f"revision {answer['to_revision']} is restored, objective {answer['objective_value']:g}"
@@ -191,7 +198,8 @@ async def _roll_back(demo: RunningDemo) -> None:
     await _land(demo)
     path = f"/plans?namespace={WORKLOAD_NAMESPACE}"
     demo.output.step(f"GET {path}: every applied plan is on record")
-    demo.output.show([history_table(await get(demo, path))])
+    plans, columns = await get(demo, path), ("revision", "phase", "objective", "digest", "message")
+    demo.output.show([table_of(plans["items"], *columns)])
 
 
 def _claims(demo: RunningDemo, value: str) -> Callable[[], Awaitable[bool]]:
@@ -210,11 +218,6 @@ async def _claim_values(demo: RunningDemo) -> dict[str, str]:
         for claim in cluster.get("status", {}).get("clusterClaims") or []
         if claim["name"] == CLUSTER_CLAIM
     }
-
-
-async def _show_compliance(demo: RunningDemo) -> None:
-    replicas = (await demo.clusters.hub.kube.list(kinds.POLICY, labels=ROOT_LABEL)).items
-    demo.output.show([policy_table(replicas, await _claim_values(demo))])
 
 
 async def _workloads(demo: RunningDemo) -> Sequence[Object]:

@@ -1,12 +1,29 @@
-"""A plan as tables for a terminal."""
+"""A plan and its explanation: tables for a terminal, and sentences of the explanation."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+from dsf.api.plural import joined
 from dsf.api.untrusted_text import listed
 from dsf.cli.output import TextTable
+from optimizer.domain.quantity import format_quantity
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
-from optimizer.plan.text.explanation_sections import explanation_sections, first_rows
+from optimizer.wire.explanation import (
+    AssignmentReason,
+    AssignmentRef,
+    BindingLimit,
+    Explanation,
+    GpusToDrain,
+    ObjectiveLoss,
+    ParetoPoint,
+    ParetoSet,
+    RunnerUp,
+    TransitionPlan,
+    TransitionStep,
+    UnplacedReason,
+    WhyNotAnswer,
+)
 
 _EQUAL_VALUES = 1e-6
 """Objective units below which the sum of the scores and the objective are equal."""
@@ -55,3 +72,207 @@ def _tables(plan: Plan) -> Iterator[TextTable]:
     yield TextTable(("change", "kind", "namespace", "name"), writes)
     if plan.explanation is not None:
         yield from (section.table for section in explanation_sections(plan.explanation))
+
+
+SHOWN = 20
+"""Rows of a long table, sentences of a long list, names in a cell: what a screen holds at once."""
+
+Row = tuple[str, ...]
+
+
+class Section(NamedTuple):
+    """One part of an explanation: a table, and sentences that say the same."""
+
+    table: TextTable
+    sentences: Sequence[str]
+
+
+def explanation_sections(found: Explanation) -> Iterator[Section]:
+    """Yield the parts of an explanation; the answers to questions come first."""
+    parts: tuple[tuple[Any, Callable[[Any], Section]], ...] = (
+        (found.unplaced, _unplaced),
+        (found.why_not, _why_not),
+        (found.pareto, _pareto),
+        (found.transition, _transition),
+        (found.not_computed, _not_computed),
+        (found.binding, _binding),
+        (found.places, _places),
+    )
+    yield from (section(part) for part, section in parts if part)
+
+
+def explanation_sentences(found: Explanation) -> list[str]:
+    """Return an explanation in sentences; a long list is cut and its rest counted."""
+    return [text for section in explanation_sections(found) for text in section.sentences]
+
+
+def _unplaced(reasons: tuple[UnplacedReason, ...]) -> Section:
+    rows = first_rows(row for item in reasons for row in _unplaced_rows(item))
+    sentences = tuple(map(_unplaced_sentence, reasons))
+    return Section(TextTable(("why not placed", "", ""), rows), sentences)
+
+
+def _unplaced_rows(item: UnplacedReason) -> Iterator[Row]:
+    yield item.workload, "why", item.message
+    yield from (("", "limit", limit.message) for limit in item.limits)
+    if item.remedy is not None:
+        verified = "solved again" if item.remedy.verified else "not enough alone"
+        for change in item.remedy.changes:
+            yield "", "repair", f"{change.message} ({verified})"
+        if item.remedy.losing:
+            yield "", "", f"fewer places then: {listed(item.remedy.losing)}"
+
+
+def _unplaced_sentence(item: UnplacedReason) -> str:
+    limits = "; ".join(limit.message for limit in item.limits)
+    told = f"{item.workload}: {item.message}{f': {limits}' if limits else ''}."
+    if item.remedy is None or not item.remedy.verified:
+        return told
+    changes = ", and ".join(change.message for change in item.remedy.changes)
+    return f"{told} It would have a place after this: {changes}."
+
+
+def _why_not(answers: tuple[WhyNotAnswer, ...]) -> Section:
+    rows = [
+        (item.asked, "" if item.lost is None else _amount(item.lost), item.message)
+        for item in answers
+    ]
+    sentences = tuple(f"{item.asked}: {item.message}." for item in answers)
+    return Section(TextTable(("why not", "loss", ""), first_rows(rows)), sentences)
+
+
+def _pareto(found: ParetoSet) -> Section:
+    names = tuple(found.points[0].values) if found.points else ()
+    complete = "complete" if found.complete else "not complete"
+    title = f"Pareto set, {complete}: {found.message}"
+    sentences = (*_first_sentences(map(_point_sentence, found.points)), f"{title}.")
+    rows = tuple(map(_point_row, found.points))
+    return Section(TextTable((*names, "policies", "places"), rows, title), sentences)
+
+
+def _point_row(point: ParetoPoint) -> Row:
+    policies = _first_names([f"{item.policy} on {item.cluster}" for item in point.policies])
+    values = (f"{value:g}" for value in point.values.values())
+    return *values, policies, _assignments(point.places)
+
+
+def _point_sentence(point: ParetoPoint) -> str:
+    values = ", ".join(f"{name} {value:g}" for name, value in point.values.items())
+    return f"Pareto point {values}: {_assignments(point.places) or 'no place'}."
+
+
+def _transition(found: TransitionPlan) -> Section:
+    numbered = list(enumerate(found.steps, 1))
+    rows = tuple((str(number), *row) for number, step in numbered for row in _actions(step))
+    title = f"Transition: {found.message}"
+    told = (
+        f"Step {number} of {len(numbered)}:"
+        f" {'; '.join(f'{action} {what}' for action, what in _actions(step))}."
+        for number, step in numbered
+    )
+    sentences = (f"{title}.", *_first_sentences(told))
+    return Section(TextTable(("step", "action", "what"), rows, title), sentences)
+
+
+def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
+    for action, what in (
+        ("idle first", ", ".join(map(_drained, step.draining))),
+        ("release", ", ".join(f"{item.policy} on {item.cluster}" for item in step.release)),
+        ("enforce", ", ".join(f"{item.policy} on {item.cluster}" for item in step.enforce)),
+        ("start", _assignments(step.start)),
+        ("stop", _assignments(step.stop)),
+        ("uncovered", listed(step.uncovered)),
+    ):
+        if what:
+            yield action, what
+
+
+def _drained(item: GpusToDrain) -> str:
+    named = f"GPU {_first_names(item.gpus)}" if item.gpus else f"all that {item.policy} divides"
+    return f"{named} on {item.cluster}"
+
+
+def _not_computed(parts: tuple[str, ...]) -> Section:
+    sentences = tuple(f"Not computed: {item}." for item in parts)
+    return Section(TextTable(("not computed",), first_rows((item,) for item in parts)), sentences)
+
+
+def _binding(limits: tuple[BindingLimit, ...]) -> Section:
+    rows = [(item.limit, format_quantity(item.used), _price(item)) for item in limits]
+    sentences = [
+        f"Used up: {limit}, {used}; price of one more: {price}." for limit, used, price in rows
+    ]
+    columns = ("used up", "used", "price of one more")
+    return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
+
+
+def _price(item: BindingLimit) -> str:
+    if item.price is None:
+        return "not computed"
+    single = len(item.price) == 1
+    parts = (
+        f"{price:g}" if single else f"{price:g} at priority {key}"
+        for key, price in item.price.items()
+        if single or price
+    )
+    return f"{', '.join(parts) or '0'} (linear relaxation)"
+
+
+def _places(reasons: tuple[AssignmentReason, ...]) -> Section:
+    rows = [
+        (item.workload, _scored(item), _scored(item.runner_up), _margin(item)) for item in reasons
+    ]
+    sentences = [
+        f"{workload} on {on}: runner-up {runner_up}; loss without this place: {margin}."
+        for workload, on, runner_up, margin in rows
+    ]
+    columns = ("why here", "on", "runner-up", "loss without it")
+    return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
+
+
+def _scored(item: AssignmentReason | RunnerUp | None) -> str:
+    return f"{item.device} of {item.cluster} ({item.score:g})" if item else "none"
+
+
+def _margin(item: AssignmentReason) -> str:
+    """Return the loss in the best plan without an assignment: `5 (then on 3g.48gb of west)`."""
+    if item.at_most is None:
+        return "not computed"
+    bound = "" if item.margin else "at most "
+    on = ", ".join(f"{other.device} of {other.cluster}" for other in item.instead)
+    where = f"on {on}" if on else "without a place"
+    margin = item.margin
+    equal = margin is not None and not (margin.total or any(margin.by_priority.values()))
+    return f"{bound}{_amount(item.at_most)} ({'equally good' if equal else 'then'} {where})"
+
+
+def _amount(loss: ObjectiveLoss) -> str:
+    if not loss.by_priority:
+        return f"{loss.total:g}"
+    parts = (f"{value:g} at priority {key}" for key, value in loss.by_priority.items() if value)
+    return ", ".join(parts) or "0"
+
+
+def first_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the first rows, then one that counts the rest."""
+    every = tuple(rows)
+    left = len(every) - SHOWN
+    if left <= 0:
+        return every
+    width = len(every[0])
+    return (*every[:SHOWN], ("...", f"{left} more", *[""] * width)[:width])
+
+
+def _first_sentences(sentences: Iterable[str]) -> tuple[str, ...]:
+    every = tuple(sentences)
+    left = len(every) - SHOWN
+    return (*every[:SHOWN], *([f"And {left} more of these."] if left > 0 else []))
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return joined(names, SHOWN)
+
+
+def _assignments(places: Sequence[AssignmentRef]) -> str:
+    """Return where workloads run: `chat on 3g.48gb of east, search on 2g.24gb of west`."""
+    return _first_names([f"{item.workload} on {item.device} of {item.cluster}" for item in places])

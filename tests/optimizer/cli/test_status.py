@@ -91,6 +91,9 @@ async def test_without_a_namespace_the_hub_is_told_with_what_to_do(tmp_path: Pat
     found = json.loads(out)
     assert (code, found["healthy"], found["ready_clusters"]) == (1, False, 2)
     assert found["namespaces"][0]["waiting"] == 2
+    await run.settle()
+    _, out, _ = await dsf_status(run, tmp_path)
+    assert "is not compliant on the cluster (since 2026-01-01T00:00:00Z)\n" in out
 
 
 async def test_a_healthy_hub_is_exit_code_0(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from optimizer.overview import fleet_matrix as module
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_matrix import fleet_matrix
 from optimizer.overview.score_columns import FleetColumns, ScoreColumn
-from optimizer.overview.scorer_overview import scorer_overview
+from optimizer.overview.score_overview import scorer_overview
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest

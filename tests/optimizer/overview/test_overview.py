@@ -12,14 +12,17 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
 from optimizer.overview.findings import findings, findings_about
 from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.fleet_overview import fleet_overview
+from optimizer.overview.fleet_overview import describe_workload, fleet_overview
 from optimizer.overview.name_search import find_name
 from optimizer.overview.plan_request import PlanningWish
 from optimizer.overview.planning_request import PlanningQuestion, complete_question
-from optimizer.overview.score_overview import ClusterScore, ranking, score_overviews
-from optimizer.overview.scorer_overview import scorer_overview
+from optimizer.overview.score_overview import (
+    ClusterScore,
+    ranking,
+    score_overviews,
+    scorer_overview,
+)
 from optimizer.overview.what_if import WhatIf
-from optimizer.overview.workload_description import describe_workload
 from optimizer.plan.plan import Plan
 from optimizer.plan.workload_moves import score_totals
 from optimizer.service import Optimizer

@@ -41,18 +41,7 @@ def test_of_many_dimensions_the_rest_is_counted() -> None:
 def test_a_plan_shows_policies_by_cluster_and_places() -> None:
     policies, places = output.plan_tables(answer())
     assert policies.rows == [("c1", "p1"), ("c2", "p2")]
-    assert places.rows == [("app", "c1", "all", "57.5")]
-
-
-def test_a_policy_without_a_status_is_pending_and_a_missing_claim_a_dash() -> None:
-    replicas: list[Object] = [
-        {"metadata": {"namespace": "c2", "name": "p"}},
-        {"metadata": {"namespace": "c1", "name": "p"}, "status": {"compliant": "Compliant"}},
-    ]
-    assert output.policy_table(replicas, {"c1": "compliant"}).rows == [
-        ("c1", "p", "Compliant", "compliant"),
-        ("c2", "p", "Pending", "-"),
-    ]
+    assert places.rows == [["app", "c1", "all", "57.5"]]
 
 
 def test_placements_stand_by_name_and_one_nobody_decided_has_dashes() -> None:
@@ -73,13 +62,13 @@ def test_placements_stand_by_name_and_one_nobody_decided_has_dashes() -> None:
     ]
 
 
-def test_workloads_say_whether_they_run() -> None:
-    available = {"conditions": [{"type": "Available", "status": "True"}]}
-    works: list[Object] = [
-        {"metadata": {"namespace": "c1", "name": "app"}, "status": available},
-        {"metadata": {"namespace": "c2", "name": "app"}},
-    ]
-    assert output.workload_table(works).rows == [("app", "c1", "yes"), ("app", "c2", "no")]
+def test_an_answer_is_a_table_of_some_fields_and_an_empty_text_is_a_dash() -> None:
+    items = [{"cluster": "c1", "claim": "", "digest": "0123456789abcdef", "more": 1}]
+    table = output.table_of(items, "cluster", "claim", "digest")
+    assert (table.columns, table.rows) == (
+        ("cluster", "claim", "digest"),
+        [["c1", "-", "0123456789ab"]],
+    )
 
 
 def test_results_stand_side_by_side_and_a_cluster_may_have_no_workload() -> None:
