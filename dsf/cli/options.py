@@ -11,12 +11,12 @@ import click
 from dsf.api.name_syntax import dns_label
 from dsf.api.names import OPTIMIZER_PORT
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
 
 class Duration(click.ParamType[float]):
-    """A click type: seconds, from text such as `15s`, `1m30s`, `500ms`."""
+    """A click type: seconds, from text such as `15s`, `1m30s`, `500ms`, `7d`."""
 
     name = "duration"
 
@@ -30,7 +30,9 @@ class Duration(click.ParamType[float]):
         parts = _PART.findall(text)
         seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
         if "".join(number + unit for number, unit in parts) != text or seconds <= 0:
-            self.fail(f"{text!r} is not a duration: use a form such as 15s or 1m30s", param, ctx)
+            self.fail(
+                f"{text!r} is not a duration: use a form such as 15s, 1m30s or 7d", param, ctx
+            )
         return seconds
 
 

@@ -145,7 +145,7 @@ class LazyGroup(click.Group):
         try:
             loaded = getattr(importlib.import_module(module), attribute)
         except ModuleNotFoundError as error:
-            raise click.ClickException(_missing(cmd_name, command.extra, error)) from error
+            raise click.ClickException(missing_module(cmd_name, command.extra, error)) from error
         if not isinstance(loaded, click.Command):
             raise TypeError(f"{command.target} is not a command")
         return loaded
@@ -172,7 +172,8 @@ class LazyGroup(click.Group):
                 formatter.write_dl(listed)
 
 
-def _missing(command: str, extra: str, error: ModuleNotFoundError) -> str:
+def missing_module(command: str, extra: str, error: ModuleNotFoundError) -> str:
+    """Return what to install for a command whose module is missing."""
     if not extra:
         return f"the module {error.name!r} is missing; reinstall dynamic-scoring-framework"
     return (

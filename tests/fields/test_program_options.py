@@ -96,7 +96,6 @@ SETTINGS: dict[str, dict[str, tuple[str, str]]] = {
         "--stable-duration-sec": ("policy_watcher/test_compliance.py", "stable_seconds"),
     },
     "scorer backtest": {
-        "--season": ("dsf/scorer_kit/backtest/test_figures.py", "season"),
         "--best": ("dsf/scorer_kit/backtest/test_figures.py", "best"),
     },
 }

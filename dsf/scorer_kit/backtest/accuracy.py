@@ -5,8 +5,16 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scipy import special
+
 from dsf.agent.score.forecasts import quantile_loss
 from dsf.scorer_kit.backtest.history import Judged, SimpleMethod
+
+TIE = 1e-3
+"""Of the mean change from step to step: losses of a step that differ by less are equal.
+
+Scorers round, and floating point does: such differences are consistent, and would be significant.
+"""
 
 FEWEST_HORIZONS = 4
 """Horizons that do not overlap, below which a test says nothing."""
@@ -30,45 +38,12 @@ def smaller_loss(differences: Sequence[float], overlap: int) -> float | None:
         return 0.5 if mean == 0 else float(mean > 0)
     small = (count + 1 - 2 * overlap + overlap * (overlap - 1) / count) / count
     statistic = mean / math.sqrt(variance / count) * math.sqrt(max(small, 0.0))
-    return student_t(statistic, count - 1)
-
-
-def student_t(value: float, freedom: int) -> float:
-    """Return the probability that Student's t is at most `value`."""
-    tail = _incomplete_beta(freedom / (freedom + value * value), freedom / 2, 0.5) / 2
-    return tail if value < 0 else 1 - tail
+    return float(special.stdtr(count - 1, statistic))
 
 
 def _covariance(centred: Sequence[float], lag: int) -> float:
     pairs = zip(centred[lag:], centred, strict=False)
     return math.fsum(after * before for after, before in pairs) / len(centred)
-
-
-def _incomplete_beta(x: float, a: float, b: float) -> float:
-    """Return the regularized incomplete beta function, by its continued fraction.
-
-    Source: NIST Digital Library of Mathematical Functions, 8.17.22, https://dlmf.nist.gov/8.17
-    """
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _incomplete_beta(1 - x, b, a)
-    logarithm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(logarithm + a * math.log(x) + b * math.log1p(-x)) / a
-    fraction = 0.0
-    for term in range(_TERMS, 0, -1):
-        half = term // 2
-        numerator = (
-            -(a + half) * (a + b + half) * x / ((a + term - 1) * (a + term))
-            if term % 2
-            else half * (b - half) * x / ((a + term - 1) * (a + term))
-        )
-        fraction = numerator / (1 + fraction)
-    return front / (1 + fraction)
-
-
-_TERMS = 400
-"""Terms of the fraction: enough for the tail of Student's t with 10,000 degrees of freedom."""
 
 
 Loss = Callable[[float, float], float]
@@ -133,10 +108,11 @@ def comparison(
     simple = [loss(forecast, one.truth) for one, forecast in pairs]
     scorer = [loss(one.said.score, one.truth) for one in both]
     differences = _by_step(both, [mine - its for mine, its in zip(scorer, simple, strict=True)])
+    unequal = [value if abs(value) >= TIE else 0.0 for value in differences]
     return Comparison(
         _accuracy(method.name, both, simple),
         _accuracy("scorer", both, scorer),
-        smaller_loss(differences, overlap),
+        smaller_loss(unequal, overlap),
     )
 
 

@@ -5,13 +5,14 @@ A scorer that is no better than the simple methods is of no use.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from operator import mul
 
 from dsf.agent.wire.scoring_request import EncodedSeries
+from dsf.api.untrusted_text import listed
 
 START = 1_700_000_000
 """Unix seconds of the first step of a recording: equal runs send equal requests."""
@@ -127,6 +128,19 @@ def labels_of(metric: Mapping[str, str]) -> Labels:
     return frozenset((name, value) for name, value in metric.items() if name != "meta")
 
 
+def named_apart(series: Sequence[PastSeries]) -> tuple[PastSeries, ...]:
+    """Return the series. Raises UnusableHistory if two have the same labels."""
+    counts = Counter(one.labels for one in series)
+    twice = [labels for labels, count in counts.items() if count > 1]
+    if twice:
+        named = listed(f"{name}={value}" for name, value in sorted(twice[0]))
+        raise UnusableHistory(
+            f"{counts[twice[0]]} series have the same labels ({named or 'none'}), so a score could"
+            " be of each of them: give them different labels, or add them up in the query"
+        )
+    return tuple(series)
+
+
 def from_samples(
     series: Iterable[tuple[Mapping[str, str], Sequence[tuple[float, float]]]], step: int
 ) -> History:
@@ -154,7 +168,7 @@ def from_samples(
         for time, value in samples:
             values[round((time - start) / step)] = value
         rows.append(PastSeries(metric, values))
-    return History(step, tuple(rows), round(start))
+    return History(step, named_apart(rows), round(start))
 
 
 MOST_VALUES = 5_000_000
@@ -207,16 +221,6 @@ def judged(answers: Sequence[Answered], series: Sequence[PastSeries], ahead: int
     return found
 
 
-SMALLEST_PEAK = 0.3
-"""Autocorrelation from which a history is said to have a season."""
-
-_MOST_STEPS = 1_000
-"""Newest steps in which a season is looked for: the work grows with their square."""
-
-_MOST_SERIES = 10
-"""Series in which a season is looked for: those that change most."""
-
-
 @dataclass(frozen=True, slots=True)
 class Horizon:
     """What is forecast after a window: steps of the window, and steps whose mean is forecast."""
@@ -238,10 +242,13 @@ def simple_methods(horizon: Horizon, season: int) -> list[SimpleMethod]:
     return [
         SimpleMethod("last value", lambda series, end: series.last(end)),
         SimpleMethod("window mean", lambda series, end: series.mean(end - horizon.window, end)),
-        SimpleMethod(
-            "seasonal naive", lambda series, end: _last_season(series, end, horizon.ahead, season)
-        ),
+        seasonal_naive("seasonal naive", horizon, season),
     ]
+
+
+def seasonal_naive(name: str, horizon: Horizon, season: int) -> SimpleMethod:
+    """Return the method that repeats the last season of that many steps."""
+    return SimpleMethod(name, lambda series, end: _last_season(series, end, horizon.ahead, season))
 
 
 def _last_season(series: PastSeries, end: int, ahead: int, season: int) -> float | None:
@@ -255,38 +262,3 @@ def _last_season(series: PastSeries, end: int, ahead: int, season: int) -> float
     if len(means) < len(parts):
         return None
     return math.fsum(weight * mean for weight, mean in means) / ahead
-
-
-def found_season(history: History) -> int | None:
-    """Return the season that the series share, in steps; None without one.
-
-    It is the lag of the highest peak of their mean autocorrelation over the whole history, which no
-    method could have known in advance: a season can only be given too much credit.
-    """
-    largest = sorted(history.series, key=lambda one: -one.scale)[:_MOST_SERIES]
-    found = [_autocorrelation(one) for one in largest if one.scale > 0]
-    return _highest_peak([sum(column) / len(found) for column in zip(*found, strict=True)])
-
-
-def _autocorrelation(series: PastSeries) -> list[float]:
-    """Return the autocorrelation at the lags up to half of the history; holes are its mean."""
-    values = series.values[-_MOST_STEPS:]
-    known = [value for value in values if value is not None]
-    centre = math.fsum(known) / len(known)
-    moved = [0.0 if value is None else value - centre for value in values]
-    power = sum(map(mul, moved, moved)) or 1.0
-    return [
-        sum(map(mul, moved[lag:], moved)) / power * len(moved) / (len(moved) - lag)
-        for lag in range(len(moved) // 2 + 1)
-    ]
-
-
-def _highest_peak(correlation: Sequence[float]) -> int | None:
-    lowest, best = 1.0, None
-    for lag in range(1, len(correlation) - 1):
-        before, here, after = correlation[lag - 1 : lag + 2]
-        lowest = min(lowest, here)
-        peak = here >= before and here >= after and here >= SMALLEST_PEAK
-        if peak and here - lowest >= SMALLEST_PEAK and (not best or here > correlation[best]):
-            best = lag
-    return best

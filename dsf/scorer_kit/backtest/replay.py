@@ -36,6 +36,7 @@ from dsf.scorer_kit.backtest.history import (
     UnusableHistory,
     from_samples,
     labels_of,
+    named_apart,
 )
 from dsf.scorer_kit.recordings import load, name_of
 from dsf.scorer_kit.scorer_target import AuthorCredentials
@@ -45,24 +46,24 @@ DEFAULT_STEP = 60
 """Seconds, where neither the scorer nor its author says."""
 
 
-def recorded(path: Path, query: str, step: int) -> tuple[str, History]:
-    """Return a recording's name and the series of a query, or of its only one.
+def recorded(path: Path, query: str, step: int, *, given: bool = False) -> tuple[str, History]:
+    """Return a recording's name and the series of a query, or of its only one unless `given`.
 
     The step is at least that of the recording. Raises UnusableFile, UnusableHistory.
     """
     recording = load(path)
     found = recording.queries.get(query)
-    if found is None and len(recording.queries) == 1:
+    if found is None and len(recording.queries) == 1 and not given:
         (found,) = recording.queries.values()
     if found is None:
         known = listed(recording.queries)
         raise UnusableHistory(
-            f"{name_of(path)} has no answer to the scorer's query: set --query to one of: {known}"
+            f"{name_of(path)} has no answer to the query: set --query to one of: {known}"
         )
     if not found:
         raise UnusableHistory(f"{name_of(path)} has no series")
     length = min(len(one.values) for one in found)
-    series = tuple(PastSeries(one.metric, one.values[:length]) for one in found)
+    series = named_apart([PastSeries(one.metric, one.values[:length]) for one in found])
     history = History(recording.step, series)
     return name_of(path), history if step <= recording.step else history.coarser(step)
 
@@ -86,6 +87,9 @@ async def from_prometheus(summary: ScorerSummary, url: str, seconds: int) -> His
         found = await sources.fetch(asking, utc_now().timestamp())
     if isinstance(found, Failure):
         return f"{found.stage}: {found.reason}: {found.message}"
+    if not found.series:
+        asked = UntrustedText(summary.source_query)
+        raise UnusableHistory(f"{url} has no series of the last {seconds} s for the query {asked}")
     return _history(found.series, summary.source_step)
 
 

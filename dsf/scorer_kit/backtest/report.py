@@ -6,6 +6,7 @@ from typing import Any
 
 from dsf.cli.output import TextTable
 from dsf.scorer_kit.backtest.accuracy import (
+    TIE,
     Accuracy,
     Choices,
     Comparison,
@@ -25,10 +26,11 @@ from dsf.scorer_kit.backtest.history import (
     Horizon,
     Judged,
     UnusableHistory,
-    found_season,
     judged,
+    seasonal_naive,
     simple_methods,
 )
+from dsf.scorer_kit.backtest.seasons import found_seasons
 
 SIGNIFICANT = 0.05
 """A p-value below which a difference is called significant, as is usual."""
@@ -172,6 +174,8 @@ def _scaled(value: float | None) -> str:
 def _better(ratio: float | None) -> str:
     if ratio is None:
         return "-"
+    if abs(ratio - 1) < TIE:
+        return "as good"
     return f"{1 - ratio:.0%} better" if ratio <= 1 else f"{ratio - 1:.0%} worse"
 
 
@@ -215,6 +219,11 @@ class BacktestPlan:
     def ends(self) -> Sequence[int]:
         """Return the steps before which windows end, evenly spaced. Raises UnusableHistory."""
         steps, history = self.steps, self.history
+        if self.season > len(history) * history.step:
+            raise UnusableHistory(
+                f"--season: {self.season} s are longer than the history of"
+                f" {len(history) * history.step} s"
+            )
         last = len(history) - steps.ahead
         if last < steps.window:
             needed = (steps.window + steps.ahead) * history.step
@@ -239,8 +248,12 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
             if strange
             else "no score could be judged: there are no results, or no samples after the windows"
         )
-    season = plan.season // history.step or found_season(history)
-    methods = simple_methods(steps, season or steps.window)
+    given = plan.season // history.step
+    season, *longer = [given] if given else found_seasons(history) or [0]
+    simple = simple_methods(steps, season or steps.window)
+    methods = simple + [
+        seasonal_naive(f"seasonal naive, {lag * history.step} s", steps, lag) for lag in longer
+    ]
     loss, every = loss_of(plan.quantile), _every(answers)
     compared = (comparison(outcomes, one, loss, -(-steps.ahead // every)) for one in methods)
     truths = sum(
@@ -257,7 +270,7 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
             step=history.step,
             window=steps.window * history.step,
             horizon=steps.ahead * history.step,
-            season=(season or 0) * history.step,
+            season=season * history.step,
             part=plan.part,
             requests=len(answers),
             every=every * history.step,
@@ -268,7 +281,7 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
         shares=quantile_shares(outcomes),
         intervals=intervals(outcomes),
         choices=plan.choices,
-        regrets=regrets(outcomes, methods, plan.choices),
+        regrets=regrets(outcomes, simple, plan.choices),
         missing=truths - len(outcomes),
         strange=strange,
         outcomes=outcomes,

@@ -95,6 +95,7 @@ def backtest(
     value, the window's mean and the last season. docs/how-to/backtest.md says what the figures
     mean. Exits with 1 if the scorer fails, and with 2 if the history can't be used.
     """
+    _require_kit()
     api = named(url, scoring_url, dimension_format, ca_file)
 
     async def made() -> "BacktestReport":
@@ -106,6 +107,16 @@ def backtest(
     show(done.text() if output == "text" else document(done.document(), output))
     if plotted and output == "text":
         _plot(done)
+
+
+def _require_kit() -> None:
+    try:
+        import polars  # noqa: F401
+        import scipy  # noqa: F401
+    except ModuleNotFoundError as error:
+        from dsf.cli.root import missing_module
+
+        raise click.ClickException(missing_module("scorer backtest", "kit", error)) from error
 
 
 async def _backtest(target: "ScorerTarget", token: str, flags: dict[str, Any]) -> "BacktestReport":
@@ -192,14 +203,21 @@ async def _history(
 
     if sum(map(bool, (recording, data, prometheus_url))) != 1:
         raise click.UsageError("name one history: --recording, --data or --prometheus")
-    asked = query or summary.source_query
     usual = step or summary.source_step or replay.DEFAULT_STEP
     if recording:
-        return replay.recorded(recording, asked, step or summary.source_step)
+        wanted = query or summary.source_query
+        return replay.recorded(recording, wanted, step or summary.source_step, given=bool(query))
     if data:
+        if query:
+            raise click.UsageError(
+                "--query chooses in a recording or asks Prometheus: --data is the"
+                " answer to one query, so leave one of them out"
+            )
         return replay.from_file(data, usual)
     found = await replay.from_prometheus(
-        summary.model_copy(update={"source_query": asked, "source_step": usual}),
+        summary.model_copy(
+            update={"source_query": query or summary.source_query, "source_step": usual}
+        ),
         prometheus_url,
         round(since),
     )

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
@@ -156,8 +157,11 @@ async def test_what_the_config_declares_is_used(history: str) -> None:
         forecast = {"horizon": 180, "truth": {"query": "up"}, "quantile": 0.9}
         return {**config(base), "forecast": forecast, "direction": "HigherIsBetter"}
 
-    code, out, _ = await ran(TestApi(config=declaring), "--recording", history)
+    code, out, _ = await ran(
+        TestApi(config=declaring), "--recording", history, "--season", "0.0125d"
+    )
     assert code == 0
+    assert "season 1080 s" in out
     assert "horizon 180 s" in out
     assert "ERROR AS THE 0.9 QUANTILE" in out
     assert "CHOOSE THE SERIES WITH THE HIGHEST" in out
@@ -219,6 +223,9 @@ async def test_a_scorer_that_can_not_be_judged_is_named_in_one_line(
         (["--recording", "{history}", "--horizon", "59m"], "a window of 600 s and a horizon"),
         (["--recording", "{history}", "--horizon", "3m", "--step", "90s"], "is not a multiple"),
         (["--recording", "{history}", *HORIZON, "--svg", "/nowhere/x.svg"], "can't be written"),
+        (["--recording", "{history}", *HORIZON, "--query", "up"], "has no answer to the query"),
+        (["--recording", "{history}", *HORIZON, "--season", "7d"], "--season: 604800 s are longer"),
+        (["--data", "{history}", *HORIZON, "--query", "up"], "leave one of them out"),
         (["--recording", "tomorrow", *HORIZON], "there are: build-machine"),
         (["--data", "{history}", *HORIZON], "has no series"),
         (
@@ -241,6 +248,34 @@ async def test_a_query_that_was_not_recorded_is_named(tmp_path: Path) -> None:
     assert code == 2
     assert "set --query to one of: one, two" in " ".join(err.split())
     assert (await ran(TestApi(), "--recording", path, *HORIZON, "--query", "two"))[0] == 0
+
+
+async def test_two_series_of_one_name_are_named(tmp_path: Path) -> None:
+    document = recording()
+    for one in document["queries"][0]["series"]:
+        one["metric"] = {"pod": "a"}
+    for option in ("--recording", "--data"):
+        code, _, err = await ran(TestApi(), option, written(tmp_path, document), *HORIZON)
+        assert code == 2
+        assert '2 series have the same labels ("pod=a")' in " ".join(err.split())
+        values = [[60 * index, "1"] for index in range(60)]
+        document = {"data": [{"metric": {"pod": "a"}, "values": values}] * 2}
+
+
+async def test_a_query_without_series_is_named() -> None:
+    async with serving(replying(matrix())) as prometheus:
+        code, _, err = await ran(TestApi(), "--prometheus", prometheus.url, *HORIZON)
+    assert code == 2
+    assert f'has no series of the last 86400 s for the query "{QUERY}"' in " ".join(err.split())
+
+
+async def test_without_the_extra_one_line_says_what_to_install(
+    history: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    code, out, err = await ran(TestApi(), "--recording", history, *HORIZON)
+    assert (code, out) == (1, "")
+    assert "pip install 'dynamic-scoring-framework[kit]'" in err
 
 
 async def test_a_sample_that_is_not_a_number_is_named(tmp_path: Path) -> None:
