@@ -141,8 +141,8 @@ def _effects(view: ResetView, shown: Callable[[str], str]) -> Iterator[str]:
     """Yield what a reset does to what runs."""
     if view.running:
         yield (
-            f"These go on running: {_places(view.running, view.omitted.get('running', 0), shown)}."
-            " A reset with stop_workloads stops them."
+            f"These go on running: {_places(view.running, view.omitted.get('running', 0), shown)};"
+            " seldom OCM stops one even so. A reset with stop_workloads stops them all."
         )
     if view.stopping:
         yield f"OCM stops: {_places(view.stopping, view.omitted.get('stopping', 0), shown)}."

@@ -399,7 +399,7 @@ class ResetRequest(RequestPart):
         default=False,
         description="Stop the workloads too: their Placements stay and select no cluster."
         " Otherwise they go on running, because OCM leaves the ManifestWorks of a Placement"
-        " that is gone.",
+        " that is gone; seldom it sees the decisions go first, and stops one.",
     )
 
 

@@ -156,7 +156,8 @@ class ResetResult(ResultPart):
     running: tuple[WorkloadClusters, ...] = Field(
         default=(),
         description="Workloads that go on running: OCM leaves the ManifestWorks of a Placement"
-        " that is gone. A reset with stopWorkloads stops them.",
+        " that is gone; seldom it sees the decisions go first, and stops one. A reset with"
+        " stopWorkloads stops them all.",
     )
     stopping: tuple[WorkloadClusters, ...] = Field(
         default=(),

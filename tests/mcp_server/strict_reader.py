@@ -410,7 +410,8 @@ _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r"Nothing is left to stop in namespace \S+\. It has .*": _nothing_written,
     r"No longer enforced: (?P<count>\d+) polic(y|ies) on (?P<names>.*)\.": _no_longer_enforced,
     r"No plan places any more: (?P<pairs>.*)\.": _no_longer_placed,
-    r"These go on running: (?P<pairs>.*)\. A reset with stop_workloads stops them\.": _runs_on,
+    r"These go on running: (?P<pairs>.*); seldom OCM stops one even so\."
+    r" A reset with stop_workloads stops them all\.": _runs_on,
     r"Deleted (\d+) generated objects? of namespace \S+\.": _deleted,
     r"(Placement|PlacementBinding|Policy) \S+/\S+(, \w+ \S+/\S+)*": _an_object,
     r"Nothing is generated( for optimization \S+)? in namespace \S+\.": _nothing_written,

@@ -270,7 +270,8 @@ async def test_a_reset_names_what_goes_on_running_and_can_stop_it() -> None:
         asked: dict[str, object] = {"namespace": "default"}
         shown = await client.call_tool("reset_placements", asked)
         left = (
-            "These go on running: mwrs-app01 on worker01. A reset with stop_workloads stops them."
+            "These go on running: mwrs-app01 on worker01; seldom OCM stops one even so."
+            " A reset with stop_workloads stops them all."
         )
         assert left in shown.content[0].text
         asked["digest"] = shown.structured_content["digest"]
