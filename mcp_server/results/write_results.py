@@ -167,9 +167,8 @@ def planned_reset_text(
     `optimization`: the only one whose objects go. `left_empty`: how many generated Placements
     select nothing already, and stay.
     """
-    goes, empties = _number(view, "goes"), _number(view, "empties")
     where = f"namespace {UntrustedName(view.namespace)}"
-    if not goes and not empties:
+    if not view.goes and not view.empties:
         if not left_empty:
             whose = f" for optimization {UntrustedName(optimization)}" if optimization else ""
             return f"Nothing is generated{whose} in {where}."
@@ -179,15 +178,10 @@ def planned_reset_text(
             " stop_workloads deletes what is generated."
         )
     then = "show them to the user, then call reset_placements with digest"
-    deleted = joined(map(_ref, view.goes), LIST_LIMIT, of=goes)
-    emptied = joined(map(_ref, view.empties), LIST_LIMIT, of=empties)
     return "\n".join(
         [
             f"Nothing was written. A reset {_amounts(view, 's')}.",
-            *([f"It deletes: {deleted}."] if goes else []),
-            *([f"It keeps without clusters: {emptied}."] if empties else []),
-            *_loses(status, UntrustedName),
-            *_effects(view, UntrustedName),
+            *_told(view, status, UntrustedName, LIST_LIMIT),
             f"To do exactly this, {then} {UntrustedName(view.digest)}",
         ]
     )
@@ -195,21 +189,22 @@ def planned_reset_text(
 
 def reset_question(hub: str, planned: PlannedReset, status: PlacementStatus) -> str:
     """Return the question that a user answers before a reset; it begins with how much stops."""
-    view = planned_reset_view(planned)
-    changes = tuple(map(describe, planned.writes))
-    deleted = [_ref(item, quoted_name) for item in changes if item.action == "delete"]
-    emptied = [_ref(item, quoted_name) for item in changes if item.action != "delete"]
-    where = whose(hub, planned.namespace, planned.optimization)
-    return "\n".join(
-        [
-            f"{_amounts(view).capitalize()} on {where}?",
-            *_loses(status, quoted_name),
-            *_effects(view, quoted_name),
-            *first_lines(deleted, _NAMED, what=" objects"),
-            *first_lines((f"Kept without clusters: {item}" for item in emptied), _NAMED),
-            f"Digest: {planned.digest}",
-        ]
-    )
+    view, where = planned_reset_view(planned), whose(hub, planned.namespace, planned.optimization)
+    head = f"{_amounts(view).capitalize()} on {where}?"
+    told = _told(view, status, quoted_name, _NAMED)
+    return "\n".join([head, *told, f"Digest: {planned.digest}"])
+
+
+def _told(
+    view: ResetView, status: PlacementStatus, shown: Callable[[str], str], most: int
+) -> Iterator[str]:
+    """Yield what a reset would do; `most`: objects that it names."""
+    for what, name in (("deletes", "goes"), ("keeps without clusters", "empties")):
+        objects = (_ref(item, shown) for item in getattr(view, name))
+        if names := joined(objects, most, of=_number(view, name)):
+            yield f"It {what}: {names}."
+    yield from _loses(status, shown)
+    yield from _effects(view, shown)
 
 
 def _amounts(view: ResetView, ending: str = "") -> str:

@@ -1,7 +1,8 @@
 """Judges an installation: one check after the other, each failure with its fix."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -74,27 +75,12 @@ class HubCheck(ResultPart):
 
 def hub_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
     """Return all checks of an installation."""
-    return (
-        *part_checks(found),
-        _managed_clusters(found),
-        _sources(found),
-        _prometheus(found),
-        _rights(found),
-    )
+    return (*part_checks(found), *(_named(name, judge(found)) for name, judge in _USE.items()))
 
 
 def part_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
     """Return the checks of what is installed, without those of clusters, scorers and rights."""
-    return (
-        _access(found),
-        _clock(found),
-        _custom_resources(found),
-        _ocm(found),
-        _ocm_version(found),
-        _add_on(found),
-        _hub_controller(found),
-        _policy_watcher(found),
-    )
+    return tuple(_named(name, judge(found)) for name, judge in _PARTS.items())
 
 
 def refused_access(error: KubeError) -> HubCheck:
@@ -105,17 +91,14 @@ def refused_access(error: KubeError) -> HubCheck:
         fix = "ask for the right to list managedclusters"
     else:
         fix = "name the hub's kubeconfig with --kubeconfig or $KUBECONFIG; kubectl must reach it"
-    return _failed("access", str(error), fix)
+    return _named("access", _failed(str(error), fix))
 
 
 def missing_namespace(namespace: str) -> HubCheck:
     """Return the check of a namespace of workloads that the hub has not."""
     name = UntrustedName(namespace)
-    return _failed(
-        "namespace",
-        f"the hub has no namespace {name}",
-        f"name another one with --namespace, or create it: kubectl create namespace {name}",
-    )
+    fix = f"name another one with --namespace, or create it: kubectl create namespace {name}"
+    return _named("namespace", _failed(f"the hub has no namespace {name}", fix))
 
 
 def missing_fields(
@@ -143,28 +126,28 @@ def is_healthy(checks: Iterable[HubCheck]) -> bool:
     return all(item.state != "failed" for item in checks)
 
 
-def _ok(check: str, message: str) -> HubCheck:
-    return HubCheck(check=check, state="ok", message=message)
+class _Judged(NamedTuple):
+    state: CheckState
+    message: str
+    fix: str = ""
 
 
-def _failed(check: str, message: str, fix: str) -> HubCheck:
-    return HubCheck(check=check, state="failed", message=message, fix=fix)
+def _named(check: str, judged: _Judged) -> HubCheck:
+    return HubCheck(check=check, **judged._asdict())
 
 
-def _warning(check: str, message: str, fix: str) -> HubCheck:
-    return HubCheck(check=check, state="warning", message=message, fix=fix)
+_ok = partial(_Judged, "ok")
+_failed = partial(_Judged, "failed")
+_warning = partial(_Judged, "warning")
+_skipped = partial(_Judged, "skipped")
 
 
-def _skipped(check: str, message: str, fix: str = "") -> HubCheck:
-    return HubCheck(check=check, state="skipped", message=message, fix=fix)
-
-
-def _access(found: HubInstallation) -> HubCheck:
+def _access(found: HubInstallation) -> _Judged:
     who = f"; you are {UntrustedName(found.user)}" if found.user else ""
-    return _ok("access", f"{found.server} answers{who}")
+    return _ok(f"{found.server} answers{who}")
 
 
-def _clock(found: HubInstallation) -> HubCheck:
+def _clock(found: HubInstallation) -> _Judged:
     reading = found.clock
     behind = [
         name_of(item)
@@ -173,12 +156,11 @@ def _clock(found: HubInstallation) -> HubCheck:
     ]
     if behind:
         return _failed(
-            "clocks",
             f"the clock of {_few(behind)} differs from the hub's by more than OCM allows",
             "set the clocks there by NTP: scores of such a cluster expire too early or too late",
         )
     if reading is None or reading.hub is None:
-        return _skipped("clocks", "the hub does not tell its time")
+        return _skipped("the hub does not tell its time")
     skew = max(
         (reading.hub - reading.after).total_seconds(),
         (reading.before - reading.hub).total_seconds() - 1,
@@ -186,24 +168,21 @@ def _clock(found: HubInstallation) -> HubCheck:
     )
     if skew > MAX_CLOCK_SKEW_SECONDS:
         return _failed(
-            "clocks",
             f"the clock of this machine and the hub's differ by {skew:.0f} s",
             "set the clock of this machine, and of the hub, by NTP: ages are shown wrong",
         )
-    return _ok("clocks", "the hub, this machine and the managed clusters agree")
+    return _ok("the hub, this machine and the managed clusters agree")
 
 
-def _custom_resources(found: HubInstallation) -> HubCheck:
-    what = "custom resources"
+def _custom_resources(found: HubInstallation) -> _Judged:
     absent = _missing(found, OWN_KINDS)
     if absent == [PLACEMENT_PLAN]:
         return _warning(
-            what,
             "the hub does not serve placementplans, so plans are not recorded",
             "dsf crds placementplans | kubectl apply --server-side -f -",
         )
     if absent:
-        return _failed(what, f"the hub does not serve {_plurals(absent)}", _INSTALL_CRDS)
+        return _failed(f"the hub does not serve {_plurals(absent)}", _INSTALL_CRDS)
     older = {
         name: tuple(missing_fields(_schema(shipped), _schema(found.definitions[name])))
         for name, shipped in found.shipped.items()
@@ -212,20 +191,18 @@ def _custom_resources(found: HubInstallation) -> HubCheck:
     lacking = [f"{name.partition('.')[0]}: {field}" for name in older for field in older[name]]
     if lacking:
         return _failed(
-            what,
             f"CRDs on the hub are older than this dsf and lack {_first(lacking)}",
             f"{_INSTALL_CRDS} (helm does not update CRDs)",
         )
     if not found.definitions:
-        return _ok(what, f"{_plurals(OWN_KINDS)} are served; their CRDs may not be read")
-    return _ok(what, f"{_plurals(OWN_KINDS)} are served, with all fields of this dsf")
+        return _ok(f"{_plurals(OWN_KINDS)} are served; their CRDs may not be read")
+    return _ok(f"{_plurals(OWN_KINDS)} are served, with all fields of this dsf")
 
 
-def _ocm(found: HubInstallation) -> HubCheck:
+def _ocm(found: HubInstallation) -> _Judged:
     absent = _missing(found, OCM_KINDS)
     if absent:
         return _failed(
-            "OCM",
             f"the hub does not serve {_plurals(absent)}",
             "install OCM on the hub (`clusteradm init --wait`), or name the hub with --kubeconfig:"
             " this may be a managed cluster",
@@ -234,29 +211,26 @@ def _ocm(found: HubInstallation) -> HubCheck:
     if optional:
         wanted = dict.fromkeys(_OPTIONAL_PART[kind] for kind in optional)
         return _warning(
-            "OCM",
             f"the hub does not serve {_plurals(optional)}, which the optimizer needs",
             "; ".join(wanted),
         )
-    return _ok("OCM", "clusters, scores, Placements, workloads and policies are served")
+    return _ok("clusters, scores, Placements, workloads and policies are served")
 
 
-def _ocm_version(found: HubInstallation) -> HubCheck:
+def _ocm_version(found: HubInstallation) -> _Judged:
     specs = [item.get("spec") or {} for item in found.cluster_managers]
     images = [str(spec.get("registrationImagePullSpec") or "") for spec in specs]
     tags = [image.rpartition(":")[2] for image in images if ":" in image.rpartition("/")[2]]
     if not tags or "@" in images[0]:
-        return _skipped("OCM version", "no ClusterManager tells it; OCM v1.2 is tested")
-    return _ok("OCM version", f"{UntrustedName(tags[0])}; v1.2 is tested")
+        return _skipped("no ClusterManager tells it; OCM v1.2 is tested")
+    return _ok(f"{UntrustedName(tags[0])}; v1.2 is tested")
 
 
-def _managed_clusters(found: HubInstallation) -> HubCheck:
-    if unread := _unread(found, "managed clusters", MANAGED_CLUSTER):
+def _managed_clusters(found: HubInstallation) -> _Judged:
+    if unread := _unread(found, MANAGED_CLUSTER):
         return unread
     if not found.clusters:
-        return _warning(
-            "managed clusters", "the hub has none", "join one: `clusteradm join`, then accept it"
-        )
+        return _warning("the hub has none", "join one: `clusteradm join`, then accept it")
     faults = {
         name_of(item): fault
         for item in found.clusters
@@ -265,24 +239,22 @@ def _managed_clusters(found: HubInstallation) -> HubCheck:
     if faults:
         first, count = cluster_findings(faults)[0], counted(len(found.clusters), "cluster")
         said = f"{len(faults)} of {count} can't be used: {first.reason}: {first.message}"
-        return _warning("managed clusters", said, first.next)
-    return _ok("managed clusters", f"{counted(len(found.clusters), 'cluster')}, all available")
+        return _warning(said, first.next)
+    return _ok(f"{counted(len(found.clusters), 'cluster')}, all available")
 
 
-def _add_on(found: HubInstallation) -> HubCheck:
-    if unread := _unread(found, "add-on", MANAGED_CLUSTER_ADD_ON):
+def _add_on(found: HubInstallation) -> _Judged:
+    if unread := _unread(found, MANAGED_CLUSTER_ADD_ON):
         return unread
     enabled = {str(item["metadata"].get("namespace")): item for item in found.add_ons}
     if not enabled:
         return _failed(
-            "add-on",
             "no managed cluster has the add-on dynamic-scoring-framework, so no agent scores",
             f"install the chart dynamic-scoring-framework: {_INSTALL}",
         )
     down = [name for name, item in enabled.items() if not _available(item)]
     if down:
         return _failed(
-            "add-on",
             f"the add-on is not available on {_few(down)}",
             f"kubectl -n {UntrustedName(down[0])} describe managedclusteraddon"
             " dynamic-scoring-framework",
@@ -290,27 +262,25 @@ def _add_on(found: HubInstallation) -> HubCheck:
     without = sorted({name_of(item) for item in found.clusters} - enabled.keys())
     if without:
         return _warning(
-            "add-on",
             f"the add-on is available on {counted(len(enabled), 'cluster')}, and not enabled on"
             f" {_few(without)}",
             "label these clusters so that the add-on's Placement selects them, if wanted",
         )
-    return _ok("add-on", f"available on {counted(len(enabled), 'cluster')}")
+    return _ok(f"available on {counted(len(enabled), 'cluster')}")
 
 
 def _available(add_on: Object) -> bool:
     return (find(conditions_of(add_on), "Available") or {}).get("status") == "True"
 
 
-def _hub_controller(found: HubInstallation) -> HubCheck:
-    what, scorers = "hub controller", [scorer_overview(item) for item in found.scorers]
+def _hub_controller(found: HubInstallation) -> _Judged:
+    scorers = [scorer_overview(item) for item in found.scorers]
     if _missing(found, OWN_KINDS[:2]):
-        return _skipped(what, "the hub does not serve its custom resources")
-    if unread := _unread(found, what, DYNAMIC_SCORING_CONFIG):
+        return _skipped("the hub does not serve its custom resources")
+    if unread := _unread(found, DYNAMIC_SCORING_CONFIG):
         return unread
     if found.config is None:
         return _warning(
-            what,
             f"there is no DynamicScoringConfig {SCORING_CONFIG} in {HUB_NAMESPACE}, so no scorer is"
             " sent to any cluster",
             "kubectl apply -f docs/examples/dynamicscoringconfig.yaml",
@@ -318,21 +288,19 @@ def _hub_controller(found: HubInstallation) -> HubCheck:
     unseen = [item.name for item in scorers if item.reason == "NotReported"]
     if unseen or not conditions_of(found.config):
         return _failed(
-            what,
             "it has not reported on " + _few(unseen or [SCORING_CONFIG]),
             f"start it: kubectl -n {HUB_NAMESPACE} get deployments; its log says what fails",
         )
-    return _ok(what, f"it reports on {counted(len(scorers), 'scorer')}")
+    return _ok(f"it reports on {counted(len(scorers), 'scorer')}")
 
 
-def _sources(found: HubInstallation) -> HubCheck:
-    if unread := _unread(found, "scorers", DYNAMIC_SCORER):
+def _sources(found: HubInstallation) -> _Judged:
+    if unread := _unread(found, DYNAMIC_SCORER):
         return unread
     scorers = [scorer_overview(item) for item in found.scorers]
     if found.source_failures:
         first = found.source_failures[0]
         return _failed(
-            "scorers",
             f"{counted(len(found.source_failures), 'score')} can't be computed because a source"
             f" (Prometheus) does not answer as expected; first {UntrustedName(first.score)} of"
             f" {UntrustedName(first.cluster)}: {UntrustedName(first.reason)}:"
@@ -340,39 +308,36 @@ def _sources(found: HubInstallation) -> HubCheck:
             f"look up {UntrustedName(first.reason)} in docs/how-to/troubleshooting-scorers.md",
         )
     for broken in scorer_findings(scorers):
-        return _failed("scorers", f"{broken.reason}: {broken.message}", broken.next)
+        return _failed(f"{broken.reason}: {broken.message}", broken.next)
     if not scorers:
-        return _skipped("scorers", "there are none", "register one: `dsf scorer register`")
-    return _ok("scorers", f"each of {counted(len(scorers), 'scorer')} scores wherever it should")
+        return _skipped("there are none", "register one: `dsf scorer register`")
+    return _ok(f"each of {counted(len(scorers), 'scorer')} scores wherever it should")
 
 
-def _prometheus(found: HubInstallation) -> HubCheck:
+def _prometheus(found: HubInstallation) -> _Judged:
     if found.prometheus is None:
         return _skipped(
-            "Prometheus",
             f"agents read it from their clusters, and did so for"
             f" {counted(found.sources_read, 'score')}; --prometheus-url asks one from here",
         )
     if found.prometheus:
         return _failed(
-            "Prometheus",
             found.prometheus,
             "check the URL and that this machine reaches it; `kubectl port-forward` opens a way",
         )
-    return _ok("Prometheus", "it answers a query from here")
+    return _ok("it answers a query from here")
 
 
-def _policy_watcher(found: HubInstallation) -> HubCheck:
-    if unread := _unread(found, "policy watcher", MANAGED_CLUSTER):
+def _policy_watcher(found: HubInstallation) -> _Judged:
+    if unread := _unread(found, MANAGED_CLUSTER):
         return unread
     claiming = [item for item in found.clusters if _claims(item)]
     if found.clusters and not claiming:
         return _skipped(
-            "policy watcher",
             f"no cluster claims {CLUSTER_CLAIM}: it is needed only where policies divide GPUs",
             "install the chart policy-watcher",
         )
-    return _ok("policy watcher", f"claims on {counted(len(claiming), 'cluster')}")
+    return _ok(f"claims on {counted(len(claiming), 'cluster')}")
 
 
 def _claims(cluster: Object) -> bool:
@@ -380,25 +345,24 @@ def _claims(cluster: Object) -> bool:
     return any(item.get("name") == CLUSTER_CLAIM for item in claims)
 
 
-def _rights(found: HubInstallation) -> HubCheck:
+def _rights(found: HubInstallation) -> _Judged:
     lacking = [str(item) for item, held in found.rights.items() if not held]
     if not found.rights:
-        return _skipped("rights", "the hub does not review rights")
+        return _skipped("the hub does not review rights")
     if lacking:
         return _warning(
-            "rights",
             f"you may not {_first(lacking)}",
             "ask for these rights if you are to plan and apply: docs/reference/optimizer-access.md",
         )
     where = listed(sorted({item.namespace for item in found.rights if item.namespace}))
-    return _ok("rights", f"you may plan and apply in namespace {where}")
+    return _ok(f"you may plan and apply in namespace {where}")
 
 
-def _unread(found: HubInstallation, check: str, kind: Kind) -> HubCheck | None:
+def _unread(found: HubInstallation, kind: Kind) -> _Judged | None:
     """Return the check as skipped if the user may not list a kind; None if it can be judged."""
     if found.served.get(kind) != "forbidden":
         return None
-    return _skipped(check, f"you may not list {kind.plural}")
+    return _skipped(f"you may not list {kind.plural}")
 
 
 def _missing(found: HubInstallation, kinds: Iterable[Kind]) -> list[Kind]:
@@ -424,3 +388,24 @@ def _few(names: Sequence[str]) -> str:
 
 def _first(words: Sequence[str]) -> str:
     return joined(words, MAX_NAMED)
+
+
+_PARTS: Mapping[str, Callable[[HubInstallation], _Judged]] = {
+    "access": _access,
+    "clocks": _clock,
+    "custom resources": _custom_resources,
+    "OCM": _ocm,
+    "OCM version": _ocm_version,
+    "add-on": _add_on,
+    "hub controller": _hub_controller,
+    "policy watcher": _policy_watcher,
+}
+"""The checks of what is installed, by name."""
+
+_USE: Mapping[str, Callable[[HubInstallation], _Judged]] = {
+    "managed clusters": _managed_clusters,
+    "scorers": _sources,
+    "Prometheus": _prometheus,
+    "rights": _rights,
+}
+"""The checks of how it is used, by name."""

@@ -406,7 +406,7 @@ _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r' (Planned|WaitingFor\w+|Refused): .*"\. Next: ".*"': _waiting,
     rf"Nothing was written\. A reset {_AMOUNTS}\.": _asked_to_reset,
     rf'{_AMOUNTS} on hub "(?P<hub>.+?)", namespace "(?P<namespace>.+?)"\?': _asked_to_reset,
-    r"(It deletes|It keeps without clusters|Kept without clusters): (?P<names>\w+ .*)\.": _goes,
+    r"(It deletes|It keeps without clusters): (?P<names>\w+ .*)\.": _goes,
     r"Nothing is left to stop in namespace \S+\. It has .*": _nothing_written,
     r"No longer enforced: (?P<count>\d+) polic(y|ies) on (?P<names>.*)\.": _no_longer_enforced,
     r"No plan places any more: (?P<pairs>.*)\.": _no_longer_placed,
