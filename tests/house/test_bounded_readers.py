@@ -63,7 +63,7 @@ BOUNDS = {
     "dsf/kube/schema/string_formats.py:": "BODY_LIMIT",
     "dsf/kube/yaml_documents.py:parsed_json": "MAX_FILE_BYTES and MAX_DEPTH",
     "dsf/kube/yaml_documents.py:parsed_yaml": "MAX_FILE_BYTES, MAX_DEPTH, MAX_REPEATED",
-    "dsf/scorer_kit/backtest/replay.py:_history": ANSWER,
+    "dsf/scorer_kit/backtest/replay.py:_series": ANSWER,
     "dsf/scorer_kit/backtest/replay.py:_samples": ANSWER,
     "dsf/scorer_kit/backtest/replay.py:": ANSWER,
     "dsf/scorer_kit/pictures.py:_values": ANSWER,

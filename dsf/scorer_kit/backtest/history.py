@@ -6,12 +6,13 @@ A scorer that is no better than the simple methods is of no use.
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
 from dsf.agent.wire.scoring_request import EncodedSeries
+from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.untrusted_text import listed
 
 START = 1_700_000_000
@@ -30,10 +31,26 @@ class UnusableHistory(Exception):
 
 @dataclass(frozen=True)
 class PastSeries:
-    """One series: its labels, and its values, None for a hole."""
+    """One series: its labels, and its values, None for a hole.
+
+    `truth` has at each step what a forecast of that step is compared with. Without it that is the
+    mean of the values over the horizon.
+    """
 
     metric: Mapping[str, str]
     values: Values
+    truth: Values | None = None
+
+    @cached_property
+    def measured(self) -> "PastSeries":
+        """The series of what is forecast: the truth if there is one, else the values."""
+        return self if self.truth is None else PastSeries(self.metric, self.truth)
+
+    def came_true(self, end: int, ahead: int) -> float | None:
+        """Return the truth of a forecast for `ahead` steps from `end` on; None without one."""
+        if self.truth is None:
+            return self.mean(end, end + ahead)
+        return self.truth[end + ahead - 1]
 
     @cached_property
     def labels(self) -> Labels:
@@ -42,8 +59,8 @@ class PastSeries:
 
     @cached_property
     def scale(self) -> float:
-        """The mean absolute change from step to step, the unit of scaled errors; 0 if constant."""
-        known = [value for value in self.values if value is not None]
+        """The mean change of what is forecast from step to step, the unit of scaled errors."""
+        known = [value for value in self.measured.values if value is not None]
         changes = [abs(after - before) for before, after in pairwise(known)]
         return math.fsum(changes) / len(changes) if changes else 0.0
 
@@ -83,6 +100,11 @@ class History:
         """The number of steps without a sample, of all series."""
         return sum(value is None for one in self.series for value in one.values)
 
+    @property
+    def measured(self) -> bool:
+        """Whether the series have a truth of their own."""
+        return any(one.truth is not None for one in self.series)
+
     def time(self, step: int) -> int:
         """Return the time of a step in unix seconds."""
         return self.start + step * self.step
@@ -108,7 +130,10 @@ class History:
                 f" set --step to such a multiple, for example {self.step}"
             )
         every = step // self.step
-        series = tuple(PastSeries(one.metric, one.values[::every]) for one in self.series)
+        series = tuple(
+            PastSeries(one.metric, one.values[::every], one.truth and one.truth[::every])
+            for one in self.series
+        )
         return History(step, series, self.start)
 
     @cached_property
@@ -141,38 +166,68 @@ def named_apart(series: Sequence[PastSeries]) -> tuple[PastSeries, ...]:
     return tuple(series)
 
 
-def from_samples(
-    series: Iterable[tuple[Mapping[str, str], Sequence[tuple[float, float]]]], step: int
-) -> History:
-    """Return the history of samples (unix seconds, number), each moved to the nearest step.
+Samples = Sequence[tuple[Mapping[str, str], Sequence[tuple[float, float]]]]
+"""The labels of each series, and its samples: unix seconds and a number."""
+
+
+def from_samples(series: Samples, step: int) -> History:
+    """Return the history of samples, each moved to the nearest step.
 
     Numbers that are not finite are holes. Raises UnusableHistory if there is none, or too much.
     """
-    found = [
-        (metric, [pair for pair in samples if all(map(math.isfinite, pair))])
-        for metric, samples in series
-    ]
-    times = [time for _, samples in found for time, _ in samples]
+    times = [time for _, samples in series for time, _ in _finite(samples)]
     if not times:
         raise UnusableHistory("the history has no finite sample")
     start = min(times)
     length = round((max(times) - start) / step) + 1
-    if length * len(found) > MOST_VALUES:
+    if length * len(series) > MOST_VALUES:
         raise UnusableHistory(
-            f"the history has {len(found)} series of {length} steps, more than {MOST_VALUES}"
+            f"the history has {len(series)} series of {length} steps, more than {MOST_VALUES}"
             " values: choose a longer step or fewer series"
         )
+    return History(step, at_steps(series, step, start, length), round(start))
+
+
+def at_steps(series: Samples, step: int, start: float, length: int) -> tuple[PastSeries, ...]:
+    """Return series with each sample at the nearest of the steps from `start` on."""
     rows = []
-    for metric, samples in found:
+    for metric, samples in series:
         values: list[float | None] = [None] * length
-        for time, value in samples:
-            values[round((time - start) / step)] = value
+        for time, value in _finite(samples):
+            index = round((time - start) / step)
+            if 0 <= index < length:
+                values[index] = value
         rows.append(PastSeries(metric, values))
-    return History(step, named_apart(rows), round(start))
+    return named_apart(rows)
+
+
+def _finite(samples: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    return (pair for pair in samples if all(map(math.isfinite, pair)))
 
 
 MOST_VALUES = 5_000_000
 """Values of a history: what a few hundred megabytes hold."""
+
+
+class SeriesIndex:
+    """Finds the series of a result: by all labels, or by those that name an entry."""
+
+    def __init__(self, series: Sequence[PastSeries]) -> None:
+        self._all = {one.labels for one in series}
+        naming = [(_naming(dict(one.labels)), one.labels) for one in series]
+        counts = Counter(name for name, _ in naming)
+        self._named = {name: labels for name, labels in naming if counts[name] == 1 and name}
+
+    def find(self, metric: Mapping[str, str]) -> Labels | None:
+        """Return the labels of the series; None if there is none, or more than one."""
+        labels = labels_of(metric)
+        return labels if labels in self._all else self._named.get(_naming(metric))
+
+
+def _naming(metric: Mapping[str, str]) -> Labels:
+    return frozenset(
+        (name, metric[name]) for name in PLACEHOLDERS if name != "meta" and name in metric
+    )
 
 
 Quantiles = tuple[tuple[float, float], ...]
@@ -210,12 +265,12 @@ class Judged:
 
 
 def judged(answers: Sequence[Answered], series: Sequence[PastSeries], ahead: int) -> list[Judged]:
-    """Return each score that has a truth: the mean of the `ahead` steps after its window."""
+    """Return each score that has a truth, `ahead` steps after its window."""
     found = list[Judged]()
     for answer in answers:
         for one in series:
             said = answer.said.get(one.labels)
-            truth = one.mean(answer.end, answer.end + ahead)
+            truth = one.came_true(answer.end, ahead)
             if said is not None and truth is not None:
                 found.append(Judged(answer.end, one, said, truth))
     return found
@@ -223,7 +278,7 @@ def judged(answers: Sequence[Answered], series: Sequence[PastSeries], ahead: int
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """What is forecast after a window: steps of the window, and steps whose mean is forecast."""
+    """Steps of the window, and steps from its end to that of what is forecast."""
 
     window: int
     ahead: int
@@ -231,7 +286,7 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class SimpleMethod:
-    """A name, and a forecast of the mean after the step before `end`; None if it has none."""
+    """A name, and a forecast of the truth after the step before `end`; None if it has none."""
 
     name: str
     forecast: Callable[[PastSeries, int], float | None]
@@ -240,8 +295,10 @@ class SimpleMethod:
 def simple_methods(horizon: Horizon, season: int) -> list[SimpleMethod]:
     """Return the methods; `season` is in steps."""
     return [
-        SimpleMethod("last value", lambda series, end: series.last(end)),
-        SimpleMethod("window mean", lambda series, end: series.mean(end - horizon.window, end)),
+        SimpleMethod("last value", lambda series, end: series.measured.last(end)),
+        SimpleMethod(
+            "window mean", lambda series, end: series.measured.mean(end - horizon.window, end)
+        ),
         seasonal_naive("seasonal naive", horizon, season),
     ]
 
@@ -253,6 +310,9 @@ def seasonal_naive(name: str, horizon: Horizon, season: int) -> SimpleMethod:
 
 def _last_season(series: PastSeries, end: int, ahead: int, season: int) -> float | None:
     """Return the mean of the same steps one season ago; a longer horizon repeats the season."""
+    if series.truth is not None:
+        same = end + ahead - 1 - season * -(-ahead // season)
+        return series.truth[same] if same >= 0 else None
     if end < season:
         return None
     whole, rest = divmod(ahead, season)

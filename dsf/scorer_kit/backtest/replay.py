@@ -5,9 +5,8 @@ Shell: files and HTTP.
 
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +22,6 @@ from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH
 from dsf.api.json_input import json_text
-from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.untrusted_text import UntrustedText, listed
 from dsf.kube.clock import utc_now
@@ -33,23 +31,31 @@ from dsf.scorer_kit.backtest.history import (
     Labels,
     PastSeries,
     Said,
+    Samples,
+    SeriesIndex,
     UnusableHistory,
+    at_steps,
     from_samples,
-    labels_of,
     named_apart,
 )
+from dsf.scorer_kit.backtest.truth import of_query
 from dsf.scorer_kit.recordings import load, name_of
 from dsf.scorer_kit.scorer_target import AuthorCredentials
 from dsf.scorer_kit.series_file import read_series
+from dsf.scorer_kit.table_file import read_table
+from dsf.sim.prometheus_replay import RecordedSeries
 
 DEFAULT_STEP = 60
 """Seconds, where neither the scorer nor its author says."""
 
 
-def recorded(path: Path, query: str, step: int, *, given: bool = False) -> tuple[str, History]:
+def recorded(
+    path: Path, query: str, step: int, *, given: bool = False, truth_query: str = ""
+) -> tuple[str, History]:
     """Return a recording's name and the series of a query, or of its only one unless `given`.
 
-    The step is at least that of the recording. Raises UnusableFile, UnusableHistory.
+    They have the answer to `truth_query` as their truth if that is recorded. The step is at least
+    that of the recording. Raises UnusableFile, UnusableHistory.
     """
     recording = load(path)
     found = recording.queries.get(query)
@@ -62,40 +68,72 @@ def recorded(path: Path, query: str, step: int, *, given: bool = False) -> tuple
         )
     if not found:
         raise UnusableHistory(f"{name_of(path)} has no series")
-    length = min(len(one.values) for one in found)
-    series = named_apart([PastSeries(one.metric, one.values[:length]) for one in found])
-    history = History(recording.step, series)
-    return name_of(path), history if step <= recording.step else history.coarser(step)
+    answers = recording.queries.get(truth_query)
+    length = min(len(one.values) for one in (*found, *(answers or ())))
+    series = _recorded(found, length)
+    if answers is not None:
+        series = of_query(series, _recorded(answers, length))
+    return name_of(path), _coarser(History(recording.step, series), step)
+
+
+def _recorded(found: Sequence[RecordedSeries], length: int) -> tuple[PastSeries, ...]:
+    return named_apart([PastSeries(one.metric, one.values[:length]) for one in found])
+
+
+def from_table(path: Path, step: int, *, measured: bool) -> tuple[str, History]:
+    """Return a table's name and its series, with its truth where that is `measured`.
+
+    The step is at least the table's. Raises UnusableFile, UnusableHistory.
+    """
+    table = read_table(path)
+    history = from_samples(table.series, table.step)
+    return path.name, _coarser(_with_truth(history, table.truth if measured else None), step)
 
 
 def from_file(path: Path, step: int) -> tuple[str, History]:
     """Return a file's name and its series. Raises UnusableFile, UnusableHistory."""
-    return path.name, _history(read_series(path).series, step)
+    return path.name, from_samples(_series(read_series(path).series), step)
 
 
-async def from_prometheus(summary: ScorerSummary, url: str, seconds: int) -> History | str:
-    """Return the answer of a Prometheus to the query of a summary, or why there is none.
+async def from_prometheus(
+    summary: ScorerSummary, url: str, seconds: int, truth_query: str
+) -> History | str:
+    """Return the answers of a Prometheus to the query of a summary and to that of the truth.
 
-    Raises UnusableHistory.
+    Returns why there are none. An empty `truth_query` is not asked. Raises UnusableHistory.
     """
     credentials = AuthorCredentials(summary.scoring_endpoint, "", "")
     endpoint = summary.source_endpoint or f"{url}{DEFAULT_SOURCE_PATH}"
     changes = {"source_range": seconds, "source_type": "Prometheus", "source_endpoint": endpoint}
-    asking = summary.model_copy(update=changes)
+    asking, now = summary.model_copy(update=changes), utc_now().timestamp()
+    answers = []
     async with http_client() as client:
         sources = Sources(client, credentials, CallLimits(), url)
-        found = await sources.fetch(asking, utc_now().timestamp())
-    if isinstance(found, Failure):
-        return f"{found.stage}: {found.reason}: {found.message}"
-    if not found.series:
+        for query in filter(None, (summary.source_query, truth_query)):
+            found = await sources.fetch(asking.model_copy(update={"source_query": query}), now)
+            if isinstance(found, Failure):
+                return f"{found.stage}: {found.reason}: {found.message}"
+            answers.append(_series(found.series))
+    if not answers[0]:
         asked = UntrustedText(summary.source_query)
         raise UnusableHistory(f"{url} has no series of the last {seconds} s for the query {asked}")
-    return _history(found.series, summary.source_step)
+    history = from_samples(answers[0], summary.source_step)
+    return _with_truth(history, answers[1] if truth_query else None)
 
 
-def _history(series: Sequence[EncodedSeries], step: int) -> History:
-    samples = [(json.loads(bytes(one.metric)), _samples(one)) for one in series]
-    return from_samples(samples, step)
+def _with_truth(history: History, truth: Samples | None) -> History:
+    if truth is None:
+        return history
+    answers = at_steps(truth, history.step, history.start, len(history))
+    return replace(history, series=of_query(history.series, answers))
+
+
+def _coarser(history: History, step: int) -> History:
+    return history if step <= history.step else history.coarser(step)
+
+
+def _series(found: Sequence[EncodedSeries]) -> Samples:
+    return [(json.loads(bytes(one.metric)), _samples(one)) for one in found]
 
 
 def _samples(one: EncodedSeries) -> list[tuple[float, float]]:
@@ -145,7 +183,7 @@ class Replay:
 
         Calls `progress` after each answer.
         """
-        series = _SeriesIndex(self.history)
+        index = SeriesIndex(self.history.series)
         answers = list[Answered]()
         async with http_client() as client:
             api = ScoringApi(CLUSTER, client, credentials, CallLimits())
@@ -153,7 +191,7 @@ class Replay:
                 answer = await self._ask(api, summary, end)
                 if isinstance(answer, Failure):
                     return answer
-                answers.append(series.answered(end, *answer))
+                answers.append(_answered(index, end, *answer))
                 progress()
         return answers
 
@@ -182,41 +220,25 @@ def _forecasts(url: str, answer: HttpAnswer) -> list[_ForecastResult] | Failure:
         return []
 
 
-class _SeriesIndex:
-    """Finds the series of a result: by all labels, or by those that name an entry."""
+def _answered(
+    index: SeriesIndex,
+    end: int,
+    results: Sequence[ScoringResult],
+    forecasts: Sequence[_ForecastResult],
+) -> Answered:
+    """Return the scores by series, those that an agent would publish.
 
-    def __init__(self, history: History) -> None:
-        self._all = {one.labels for one in history.series}
-        naming = [(_naming(dict(one.labels)), one.labels) for one in history.series]
-        counts = Counter(name for name, _ in naming)
-        self._named = {name: labels for name, labels in naming if counts[name] == 1 and name}
-
-    def answered(
-        self, end: int, results: Sequence[ScoringResult], forecasts: Sequence[_ForecastResult]
-    ) -> Answered:
-        """Return the scores by series, those that an agent would publish.
-
-        Scores that are not finite are dropped, and of several for one series the first counts.
-        """
-        said, strange = dict[Labels, Said](), 0
-        for index, result in enumerate(results):
-            if not math.isfinite(result.score):
-                continue
-            labels = self._series(result.metric)
-            if labels is None or labels in said:
-                strange += 1
-                continue
-            quantiles = (forecasts[index].quantiles if forecasts else None) or []
-            finite = sorted(pair for pair in quantiles if math.isfinite(pair[1]))
-            said[labels] = Said(result.score, tuple(finite))
-        return Answered(end, said, strange)
-
-    def _series(self, metric: Mapping[str, str]) -> Labels | None:
-        labels = labels_of(metric)
-        return labels if labels in self._all else self._named.get(_naming(metric))
-
-
-def _naming(metric: Mapping[str, str]) -> Labels:
-    return frozenset(
-        (name, metric[name]) for name in PLACEHOLDERS if name != "meta" and name in metric
-    )
+    Scores that are not finite are dropped, and of several for one series the first counts.
+    """
+    said, strange = dict[Labels, Said](), 0
+    for place, result in enumerate(results):
+        if not math.isfinite(result.score):
+            continue
+        labels = index.find(result.metric)
+        if labels is None or labels in said:
+            strange += 1
+            continue
+        quantiles = (forecasts[place].quantiles if forecasts else None) or []
+        finite = sorted(pair for pair in quantiles if math.isfinite(pair[1]))
+        said[labels] = Said(result.score, tuple(finite))
+    return Answered(end, said, strange)

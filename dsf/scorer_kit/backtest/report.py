@@ -1,7 +1,7 @@
 """A backtest from its settings to its figures: the steps that are asked, then text or JSON."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dsf.cli.output import TextTable
@@ -31,6 +31,7 @@ from dsf.scorer_kit.backtest.history import (
     simple_methods,
 )
 from dsf.scorer_kit.backtest.seasons import found_seasons
+from dsf.scorer_kit.backtest.truth import MEAN, QUERY, of_horizon
 
 SIGNIFICANT = 0.05
 """A p-value below which a difference is called significant, as is usual."""
@@ -40,7 +41,8 @@ SIGNIFICANT = 0.05
 class Setting:
     """What was replayed; times are in seconds, and `season` is 0 if the history has none.
 
-    `part` is "all", "first" or "second": a half of the steps.
+    `part` is "all", "first" or "second": a half of the steps. `truth` is "query" for
+    `forecast.truth.query`, else "mean", "max", "min" or such as "p90", of the horizon.
     """
 
     history: str
@@ -55,6 +57,7 @@ class Setting:
     requests: int
     every: int
     quantile: float
+    truth: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +111,15 @@ class BacktestReport:
 
     def _heading(self) -> str:
         setting = self.setting
+        query = setting.truth == QUERY
+        truth = "forecast.truth.query" if query else f"{setting.truth} of the horizon"
         season = f"{setting.season} s" if setting.season else "none found"
         part = "" if setting.part == "all" else f", over the {setting.part} half"
         return (
             f"{setting.history}: {setting.series} series of {setting.steps} steps of"
             f" {setting.step} s\nwindow {setting.window} s, horizon {setting.horizon} s,"
-            f" season {season}; {setting.requests} requests, one every {setting.every} s{part}"
+            f" season {season}, truth: {truth}"
+            f"\n{setting.requests} requests, one every {setting.every} s{part}"
         )
 
     def _errors(self) -> str:
@@ -209,12 +215,20 @@ class BacktestPlan:
     requests: int = 300
     part: str = "all"
     quantile: float = 0.5
+    truth: str = MEAN
 
     @property
     def steps(self) -> Horizon:
         """The window and the horizon in steps, at least 1 each."""
         step = self.history.step
         return Horizon(max(self.window // step, 1), max(round(self.horizon / step), 1))
+
+    def judged_by(self, truth: str | None) -> "BacktestPlan":
+        """Return the plan with a truth; by default the history's own, else the mean."""
+        if self.history.measured:
+            return replace(self, truth=QUERY)
+        history = of_horizon(self.history, truth or MEAN, self.steps.ahead)
+        return replace(self, history=history, truth=truth or MEAN)
 
     def ends(self) -> Sequence[int]:
         """Return the steps before which windows end, evenly spaced. Raises UnusableHistory."""
@@ -257,7 +271,7 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
     loss, every = loss_of(plan.quantile), _every(answers)
     compared = (comparison(outcomes, one, loss, -(-steps.ahead // every)) for one in methods)
     truths = sum(
-        one.mean(answer.end, answer.end + steps.ahead) is not None
+        one.came_true(answer.end, steps.ahead) is not None
         for answer in answers
         for one in history.series
     )
@@ -275,6 +289,7 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
             requests=len(answers),
             every=every * history.step,
             quantile=plan.quantile,
+            truth=plan.truth,
         ),
         scorer=scorer_accuracy(outcomes, loss),
         comparisons=[one for one in compared if one],

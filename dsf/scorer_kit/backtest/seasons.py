@@ -55,7 +55,7 @@ def found_seasons(history: History) -> list[int]:
     seasonal methods can only be given too much credit.
     """
     largest = sorted(history.series, key=lambda one: -one.scale)[:_MOST_SERIES]
-    rows = [_row(one) for one in largest if one.scale > 0]
+    rows = [_row(one.measured) for one in largest if one.scale > 0]
     whole = [seconds // history.step for seconds in NATURAL_SECONDS if not seconds % history.step]
     found = {lag: height for lag in whole if (height := _height(rows, lag))}
     if found:

@@ -19,17 +19,30 @@ from dsf.scorer_kit.cli.api_options import (
 
 if TYPE_CHECKING:
     from dsf.api.scoring.scorer_summary import ScorerSummary
+    from dsf.scorer_kit.backtest.history import History
     from dsf.scorer_kit.backtest.report import BacktestPlan, BacktestReport
     from dsf.scorer_kit.scorer_target import ScorerTarget
 
 MOST_REQUESTS = 5_000
 
 
+def _truth(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    import re
+
+    if value and not re.fullmatch(r"mean|max|min|query|p[1-9]\d?(\.\d+)?", value):
+        raise click.BadParameter(f"{value!r} is no truth: write mean, max, min, query, or as p90")
+    return value
+
+
 @click.command()
 @api_options
 @token_option
 @recording_option
-@click.option("--data", type=FILE, help="File with the history: a saved answer of Prometheus.")
+@click.option(
+    "--data",
+    type=FILE,
+    help="File with the history: a saved answer of Prometheus, or a CSV or Parquet table.",
+)
 @click.option(
     "--prometheus",
     "prometheus_url",
@@ -50,7 +63,14 @@ MOST_REQUESTS = 5_000
 @click.option(
     "--horizon",
     type=Duration(),
-    help="The truth is the mean of that time after a window; default: forecast.horizon.",
+    help="How far ahead the scores forecast; default: forecast.horizon.",
+)
+@click.option(
+    "--truth",
+    callback=_truth,
+    metavar="mean|max|min|pNN|query",
+    help="What came true: of the horizon, such as p90, or the answer to forecast.truth.query;"
+    " default: that answer if the history has it, else the mean.",
 )
 @click.option("--season", type=Duration(), help="Of the seasonal naive method; default: found.")
 @click.option(
@@ -153,6 +173,7 @@ async def _plan(
     window: float | None,
     step: float | None,
     horizon: float | None,
+    truth: str | None,
     season: float | None,
     requests: int,
     part: str,
@@ -163,6 +184,7 @@ async def _plan(
     from dsf.api.untrusted_text import listed
     from dsf.scorer_kit.backtest.accuracy import Choices
     from dsf.scorer_kit.backtest.report import BacktestPlan
+    from dsf.scorer_kit.backtest.truth import QUERY
 
     if summary.sources:
         named = listed(one.name for one in summary.sources)
@@ -171,7 +193,10 @@ async def _plan(
     ahead = horizon or (declared.horizon if declared else None)
     if not ahead:
         raise click.UsageError("the config has no forecast.horizon: set --horizon")
-    name, history = await _history(summary, round(step or 0), **source)
+    measured = truth in {None, QUERY}
+    name, history = await _history(summary, round(step or 0), measured=measured, **source)
+    if truth == QUERY and not history.measured:
+        raise click.UsageError(f"--truth query: {name} has no answer to forecast.truth.query")
     if choose_by and not any(choose_by in one.metric for one in history.series):
         raise click.UsageError(f"--choose-by: no series of {name} has the label {choose_by!r}")
     config = target.config
@@ -186,40 +211,43 @@ async def _plan(
         requests=requests,
         part=part,
         quantile=declared.quantile if declared else 0.5,
-    )
+    ).judged_by(truth)
 
 
 async def _history(
     summary: "ScorerSummary",
     step: int,
     *,
+    measured: bool,
     recording: Path | None,
     data: Path | None,
     prometheus_url: str,
     since: float,
     query: str,
-) -> Any:
+) -> tuple[str, "History"]:
+    """Return the name of a history and its series, with the truth of the config if `measured`."""
     from dsf.scorer_kit.backtest import replay
+    from dsf.scorer_kit.table_file import is_table
 
     if sum(map(bool, (recording, data, prometheus_url))) != 1:
         raise click.UsageError("name one history: --recording, --data or --prometheus")
-    usual = step or summary.source_step or replay.DEFAULT_STEP
+    file = recording or data
+    table = file if file and is_table(file) else None
+    if query and (table or data):
+        raise click.UsageError("--query: a table or saved answer has one query; leave it out")
+    usual = step or summary.source_step
+    truth_query = summary.forecast.truth.query if measured and summary.forecast else ""
+    if table:
+        return replay.from_table(table, usual, measured=measured)
     if recording:
         wanted = query or summary.source_query
-        return replay.recorded(recording, wanted, step or summary.source_step, given=bool(query))
+        return replay.recorded(recording, wanted, usual, given=bool(query), truth_query=truth_query)
+    usual = usual or replay.DEFAULT_STEP
     if data:
-        if query:
-            raise click.UsageError(
-                "--query chooses in a recording or asks Prometheus: --data is the"
-                " answer to one query, so leave one of them out"
-            )
         return replay.from_file(data, usual)
+    asked = {"source_query": query or summary.source_query, "source_step": usual}
     found = await replay.from_prometheus(
-        summary.model_copy(
-            update={"source_query": query or summary.source_query, "source_step": usual}
-        ),
-        prometheus_url,
-        round(since),
+        summary.model_copy(update=asked), prometheus_url, round(since), truth_query
     )
     if isinstance(found, str):
         raise click.ClickException(found)

@@ -3,10 +3,12 @@
 import json
 import math
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+import polars as pl
 import pytest
 from aiohttp import web
 
@@ -225,7 +227,9 @@ async def test_a_scorer_that_can_not_be_judged_is_named_in_one_line(
         (["--recording", "{history}", *HORIZON, "--svg", "/nowhere/x.svg"], "can't be written"),
         (["--recording", "{history}", *HORIZON, "--query", "up"], "has no answer to the query"),
         (["--recording", "{history}", *HORIZON, "--season", "7d"], "--season: 604800 s are longer"),
-        (["--data", "{history}", *HORIZON, "--query", "up"], "leave one of them out"),
+        (["--data", "{history}", *HORIZON, "--query", "up"], "has one query; leave it out"),
+        (["--recording", "{history}", *HORIZON, "--truth", "p0"], "'p0' is no truth: write mean"),
+        (["--recording", "{history}", *HORIZON, "--truth", "query"], "no answer to forecast.truth"),
         (["--recording", "tomorrow", *HORIZON], "there are: build-machine"),
         (["--data", "{history}", *HORIZON], "has no series"),
         (
@@ -248,6 +252,153 @@ async def test_a_query_that_was_not_recorded_is_named(tmp_path: Path) -> None:
     assert code == 2
     assert "set --query to one of: one, two" in " ".join(err.split())
     assert (await ran(TestApi(), "--recording", path, *HORIZON, "--query", "two"))[0] == 0
+
+
+PEAK = "max_over_time(up[3m])"
+
+
+def declaring_the_peak(base: str) -> Json:
+    return {**config(base), "forecast": {"horizon": 180, "truth": {"query": PEAK}}}
+
+
+def knowing_the_peak(pods: dict[str, list[float]]) -> TestApi:
+    """A scorer that answers what its query of the truth will, after the wave of WAVE."""
+
+    async def respond(request: web.Request) -> web.StreamResponse:
+        data = json.loads(await request.read())["data"]
+        found = []
+        for one in data:
+            end = (one["values"][-1][0] - 1_700_000_000) // 60 + 1
+            found.append({"metric": one["metric"], "score": pods[one["metric"]["pod"]][end + 2]})
+        return web.json_response({"results": found})
+
+    return TestApi(respond, declaring_the_peak)
+
+
+def peaks(values: list[float]) -> list[float]:
+    return [max(values[max(index - 2, 0) : index + 1]) for index in range(len(values))]
+
+
+PODS = {"a": peaks(WAVE), "b": peaks([4 - value for value in WAVE])}
+"""The answers to PEAK: at each step the highest of the last three values."""
+
+
+@pytest.mark.parametrize("option", ["recorded", "max"])
+async def test_the_truth_is_what_the_config_declares_or_an_option_says(
+    tmp_path: Path, option: str
+) -> None:
+    document = recording()
+    if option == "recorded":
+        truth = [{"metric": one, "values": PODS[one["pod"]]} for one in SERIES]
+        document["queries"].append({"query": PEAK, "series": truth})
+    path = written(tmp_path, document)
+    given = () if option == "recorded" else ("--truth", "max")
+    _, out, _ = await ran(
+        knowing_the_peak(PODS), "--recording", path, "--query", QUERY, *given, "-o", "json"
+    )
+    figures = json.loads(out)
+    assert figures["scorer"]["error"] == pytest.approx(0, abs=1e-9)
+    assert figures["setting"]["truth"] == ("query" if option == "recorded" else "max")
+    by_method = {one["method"]: one["error"] for one in figures["comparisons"]}
+    naive = [abs(PODS[pod][end + 2] - PODS[pod][end - 1]) for pod in "ab" for end in range(10, 58)]
+    assert by_method["last value"] == pytest.approx(sum(naive) / len(naive))
+
+
+async def test_a_prometheus_is_asked_for_the_truth(tmp_path: Path) -> None:
+    samples = [[60 * index, str(value)] for index, value in enumerate(WAVE)]
+    api = TestApi(config=declaring_the_peak)
+    async with serving(replying(matrix((SERIES[0], samples)))) as prometheus:
+        code, out, err = await ran(api, "--prometheus", prometheus.url)
+    assert code == 0, err
+    assert "truth: forecast.truth.query" in out
+    assert [call.parameters["query"] for call in prometheus.calls] == [QUERY, PEAK]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([], "forecast.truth.query has no series in the history"),
+        ([{"metric": {"pod": "x"}, "values": WAVE}], "none of the 1 series of forecast.truth"),
+        (
+            [{"metric": {"pod": "a", **more}, "values": WAVE} for more in ({}, {"meta": "x"})],
+            "2 series have the same labels",
+        ),
+    ],
+)
+async def test_a_truth_without_data_is_named(
+    tmp_path: Path, answers: list[Json], said: str
+) -> None:
+    document = recording()
+    document["queries"].append({"query": PEAK, "series": answers})
+    api = TestApi(config=declaring_the_peak)
+    given = ("--recording", written(tmp_path, document), "--query", QUERY)
+    code, _, err = await ran(api, *given)
+    assert code == 2
+    assert said in " ".join(err.split())
+    assert (await ran(api, *given, "--truth", "mean"))[0] == 0
+
+
+def table(folder: Path, name: str, **columns: Any) -> str:
+    path = folder / name
+    frame = pl.DataFrame(columns)
+    frame.write_parquet(path) if name.endswith("parquet") else frame.write_csv(path)
+    return str(path)
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("name", ["load.csv", "load.parquet"])
+@pytest.mark.parametrize("form", ["seconds", "dates"])
+async def test_a_history_can_be_a_table(tmp_path: Path, name: str, form: str) -> None:
+    times: list[Any] = [NOON + timedelta(minutes=index) for index in range(60)] * 2
+    if form == "seconds":
+        times = [time.timestamp() for time in times]
+    values = [*WAVE[:30], None, *WAVE[31:], *WAVE]
+    path = table(
+        tmp_path, name, timestamp=times, pod=["a"] * 60 + ["b"] * 60, value=values, truth=values
+    )
+    code, out, err = await ran(TestApi(), "--data", path, *HORIZON)
+    assert code == 0, err
+    assert f"{name}: 2 series of 60 steps of 60 s" in out
+    assert "truth: forecast.truth.query" in out
+    assert "1 steps of the history have no sample" in out
+
+
+SECONDS = [60 * index for index in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (
+            {"when": SECONDS, "value": WAVE},
+            "columns time and value, and one for each label; it has",
+        ),
+        ({"time": SECONDS, "value": ["much"] * 60}, "the column value has values that are not"),
+        ({"time": ["noon"] * 60, "value": WAVE}, "the column time needs unix seconds"),
+        ({"time": [1e12] * 60, "value": WAVE}, "the column time needs unix seconds"),
+        ({"time": [0] * 60, "value": WAVE}, "two rows with the same time and labels"),
+        ({"time": [], "value": []}, "has no rows"),
+    ],
+)
+async def test_a_table_that_can_not_be_used_is_named(
+    tmp_path: Path, columns: Json, said: str
+) -> None:
+    code, out, err = await ran(
+        TestApi(), "--recording", table(tmp_path, "load.parquet", **columns), *HORIZON
+    )
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.split())
+
+
+@pytest.mark.parametrize("name", ["load.csv", "load.parquet"])
+async def test_a_file_that_is_no_table_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\x00\xff\n1,2,3\n")
+    code, _, err = await ran(TestApi(), "--data", str(tmp_path / name), *HORIZON)
+    assert code == 2
+    assert f"{name} " in err
+    assert "Traceback" not in err
 
 
 async def test_two_series_of_one_name_are_named(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from dsf.scorer_kit.backtest.history import (
     simple_methods,
 )
 from dsf.scorer_kit.backtest.report import BacktestPlan, report
+from dsf.scorer_kit.backtest.truth import of_horizon
 
 RAMP = [float(value) for value in range(20)]
 
@@ -122,6 +123,16 @@ def test_the_simple_methods_are_what_they_say() -> None:
     assert season.forecast(one, 9) == 1.5  # the steps 9 and 10, as 5 and 6
     assert season.forecast(one, 3) is None
     assert simple_methods(Horizon(8, 6), 4)[2].forecast(one, 8) == pytest.approx((6 + 0 + 1) / 6)
+
+
+def test_the_truth_can_be_a_quantile_or_an_extreme_of_the_horizon() -> None:
+    ramp = History(60, (series([*RAMP[:10], None, None, None, *RAMP[13:]]),))
+    for truth, expected in (("max", 7.0), ("min", 4.0), ("p50", 5.5), ("p90", 6.7)):
+        (one,) = of_horizon(ramp, truth, 4).series
+        assert one.came_true(4, 4) == pytest.approx(expected)
+        assert one.came_true(9, 4) is None  # one of four samples
+        season = simple_methods(Horizon(4, 4), season=3)[2]
+        assert season.forecast(one, 9) == one.came_true(3, 4)  # two seasons before step 12
 
 
 def test_a_comparison_is_made_where_both_have_a_forecast() -> None:
