@@ -44,7 +44,6 @@ from optimizer.rollout.next_step import (
     waiting,
 )
 from optimizer.rollout.rollout_commands import no_record_key, not_ours
-from optimizer.rollout.rollout_events import rollout_event
 from optimizer.rollout.rollout_record import (
     RolloutRecord,
     current_step,
@@ -59,6 +58,7 @@ from optimizer.rollout.rollout_record import (
 )
 from optimizer.rollout.rollout_state import RolloutState, states_of, workloads_of
 from optimizer.rollout.step_requirements import RolloutFacts, rollout_facts
+from optimizer.rollout.text import rollout_event
 from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.rollout import RolloutWait

@@ -17,7 +17,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.solution import STATUS_MEANING, Status
 from optimizer.overview.findings import status_findings
 from optimizer.overview.placement_answer import PlacementAnswer, answer_lines
-from optimizer.placement_status.text import placed_sentence
+from optimizer.placement_status.landing_report import placed_sentence
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import (

@@ -75,7 +75,7 @@ async def _read(
 def _text(found: "PlacementStatus", optimization: str | None, output: str) -> str:
     if output != "table":
         return document_of(found, output)
-    from optimizer.placement_status.text import status_tables
+    from optimizer.placement_status.landing_report import status_tables
 
     return status_tables(found, optimization)
 

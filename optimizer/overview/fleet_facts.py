@@ -12,9 +12,7 @@ from optimizer.overview.score_columns import ScoreColumns
 from optimizer.overview.score_overview import ClusterScores, ScorerOverview
 from optimizer.placement_status.hub_state import (
     HubState,
-    cluster_fault,
     read_hub_state,
-    taint_fault,
 )
 from optimizer.snapshot.object_readers import is_generated, is_workload, labels_of, name_of
 from optimizer.snapshot.observation import Observation
@@ -52,14 +50,8 @@ class FleetFacts:
     @cached_property
     def faults(self) -> Mapping[str, Obstacle]:
         """Why OCM selects a managed cluster for no new Placement, by name; only such clusters."""
-        now = self.observation.observed_at
-        found = {
-            name: cluster_fault(name, cluster)
-            or self.hub.unbound.get(name)
-            or taint_fault(name, cluster, (), now=now)
-            for name, cluster in self.hub.clusters.items()
-        }
-        return {name: fault for name, fault in found.items() if fault}
+        found = ((name, self.hub.fault(name)) for name in self.hub.clusters)
+        return {name: fault for name, fault in found if fault}
 
     @cached_property
     def workloads(self) -> Mapping[str, Object]:
@@ -78,13 +70,8 @@ class FleetFacts:
         }
 
     @cached_property
-    def enforced(self) -> Mapping[str, Sequence[str]]:
-        """The policies that generated PlacementBindings bind to each managed cluster."""
-        return members_by_key((item.cluster, item.policy) for item in self.status.policies)
-
-    @cached_property
     def bound(self) -> Mapping[str, Sequence[BoundPolicy]]:
-        """The same policies, with what the hub says of them."""
+        """The policies that generated PlacementBindings bind to each managed cluster."""
         return members_by_key((item.cluster, item) for item in self.status.policies)
 
     @cached_property

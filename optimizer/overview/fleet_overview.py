@@ -101,7 +101,7 @@ def cluster_overview(facts: FleetFacts, name: str) -> ClusterOverview:
         state=fault.reason if fault else "Ready",
         message=fault.message if fault else "",
         hardware=hardware_of(facts.hub.clusters[name]),
-        policies=tuple(facts.enforced.get(name, ())),
+        policies=tuple(item.policy for item in facts.bound.get(name, ())),
         workloads=tuple(item.workload for item in facts.running.get(name, ())),
     )
 
@@ -121,7 +121,7 @@ def workload_overview(facts: FleetFacts, name: str) -> WorkloadOverview:
 def _rank(facts: FleetFacts, name: str) -> int:
     if name in facts.faults:
         return 0
-    return 1 if name in facts.running or name in facts.enforced else 2
+    return 1 if name in facts.running or name in facts.bound else 2
 
 
 def _landed(facts: FleetFacts, name: str) -> bool:

@@ -125,7 +125,7 @@ def drift(
         (name, fault)
         for placement in hub.placements.values()
         for name in placement.clusters
-        for fault in [hub.fault(name, placement)]
+        for fault in [hub.fault(name, placement.tolerations)]
         if fault
     }
     for name, fault in faults:

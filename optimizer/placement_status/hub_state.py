@@ -43,14 +43,6 @@ def cluster_fault(name: str, cluster: Object | None) -> Obstacle | None:
     return state_obstacle(cluster)
 
 
-def taint_fault(
-    name: str, cluster: Object, tolerations: Iterable[Toleration], *, now: datetime
-) -> Obstacle | None:
-    """Return the taint that keeps a Placement with these tolerations from a new selection."""
-    taint = untolerated(read_taints(cluster), tolerations, selected=False, now=now)
-    return taint_obstacle(name, taint) if taint else None
-
-
 def said(condition: Mapping[str, Any]) -> str:
     """Return a condition's reason, and its message quoted."""
     message = UntrustedText(condition.get("message") or "")
@@ -212,13 +204,15 @@ class HubState:
                 found[cluster].append(item)
         return found
 
-    def fault(self, name: str, placement: ObservedPlacement) -> Obstacle | None:
-        """Return why OCM can't select a cluster for a Placement now; None if it can."""
+    def fault(self, name: str, tolerations: Iterable[Toleration] = ()) -> Obstacle | None:
+        """Return why OCM can't select a cluster for a Placement with these; None if it can."""
         cluster = self.clusters.get(name)
         found = cluster_fault(name, cluster) or self.unbound.get(name)
         if found or cluster is None:
             return found
-        return taint_fault(name, cluster, placement.tolerations, now=self.observed_at)
+        taints = read_taints(cluster)
+        taint = untolerated(taints, tolerations, selected=False, now=self.observed_at)
+        return taint_obstacle(name, taint) if taint else None
 
     def compliance_is_current(self, item: Enforcement) -> bool:
         """Return whether OCM has reported on a policy since it was bound and changed last.

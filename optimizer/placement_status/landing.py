@@ -49,7 +49,7 @@ def landing(
     fault = (
         cluster_fault(cluster, hub.clusters.get(cluster))
         if selected
-        else hub.fault(cluster, placement)
+        else hub.fault(cluster, placement.tolerations)
     )
     if fault:
         return Landing("Refused", *fault)

@@ -1,11 +1,14 @@
-"""A rollout as a table for a terminal."""
+"""A rollout in words: a headline and tables for a terminal, and Kubernetes Events."""
 
 from collections.abc import Iterator
+from typing import Literal
 
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.cli.output import TextTable
-from optimizer.rollout.rollout_record import step_words
+from optimizer.rollout.next_step import RolloutMove
+from optimizer.rollout.rollout_record import RolloutRecord, progressing_condition, step_words
 from optimizer.wire.rollout import RolloutStatus
 
 
@@ -44,3 +47,23 @@ def _state(status: RolloutStatus, number: int) -> str:
     if status.ended:
         return "cancelled"
     return "turning back" if status.turning_back else "in progress"
+
+
+RolloutEvent = tuple[Literal["Normal", "Warning"], str, str]
+"""Type, reason and message."""
+
+_WARNINGS = frozenset({"ProgressDeadlineExceeded", "PositionCorrected", "Restored"})
+
+_SAID = {
+    "PositionCorrected": "the recorded position was not where the objects are; corrected: ",
+    "Restored": "generated objects were edited by hand and are restored: ",
+}
+
+
+def rollout_event(record: RolloutRecord, move: RolloutMove) -> RolloutEvent | None:
+    """Return the event of a move; None for one that people need not see."""
+    if not move.note or isinstance(record.plan, InvalidInput):
+        return None
+    message = progressing_condition(record.plan, move.progress).message
+    kind: Literal["Normal", "Warning"] = "Warning" if move.note in _WARNINGS else "Normal"
+    return kind, move.note, _SAID.get(move.note, "") + message

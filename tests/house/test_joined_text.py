@@ -75,7 +75,7 @@ EXEMPT = {
         "optimizer/hub_health/checks.py:_plurals",
         "optimizer/hub_health/hub_status.py:hub_status_text",
         "optimizer/model/rules.py:_listed",
-        "optimizer/placement_status/text.py:status_tables",
+        "optimizer/placement_status/landing_report.py:status_tables",
         "optimizer/plan/basis.py:_said",
         "optimizer/plan/plan.py:_stale",
         "optimizer/plan/plan.py:_taken",

@@ -37,7 +37,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.overview.fleet_overview import FleetOverview, WorkloadDescription
 from optimizer.overview.placement_answer import PlacementAnswer
-from optimizer.placement_status.text import status_tables
+from optimizer.placement_status.landing_report import status_tables
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import approval_questions

@@ -13,7 +13,7 @@ from dsf.kube.kinds import Kind
 from optimizer.landing_watch import LandingWatch
 from optimizer.observe_fleet import observe_fleets
 from optimizer.overview.findings import findings
-from optimizer.placement_status.text import status_tables
+from optimizer.placement_status.landing_report import status_tables
 from optimizer.record.content import RecordContent, packed, unpacked
 from optimizer.record.recorded_plan import record_digest
 from optimizer.service import Optimizer
