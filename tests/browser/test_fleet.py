@@ -1,10 +1,13 @@
 """The fleet on the page: matrix, details, keyboard, names with markup, thousands of clusters."""
 
+from datetime import timedelta
 from typing import Any
 
 import yaml
 from playwright.async_api import Page, expect
 
+from dsf.api.conditions import Condition, merged
+from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
@@ -72,6 +75,17 @@ async def test_a_scorer_that_fails_on_a_cluster_says_where_and_why(
     findings = page.get_by_role("region", name="Findings")
     await expect(findings).to_contain_text("example-performance-scorer")
     await expect(findings).to_contain_text("Next: ")
+
+
+async def test_a_finding_says_when_it_began(service: Service, open_page: Open) -> None:
+    began = rfc3339(utc_now() - timedelta(hours=3, minutes=5))
+    lost = Condition("ManagedClusterConditionAvailable", "Unknown", "Lost", "no heartbeat")
+    status = {"status": {"conditions": merged([], [lost], now=began)}}
+    await service.hub.patch(kinds.MANAGED_CLUSTER, "worker02", status, subresource="status")
+    page = await open_page(service.url)
+    findings = page.get_by_role("region", name="Findings")
+    await expect(findings).to_contain_text("cluster worker02: ClusterLost")
+    await expect(findings).to_contain_text("It began 3h ago.")
 
 
 async def register(service: Service, **status: Any) -> None:

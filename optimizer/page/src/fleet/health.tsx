@@ -1,6 +1,7 @@
 import type { Finding, Fleet, Scorer } from "../api/wire";
 import { sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
+import { ago } from "../parts/times";
 
 /** What is wrong in the fleet, with the next step of each. */
 export function Findings({ findings, omitted }: { findings: Finding[]; omitted: number }) {
@@ -14,7 +15,10 @@ export function Findings({ findings, omitted }: { findings: Finding[]; omitted: 
             <strong>
               {item.stage} {item.name}: {item.reason}
             </strong>
-            <p>{sentence(item.message)}</p>
+            <p>
+              {sentence(item.message)}
+              {item.since && ` It began ${ago(item.since)}.`}
+            </p>
             <p>Next: {sentence(item.next)}</p>
           </li>
         ))}
