@@ -15,16 +15,20 @@ client-side dry run pass them.
 {{- end }}
 {{- end }}
 
-{{- /* Fails if an object is another release's, or nobody's; takes root, apiVersion, kind, name, namespace, hint. */}}
+{{- /*
+Fails if an object is another release's; takes root, apiVersion, kind, name, namespace, hint. Helm itself refuses one that
+is of no release, and takes it over with --take-ownership. A template can't see that option.
+*/}}
 {{- define "dsf.requireFree" -}}
 {{- $release := .root.Release }}
 {{- with lookup .apiVersion .kind (.namespace | default "") .name }}
 {{- $owner := .metadata.annotations | default dict }}
 {{- $name := get $owner "meta.helm.sh/release-name" }}
 {{- $namespace := get $owner "meta.helm.sh/release-namespace" }}
-{{- if or (ne $name $release.Name) (ne $namespace $release.Namespace) }}
-{{- $whose := ternary (printf "the release %s in the namespace %s" $name $namespace) "no Helm release" (not (empty $name)) }}
-{{- fail (printf "%s %s already exists and belongs to %s. %s" $.kind $.name $whose $.hint) }}
+{{- $other := or (ne $name $release.Name) (ne $namespace $release.Namespace) }}
+{{- if and $name $other (not $.root.Values.takeOwnership) }}
+{{- $adopt := "If that release is gone, take the object over with --take-ownership --set takeOwnership=true. Helm then gives it the label app.kubernetes.io/managed-by=Helm and the annotations meta.helm.sh/release-name and meta.helm.sh/release-namespace." }}
+{{- fail (printf "%s %s already exists and belongs to the release %s in the namespace %s. %s %s" $.kind $.name $name $namespace $.hint $adopt) }}
 {{- end }}
 {{- end }}
 {{- end }}

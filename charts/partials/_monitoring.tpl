@@ -7,11 +7,14 @@ name, namespace, app (the Pods' label), port (of the metrics, by name), scheme, 
 - port: {{ .port }}
   path: /metrics
   scheme: {{ .scheme | default "http" }}
-  {{- with .monitor.tlsConfig | default .tlsConfig }}
+  {{- with .monitor.tlsConfig | default (ternary .tlsConfig dict (empty .monitor.namespace)) }}
   tlsConfig: {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with .monitor.interval }}
   interval: {{ . }}
+  {{- end }}
+  {{- with .monitor.scrapeTimeout }}
+  scrapeTimeout: {{ . }}
   {{- end }}
   {{- with .monitor.relabelings }}
   relabelings: {{- toYaml . | nindent 4 }}
@@ -29,9 +32,13 @@ apiVersion: monitoring.coreos.com/v1
 kind: {{ .kind }}
 metadata:
   name: {{ .name }}
-  namespace: {{ .namespace }}
+  namespace: {{ $monitor.namespace | default .namespace }}
   {{- include "dsf.meta" (dict "root" .root "labels" $monitor.labels "inTemplate" .inTemplate) | nindent 2 }}
 spec:
+  {{- if $monitor.namespace }}
+  namespaceSelector:
+    matchNames: [{{ .namespace }}]
+  {{- end }}
   selector:
     matchLabels: {app: {{ .app }}}
   {{ $endpoints }}: {{- include "dsf.scrape" (merge (dict "monitor" $monitor) .) | nindent 4 }}

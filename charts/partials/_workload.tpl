@@ -32,33 +32,105 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- include "dsf.meta" (dict "root" .root "inTemplate" true "labels" $labels "annotations" .values.podAnnotations) }}
 {{- end }}
 
-{{- /* Where a Pod runs, and what pulls its image. */}}
+{{- /* Where a Pod runs, as whom, and what pulls its image; takes root and values. */}}
 {{- define "dsf.scheduling" -}}
-{{- $values := . }}
-{{- range $field := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "priorityClassName" }}
+{{- $secrets := .values.imagePullSecrets | default list }}
+{{- range dig "imagePullSecrets" list (.root.Values.global | default dict) }}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) }}
+{{- end }}
+{{- with uniq $secrets }}
+{{ dict "imagePullSecrets" . | toYaml }}
+{{- end }}
+{{- with .values.podSecurityContext }}
+{{ dict "securityContext" . | toYaml }}
+{{- end }}
+{{- $values := .values }}
+{{- range $field := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "priorityClassName" }}
 {{- with get $values $field }}
 {{ dict $field . | toYaml }}
 {{- end }}
 {{- end }}
 {{- end }}
 
-{{- /* An image by digest, else by tag, else by the chart's appVersion; takes root and image. */}}
+{{- /*
+An image by digest, else by tag, else by the chart's appVersion. Takes root, image, path (of that value), and name (the
+chart's default of image.name). A registry replaces the one that the name begins with.
+*/}}
 {{- define "dsf.image" -}}
+{{- $default := .name | default "quay.io/open-cluster-management/dynamic-scoring-framework" }}
+{{- $name := .image.name | default $default }}
+{{- if .image.repository }}
+{{- if ne $name $default }}
+{{- fail (printf "%s.repository: %s, but %s.name is %s. They are two spellings of one value: remove one." .path .image.repository .path $name) }}
+{{- end }}
+{{- $name = .image.repository }}
+{{- end }}
+{{- with .image.registry | default (dig "imageRegistry" "" (.root.Values.global | default dict)) }}
+{{- $first := splitList "/" $name | first }}
+{{- if and (contains "/" $name) (regexMatch "[.:]|^localhost$" $first) }}
+{{- $name = trimPrefix (printf "%s/" $first) $name }}
+{{- end }}
+{{- $name = printf "%s/%s" . $name }}
+{{- end }}
 {{- if .image.digest -}}
-{{ .image.name }}@{{ .image.digest }}
+{{ $name }}@{{ .image.digest }}
 {{- else -}}
-{{ .image.name }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{ $name }}:{{ .image.tag | default .root.Chart.AppVersion }}
 {{- end }}
 {{- end }}
 
+{{- /* The security context of a container; takes values (securityContext), whose fields win. */}}
 {{- define "dsf.securityContext" -}}
-allowPrivilegeEscalation: false
-capabilities:
-  drop: [ALL]
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-seccompProfile:
-  type: RuntimeDefault
+{{- $context := dict "allowPrivilegeEscalation" false "capabilities" (dict "drop" (list "ALL")) "readOnlyRootFilesystem" true "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") }}
+{{- range $field, $value := .securityContext }}
+{{- $context = set $context $field $value }}
+{{- end }}
+{{- toYaml $context }}
+{{- end }}
+
+{{- /* The arguments that each program takes; takes values (logLevel, extraArgs). */}}
+{{- define "dsf.arguments" -}}
+{{- with .logLevel }}
+- --log-level={{ . }}
+{{- end }}
+{{- with .extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Replicas, by either spelling; takes values (replicas, replicaCount), path (of both) and default (of replicas). */}}
+{{- define "dsf.replicas" -}}
+{{- $replicas := int .values.replicas }}
+{{- with int .values.replicaCount }}
+{{- if and (ne $replicas (int $.default)) (ne $replicas .) }}
+{{- fail (printf "%sreplicaCount: %d, but %sreplicas is %d. They are two spellings of one value: remove one." $.path . $.path $replicas) }}
+{{- end }}
+{{- $replicas = . }}
+{{- end }}
+{{- $replicas }}
+{{- end }}
+
+{{- /* Takes root, name (of the app, too), namespace, path (of the value) and values (a value `podDisruptionBudget`). */}}
+{{- define "dsf.budget" -}}
+{{- $most := toString .values.maxUnavailable }}
+{{- $least := .values.minAvailable | default "" | toString -}}
+{{- if and $least (ne $most "1") }}
+{{- fail (printf "%s: minAvailable is %s and maxUnavailable is %s. Kubernetes takes one of them: remove the other." .path $least $most) }}
+{{- end -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  {{- include "dsf.meta" (dict "root" .root) | nindent 2 }}
+spec:
+  {{- if $least }}
+  minAvailable: {{ .values.minAvailable }}
+  {{- else }}
+  maxUnavailable: {{ .values.maxUnavailable }}
+  {{- end }}
+  selector:
+    matchLabels: {app: {{ .name }}}
 {{- end }}
 
 {{- /* Probes of /healthz and /readyz; takes port, scheme, alive and ready (other paths), and values (startupProbe, ...). */}}
@@ -115,7 +187,8 @@ valueFrom: {fieldRef: {fieldPath: metadata.name}}
   emptyDir: {medium: Memory, sizeLimit: 1Mi}
 {{- end }}
 
-{{- /* A Pod of `helm test` that asks a URL; takes root, name, namespace, url, values (image, ...), and python. */}}
+{{- /* A Pod of `helm test` that asks a URL; takes root, name, namespace, url, values (image, ...), imagePath and imageName (see
+dsf.image), and python. */}}
 {{- define "dsf.testPod" -}}
 apiVersion: v1
 kind: Pod
@@ -126,10 +199,10 @@ metadata:
 spec:
   restartPolicy: Never
   automountServiceAccountToken: false
-  {{- include "dsf.scheduling" (omit .values "topologySpreadConstraints" "affinity") | nindent 2 }}
+  {{- include "dsf.scheduling" (dict "root" .root "values" (omit .values "topologySpreadConstraints" "affinity")) | nindent 2 }}
   containers:
     - name: ready
-      image: {{ include "dsf.image" (dict "root" .root "image" .values.image) }}
+      image: {{ include "dsf.image" (dict "root" .root "image" .values.image "path" .imagePath "name" .imageName) }}
       imagePullPolicy: {{ .values.image.pullPolicy }}
       command: [{{ .python | default "/opt/dsf/bin/python" }}, -c]
       args:
@@ -143,5 +216,5 @@ spec:
       resources:
         requests: {cpu: 10m, memory: 32Mi, ephemeral-storage: 1Mi}
         limits: {memory: 64Mi, ephemeral-storage: 8Mi}
-      securityContext: {{- include "dsf.securityContext" .root | nindent 8 }}
+      securityContext: {{- include "dsf.securityContext" .values | nindent 8 }}
 {{- end }}

@@ -42,10 +42,17 @@ TEXTS = (
     f"sha256:{'7' * 64}",
     "other/name",
     "77Mi",
+    "--other",
 )
 """Values of a text; the first that its pattern allows is taken."""
 
-CHOSEN: dict[str, Any] = {"missingScore": 5, "solver.gap": 0.5, "autoscaling.minReplicas": 3}
+OBJECTS = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}"}}]
+CHOSEN: dict[str, Any] = {
+    "missingScore": 5,
+    "solver.gap": 0.5,
+    "autoscaling.minReplicas": 3,
+    "extraObjects": OBJECTS,
+}
 """Values of fields that have none by their type, by the end of the path."""
 
 SCORER = {
@@ -61,11 +68,13 @@ GIVEN: dict[str, Fields] = {
     "mcp.allowWrites": {"allowWrites": False},
     "manifestWorks.read": {"rollouts.enabled": False},
     "sample-scorers.replicas": {"autoscaling.enabled": False},
+    "sample-scorers.replicaCount": {"autoscaling.enabled": False},
+    "scorers{}.image.repository": {".name": "quay.io/dynamic-scoring/some"},
 }
 """What a value needs to matter, by the end of the path; a dot begins a field beside it."""
 
 WITHOUT_EFFECT: dict[str, str] = {
-    "global": "helm gives it to each chart, and no chart reads it",
+    "takeOwnership": "what exists is looked up: tests/real_hub/charts/test_releases.py",
     "hubSetting.addonController": "the wire contract keeps it; its description says so",
 }
 

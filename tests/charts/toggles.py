@@ -27,15 +27,26 @@ POD: dict[str, Values] = {
     "environment": {"extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]},
     "pod": {"podLabels": {"team": "a"}, "podAnnotations": {"note": "b"}},
     "probes": {"startupProbe": {"periodSeconds": 5}, "livenessProbe": {"timeoutSeconds": 9}},
+    "logs": {"logLevel": "debug", "extraArgs": ["--log-format=json"]},
+    "security": {
+        "podSecurityContext": {"fsGroup": 2000},
+        "securityContext": {"runAsUser": 1000},
+        "revisionHistoryLimit": 3,
+    },
     "policy": {"networkPolicy": {"enabled": True, "egress": [{}]}},
 }
+STRATEGY: Values = {"strategy": {"type": "Recreate"}}
 VOLUMES: Values = {
     "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
     "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca", "readOnly": True}],
 }
 MONITORS: Values = {
     "serviceMonitor": {"enabled": True, "labels": {"release": "p"}, "interval": "30s"},
-    "podMonitor": {"enabled": True, "relabelings": [{"targetLabel": "hub", "replacement": "h"}]},
+    "podMonitor": {
+        "enabled": True,
+        "scrapeTimeout": "9s",
+        "relabelings": [{"targetLabel": "hub", "replacement": "h"}],
+    },
 }
 ALL_MONITORING: Values = {
     **MONITORS,
@@ -91,6 +102,7 @@ CHARTS: dict[str, dict[str, Values]] = {
         **ADDON,
         "hub volumes": {"hubSetting": VOLUMES},
         "agent volumes": {"spokeSetting": {"agent": VOLUMES}},
+        "strategy": {"hubSetting": {"resourceController": STRATEGY}},
         "one replica": {"hubSetting": {"resourceController": {"replicas": 1}}},
         "own account": {
             "hubSetting": {
@@ -173,7 +185,8 @@ CHARTS: dict[str, dict[str, Values]] = {
         "common": COMMON,
     },
     "sample-scorers": {
-        **{name: value for name, value in POD.items() if name != "digest"},
+        **{name: value for name, value in POD.items() if name not in {"digest", "logs"}},
+        "strategy": STRATEGY,
         "volumes": VOLUMES,
         "peers": {"networkPolicy": {"from": PEERS}},
         "scorers": {

@@ -2,10 +2,10 @@
 {{- define "optimizer.name" -}}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride }}
-{{- else if contains "dynamic-scoring-optimizer" .Release.Name }}
+{{- else if contains (.Values.nameOverride | default .Chart.Name) .Release.Name }}
 {{- .Release.Name | trunc 56 | trimSuffix "-" }}
 {{- else }}
-{{- printf "%s-dynamic-scoring-optimizer" .Release.Name | trunc 56 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name (.Values.nameOverride | default .Chart.Name) | trunc 56 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 

@@ -15,6 +15,7 @@ metadata:
   {{- include "dsf.meta" (dict "root" .root "inTemplate" .inTemplate "annotations" $values.serviceAccount.annotations) | nindent 2 }}
 ---
 {{- end }}
+{{- if $values.rbac.create }}
 {{- if not .inTemplate }}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -77,6 +78,7 @@ subjects:
     name: {{ $account }}
     namespace: {{ .namespace }}
 ---
+{{- end }}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -86,6 +88,7 @@ metadata:
 spec:
   # One: two would write the same claim by two clocks.
   replicas: 1
+  revisionHistoryLimit: {{ $values.revisionHistoryLimit }}
   strategy: {type: Recreate}
   selector:
     matchLabels: {app: policy-watcher}
@@ -94,12 +97,15 @@ spec:
       {{- include "dsf.podMeta" (dict "root" .root "app" "policy-watcher" "values" $values) | nindent 6 }}
     spec:
       serviceAccountName: {{ $account }}
-      {{- include "dsf.scheduling" $values | nindent 6 }}
+      {{- include "dsf.scheduling" (dict "root" .root "values" $values) | nindent 6 }}
       containers:
         - name: policy-watcher
-          image: {{ include "dsf.image" (dict "root" .root "image" $values.image) }}
+          image: {{ include "dsf.image" (dict "root" .root "image" $values.image "path" "image") }}
           imagePullPolicy: {{ $values.image.pullPolicy }}
-          args: [policy-watcher, "--metrics-bind-address=:8080"]
+          args:
+            - policy-watcher
+            - --metrics-bind-address=:8080
+            {{- with include "dsf.arguments" $values | trim }}{{ nindent 12 . }}{{ end }}
           env:
             - {name: WATCH_NAMESPACE, value: {{ .cluster | quote }}}
             - {name: POLL_INTERVAL_SEC, value: {{ $values.pollIntervalSeconds | quote }}}
@@ -112,7 +118,7 @@ spec:
             - {name: metrics, containerPort: 8080}
           {{- include "dsf.probes" (dict "port" "metrics" "values" $values) | nindent 10 }}
           resources: {{- toYaml $values.resources | nindent 12 }}
-          securityContext: {{- include "dsf.securityContext" .root | nindent 12 }}
+          securityContext: {{- include "dsf.securityContext" $values | nindent 12 }}
           {{- with $values.extraVolumeMounts }}
           volumeMounts: {{- toYaml . | nindent 12 }}
           {{- end }}

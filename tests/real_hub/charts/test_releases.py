@@ -275,6 +275,17 @@ def test_what_collides_is_named(
     assert message in str(refused.value)
 
 
+def test_a_release_takes_over_what_another_has_left(hub: Hub, namespace: str) -> None:
+    upgrade(hub, "first", SCORERS, namespace)
+    with pytest.raises(HelmFailed, match="--take-ownership --set takeOwnership=true"):
+        upgrade(hub, "second", SCORERS, namespace, "--take-ownership")
+    upgrade(hub, "second", SCORERS, namespace, "--take-ownership", "--set=takeOwnership=true")
+    owner = hub.api.get(*DEPLOYMENT, "sample-scorer", namespace)["metadata"]
+    assert owner["annotations"]["meta.helm.sh/release-name"] == "second"
+    for release in ("first", "second"):
+        helm(hub, "uninstall", release, f"--namespace={namespace}")
+
+
 def test_installing_twice_is_refused(hub: Hub, framework: str) -> None:
     with pytest.raises(HelmFailed, match="cannot re-use a name that is still in use"):
         helm(hub, "install", CORE, str(CHARTS / CORE), f"--namespace={framework}")
