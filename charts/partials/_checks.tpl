@@ -33,6 +33,66 @@ is of no release, and takes it over with --take-ownership. A template can't see 
 {{- end }}
 {{- end }}
 
+{{- /* Fails if a namespace that a value names is missing, before anything is made; takes root, value, namespaces. */}}
+{{- define "dsf.requireNamespaces" -}}
+{{- if include "dsf.connected" .root }}
+{{- range .namespaces }}
+{{- if not (or (eq . $.root.Release.Namespace) (lookup "v1" "Namespace" "" .)) }}
+{{- fail (printf "%s: the namespace %s does not exist. Create it with kubectl create namespace %s, or name another one." $.value . .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /*
+Fails if the cluster's CRDs lack a field of those in files/crds; takes root, and missing: what to do without a CRD, or
+empty if the chart works without.
+*/}}
+{{- define "dsf.requireCRDs" -}}
+{{- if include "dsf.connected" .root }}
+{{- range $path, $_ := .root.Files.Glob "files/crds/*.yaml" }}
+{{- $wanted := $.root.Files.Get $path | fromYaml }}
+{{- $found := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $wanted.metadata.name }}
+{{- if $found }}
+{{- range $version := $wanted.spec.versions }}
+{{- $served := dict }}
+{{- range $found.spec.versions }}
+{{- if and .served (eq .name $version.name) }}
+{{- $served = . }}
+{{- end }}
+{{- end }}
+{{- $lacks := include "dsf.lackingFields" (dict "found" (dig "schema" "openAPIV3Schema" dict $served) "wanted" $version.schema.openAPIV3Schema "path" "") | splitList "\n" | compact }}
+{{- if $lacks }}
+{{- fail (printf "crds.install is false, and the CRD %s on this cluster is of another version: it lacks %s. Bring it up to date with dsf crds | kubectl apply -f -, or set crds.install=true." $wanted.metadata.name (join ", " (slice $lacks 0 (min 3 (len $lacks) | int)))) }}
+{{- end }}
+{{- end }}
+{{- else if $.missing }}
+{{- fail (printf "crds.install is false, and the cluster has no CRD %s: %s" $wanted.metadata.name $.missing) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The paths of fields that a schema lacks, one a line; takes found, wanted (schemas) and path. */}}
+{{- define "dsf.lackingFields" -}}
+{{- $found := .found | default dict }}
+{{- $path := .path }}
+{{- range $name, $wanted := .wanted.properties }}
+{{- $there := get ($found.properties | default dict) $name }}
+{{- if $there }}
+{{- include "dsf.lackingFields" (dict "found" $there "wanted" $wanted "path" (printf "%s.%s" $path $name)) }}
+{{- else }}
+{{- printf "%s.%s\n" $path $name }}
+{{- end }}
+{{- end }}
+{{- with .wanted.items }}
+{{- include "dsf.lackingFields" (dict "found" $found.items "wanted" . "path" (printf "%s[]" $path)) }}
+{{- end }}
+{{- if kindIs "map" .wanted.additionalProperties }}
+{{- include "dsf.lackingFields" (dict "found" $found.additionalProperties "wanted" .wanted.additionalProperties "path" (printf "%s.*" $path)) }}
+{{- end }}
+{{- end }}
+
 {{- /* Fails if monitoring is enabled for the release and the Prometheus operator is missing. */}}
 {{- define "dsf.requireMonitoring" -}}
 {{- range $field := list "serviceMonitor" "podMonitor" "rules" }}

@@ -118,6 +118,10 @@ COMMANDS = {
         "Write, check, try and register a scoring API.",
         section=AUTHORS,
     ),
+    "uninstall": Command(
+        "dsf.hub.uninstall:uninstall_command",
+        "Remove from a hub what the controller made, after helm uninstall.",
+    ),
     "crds": Command("dsf.cli.crds:crds", "Print the CustomResourceDefinitions."),
     "completion": Command("dsf.cli.root:completion", "Print a shell completion script."),
 }

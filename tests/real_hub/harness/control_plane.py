@@ -33,6 +33,7 @@ CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "deployment-controller",
     "garbage-collector-controller",
+    "job-controller",
     "namespace-controller",
     "replicaset-controller",
     "root-ca-certificate-publisher-controller",

@@ -138,27 +138,31 @@ def located(word: str, mounts: Mapping[str, Path]) -> str:
     return found.sub(lambda match: str(mounts[match[1]]), word)
 
 
-def run_to_end(plane: ControlPlane, pod: Object, env: Mapping[str, str]) -> None:
+def run_to_end(
+    plane: ControlPlane, pod: Object, env: Mapping[str, str], entrypoint: Sequence[str] = ()
+) -> None:
     """Run the Python program of a Pod's only container to its end, and report the Pod's phase.
 
     It has the token of its service account if the Pod mounts one. The API server has its real
-    address instead of the name that it has in a cluster.
+    address instead of the name that it has in a cluster. ``entrypoint`` stands for the image's.
     """
     spec, name, namespace = (
         pod["spec"],
         pod["metadata"]["name"],
         pod["metadata"]["namespace"],
     )
-    mounts = {}
+    mounts, account = {}, {}
     if spec.get("automountServiceAccountToken", True):
+        user = f"{namespace}/{spec['serviceAccountName']}"
         mounts[ACCOUNT_MOUNT] = mount_account(plane, namespace, spec["serviceAccountName"])
-    command = command_of(spec, (), namespace=namespace, pod_name=name, mounts=mounts)
+        account["KUBECONFIG"] = str(plane.kubeconfig(service_account=user))
+    command = command_of(spec, entrypoint, namespace=namespace, pod_name=name, mounts=mounts)
     program, *words = command.argv
     if not program.endswith("python"):
         raise ValueError(f"{name}: {program} is not Python")
     ended = subprocess.run(
         [sys.executable, *(plane.server if word == API_SERVER else word for word in words)],
-        env={"PATH": os.environ.get("PATH", os.defpath), **command.env, **env},
+        env={"PATH": os.environ.get("PATH", os.defpath), **account, **command.env, **env},
         capture_output=True,
         check=False,
     )
