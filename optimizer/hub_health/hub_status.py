@@ -11,9 +11,9 @@ from dsf.api.times import rfc3339, shown_duration
 from dsf.api.untrusted_text import UntrustedName, escaped
 from dsf.cli.output import TextTable
 from optimizer.hub_health.checks import HubCheck
-from optimizer.overview.findings import FleetFinding, findings
+from optimizer.overview.findings import findings
 from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.score_overview import ScoreOverview, score_overviews
+from optimizer.overview.score_overview import score_overviews
 from optimizer.wire.base import Name, ResultPart, Sentence
 
 _HUB_STAGES = frozenset({"scorer", "score", "cluster"})
@@ -66,26 +66,17 @@ class HubStatus(ResultPart):
 def hub_status(server: str, checks: Sequence[HubCheck], fleets: Sequence[FleetFacts]) -> HubStatus:
     """Return the status of a hub; the first of the fleets is that of no namespace."""
     hub, *namespaces = fleets
-    found = (*_of_checks(checks), *_of_hub(hub), *_of_namespaces(namespaces))
+    found = tuple(_findings(checks, hub, namespaces))
+    scores = score_overviews(hub.scores, hub.scorers, shown=1)
     return HubStatus(
         server=server,
         ready_clusters=len(hub.hub.clusters) - len(hub.faults),
         total_clusters=len(hub.hub.clusters),
         parts=tuple(checks),
-        scores=tuple(map(_freshness, score_overviews(hub.scores, hub.scorers, shown=1))),
+        scores=tuple(ScoreFreshness(**{**dict(item), "score": item.name}) for item in scores),
         namespaces=tuple(map(_namespace_status, namespaces)),
         findings=found,
         healthy=not found,
-    )
-
-
-def _freshness(score: ScoreOverview) -> ScoreFreshness:
-    return ScoreFreshness(
-        score=score.name,
-        scorer=score.scorer,
-        clusters=score.clusters,
-        expired=score.expired,
-        valid_until=score.valid_until,
     )
 
 
@@ -103,27 +94,19 @@ def _namespace_status(facts: FleetFacts) -> NamespaceStatus:
     )
 
 
-def _of_checks(checks: Iterable[HubCheck]) -> Iterator[HubFinding]:
-    for item in checks:
-        if item.state in ("failed", "warning"):
-            yield HubFinding(about=item.check, message=item.message, next=item.fix)
-
-
-def _of_hub(hub: FleetFacts) -> Iterator[HubFinding]:
-    yield from (_finding(item) for item in findings(hub) if item.stage in _HUB_STAGES)
-
-
-def _of_namespaces(fleets: Iterable[FleetFacts]) -> Iterator[HubFinding]:
-    for facts in fleets:
-        where = UntrustedName(facts.namespace)
+def _findings(
+    checks: Iterable[HubCheck], hub: FleetFacts, namespaces: Iterable[FleetFacts]
+) -> Iterator[HubFinding]:
+    """Yield what is wrong with the installation, with the hub, and with each namespace."""
+    for check in checks:
+        if check.state in ("failed", "warning"):
+            yield HubFinding(about=check.check, message=check.message, next=check.fix)
+    for facts in (hub, *namespaces):
+        where = "" if facts is hub else f" of namespace {UntrustedName(facts.namespace)}"
         for item in findings(facts):
-            if item.stage not in _HUB_STAGES:
-                yield _finding(item, f" of namespace {where}")
-
-
-def _finding(item: FleetFinding, where: str = "") -> HubFinding:
-    about = f"{item.stage} {UntrustedName(item.name)}{where}"
-    return HubFinding(about=about, message=item.message, next=item.next, since=item.since)
+            if (item.stage in _HUB_STAGES) == (facts is hub):
+                about = f"{item.stage} {UntrustedName(item.name)}{where}"
+                yield HubFinding(**{**dict(item), "about": about})
 
 
 FINDINGS_SHOWN = 20
@@ -167,16 +150,12 @@ def hub_status_text(status: HubStatus, now: datetime) -> str:
             ],
         ),
         TextTable(
-            ("namespace", "workloads", "placed", "landed", "waiting", "drifted"),
-            [(item.namespace, *map(str, _counts(item))) for item in status.namespaces],
+            tuple(NamespaceStatus.model_fields),
+            [tuple(map(str, dict(item).values())) for item in status.namespaces],
         ),
     )
     parts = [head, *(str(table) for table in tables if table.rows), "\n".join(_to_do(status))]
     return "\n\n".join(parts) + "\n"
-
-
-def _counts(item: NamespaceStatus) -> tuple[int, ...]:
-    return item.workloads, item.placed, item.landed, item.waiting, item.drifted
 
 
 def _to_do(status: HubStatus) -> Iterator[str]:

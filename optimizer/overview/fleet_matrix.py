@@ -202,16 +202,8 @@ def _cluster(facts: FleetFacts, name: str) -> MatrixCluster:
         health=_health(obj),
         hardware=hardware_of(obj),
         claim=facts.hub.claim(name),
-        enforced=tuple(
-            EnforcedOnCluster(policy=item.policy, compliance=item.compliance)
-            for item in facts.bound.get(name, ())
-        ),
-        running=tuple(
-            WorkloadOnCluster(
-                workload=item.workload, state=item.state, message=item.message, since=item.since
-            )
-            for item in facts.running.get(name, ())
-        ),
+        enforced=tuple(EnforcedOnCluster(**dict(item)) for item in facts.bound.get(name, ())),
+        running=tuple(WorkloadOnCluster(**dict(item)) for item in facts.running.get(name, ())),
     )
 
 
@@ -267,7 +259,7 @@ def _score(
     kept = found.at_most(share)
     return MatrixScore(
         name=name,
-        **(_stated(scorer) if scorer else {}),
+        **(scorer.stated if scorer else {}),
         minimum=min((item.minimum for item in values), default=None),
         maximum=max((item.maximum for item in values), default=None),
         mean=tuple(item.mean if item and item.entries else None for item in seen),
@@ -277,11 +269,6 @@ def _score(
         columns=tuple(_column(column, means, clusters) for column, means in kept.items()),
         omitted_columns=max(0, len(found.columns) - len(kept)),
     )
-
-
-def _stated(scorer: ScorerOverview) -> dict[str, str | None]:
-    fields = ("display_name", "description", "unit", "direction", "dimension_format")
-    return {"scorer": scorer.name, **{name: getattr(scorer, name) for name in fields}}
 
 
 def _column(column: ScoreColumn, means: ClusterMeans, clusters: Iterable[str]) -> MatrixColumn:

@@ -64,6 +64,12 @@ class ScorerOverview(ResultPart):
         )
 
     @property
+    def stated(self) -> dict[str, str | None]:
+        """What it says of its score."""
+        fields = ("display_name", "description", "unit", "direction", "dimension_format")
+        return {"scorer": self.name, **{name: getattr(self, name) for name in fields}}
+
+    @property
     def reach(self) -> str:
         """On how many of the managed clusters that should have it, it scores."""
         desired = self.clusters.get("desired", 0)
@@ -196,7 +202,6 @@ def _overview(
     ranked = ranking(rows, scorer.direction if scorer else None)
     until = [item.valid_until for item in ranked if item.valid_until]
     worse = [item for item in ranked[shown:][-shown:] if item.mean != ranked[0].mean]
-    described = {} if scorer is None else _described(scorer)
     return ScoreOverview(
         name=name,
         clusters=len(rows),
@@ -206,7 +211,7 @@ def _overview(
         mean=round(sum(item.mean for item in ranked) / len(ranked), 2) if ranked else None,
         best=ranked[:shown],
         worst=tuple(reversed(worse)),
-        **described,
+        **(scorer.stated if scorer else {}),
     )
 
 
@@ -215,8 +220,3 @@ def ranking(rows: Iterable[ClusterScore], direction: Direction | None) -> tuple[
     sign = 1 if direction == "LowerIsBetter" else -1
     usable = (item for item in rows if item.entries and not item.expired)
     return tuple(sorted(usable, key=lambda item: (sign * item.mean, item.cluster)))
-
-
-def _described(scorer: ScorerOverview) -> dict[str, str | None]:
-    fields = ("display_name", "description", "unit", "direction")
-    return {"scorer": scorer.name, **{field: getattr(scorer, field) for field in fields}}
