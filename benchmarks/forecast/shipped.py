@@ -11,8 +11,9 @@ import numpy as np
 from benchmarks.forecast.cases import CASES, Case
 from dsf.scorer_kit.backtest.accuracy import Choices
 from dsf.scorer_kit.backtest.history import Answered, History, Said
+from dsf.scorer_kit.backtest.plan import PARTS, BacktestPlan
 from dsf.scorer_kit.backtest.replay import recorded
-from dsf.scorer_kit.backtest.report import PARTS, BacktestPlan, BacktestReport, report
+from dsf.scorer_kit.backtest.report import BacktestReport, report
 from sample_scorers.prediction.forecast import forecast
 from sample_scorers.prediction.score import QUANTILES
 

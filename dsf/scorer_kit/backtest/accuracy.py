@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from scipy import special
 
 from dsf.agent.score.forecasts import quantile_loss
-from dsf.scorer_kit.backtest.history import Judged, SimpleMethod
+from dsf.scorer_kit.backtest.history import Judged
+from dsf.scorer_kit.backtest.simple_methods import SimpleMethod
 
 TIE = 1e-3
 """Of the mean change from step to step: losses of a step that differ by less are equal.

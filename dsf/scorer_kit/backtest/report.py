@@ -1,4 +1,4 @@
-"""A backtest from its settings to its figures: the steps that are asked, then text or JSON."""
+"""The figures of a backtest, as text or for JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,18 +20,12 @@ from dsf.scorer_kit.backtest.accuracy import (
     regrets,
     scorer_accuracy,
 )
-from dsf.scorer_kit.backtest.history import (
-    Answered,
-    History,
-    Horizon,
-    Judged,
-    UnusableHistory,
-    judged,
-    seasonal_naive,
-    simple_methods,
-)
+from dsf.scorer_kit.backtest.history import Answered, Judged, UnusableHistory, judged
+from dsf.scorer_kit.backtest.plan import BacktestPlan
+from dsf.scorer_kit.backtest.plausibility import Copy, CopyVerdict, unanswered, verdict
 from dsf.scorer_kit.backtest.seasons import found_seasons
-from dsf.scorer_kit.backtest.truth import MEAN, QUERY, of_horizon
+from dsf.scorer_kit.backtest.simple_methods import seasonal_naive, simple_methods
+from dsf.scorer_kit.backtest.truth import QUERY
 
 SIGNIFICANT = 0.05
 """A p-value below which a difference is called significant, as is usual."""
@@ -77,6 +71,19 @@ class BacktestReport:
     missing: int
     strange: int
     outcomes: Sequence[Judged]
+    copies: Sequence[CopyVerdict] = ()
+
+    @property
+    def better_than_all(self) -> bool:
+        """Whether the scorer has a smaller error than each simple method."""
+        ratios = [one.ratio for one in self.comparisons]
+        return bool(ratios) and all(ratio is not None and ratio < 1 for ratio in ratios)
+
+    @property
+    def implausible(self) -> str:
+        """Why the scorer knows the history; empty if nothing says so."""
+        called = [one.message for one in self.copies if one.implausible]
+        return f"implausible forecasts: {called[0]}" if called else ""
 
     def document(self) -> dict[str, Any]:
         """Return the figures for JSON."""
@@ -98,6 +105,7 @@ class BacktestReport:
             "regret": [asdict(one) for one in self.regrets],
             "missingScores": self.missing,
             "strangeResults": self.strange,
+            "copies": [asdict(one) for one in self.copies],
         }
 
     def text(self) -> str:
@@ -170,7 +178,10 @@ class BacktestReport:
             f"{self.strange} results have the labels of no series: they count for nothing."
             "": self.strange,
         }
-        return [sentence for sentence, count in said.items() if count]
+        found = [sentence for sentence, count in said.items() if count]
+        if not self.implausible:
+            found += [f"In a copy of the history {one.message}." for one in self.copies]
+        return found
 
 
 def _scaled(value: float | None) -> str:
@@ -192,62 +203,6 @@ def _significance(p_value: float | None) -> str:
     if p_value < SIGNIFICANT:
         return f"{shown} better"
     return f"{shown} worse" if p_value > 1 - SIGNIFICANT else f"{shown} not significant"
-
-
-PARTS = ("all", "first", "second")
-"""Parts of the steps that a backtest can use: all, or a half of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class BacktestPlan:
-    """What a backtest does with a history; window, horizon and season are in seconds.
-
-    `season` is 0 to look for one. `requests` is the most that are sent. `quantile` is the one that
-    the scores are of the truth.
-    """
-
-    name: str
-    history: History
-    window: int
-    horizon: int
-    choices: Choices
-    season: int = 0
-    requests: int = 300
-    part: str = "all"
-    quantile: float = 0.5
-    truth: str = MEAN
-
-    @property
-    def steps(self) -> Horizon:
-        """The window and the horizon in steps, at least 1 each."""
-        step = self.history.step
-        return Horizon(max(self.window // step, 1), max(round(self.horizon / step), 1))
-
-    def judged_by(self, truth: str | None) -> "BacktestPlan":
-        """Return the plan with a truth; by default the history's own, else the mean."""
-        if self.history.measured:
-            return replace(self, truth=QUERY)
-        history = of_horizon(self.history, truth or MEAN, self.steps.ahead)
-        return replace(self, history=history, truth=truth or MEAN)
-
-    def ends(self) -> Sequence[int]:
-        """Return the steps before which windows end, evenly spaced. Raises UnusableHistory."""
-        steps, history = self.steps, self.history
-        if self.season > len(history) * history.step:
-            raise UnusableHistory(
-                f"--season: {self.season} s are longer than the history of"
-                f" {len(history) * history.step} s"
-            )
-        last = len(history) - steps.ahead
-        if last < steps.window:
-            needed = (steps.window + steps.ahead) * history.step
-            raise UnusableHistory(
-                f"{self.name} has {len(history) * history.step} s of history: a window of"
-                f" {steps.window * history.step} s and a horizon of {steps.ahead * history.step} s"
-                f" need {needed} s"
-            )
-        possible = _part(range(steps.window, last + 1), self.part)
-        return possible[:: -(-len(possible) // self.requests)]
 
 
 def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
@@ -303,9 +258,16 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
     )
 
 
-def _part(possible: range, part: str) -> range:
-    middle = len(possible) // 2
-    return {"first": possible[:middle], "second": possible[middle:]}.get(part, possible)
+def with_copy(
+    done: BacktestReport, plan: BacktestPlan, copy: Copy, answers: Sequence[Answered] | str
+) -> BacktestReport:
+    """Return a report with what the answers to a copy of its history tell, or why none came."""
+    if isinstance(answers, str):
+        return replace(done, copies=[*done.copies, unanswered(copy, answers)])
+    steps = plan.steps
+    methods = simple_methods(steps, done.setting.season // plan.history.step or steps.window)
+    found = verdict(copy, answers, done.outcomes, methods, loss_of(plan.quantile), steps.ahead)
+    return replace(done, copies=[*done.copies, found])
 
 
 def _every(answers: Sequence[Answered]) -> int:

@@ -20,8 +20,9 @@ from dsf.scorer_kit.cli.api_options import (
 if TYPE_CHECKING:
     from dsf.api.scoring.scorer_summary import ScorerSummary
     from dsf.scorer_kit.backtest.history import History
-    from dsf.scorer_kit.backtest.report import BacktestPlan, BacktestReport
-    from dsf.scorer_kit.scorer_target import ScorerTarget
+    from dsf.scorer_kit.backtest.plan import BacktestPlan
+    from dsf.scorer_kit.backtest.report import BacktestReport
+    from dsf.scorer_kit.scorer_target import AuthorCredentials, ScorerTarget
 
 MOST_REQUESTS = 5_000
 
@@ -113,7 +114,9 @@ def backtest(
 
     Asks the scorer at each step with the window that it would have got, and compares with the last
     value, the window's mean and the last season. docs/how-to/backtest.md says what the figures
-    mean. Exits with 1 if the scorer fails, and with 2 if the history can't be used.
+    mean. If the scorer is better than all of them, asks again in copies of the history that it
+    can't know. Exits with 1 if the scorer fails or knows the history, and with 2 if the history
+    can't be used.
     """
     _require_kit()
     api = named(url, scoring_url, dimension_format, ca_file)
@@ -127,6 +130,8 @@ def backtest(
     show(done.text() if output == "text" else document(done.document(), output))
     if plotted and output == "text":
         _plot(done)
+    if done.implausible:
+        raise click.ClickException(done.implausible)
 
 
 def _require_kit() -> None:
@@ -161,9 +166,33 @@ async def _backtest(target: "ScorerTarget", token: str, flags: dict[str, Any]) -
             answers = await replay.run(summary, credentials, lambda: bar.update(1))
         if isinstance(answers, Failure):
             raise click.ClickException(f"{answers.stage}: {answers.reason}: {answers.message}")
-        return report(plan, answers)
+        done = report(plan, answers)
+        return await _doubted(done, plan, summary, credentials) if done.better_than_all else done
     except (UnusableFile, UnusableHistory) as error:
         raise click.UsageError(str(error)) from error
+
+
+async def _doubted(
+    done: "BacktestReport",
+    plan: "BacktestPlan",
+    summary: "ScorerSummary",
+    credentials: "AuthorCredentials",
+) -> "BacktestReport":
+    """Return a report with what the scorer says of copies of the history."""
+    import numpy as np
+
+    from dsf.agent.failure import Failure
+    from dsf.scorer_kit.backtest.plausibility import copies, steps_to_repeat
+    from dsf.scorer_kit.backtest.replay import Replay
+    from dsf.scorer_kit.backtest.report import with_copy
+
+    ends = steps_to_repeat(plan.ends(), plan.steps.ahead)
+    for copy in copies(plan.history, np.random.default_rng()):
+        replay = Replay(copy.history, plan.steps.window, ends)
+        answers = await replay.run(summary, credentials, lambda: None)
+        came = answers.reason if isinstance(answers, Failure) else answers
+        done = with_copy(done, plan, copy, came)
+    return done
 
 
 async def _plan(
@@ -183,7 +212,7 @@ async def _plan(
 ) -> "BacktestPlan":
     from dsf.api.untrusted_text import listed
     from dsf.scorer_kit.backtest.accuracy import Choices
-    from dsf.scorer_kit.backtest.report import BacktestPlan
+    from dsf.scorer_kit.backtest.plan import BacktestPlan
     from dsf.scorer_kit.backtest.truth import QUERY
 
     if summary.sources:

@@ -3,6 +3,7 @@
 import math
 import random
 
+import numpy as np
 import pytest
 
 from dsf.scorer_kit.backtest.accuracy import (
@@ -18,7 +19,6 @@ from dsf.scorer_kit.backtest.accuracy import (
 from dsf.scorer_kit.backtest.history import (
     Answered,
     History,
-    Horizon,
     Judged,
     PastSeries,
     Quantiles,
@@ -27,9 +27,11 @@ from dsf.scorer_kit.backtest.history import (
     Values,
     from_samples,
     judged,
-    simple_methods,
 )
-from dsf.scorer_kit.backtest.report import BacktestPlan, report
+from dsf.scorer_kit.backtest.plan import BacktestPlan
+from dsf.scorer_kit.backtest.plausibility import copies
+from dsf.scorer_kit.backtest.report import report
+from dsf.scorer_kit.backtest.simple_methods import Horizon, simple_methods
 from dsf.scorer_kit.backtest.truth import of_horizon
 
 RAMP = [float(value) for value in range(20)]
@@ -202,6 +204,24 @@ def test_a_coarser_step_takes_every_nth_value() -> None:
     assert history.coarser(60).series[0].values == RAMP[::2]
     with pytest.raises(UnusableHistory, match="not a multiple"):
         history.coarser(45)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_keep_weekdays_and_what_came_true(seed: int) -> None:
+    recorded = History(60, (PastSeries({"pod": "a"}, [*RAMP, None]),))
+    asked = History(60, (PastSeries({"pod": "a"}, [*RAMP, None], truth=[*RAMP, None]),))
+    for history in (recorded, asked):
+        moved, other = copies(history, np.random.default_rng(seed))
+        for copy in (moved, other):
+            weeks, rest = divmod(history.start - copy.history.start, 7 * 86_400)
+            assert (10 <= weeks < 200, rest) == (True, 0)
+            assert copy.history.series[0].truth == history.series[0].truth
+        assert moved.history.series == history.series
+        assert other.history.series[0].values != history.series[0].values
+        assert other.history.series[0].values[-1] is None
+        assert other.history.series[0].scale == pytest.approx(
+            0.7 if history is recorded else 1, abs=0.1
+        )
 
 
 def plan(values: Values, **changes: object) -> BacktestPlan:
