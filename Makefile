@@ -50,6 +50,7 @@ test-hub: hub ## Run the suite against a real hub
 charts: hub ## Write the charts' READMEs from their values, and judge the charts as a reviewer does
 	@$(RUN)/python -m tests.charts.programs
 	@$(RUN)/python -m tests.charts.readme
+	@$(RUN)/python -m tests.charts.rights_page
 	@$(RUN)/python -m pytest tests/charts $(ARGS)
 
 fire: setup ## Run the hostile suites and print a table: promise, how tested, count, failures
