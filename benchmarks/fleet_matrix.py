@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
 from dsf.kube.port import Object, ObjectList
-from optimizer.api.routes.fleet import matrix_document
+from optimizer.api.operation_routes import matrix_document
 from optimizer.observe_fleet import observe_fleet
 from optimizer.overview.fleet_matrix import fleet_matrix
 

@@ -35,7 +35,7 @@ async def main() -> None:
 
     async def status() -> None:
         await optimizer.placement_status("default", "default")
-        await optimizer.rollouts_of("default")
+        await optimizer.rollouts.of_namespace("default")
         await optimizer.plans("default")
 
     async def plan() -> None:

@@ -9,6 +9,7 @@ from mcp_types import Completion
 from dsf.kube.errors import KubeError
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.access.review_cache import ReviewCache
+from optimizer.operations.fleet import fleet_facts
 from optimizer.wire.request_problem import RequestProblem
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class NameCompletion:
 
 
 async def _names_seen_by(caller: AuthorizedOptimizer, namespace: str) -> CompletedNames:
-    facts: FleetFacts | RequestProblem = await caller.fleet(namespace)
+    facts: FleetFacts | RequestProblem = await fleet_facts(caller, namespace)
     if isinstance(facts, RequestProblem):
         return CompletedNames()
     return CompletedNames(

@@ -13,7 +13,8 @@ from mcp_server.results.plan_results import plan_view
 from mcp_server.results.tool_result import cleaned_texts
 from mcp_server.tools.fleet_tools import OVERVIEW_ITEMS
 from mcp_server.tools.hub_calls import CallerRights, asked
-from optimizer.access.shown_plans import ShownPlans
+from optimizer.operations.fleet import fleet_facts
+from optimizer.operations.scores import scores
 from optimizer.overview.fleet_overview import fleet_overview
 from optimizer.wire.base import ResultPart
 from optimizer.wire.request import Namespace
@@ -27,9 +28,8 @@ Segment = Annotated[str, Field(max_length=253)]
 class FleetResources:
     """Reads resources with the rights of their caller."""
 
-    def __init__(self, caller: CallerRights, shown: ShownPlans) -> None:
+    def __init__(self, caller: CallerRights) -> None:
         self._caller = caller
-        self._shown = shown
 
     async def default_fleet(self) -> str:
         """Overview of the fleet, with the workloads of namespace default."""
@@ -38,15 +38,15 @@ class FleetResources:
     async def fleet(self, namespace: Namespace) -> str:
         """Overview of the fleet, with the workloads of a namespace."""
         try:
-            facts = await asked(self._caller().fleet(namespace))
+            facts = await asked(fleet_facts(self._caller(), namespace))
         except ToolError as error:
             raise ResourceError(str(error)) from error
         return _json(fleet_overview(facts, shown=OVERVIEW_ITEMS))
 
-    async def scores(self, cluster: Segment, name: Segment) -> str:
+    async def scores_of(self, cluster: Segment, name: Segment) -> str:
         """The entries of one AddOnPlacementScore of one managed cluster."""
         try:
-            found = await asked(self._caller().scores(namespace=cluster, name=name))
+            found = await asked(scores(self._caller(), cluster, name))
         except ToolError as error:
             raise ResourceError(str(error)) from error
         if not found:
@@ -58,7 +58,8 @@ class FleetResources:
 
     async def plan(self, digest: Segment) -> str:
         """A plan that was shown to you, by its digest, with all its objects."""
-        plan = self._shown.get(self._caller().owner, digest)
+        caller = self._caller()
+        plan = caller.shown.get(caller.owner, digest)
         if plan is None:
             raise ResourceError(
                 f"no plan with digest {UntrustedName(digest)} was shown to you of late; call"
@@ -72,13 +73,13 @@ def scoring_api() -> str:
     return json.dumps(openapi(), indent=1)
 
 
-def add_resources(provider: LocalProvider, caller: CallerRights, shown: ShownPlans) -> None:
+def add_resources(provider: LocalProvider, caller: CallerRights) -> None:
     """Add the resources and their templates to a server."""
-    own = FleetResources(caller, shown)
+    own = FleetResources(caller)
     for uri, read, title in (
         ("fleet://default", own.default_fleet, "Fleet"),
         ("fleet://{namespace}", own.fleet, "Fleet with the workloads of a namespace"),
-        ("scores://{cluster}/{name}", own.scores, "Score of a cluster"),
+        ("scores://{cluster}/{name}", own.scores_of, "Score of a cluster"),
         ("plan://{digest}", own.plan, "Plan"),
         ("docs://scoring-api", scoring_api, "Scoring API"),
     ):

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from mcp_server.subscriptions import ResourceSubscriptions
     from mcp_server.tools.hub_calls import CallerRights
     from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
+    from optimizer.access.caller import Caller
+    from optimizer.access.shown_plans import ShownPlans
     from optimizer.service import Optimizer
 
 
@@ -69,28 +71,33 @@ def create_mcp(
     when the approval of a shown plan expires.
     """
 
-    def caller() -> "AuthorizedOptimizer":
+    @cache
+    def shown() -> "ShownPlans":
+        from optimizer.access.shown_plans import ShownPlans  # noqa: PLC0415
+
+        return ShownPlans(clock=clock)
+
+    def caller(client: "Caller | None" = None) -> "AuthorizedOptimizer":
         from mcp_server.tools.hub_calls import user  # noqa: PLC0415
         from optimizer.access.authorized_optimizer import AuthorizedOptimizer  # noqa: PLC0415
 
-        return AuthorizedOptimizer(optimizer(), user(), access, read_only=read_only)
+        return AuthorizedOptimizer(
+            optimizer(), user(), access, read_only=read_only, shown=shown(), caller=client
+        )
 
     def fill(provider: LocalProvider) -> None:
         from mcp_server.prompts import add_prompts  # noqa: PLC0415
         from mcp_server.resources import add_resources  # noqa: PLC0415
         from mcp_server.tools.registration import add_tools  # noqa: PLC0415
-        from optimizer.access.shown_plans import ShownPlans  # noqa: PLC0415
 
-        shown = ShownPlans(clock=clock)
         add_tools(
             provider,
             caller,
-            shown,
             read_only=read_only,
             when_client_cannot_ask=when_client_cannot_ask,
             hub_name=hub_name,
         )
-        add_resources(provider, caller, shown)
+        add_resources(provider, caller)
         add_chat_view(provider)
         add_prompts(provider, read_only=read_only)
 

@@ -1,18 +1,14 @@
 """The optimizer as a service: its doors, over planner, writer, records and rollouts."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
-from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
-from dsf.api.plural import joined
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.errors import Forbidden, NotFound
 from dsf.kube.kinds import (
@@ -40,19 +36,18 @@ from optimizer.observe import (
 from optimizer.observe_fleet import observe_fleet
 from optimizer.overview.findings import nothing_there
 from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.fleet_matrix import FleetMatrix, fleet_matrix
 from optimizer.overview.what_if import PretendedObjects
 from optimizer.placement_status.record_drift import recorded_status
-from optimizer.plan.plan import MAX_NAMED, Plan
+from optimizer.plan.plan import Plan
 from optimizer.plan_records import PlanRecords
 from optimizer.plan_writer import OWN_RIGHTS, PlannedReset, PlanWriter, Writer
 from optimizer.planner import HypotheticalHub, Planner
-from optimizer.record.plan_history import history_of, in_force, rolling_out, what_became
+from optimizer.record.plan_history import history_of
 from optimizer.record.recorded_plan import RecordedPlan
-from optimizer.record.rollback import no_longer_in_force, no_records, restored_plan
+from optimizer.record.rollback import no_records, restored_plan
 from optimizer.record_keys import RecordKeys
 from optimizer.rollout.rollout_commands import COMMANDS, no_rollout
-from optimizer.rollout.rollout_record import RolloutRecord, status_of
+from optimizer.rollout.rollout_record import status_of
 from optimizer.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload
 from optimizer.snapshot.scores.score_index import score_object
@@ -66,14 +61,7 @@ from optimizer.wire.request_problem import (
     RequestProblem,
 )
 from optimizer.wire.result import Applied, ResetResult, ScoreObject
-from optimizer.wire.rollout import RolloutCommand, RolloutList, RolloutStatus
-
-
-class RepeatedPlan(NamedTuple):
-    """A plan that was applied before and is in force, or whose rollout is in progress."""
-
-    applied: Applied
-    rollout: RolloutStatus | None = None
+from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 
 
 class Optimizer:
@@ -172,30 +160,6 @@ class Optimizer:
             cluster_label_key=self._settings.cluster_label_key,
         )
 
-    async def rollouts_of(self, namespace: str) -> RolloutList:
-        """Return the newest rollout of each optimization of a namespace."""
-        records = await self.rollouts.of_namespace(namespace)
-        return RolloutList(items=tuple(map(status_of, records)))
-
-    async def rollout(self, namespace: str, optimization: str) -> RolloutStatus | RequestProblem:
-        """Return the newest rollout of an optimization."""
-        record = await self.rollouts.find(namespace, optimization)
-        return status_of(record) if record else no_rollout(namespace, optimization)
-
-    async def rollout_changes(
-        self, namespace: str, optimization: str
-    ) -> AsyncGenerator[RolloutStatus] | RequestProblem:
-        """Return the newest rollout of an optimization now and at each change, until it ends."""
-        record = await self.rollouts.find(namespace, optimization)
-        return self._statuses(record) if record else no_rollout(namespace, optimization)
-
-    async def _statuses(self, record: RolloutRecord) -> AsyncGenerator[RolloutStatus]:
-        changes = self.rollouts.changes(record)
-        del record  # What is followed is shared.
-        async with aclosing(changes):
-            async for changed in changes:
-                yield status_of(changed)
-
     async def change_rollout(
         self, namespace: str, optimization: str, command: RolloutCommand
     ) -> RolloutStatus | RequestProblem:
@@ -246,11 +210,6 @@ class Optimizer:
             return ()
         return tuple(sorted({obj["metadata"]["namespace"] for obj in filter(is_workload, found)}))
 
-    async def fleet_matrix(self, namespace: str, *, described: bool = True) -> FleetMatrix:
-        """Return the fleet as a matrix of clusters and scores, for the objects of a namespace."""
-        facts = await self.fleet(namespace, described=described, columns=True)
-        return await asyncio.to_thread(fleet_matrix, facts)
-
     async def score_history(
         self, score: str, cluster: str, hours: int
     ) -> ScoreHistory | RequestProblem:
@@ -296,40 +255,6 @@ class Optimizer:
     async def recorded(self, digest: str) -> list[RecordedPlan]:
         """Return the recorded plans of all namespaces whose digest begins so."""
         return await self._records.find(digest, self._settings.rollout_namespaces)
-
-    async def repeated(self, record: RecordedPlan) -> RepeatedPlan | RequestProblem:
-        """Return what applying a recorded plan once more would do: nothing, while it is in force.
-
-        Nothing either while its rollout is in progress. Refused with what happened since if it is
-        not in force, or if the hub is not as the plan left it.
-        """
-        namespace, optimization = record.namespace, record.spec.optimization
-        found = await self._records.read(namespace)
-        history = () if isinstance(found, Issue) else history_of(found, optimization)
-        coming, current = rolling_out(history), in_force(history)
-        if coming is not None and coming.spec.digest == record.spec.digest:
-            rollout = await self.rollout(namespace, optimization)
-            status = None if isinstance(rollout, RequestProblem) else rollout
-            steps = len(status.steps) if status else 0
-            applied = Applied(
-                digest=coming.spec.digest, applied=(), steps=steps, record=coming.name
-            )
-            return RepeatedPlan(applied, status)
-        if coming is not None or current is None or current.spec.digest != record.spec.digest:
-            return no_longer_in_force(record, what_became(record, history))
-        drift = (await self.placement_status(namespace, optimization)).drift
-        if drift:
-            differing = (f"{item.kind} {item.name}: {item.message}" for item in drift)
-            said = joined(differing, MAX_NAMED, separator="; ")
-            return no_longer_in_force(record, f"the hub is not as it left it: {said}")
-        content = await asyncio.to_thread(current.content)
-        return RepeatedPlan(
-            Applied(
-                digest=current.spec.digest,
-                applied=() if isinstance(content, InvalidInput) else content.changes,
-                record=current.name,
-            )
-        )
 
     async def apply(
         self,

@@ -23,6 +23,8 @@ from mcp_server.tools.arguments import (
     Workload,
 )
 from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused
+from optimizer.operations.fleet import fleet_facts
+from optimizer.operations.scores import scores
 from optimizer.overview.findings import findings, findings_about
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_overview import describe_workload, fleet_overview
@@ -74,8 +76,8 @@ class FleetTools:
         page = None
         if cluster:
             where = _meant(cluster, facts.hub.clusters, "cluster")
-            work = self._caller().scores(namespace=where, name=name or None)
-            page = score_page(await asked(work), offset=offset, limit=ENTRIES_SHOWN)
+            found_there = await asked(scores(self._caller(), where, name or None))
+            page = score_page(found_there, offset=offset, limit=ENTRIES_SHOWN)
         view = ScoresView(
             scores=found[:SCORES_SHOWN], omitted=max(0, len(found) - SCORES_SHOWN), entries=page
         )
@@ -125,7 +127,7 @@ class FleetTools:
         return answer(fleet_results.diagnosis_text(view, name), view)
 
     async def _facts(self, namespace: str) -> FleetFacts:
-        return await asked(self._caller().fleet(namespace))
+        return await asked(fleet_facts(self._caller(), namespace))
 
 
 def _meant(said: str, names: Iterable[str], what: str, same: Mapping[str, str] = {}) -> str:

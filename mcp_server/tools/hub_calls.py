@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_http_request
@@ -17,10 +17,12 @@ from dsf.kube.errors import KubeError
 from mcp_server.results import tool_result
 from mcp_server.results.tool_result import structured
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.access.caller import Caller, CallerGone, caller_of
 from optimizer.access.rights import lacking_own_right
 from optimizer.api.authentication import user_of
-from optimizer.api.caller import CallerGone, caller_of
 from optimizer.domain.issue import Issue
+from optimizer.operations import recorded_plans as plans
+from optimizer.operations.rollouts import list_rollouts
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.base import ResultPart
 from optimizer.wire.request_problem import CALLER_GONE, RequestProblem
@@ -30,8 +32,13 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-CallerRights = Callable[[], AuthorizedOptimizer]
-"""Returns the optimizer with the rights of the user of the current call."""
+
+class CallerRights(Protocol):
+    """Knows the user of the current call."""
+
+    def __call__(self, client: Caller | None = None) -> AuthorizedOptimizer:
+        """Return the optimizer with the rights of the user; `client` may leave."""
+
 
 NEXT_TOOL = {
     "UnknownName": "fleet_overview lists names",
@@ -58,9 +65,21 @@ async def asked(work: Coroutine[Any, Any, T | RequestProblem]) -> T:
             return granted(await client.wait(work))
 
 
+async def written(
+    caller: CallerRights, write: Callable[[AuthorizedOptimizer], Awaitable[T | RequestProblem]]
+) -> T:
+    """Return the result of a write; ToolError as of `asked`.
+
+    If the caller leaves before the first change, nothing is written; after it, all is.
+    """
+    with hub_errors():
+        async with caller_of(http_messages()) as client:
+            return granted(await write(caller(client)))
+
+
 async def recorded_plans(caller: AuthorizedOptimizer, namespace: str) -> tuple[RecordedPlan, ...]:
     """Return the recorded plans of a namespace; none if the caller may not read them."""
-    found = await caller.plans(namespace)
+    found = await plans.recorded_plans(caller, namespace)
     return () if isinstance(found, Issue | RequestProblem) else found
 
 
@@ -68,7 +87,7 @@ async def recorded_rollouts(
     caller: AuthorizedOptimizer, namespace: str
 ) -> tuple[RolloutStatus, ...]:
     """Return the rollouts of a namespace; none if the caller may not read them."""
-    found = await caller.rollouts(namespace)
+    found = await list_rollouts(caller, namespace)
     return () if isinstance(found, RequestProblem) else found.items
 
 

@@ -29,7 +29,9 @@ from mcp_server.tools.arguments import (
     Workloads,
 )
 from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, recorded_plans, refused
-from optimizer.access.shown_plans import APPROVAL_SECONDS, ShownPlans
+from optimizer.access.shown_plans import APPROVAL_SECONDS
+from optimizer.operations.fleet import fleet_facts
+from optimizer.operations.planning import make_plan, question
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
 from optimizer.overview.placement_answer import (
@@ -51,9 +53,8 @@ MAX_PARETO_SCORES = 3
 class PlanTools:
     """The tools that plan; they write nothing."""
 
-    def __init__(self, caller: CallerRights, shown: ShownPlans, *, read_only: bool) -> None:
+    def __init__(self, caller: CallerRights, *, read_only: bool) -> None:
         self._caller = caller
-        self._shown = shown
         self._read_only = read_only
 
     async def plan_placement(
@@ -72,13 +73,13 @@ class PlanTools:
         """
         weights = granted(read_objective(objective))
         wish = PlanningWish(weights, clusters, workloads, what_if, request, namespace)
-        question = await asked(self._caller().question(wish))
-        plan = await self._plan(question.request, question.pretended)
+        meant = await asked(question(self._caller(), wish))
+        plan = await self._plan(meant.request, meant.pretended)
         view = plan_view(
             plan,
-            applicable=question.pretended is None,
+            applicable=meant.pretended is None,
             objects=objects,
-            objective=question.objective,
+            objective=meant.objective,
         )
         text = plan_results.plan_text(plan, view, read_only=self._read_only)
         return answer(text, view)
@@ -105,7 +106,7 @@ class PlanTools:
             find_name(cluster, facts.hub.clusters, field="cluster", what="managed cluster")
         )
         # Not kept as shown: an explanation tells nothing of the other workloads.
-        plan = await asked(self._caller().plan(explained_request(base, name, where)))
+        plan = await asked(make_plan(self._caller(), explained_request(base, name, where)))
         view = placement_answer(plan, name, where)
         return answer(plan_results.explanation_text(view), view)
 
@@ -158,16 +159,17 @@ class PlanTools:
 
     def was_shown(self, digest: str) -> bool:
         """Return whether a plan with this digest was shown to the caller, and not applied since."""
-        owner = self._caller().owner
-        digest = self._shown.in_full(owner, digest)
-        return self._shown.get(owner, digest) is not None
+        caller = self._caller()
+        shown, owner = caller.shown, caller.owner
+        return shown.get(owner, shown.in_full(owner, digest)) is not None
 
     def shown_plan(self, digest: str) -> Plan:
         """Return a plan that was shown to the caller; ToolError if none has the digest."""
-        owner = self._caller().owner
-        digest = self._shown.in_full(owner, digest)
-        plan = self._shown.get(owner, digest)
-        if self._shown.is_expired(owner, digest):
+        caller = self._caller()
+        shown, owner = caller.shown, caller.owner
+        digest = shown.in_full(owner, digest)
+        plan = shown.get(owner, digest)
+        if shown.is_expired(owner, digest):
             raise refused(
                 f"the plan {UntrustedName(digest)} was shown over {APPROVAL_SECONDS / 60:g} minutes"
                 " ago, so its approval has expired; call plan_placement again and show the plan"
@@ -181,7 +183,8 @@ class PlanTools:
 
     def _applicable(self) -> set[str]:
         """Return the digests that apply_plan takes from the caller; none if it does not exist."""
-        return set() if self._read_only else {*self._shown.digests(self._caller().owner)}
+        caller = self._caller()
+        return set() if self._read_only else {*caller.shown.digests(caller.owner)}
 
     async def _compared(
         self,
@@ -198,16 +201,16 @@ class PlanTools:
         if len(made.scored) > 1:
             made = made.model_copy(update={"pareto": tuple(item.key for item in made.scored)})
         # Not kept as shown: only its Pareto set is.
-        return await asked(self._caller().plan(made, pretended=pretended))
+        return await asked(make_plan(self._caller(), made, pretended=pretended))
 
     async def _plan(
         self, request: OptimizeRequest, pretended: PretendedObjects | None = None
     ) -> Plan:
         """Make a plan and remember that its owner was shown it, unless it can't be applied."""
         caller = self._caller()
-        plan: Plan = await asked(caller.plan(request, pretended=pretended))
+        plan: Plan = await asked(make_plan(caller, request, pretended=pretended))
         if pretended is None:
-            self._shown.add(caller.owner, plan)
+            caller.shown.add(caller.owner, plan)
         return plan
 
     async def _request_to_explain(
@@ -221,7 +224,7 @@ class PlanTools:
             if found is not None:
                 return granted(found)
         wish = PlanningWish(granted(read_objective(objective)), namespace=facts.namespace)
-        return (await asked(self._caller().question(wish, facts))).request
+        return (await asked(question(self._caller(), wish, facts))).request
 
     async def _facts(self, namespace: str) -> FleetFacts:
-        return await asked(self._caller().fleet(namespace))
+        return await asked(fleet_facts(self._caller(), namespace))

@@ -23,7 +23,6 @@ from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import RolloutTools
 from mcp_server.tools.view_tools import ViewAnswer, ViewTools
 from mcp_server.tools.write_tools import WriteTools
-from optimizer.access.shown_plans import ShownPlans
 from optimizer.overview.fleet_overview import FleetOverview, WorkloadDescription
 from optimizer.overview.placement_answer import PlacementAnswer
 from optimizer.wire.base import ResultPart
@@ -56,21 +55,20 @@ class _ToolDefinition(NamedTuple):
 def add_tools(
     provider: LocalProvider,
     caller: CallerRights,
-    shown: ShownPlans,
     *,
     read_only: bool,
     when_client_cannot_ask: WhenClientCannotAsk,
     hub_name: str = "",
 ) -> None:
     """Add the tools to a server; a read-only one has no tool that writes."""
-    plans = PlanTools(caller, shown, read_only=read_only)
+    plans = PlanTools(caller, read_only=read_only)
     for item in _reading(FleetTools(caller), plans, RolloutTools(caller)):
         _add(provider, item, _READS)
-    view = ViewTools(caller, shown, plans, read_only=read_only)
+    view = ViewTools(caller, plans, read_only=read_only)
     page_data = _ToolDefinition("Data of the page", view.page_data, ViewAnswer, (), FOR_VIEW_ONLY)
     _add(provider, page_data, _READS)
     if not read_only:
-        write = WriteTools(caller, shown, plans, when_client_cannot_ask, hub_name)
+        write = WriteTools(caller, plans, when_client_cannot_ask, hub_name)
         for item in _writing(write):
             repeats = item.method == write.rollback
             _add(provider, item, _WRITES_AGAIN if repeats else _WRITES)

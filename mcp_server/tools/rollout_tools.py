@@ -13,6 +13,7 @@ from mcp_server.tools.hub_calls import (
     recorded_rollouts,
 )
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.operations.fleet import placement_status
 from optimizer.record.plan_history import history_of
 from optimizer.wire.rollout import RolloutStatus
 
@@ -37,7 +38,7 @@ async def followed(
     rollout: RolloutStatus | None = None,
 ) -> ToolResult:
     """Return how far an optimization is; its newest rollout is read unless it is given."""
-    status = await asked(caller.placement_status(namespace, optimization))
+    status = await asked(placement_status(caller, namespace, optimization))
     if rollout is None:
         rollouts = await asked(recorded_rollouts(caller, namespace))
         rollout = next((item for item in rollouts if item.optimization == optimization), None)

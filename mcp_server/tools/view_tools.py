@@ -1,27 +1,28 @@
 """The tool of the view in a chat: what the page reads by REST in a browser, it reads by this."""
 
-import asyncio
 from hashlib import sha256
-from typing import Annotated, Any, Literal, Self
+from inspect import Parameter
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from fastmcp.tools.base import ToolResult
-from pydantic import Field, WithJsonSchema, model_validator
+from pydantic import Field, WithJsonSchema, create_model, model_validator
 
 from mcp_server.tools.hub_calls import CallerRights, asked, granted
 from mcp_server.tools.plan_tools import PlanTools
-from optimizer.access.shown_plans import ShownPlans
-from optimizer.domain.issue import Issue
-from optimizer.overview.plan_request import PlanRequest, PlanResult
+from optimizer.operations.fleet import fleet
+from optimizer.operations.operation import Operation
+from optimizer.operations.planning import make_plan, plan
+from optimizer.operations.recorded_plans import list_plans, rollback, show_plan
+from optimizer.operations.rollouts import list_rollouts
+from optimizer.overview.plan_request import PlanResult
 from optimizer.plan.plan import Plan, result
-from optimizer.record.plan_views import plan_record, plan_summary, rollback_result, unknown_digest
-from optimizer.record.recorded_plan import RecordedPlan, recorded_request
+from optimizer.record.recorded_plan import recorded_request
 from optimizer.wire.base import RequestPart, ResultPart
-from optimizer.wire.plan_record import PlanList
 from optimizer.wire.request import Namespace, RollbackRequest
 from optimizer.wire.request_problem import dry_request
 
 SAID = "The data of the page that this chat shows."
-"""The text of a result: whoever reads it is no page."""
+"""The text of a result, for a reader that is not the page."""
 
 Digest = Annotated[str, Field(max_length=128)]
 
@@ -32,13 +33,6 @@ class AskedFleet(RequestPart):
     of: Literal["fleet"]
     namespace: Namespace = "default"
     tag: Annotated[str, Field(max_length=64)] = ""
-
-
-class AskedWish(RequestPart):
-    """A plan from few words."""
-
-    of: Literal["plan"]
-    wish: PlanRequest
 
 
 class AskedShownPlan(RequestPart):
@@ -55,53 +49,50 @@ class AskedExplanation(RequestPart):
     request: dict[str, Any]
 
 
-class AskedPlans(RequestPart):
-    """The recorded plans."""
-
-    of: Literal["plans"]
-    namespace: Namespace = "default"
-
-
-class AskedRecord(RequestPart):
-    """A recorded plan."""
-
-    of: Literal["record"]
-    namespace: Namespace = "default"
-    digest: Digest
-
-
 class AskedRollback(RequestPart):
     """The plan that restores a recorded one."""
 
     of: Literal["rollback"]
-    wish: RollbackRequest
+    request: RollbackRequest
 
     @model_validator(mode="after")
     def _only_shown(self) -> Self:
-        if "dry_run" in self.wish.model_fields_set and not self.wish.dry_run:
-            raise ValueError("wish: dryRun: this only plans; apply the plan that is shown")
+        if "dry_run" in self.request.model_fields_set and not self.request.dry_run:
+            raise ValueError("request: dryRun: this only plans; apply the plan that is shown")
         return self
 
 
-class AskedRollouts(RequestPart):
-    """The rollouts."""
+def _asked(operation: Operation[..., Any]) -> type[RequestPart]:
+    """Return the question that asks an operation; its fields are the parts of the request."""
+    fields: dict[str, Any] = {
+        name: (hint, ... if default is Parameter.empty else default)
+        for name, (hint, default) in operation.parameters.items()
+    }
+    fields["of"] = (Literal[operation.name], ...)
+    return create_model(operation.name, __base__=RequestPart, **fields)
 
-    of: Literal["rollouts"]
-    namespace: Namespace = "default"
 
+_READ: dict[str, Operation[..., Any]] = {
+    item.name: item for item in (plan, list_plans, show_plan, list_rollouts)
+}
+"""The operations whose answer the page gets as it is; none of them writes."""
 
-ViewQuestion = Annotated[
-    AskedFleet
-    | AskedWish
-    | AskedShownPlan
-    | AskedExplanation
-    | AskedPlans
-    | AskedRecord
-    | AskedRollback
-    | AskedRollouts,
-    Field(discriminator="of"),
-    WithJsonSchema({"type": "object"}),
-]
+QUESTIONS: dict[str, type[RequestPart]] = {
+    **{name: _asked(item) for name, item in _READ.items()},
+    "fleet": AskedFleet,
+    "shownPlan": AskedShownPlan,
+    "explanation": AskedExplanation,
+    "rollback": AskedRollback,
+}
+
+if TYPE_CHECKING:
+    ViewQuestion = RequestPart
+else:
+    ViewQuestion = Annotated[
+        Union[tuple(QUESTIONS.values())],  # noqa: UP007 - made of a tuple
+        Field(discriminator="of"),
+        WithJsonSchema({"type": "object"}),
+    ]
 
 
 class ViewAnswer(ResultPart):
@@ -117,11 +108,8 @@ class ViewAnswer(ResultPart):
 class ViewTools:
     """Answers the page that a host shows in a chat; writes nothing."""
 
-    def __init__(
-        self, caller: CallerRights, shown: ShownPlans, plans: PlanTools, *, read_only: bool
-    ) -> None:
+    def __init__(self, caller: CallerRights, plans: PlanTools, *, read_only: bool) -> None:
         self._caller = caller
-        self._shown = shown
         self._plans = plans
         self._read_only = read_only
 
@@ -131,61 +119,28 @@ class ViewTools:
         match question:
             case AskedFleet():
                 answer, tag = await self._fleet(question)
-            case AskedWish():
-                answer = await self._planned(question.wish)
             case AskedShownPlan():
                 answer = _applicable_plan(self._plans.shown_plan(question.digest))
             case AskedExplanation():
                 made = granted(dry_request(question.request))
                 # Not kept as shown: the page shows an explanation of it, and no moves.
-                answer = result(await asked(self._caller().plan(made)), None)
-            case AskedPlans():
-                found = await self._records(question.namespace)
-                issues = (found,) if isinstance(found, Issue) else ()
-                items = () if isinstance(found, Issue) else tuple(map(plan_summary, found))
-                answer = PlanList(namespace=question.namespace, items=items, issues=issues)
-            case AskedRecord():
-                answer = await self._record(question)
+                answer = result(await asked(make_plan(self._caller(), made)), None)
             case AskedRollback():
-                plan = await asked(self._caller().plan_rollback(question.wish))
-                self._shown.add(self._caller().owner, plan)
-                answer = rollback_result(plan, None)
-            case AskedRollouts():
-                answer = await asked(self._caller().rollouts(question.namespace))
+                wish = question.request.model_copy(update={"dry_run": True})
+                answer = await asked(rollback(self._caller(), wish))
+            case _:
+                operation = _READ[type(question).__name__]
+                parts = {name: getattr(question, name) for name in operation.parameters}
+                answer = await asked(operation(self._caller(), **parts))
         said = answer.model_dump(mode="json") if isinstance(answer, ResultPart) else answer
         view = ViewAnswer(answer=said, tag=tag, read_only=self._read_only)
         return ToolResult(content=SAID, structured_content=view)
 
     async def _fleet(self, question: AskedFleet) -> tuple[ResultPart | None, str]:
-        found = await asked(self._caller().fleet_matrix(question.namespace))
+        found = await asked(fleet(self._caller(), question.namespace))
         identity = found.model_dump_json(exclude={"observed_at"})
         tag = sha256(identity.encode()).hexdigest()[:32]
         return (None if tag == question.tag else found), tag
-
-    async def _planned(self, wish: PlanRequest) -> PlanResult:
-        caller = self._caller()
-        question = await asked(caller.question(wish.wish))
-        made = await asked(caller.plan(question.request, pretended=question.pretended))
-        if question.pretended is None:
-            self._shown.add(caller.owner, made)
-        return PlanResult(
-            **dict(result(made, None)),
-            request=None if question.pretended else recorded_request(made),
-            objective_from=question.objective,
-        )
-
-    async def _records(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
-        found: tuple[RecordedPlan, ...] | Issue = await asked(self._caller().plans(namespace))
-        return found
-
-    async def _record(self, question: AskedRecord) -> ResultPart:
-        found = await self._records(question.namespace)
-        records = () if isinstance(found, Issue) else found
-        named = (item for item in records if item.spec.digest == question.digest)
-        record = max(named, key=lambda item: item.spec.revision, default=None)
-        if record is None:
-            return granted(unknown_digest(question.namespace))
-        return await asyncio.to_thread(plan_record, record)
 
 
 def _applicable_plan(plan: Plan) -> PlanResult:

@@ -1,7 +1,7 @@
 """The tools that write: after the user's yes, or as `when_client_cannot_ask` says."""
 
 from dataclasses import replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from fastmcp import Context
 from fastmcp.tools.base import ToolResult
@@ -30,18 +30,24 @@ from mcp_server.tools.hub_calls import (
     answer,
     asked,
     granted,
-    http_messages,
-    hub_errors,
     refused,
+    written,
 )
 from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import followed
-from optimizer.access.shown_plans import SHORTEST_DIGEST, ShownPlans
-from optimizer.api.caller import caller_of
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.access.shown_plans import SHORTEST_DIGEST
+from optimizer.operations import rollouts, writes
+from optimizer.operations.fleet import placement_status
+from optimizer.operations.recorded_plans import applied_before, make_rollback
+from optimizer.operations.rollouts import rollout_status
+from optimizer.operations.writes import plan_reset, reset, write_attempt
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import plan_question, rollout_question
 from optimizer.plan_writer import reset_changed
-from optimizer.wire.request import OptimizationName, RollbackRequest
+from optimizer.wire.request import OptimizationName, ResetRequest, RollbackRequest
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import Applied
 
 Action = Annotated[
     Literal["pause", "resume", "undo", "cancel"],
@@ -73,27 +79,17 @@ Revision = Annotated[
 ]
 
 
-class _WriteAttempt(NamedTuple):
-    """What the audit log says of a write that was not confirmed."""
-
-    action: str
-    namespace: str
-    digest: str = ""
-
-
 class WriteTools:
     """The tools that change the hub."""
 
     def __init__(
         self,
         caller: CallerRights,
-        shown: ShownPlans,
         plans: PlanTools,
         when_client_cannot_ask: WhenClientCannotAsk,
         hub_name: str,
     ) -> None:
         self._caller = caller
-        self._shown = shown
         self._plans = plans
         self._when_client_cannot_ask = when_client_cannot_ask
         self._hub_name = hub_name
@@ -106,7 +102,7 @@ class WriteTools:
         Refused if the hub has changed since. A repeat says so.
         """
         if not self._plans.was_shown(digest) and len(digest) >= SHORTEST_DIGEST:
-            before = await asked(self._caller().applied_before(digest))
+            before = await asked(applied_before(self._caller(), digest))
             if before is not None:
                 return _applied_result(repeated_view(before))
         plan = self._plans.shown_plan(digest)
@@ -114,7 +110,7 @@ class WriteTools:
             context,
             plan_question(plan, self._hub_name),
             about=f"apply_plan {plan.digest}",
-            attempt=_applying(plan),
+            attempt=write_attempt(plan),
         )
         return required or _applied_result(await self._applied(plan))
 
@@ -131,8 +127,8 @@ class WriteTools:
         """
         wish = RollbackRequest(namespace=namespace, optimization=optimization, to_revision=revision)
         caller = self._caller()
-        plan: Plan = await asked(caller.plan_rollback(wish))
-        self._shown.add(caller.owner, plan)
+        plan: Plan = await asked(make_rollback(caller, wish))
+        caller.shown.add(caller.owner, plan)
         view = plan_view(plan, applicable=True, objects=False)
         text = plan_results.plan_text(plan, view, read_only=False)
         shown = answer(text, RollbackView(plan=view))
@@ -145,7 +141,7 @@ class WriteTools:
             return said
         if said is Confirmation.CANNOT_ASK:
             return shown
-        self._require(said, _applying(plan))
+        self._require(said, write_attempt(plan))
         return _applied_result(await self._applied(plan), of_rollback=True)
 
     async def change_rollout(
@@ -157,16 +153,16 @@ class WriteTools:
     ) -> ToolResult | InputRequiredResult:
         """Pause, resume, undo (turn back) or cancel the rollout that is in progress."""
         caller = self._caller()
-        now = await asked(caller.rollout(namespace, optimization))
+        now = await asked(rollout_status(caller, namespace, optimization))
         required = await self._confirm(
             context,
             rollout_question(action, now, self._hub_name),
             about=f"change_rollout {action} {now.record}",
-            attempt=_WriteAttempt(f"rollout {action}", namespace),
+            attempt=WriteAttempt(f"rollout {action}", namespace),
         )
         if required is not None:
             return required
-        changed = await asked(caller.change_rollout(namespace, optimization, action))
+        changed = await asked(rollouts.change_rollout(caller, namespace, optimization, action))
         return await followed(caller, namespace, optimization, changed)
 
     async def reset_placements(
@@ -181,10 +177,11 @@ class WriteTools:
 
         Their policies are no longer enforced. Workloads run on, unless stop_workloads is true.
         """
-        planned = await asked(
-            self._caller().plan_reset(namespace, optimization, stop_workloads=stop_workloads)
+        wish = ResetRequest(
+            namespace=namespace, optimization=optimization, stop_workloads=stop_workloads
         )
-        status = await asked(self._caller().placement_status(namespace, optimization))
+        planned = await asked(plan_reset(self._caller(), wish))
+        status = await asked(placement_status(self._caller(), namespace, optimization))
         if not digest:
             view = planned_reset_view(planned)
             text = write_results.planned_reset_text(view, status, optimization, planned.left_empty)
@@ -195,33 +192,25 @@ class WriteTools:
             context,
             write_results.reset_question(self._hub_name, planned, status),
             about=f"reset_placements {digest}",
-            attempt=_WriteAttempt("reset", namespace, digest),
+            attempt=WriteAttempt("reset", namespace, digest),
         )
         if required is not None:
             return required
-        with hub_errors():
-            async with caller_of(http_messages()) as client:
-                result = await self._caller().reset(
-                    namespace,
-                    optimization=optimization,
-                    stop_workloads=stop_workloads,
-                    digest=digest,
-                    wanted=client.is_connected,
-                )
-        view = reset_view(namespace, granted(result))
+        result = await written(self._caller, lambda caller: reset(caller, wish, digest=digest))
+        view = reset_view(namespace, result)
         return answer(write_results.reset_text(view), view, is_error=bool(view.failed))
 
     async def _applied(self, plan: Plan) -> AppliedView:
-        owner = self._caller().owner
-        with hub_errors():
-            async with caller_of(http_messages()) as client:
-                outcome = await self._caller().apply(plan, wanted=client.is_connected)
-        if plan.changes:
-            self._shown.forget(owner, plan.digest)
-        return applied_view(granted(outcome))
+        async def write(caller: AuthorizedOptimizer) -> Applied | RequestProblem:
+            outcome = await writes.apply_plan(caller, plan)
+            if plan.changes:
+                caller.shown.forget(caller.owner, plan.digest)
+            return outcome
+
+        return applied_view(await written(self._caller, write))
 
     async def _confirm(
-        self, context: Context, question: str, *, about: str, attempt: _WriteAttempt
+        self, context: Context, question: str, *, about: str, attempt: WriteAttempt
     ) -> InputRequiredResult | None:
         """Return None if the tool may write, or the question to return; ToolError if it may not."""
         said = await ask(context, question, about=about)
@@ -232,17 +221,12 @@ class WriteTools:
         self._require(said, attempt)
         return None
 
-    def _require(self, answer: Confirmation, attempt: _WriteAttempt) -> None:
+    def _require(self, answer: Confirmation, attempt: WriteAttempt) -> None:
         """Raise ToolError unless the user said yes; the attempt is a line of the audit log."""
         if answer is Confirmation.YES:
             return
         declined = answer is Confirmation.NO
-        self._caller().audit_unconfirmed(
-            attempt.action,
-            attempt.namespace,
-            "NotConfirmed" if declined else "ClientCannotAsk",
-            digest=attempt.digest,
-        )
+        self._caller().audit(attempt, "NotConfirmed" if declined else "ClientCannotAsk")
         if declined:
             raise refused("the user did not confirm; nothing was written")
         raise refused(
@@ -254,8 +238,3 @@ class WriteTools:
 def _applied_result(view: AppliedView, *, of_rollback: bool = False) -> ToolResult:
     shown = RollbackView(applied=view) if of_rollback else view
     return answer(write_results.applied_text(view), shown, is_error=bool(view.failed))
-
-
-def _applying(plan: Plan) -> _WriteAttempt:
-    action = "rollback" if plan.rollback else "apply"
-    return _WriteAttempt(action, plan.request.namespace, plan.digest)

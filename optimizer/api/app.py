@@ -1,44 +1,28 @@
-"""The HTTP API: routes only."""
+"""The HTTP API: the routes of the operations, of the page and of health, behind the guards."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Body, FastAPI, Query, Request, Response
+from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
 from fastapi_offline import FastAPIOffline
-from prometheus_client.exposition import choose_encoder
-from pydantic import BaseModel, Field
 from starlette.middleware import Middleware
 
 from dsf import __version__
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
+from optimizer.access.caller import Caller
 from optimizer.access.shown_plans import ShownPlans
 from optimizer.api.authentication import Authentication, is_open, user_of
-from optimizer.api.caller import caller_of
-from optimizer.api.examples import RESET_EXAMPLES
-from optimizer.api.problem_details import describe, documented, install, refusal
+from optimizer.api.operation_routes import add_operation_routes
+from optimizer.api.page_route import PagePolicy, add_page_route
+from optimizer.api.problem_details import describe, install
 from optimizer.api.rate_limit import RateLimit
 from optimizer.api.request_guards import BodyLimit, DeclaredRoute, HostGuard
-from optimizer.api.routes.fleet import add_fleet_route
-from optimizer.api.routes.page import PagePolicy, add_page_route
-from optimizer.api.routes.planning import add_planning_routes
-from optimizer.api.routes.recorded_plans import add_plan_routes
-from optimizer.api.routes.rollouts import rollout_routes
-from optimizer.api.routes.score_history import add_score_history_route
 from optimizer.api.stream_limit import DEFAULT_STREAMS, StreamLimit, StreamLimits
 from optimizer.service import Optimizer
-from optimizer.snapshot.ineffective_input import unknown_filters
-from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.request import (
-    Namespace,
-    OptimizationName,
-    ResetRequest,
-)
-from optimizer.wire.request_problem import RequestProblem
-from optimizer.wire.result import ResetResult, ScoreList
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Largest request body: enough for the largest request that the model accepts."""
@@ -46,26 +30,6 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 _DESCRIPTION = """Decides which policies each managed cluster enforces and where each workload runs,
 so that the sum of the chosen scores is highest. Writes the decision as Placements and
 PlacementBindings. Errors are `application/problem+json`."""
-
-
-class ScoreFilter(BaseModel, extra="forbid"):
-    """Parameters of GET /addonplacementscores; a misspelt one is refused, not ignored."""
-
-    namespace: Annotated[
-        str | None, Field(description="Only this managed cluster.", max_length=253)
-    ] = None
-    name: Annotated[str | None, Field(description="Only scores of this name.", max_length=253)] = (
-        None
-    )
-
-
-class StatusFilter(BaseModel, extra="forbid"):
-    """Parameters of GET /placements/status; a misspelt one is refused, not ignored."""
-
-    namespace: Namespace
-    optimization: Annotated[
-        OptimizationName | None, Field(description="Only what this optimization generated.")
-    ] = None
 
 
 def create_app(
@@ -92,20 +56,16 @@ def create_app(
     app.user_middleware += guards(allowed_hosts, access, requests_per_second, streams)
     install(app)
 
-    def of(request: Request) -> AuthorizedOptimizer:
-        return AuthorizedOptimizer(optimizer, user_of(request), access, read_only=read_only)
-
-    _reading_routes(app, of)
-    _writing_routes(app, of)
-    add_fleet_route(app, of)
-    add_score_history_route(app, of)
     shown = ShownPlans()
-    add_planning_routes(app, of, shown)
-    add_plan_routes(app, of, shown)
-    rollout_routes(app, of)
+
+    def of(request: Request, caller: Caller) -> AuthorizedOptimizer:
+        return AuthorizedOptimizer(
+            optimizer, user_of(request), access, read_only=read_only, shown=shown, caller=caller
+        )
+
     add_page_route(app)
     _health_routes(app, optimizer)
-    _metrics_route(app, of)
+    add_operation_routes(app, of)
     _document(app)
     return app
 
@@ -153,89 +113,6 @@ def _background(optimizer: Optimizer) -> Callable[[FastAPI], AbstractAsyncContex
     return lifespan
 
 
-def _reading_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
-    """Add the routes that write nothing; `of` returns the optimizer of a request's caller."""
-
-    @app.get(
-        "/addonplacementscores",
-        tags=["optimize"],
-        summary="List the scores of all managed clusters",
-        operation_id="list_scores",
-        response_model=ScoreList,
-        responses=documented(422),
-    )
-    async def scores(
-        only: Annotated[ScoreFilter, Query()], connection: Request
-    ) -> ScoreList | Response:
-        """List AddOnPlacementScores, ordered by cluster and name.
-
-        If a DynamicScorer fills a score, its description and the format of its entry names are
-        included. An expired score is not used for placement. If there are too many entries for
-        one response, the status is 422: name a cluster or a score.
-        """
-        named, optimizer = only.model_dump(), of(connection)
-        async with caller_of(connection.receive) as caller:
-            found = await caller.wait(optimizer.scores(**named))
-        if isinstance(found, RequestProblem):
-            return refusal(found)
-        if not found and any(named.values()):
-            unknown = unknown_filters(await optimizer.score_names(), **named)
-            if unknown:
-                return refusal(unknown)
-        return ScoreList(items=found)
-
-    @app.get(
-        "/placements/status",
-        tags=["optimize"],
-        summary="Compare what was decided with what OCM has done",
-        operation_id="placement_status",
-        response_model=PlacementStatus,
-        responses=documented(404, 422),
-    )
-    async def status(
-        only: Annotated[StatusFilter, Query()], connection: Request
-    ) -> PlacementStatus | Response:
-        """Tell how far OCM is with each workload on each cluster that a plan placed it on.
-
-        Also which policy of a cluster is compliant, and which generated objects were edited or name
-        a cluster that was lost. A namespace in which nothing was placed has empty lists.
-        """
-        optimizer = of(connection)
-        async with caller_of(connection.receive) as caller:
-            found = await caller.wait(optimizer.placement_status(**only.model_dump()))
-        return refusal(found) if isinstance(found, RequestProblem) else found
-
-
-def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
-    @app.post(
-        "/reset",
-        tags=["optimize"],
-        summary="Delete what was generated in a namespace",
-        operation_id="reset",
-        response_model=ResetResult,
-        responses=documented(404, 409, 422),
-    )
-    async def reset(
-        connection: Request,
-        request: Annotated[ResetRequest, Body(openapi_examples=RESET_EXAMPLES)],
-    ) -> ResetResult | Response:
-        """Delete the generated Placements, PlacementBindings and Policies of a namespace.
-
-        With `optimization`, only those that were generated for it. The workloads go on running,
-        and `running` names them; with `stopWorkloads` they stop.
-        If the caller disconnects before the first deletion, nothing is deleted.
-        """
-        optimizer = of(connection)
-        async with caller_of(connection.receive) as caller:
-            done = await optimizer.reset(
-                request.namespace,
-                optimization=request.optimization,
-                stop_workloads=request.stop_workloads,
-                wanted=caller.is_connected,
-            )
-        return refusal(done) if isinstance(done, RequestProblem) else done
-
-
 def _health_routes(app: FastAPI, optimizer: Optimizer) -> None:
     @app.get(
         "/healthz",
@@ -255,26 +132,6 @@ def _health_routes(app: FastAPI, optimizer: Optimizer) -> None:
     async def readyz() -> str:
         await optimizer.ready()
         return "ok"
-
-
-def _metrics_route(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
-    @app.get(
-        "/metrics",
-        tags=["health"],
-        summary="Tell what this process has done, for Prometheus",
-        response_class=PlainTextResponse,
-    )
-    async def metrics(request: Request) -> Response:
-        """Return the metrics in Prometheus' text format, or in OpenMetrics if it is accepted.
-
-        The caller needs the right to `get` the non-resource URL `/metrics`, as for Kubernetes' own
-        servers.
-        """
-        found = await of(request).metrics()
-        if isinstance(found, RequestProblem):
-            return refusal(found)
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(found), media_type=content_type)
 
 
 def _document(app: FastAPI) -> None:

@@ -17,13 +17,10 @@ from starlette.exceptions import HTTPException
 from dsf.api.plural import joined
 from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.errors import KubeError, Unreachable
+from optimizer.access.caller import CallerGone
 from optimizer.access.rights import lacking_own_right
-from optimizer.api.caller import CallerGone
-from optimizer.overview.plan_request import PlanRequest
-from optimizer.wire.request import ResetRequest, RollbackRequest
 from optimizer.wire.request_problem import (
     CALLER_GONE,
-    REQUEST_FIELDS,
     TOO_MANY_REQUESTS,
     UNAVAILABLE,
     FieldProblem,
@@ -37,12 +34,6 @@ RETRY_AFTER_SECONDS = 5
 """Seconds to wait before a retry, when the hub could not be read or the optimizer was busy."""
 
 _TYPE = "urn:dynamic-scoring-framework:problem:"
-_FIELDS = {
-    "/optimize": REQUEST_FIELDS,
-    "/plan": known_fields(PlanRequest),
-    "/reset": known_fields(ResetRequest),
-    "/rollback": known_fields(RollbackRequest),
-}
 _BEARER = "A token that the hub verifies, such as that of `kubectl create token`."
 _INTERNAL = 500
 _EVERYWHERE = (400, 403, 408, 413, 421, 422, 503)
@@ -142,7 +133,8 @@ def install(app: FastAPI) -> None:
 
 async def _validation(request: Request, error: Exception) -> Response:
     found = error.errors() if isinstance(error, RequestValidationError) else []
-    errors = field_problems(found, _FIELDS.get(request.url.path))
+    body = getattr(request.scope.get("route"), "body_field", None)
+    errors = field_problems(found, known_fields(body.field_info.annotation) if body else None)
     detail = joined((f"{item.field}: {item.message}" for item in errors), 5, separator="; ")
     return _response(
         422, "InvalidField", title="The request is not valid", detail=detail, errors=errors

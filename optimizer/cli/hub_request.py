@@ -192,6 +192,7 @@ async def request_for(
     """
     from optimizer.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.domain.issue import Issue
+    from optimizer.operations.planning import question
     from optimizer.overview.name_search import find_name
     from optimizer.overview.placement_answer import request_in_force
 
@@ -203,10 +204,10 @@ async def request_for(
     facts = await optimizer.fleet(asked.namespace)
     if workload:
         usable(find_name(workload, facts.workloads, field="workload", what="workload"))
-    question = usable(await AuthorizedOptimizer(optimizer).question(_wish(asked), facts))
-    if question.objective is not None:
-        click.echo(question.objective.message, err=True)
-    return question.request
+    meant = usable(await question(AuthorizedOptimizer(optimizer), _wish(asked), facts))
+    if meant.objective is not None:
+        click.echo(meant.objective.message, err=True)
+    return meant.request
 
 
 def _wish(asked: AskedPlan) -> "PlanningWish":

@@ -110,16 +110,16 @@ async def _read(
     kubeconfig: Path | None, context: str | None, namespace: str
 ) -> "tuple[RecordedPlan, ...]":
     from dsf.kube.client.connect import connect
+    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.domain.issue import Issue
+    from optimizer.operations.recorded_plans import recorded_plans
 
     async with connect(kubeconfig, context) as kube:
-        optimizer = _optimizer(kube, {})
-        found = await optimizer.plans(namespace)
-        missing = await optimizer.missing_namespace(namespace) if found == () else None
-    usable(missing)
+        optimizer = AuthorizedOptimizer(_optimizer(kube, {}))
+        found = await recorded_plans(optimizer, namespace)
     if isinstance(found, Issue):
         raise click.ClickException(found.message)
-    return found
+    return usable(found)
 
 
 async def _rollback(

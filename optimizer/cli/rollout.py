@@ -15,7 +15,7 @@ from optimizer.cli.model_options import key_option, settings_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from optimizer.service import Optimizer
+    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 
 EXIT_NOT_COMPLETE = 1
@@ -80,17 +80,20 @@ def cancel(**which: Any) -> None:
 
 
 def _change(which: dict[str, Any], command: "RolloutCommand") -> None:
+    from optimizer.operations.rollouts import change_rollout
     from optimizer.rollout.text import rollout_headline
 
-    async def changed(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
-        return usable(await optimizer.change_rollout(namespace, name, command))
+    async def changed(optimizer: "AuthorizedOptimizer", **of: str) -> "RolloutStatus":
+        return usable(await change_rollout(optimizer, **of, command=command))
 
     click.echo(rollout_headline(asyncio.run(_with_optimizer(which, changed))))
 
 
 async def _status(which: dict[str, Any], output: str) -> "RolloutStatus":
-    async def shown(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
-        found = usable(await optimizer.rollout(namespace, name))
+    from optimizer.operations.rollouts import rollout_status
+
+    async def shown(optimizer: "AuthorizedOptimizer", **of: str) -> "RolloutStatus":
+        found = usable(await rollout_status(optimizer, **of))
         show(_text(found, output))
         return found
 
@@ -98,10 +101,11 @@ async def _status(which: dict[str, Any], output: str) -> "RolloutStatus":
 
 
 async def _follow(which: dict[str, Any], output: str) -> "RolloutStatus":
+    from optimizer.operations.rollouts import follow_rollout
     from optimizer.rollout.text import rollout_headline
 
-    async def followed(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
-        async for found in usable(await optimizer.rollout_changes(namespace, name)):
+    async def followed(optimizer: "AuthorizedOptimizer", **of: str) -> "RolloutStatus":
+        async for found in usable(await follow_rollout(optimizer, **of)):
             line = rollout_headline(found) if output == "table" else _text(found, output).rstrip()
             click.echo(line)
         return found
@@ -111,17 +115,19 @@ async def _follow(which: dict[str, Any], output: str) -> "RolloutStatus":
 
 async def _with_optimizer(
     which: dict[str, Any],
-    work: Callable[["Optimizer", str, str], Awaitable["RolloutStatus"]],
+    work: Callable[..., Awaitable["RolloutStatus"]],
 ) -> "RolloutStatus":
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
+    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.service import Optimizer
 
     kubeconfig: Path | None = which["kubeconfig"]
     only = replace(settings_of(which), rollout_namespaces=(which["namespace"],))
     async with connect(kubeconfig, which["context"]) as kube:
-        service = Optimizer(kube, only, now=utc_now)
-        return await work(service, which["namespace"], which["optimization"])
+        optimizer = AuthorizedOptimizer(Optimizer(kube, only, now=utc_now))
+        of = {name: which[name] for name in ("namespace", "optimization")}
+        return await work(optimizer, **of)
 
 
 def _text(found: "RolloutStatus", output: str) -> str:

@@ -63,13 +63,13 @@ async def _read(
 ) -> "PlacementStatus":
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
+    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+    from optimizer.operations.fleet import placement_status
     from optimizer.service import Optimizer
 
     async with connect(kubeconfig, context) as kube:
-        optimizer = Optimizer(kube, now=utc_now)
-        found = await optimizer.placement_status(namespace, optimization)
-        missing = await optimizer.missing_namespace(namespace) if found.is_empty else None
-    return usable(missing or found)
+        optimizer = AuthorizedOptimizer(Optimizer(kube, now=utc_now))
+        return usable(await placement_status(optimizer, namespace, optimization))
 
 
 def _text(found: "PlacementStatus", optimization: str | None, output: str) -> str:

@@ -62,7 +62,9 @@ async def recorded(asker: Asker) -> Answer:
     async with asker.client() as http:
         listed = await http.get(f"/plans{WHERE}")
     digest = listed.json()["items"][0]["digest"] if listed.is_success else "0" * 64
-    return await asker.tool("page_data", question={"of": "record", "digest": digest})
+    return await asker.tool(
+        "page_data", question={"of": "show_plan", "namespace": "default", "digest": digest}
+    )
 
 
 async def completed(asker: Asker) -> Answer:
@@ -123,15 +125,17 @@ TOOLS: dict[str, tuple[Operation, ...]] = {
 
 PAGE: dict[str, Operation] = {
     "fleet": Operation("fleet", paged("fleet"), like=FLEET),
-    "plan": Operation("plan", paged("plan", wish={"objective": {"performance": 1}}), like=PLAN),
+    "plan": Operation("plan", paged("plan", request={"objective": {"performance": 1}}), like=PLAN),
     "shownPlan": Operation("shownPlan", shown_plan, like=DRY_RUN),
     "explanation": Operation("explanation", paged("explanation", request=body()), like=DRY_RUN),
-    "plans": Operation("plans", paged("plans"), like=PLANS),
-    "record": Operation("record", recorded, like="GET /plans/{digest}"),
+    "list_plans": Operation("plans", paged("list_plans", namespace="default"), like=PLANS),
+    "show_plan": Operation("record", recorded, like="GET /plans/{digest}"),
     "rollback": Operation(
-        "rollback", paged("rollback", wish={**NAMED, "toRevision": 1}), like=BACK
+        "rollback", paged("rollback", request={**NAMED, "toRevision": 1}), like=BACK
     ),
-    "rollouts": Operation("rollouts", paged("rollouts"), "paused", like="GET /rollouts"),
+    "list_rollouts": Operation(
+        "rollouts", paged("list_rollouts", namespace="default"), "paused", like="GET /rollouts"
+    ),
 }
 """The row of each question that the tool page_data answers."""
 

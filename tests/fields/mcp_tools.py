@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 from fastmcp import Client
 from fastmcp.exceptions import ToolError
@@ -12,19 +12,8 @@ from mcp_types import TextContent
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import PLACEMENT_PLAN
 from mcp_server.server import create_mcp
-from mcp_server.tools.view_tools import (
-    AskedExplanation,
-    AskedFleet,
-    AskedPlans,
-    AskedRecord,
-    AskedRollback,
-    AskedRollouts,
-    AskedShownPlan,
-    AskedWish,
-    ViewQuestion,
-)
+from mcp_server.tools.view_tools import QUESTIONS
 from optimizer.service import Optimizer
-from optimizer.wire.base import RequestPart
 from tests.fields.door import Case, Door, Fields, leaves, with_values
 from tests.fields.optimize_request import hub_in, on_hub, seen
 from tests.fields.rest_routes import CASES as ROUTE_CASES
@@ -114,54 +103,63 @@ def schemas() -> dict[str, Fields]:
     return asyncio.run(listed())
 
 
-QUESTIONS: dict[type[RequestPart], tuple[Fields, dict[str, Case]]] = {
-    AskedFleet: ({"of": "fleet"}, {"namespace": Case("worker01"), "tag": Case(TAG)}),
-    AskedWish: (
+def _of_route(route: str) -> dict[str, Case]:
+    """The cases of a question that has the fields of a route."""
+
+    def fields(said: Fields) -> Fields:
+        newest = {"path:digest": NEWEST} if "path:digest" in said else {}
+        return {name.partition(":")[2]: value for name, value in {**said, **newest}.items()}
+
+    return {
+        name.partition(":")[2]: Case(case.value, fields(case.given), case.on)
+        for name, case in ROUTE_CASES[route].items()
+    }
+
+
+QUESTION_CASES: dict[str, tuple[Fields, dict[str, Case]]] = {
+    "fleet": ({"of": "fleet"}, {"namespace": Case("worker01"), "tag": Case(TAG)}),
+    "plan": (
         {"of": "plan"},
         {
-            f"wish.{name.removeprefix('body:')}": Case(
+            f"request.{name.removeprefix('body:')}": Case(
                 case.value,
-                {f"wish.{key.removeprefix('body:')}": value for key, value in case.given.items()},
+                {
+                    f"request.{key.removeprefix('body:')}": value
+                    for key, value in case.given.items()
+                },
                 case.on or "replaced",
             )
             for name, case in ROUTE_CASES["post /plan"].items()
         },
     ),
-    AskedShownPlan: ({"of": "shownPlan"}, {"digest": Case("abc", {"digest": SHOWN})}),
-    AskedExplanation: (
+    "shownPlan": ({"of": "shownPlan"}, {"digest": Case("abc", {"digest": SHOWN})}),
+    "explanation": (
         {"of": "explanation"},
         {"request": Case({**body(), "explain": True}, {"request": body()})},
     ),
-    AskedPlans: ({"of": "plans"}, {"namespace": Case("worker01", on="applied")}),
-    AskedRecord: (
-        {"of": "record"},
-        {
-            "namespace": Case("worker01", {"digest": NEWEST}, "applied"),
-            "digest": Case("abc", {"digest": NEWEST}, "applied"),
-        },
-    ),
-    AskedRollback: (
+    "list_plans": ({"of": "list_plans"}, _of_route("get /plans")),
+    "show_plan": ({"of": "show_plan"}, _of_route("get /plans/{digest}")),
+    "rollback": (
         {"of": "rollback"},
         {
-            f"wish.{name.removeprefix('body:')}": Case(
-                name != "body:dryRun" and case.value, {"wish.namespace": "default"}, case.on
+            f"request.{name.removeprefix('body:')}": Case(
+                name != "body:dryRun" and case.value, {"request.namespace": "default"}, case.on
             )
             for name, case in ROUTE_CASES["post /rollback"].items()
             if name.startswith("body:")
         },
     ),
-    AskedRollouts: ({"of": "rollouts"}, {"namespace": Case("worker01", on="rolling")}),
+    "list_rollouts": ({"of": "list_rollouts"}, _of_route("get /rollouts")),
 }
 """What the page asks: what tells the question, and a case for each of its fields."""
 
 
-def question_fields(model: type[RequestPart]) -> Callable[[], Iterable[str]]:
-    schema = model.model_json_schema()
+def question_fields(of: str) -> Callable[[], Iterable[str]]:
+    schema = QUESTIONS[of].model_json_schema()
     return lambda: (name for name in leaves(schema, schema) if name != "of")
 
 
-def ask_page(model: type[RequestPart]) -> Callable[[Fields, str], Awaitable[Any]]:
-    of, _ = QUESTIONS[model]
+def ask_page(of: Fields) -> Callable[[Fields, str], Awaitable[Any]]:
     asked = ask_by("page_data")
 
     async def ask(values: Fields, on: str) -> Any:
@@ -216,9 +214,9 @@ def _named(part: Any, placeholder: str, name: str) -> Any:
             return part
 
 
-assert {*QUESTIONS} == {*get_args(get_args(ViewQuestion)[0])}, "a question without cases"
+assert QUESTION_CASES.keys() == QUESTIONS.keys(), "a question without cases"
 PAGE = [
-    Door(f"page_data: {of['of']}", question_fields(model), cases, ask_page(model))
-    for model, (of, cases) in QUESTIONS.items()
+    Door(f"page_data: {name}", question_fields(name), cases, ask_page(of))
+    for name, (of, cases) in QUESTION_CASES.items()
 ]
 TOOLS = [Door(tool, fields_of(tool), CASES.get(tool, {}), ask_by(tool)) for tool in schemas()]

@@ -12,9 +12,9 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from optimizer.snapshot.observation import Observation
 from tests.fields.door import Case, Fields, with_values
-from tests.optimizer.api.routes.test_recorded_plans import client
 from tests.optimizer.build import SETTINGS, body, guide, score, workload
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.test_recorded_plans import client
 from tests.optimizer.snapshot.test_score_doubts import trusting
 
 MANY = {

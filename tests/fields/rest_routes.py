@@ -11,6 +11,7 @@ from dsf.kube.embedded import EmbeddedHub
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.api.app import create_app
 from optimizer.domain.settings import OptimizerSettings
+from optimizer.operations.planning import question
 from optimizer.overview.plan_request import PlanningWish
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
@@ -210,7 +211,7 @@ def question_cases() -> dict[str, Case]:
 async def ask_question(values: Fields, _: str) -> Any:
     """What POST /plan, the MCP tool plan_placement and the page complete a question to."""
     wish = PlanningWish({"performance": 1}, further=values)
-    found = await AuthorizedOptimizer(Optimizer(await hub_in(""), now=lambda: NOW)).question(wish)
+    found = await question(AuthorizedOptimizer(Optimizer(await hub_in(""), now=lambda: NOW)), wish)
     return found if isinstance(found, RequestProblem) else found.request
 
 

@@ -23,6 +23,8 @@ from dsf.kube.errors import AlreadyExists, Invalid
 from dsf.kube.port import Object
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.observe_fleet import observe_fleets
+from optimizer.operations.recorded_plans import applied_before
+from optimizer.operations.rollouts import rollout_status
 from optimizer.plan.plan import Plan
 from optimizer.record.recorded_plan import record_digest
 from optimizer.rollout.rollout_commands import COMMANDS
@@ -181,7 +183,7 @@ async def _behaves(forged: list[Forgery], without: EmbeddedHub, rolling_out: Emb
     again = await service.plan(request("power"))
     assert isinstance(again, Plan)
     said.append(await service.apply(again))
-    before = AuthorizedOptimizer(service).applied_before(signed["default-2"]["spec"]["digest"])
+    before = applied_before(AuthorizedOptimizer(service), signed["default-2"]["spec"]["digest"])
     said.append(await before)
     following = await service.plan(request("performance"))
     assert isinstance(following, Plan)
@@ -193,7 +195,7 @@ async def _behaves(forged: list[Forgery], without: EmbeddedHub, rolling_out: Emb
     said.append(3 if taken and 3 < revision < 6 else revision)
 
     hub, service = await optimizer(rolling_out)
-    said.append(await service.rollout("default", "default"))
+    said.append(await rollout_status(AuthorizedOptimizer(service), "default", "default"))
     for command in COMMANDS:
         hub, service = await optimizer(rolling_out)
         changed = await service.change_rollout("default", "default", command)

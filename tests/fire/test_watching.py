@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from optimizer.api.stream_limit import StreamLimits
-from tests.optimizer.api.routes.event_streams import (
+from tests.optimizer.api.event_streams import (
     EVENTS,
     PLANS,
     SocketFreeStream,

@@ -37,7 +37,7 @@ EXEMPT = {
         "optimizer/explain/transition_steps.py:_few",
         "optimizer/plan/plan.py:_others_since",
         "optimizer/plan/text/tables.py:_first_names",
-        "optimizer/service.py:repeated",
+        "optimizer/operations/recorded_plans.py:_repeated",
         "optimizer/cli/records.py:_said",
         "dsf/agent/score/explanation.py:explain",
         "dsf/agent/score/explanation.py:_context",

@@ -107,28 +107,30 @@ async def test_what_the_page_plans_is_what_apply_plan_applies_and_restores() -> 
     async with Client(await _server(), extensions=HOST) as client:
         for score in (PERFORMANCE, POWER):
             wish = {"objective": {score: 1}}
-            plan = (await _asked(client, of="plan", wish=wish))["answer"]
+            plan = (await _asked(client, of="plan", request=wish))["answer"]
             shown = await _asked(client, of="shownPlan", digest=plan["digest"])
             assert shown["answer"]["changes"] == plan["changes"]
             await client.call_tool("apply_plan", {"digest": plan["digest"]})
-        first, second = (await _asked(client, of="plans"))["answer"]["items"][::-1]
+        where = {"namespace": "default"}
+        listed = (await _asked(client, of="list_plans", **where))["answer"]["items"]
+        first, second = listed[::-1]
         assert (first["revision"], second["revision"]) == (1, 2)
-        record = (await _asked(client, of="record", digest=first["digest"]))["answer"]
+        record = (await _asked(client, of="show_plan", digest=first["digest"], **where))["answer"]
         asked = {**record["request"], "explain": True}
         told = (await _asked(client, of="explanation", request=asked))["answer"]
         assert told["explanation"]["places"]
         wanted = {"namespace": "default", "toRevision": 1}
-        back = (await _asked(client, of="rollback", wish=wanted))["answer"]
+        back = (await _asked(client, of="rollback", request=wanted))["answer"]
         applied = await client.call_tool("apply_plan", {"digest": back["digest"]})
         assert applied.structured_content["record"] == "default-3"
-        assert (await _asked(client, of="rollouts"))["answer"]["items"] == []
+        assert (await _asked(client, of="list_rollouts", **where))["answer"]["items"] == []
 
 
 async def test_a_plan_that_pretends_facts_has_no_request() -> None:
     what_if = {"add": [{"name": "worker03", "like": "worker02"}]}
     wish = {"objective": {PERFORMANCE: 1}, "whatIf": what_if}
     async with Client(await _server(read_only=True), extensions=HOST) as client:
-        said = await _asked(client, of="plan", wish=wish)
+        said = await _asked(client, of="plan", request=wish)
     assert said["answer"]["request"] is None
     assert said["read_only"]
 
@@ -139,10 +141,10 @@ async def test_a_plan_that_pretends_facts_has_no_request() -> None:
         ({"of": "nothing"}, "question"),
         ({"of": "fleet", "namespce": "a"}, "namespce"),
         ({"of": "shownPlan", "digest": "0"}, "no plan with digest"),
-        ({"of": "record", "digest": "0"}, "no recorded plan"),
-        ({"of": "plan", "wish": {"objective": {"beauty": 1}}}, "beauty"),
+        ({"of": "show_plan", "namespace": "default", "digest": "0"}, "no recorded plan"),
+        ({"of": "plan", "request": {"objective": {"beauty": 1}}}, "beauty"),
         ({"of": "explanation", "request": {"clusters": []}}, "preference"),
-        ({"of": "rollback", "wish": {"namespace": "default"}}, "recorded"),
+        ({"of": "rollback", "request": {"namespace": "default"}}, "recorded"),
     ],
 )
 async def test_a_wrong_question_is_refused_in_words(question: Any, said: str) -> None:

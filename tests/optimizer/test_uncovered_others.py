@@ -10,6 +10,8 @@ from dsf.kube.embedded import AccessTable, EmbeddedHub
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.access.rights import naming_rights
+from optimizer.operations.planning import make_plan
+from optimizer.operations.writes import apply_plan
 from optimizer.plan.plan import Plan, result
 from optimizer.plan_writer import Writer
 from optimizer.wire.request import OptimizeRequest
@@ -181,9 +183,9 @@ async def test_uncovering_others_needs_the_right_to_write_their_placements(
     hub = await hub_of(guide(), AccessTable(TOKENS, rights))
     await second_pool(hub)
     writer = AuthorizedOptimizer(service(hub), WRITER, Access(DelegatedAuth(hub)))
-    plan = await writer.plan(request("performance"))
+    plan = await make_plan(writer, request("performance"))
     assert isinstance(plan, Plan)
-    outcome = await writer.apply(plan)
+    outcome = await apply_plan(writer, plan)
     if allowed:
         assert isinstance(outcome, Applied), outcome
     else:

@@ -8,6 +8,7 @@ from dsf.kube import kinds
 from dsf.kube.errors import Forbidden
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan, result
+from optimizer.rollout.rollout_record import status_of
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
@@ -260,7 +261,7 @@ async def test_a_left_over_without_a_place_stops_in_the_first_step() -> None:
     labels = {"metadata": {"labels": {"resource-request-amount": "9"}}}
     await run.hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", labels, "default")
     name = await run.begin()
-    (first, *_) = (await run.service().rollout("default", "default")).steps  # type: ignore[union-attr]
+    (first, *_) = status_of(await run.record(name)).steps
     assert ([item.workload for item in first.stop], first.uncovered) == (APPS, ("mwrs-app02",))
     assert (await run.finish(name)).progress.phase == "Complete"
     assert await run.running() == {"mwrs-app02 on worker02"}

@@ -21,10 +21,16 @@ from dsf.kube.kinds import (
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.access.rights import changing_rights, status_rights, writing_rights
+from optimizer.operations.fleet import fleet, fleet_facts, placement_status
+from optimizer.operations.planning import make_plan
+from optimizer.operations.recorded_plans import list_plans, make_rollback
+from optimizer.operations.rollouts import change_rollout, list_rollouts
+from optimizer.operations.scores import list_scores
+from optimizer.operations.writes import apply_plan, plan_reset, reset
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.request import RollbackRequest
+from optimizer.wire.request import ResetRequest, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.counting import Counting
@@ -44,7 +50,7 @@ async def served(
 
 
 async def planned(optimizer: AuthorizedOptimizer) -> Plan:
-    plan = await optimizer.plan(request())
+    plan = await make_plan(optimizer, request())
     assert isinstance(plan, Plan)
     return plan
 
@@ -60,12 +66,12 @@ async def test_each_write_leaves_one_line(caplog: pytest.LogCaptureFixture) -> N
     writer, hub = await served(WRITER)
     plan = await planned(writer)
     assert audited(caplog) == []
-    assert isinstance(await writer.apply(plan), Applied)
+    assert isinstance(await apply_plan(writer, plan), Applied)
     reader, _ = await served(READER, hub)
-    refused = await reader.reset("default")
+    refused = await reset(reader, ResetRequest(namespace="default"))
     assert isinstance(refused, RequestProblem)
     assert refused.status == 403
-    assert isinstance(await writer.reset("default"), ResetResult)
+    assert isinstance(await reset(writer, ResetRequest(namespace="default")), ResetResult)
     assert audited(caplog) == [
         (WRITER.name, "apply", "default", plan.digest, f"applied {len(plan.changes)}, failed 0"),
         (READER.name, "reset", "default", "", "Forbidden"),
@@ -80,26 +86,27 @@ async def test_only_who_may_read_a_namespace_is_told_that_it_does_not_exist(
     rights = [*reads("nope"), *writes("nope")]
     rights += [right("get", NAMESPACE, "nope")] if may_read else []
     optimizer, _ = await served(WRITER, access=AccessTable(TOKENS, {WRITER.name: rights}))
-    for ask in (
-        optimizer.fleet_matrix,
-        optimizer.placement_status,
-        optimizer.plans,
-        optimizer.rollouts,
-        lambda namespace: optimizer.plan_reset(namespace, None),
+    asked: Any
+    for asked in (
+        fleet(optimizer, "nope"),
+        placement_status(optimizer, "nope"),
+        list_plans(optimizer, "nope"),
+        list_rollouts(optimizer, "nope"),
+        plan_reset(optimizer, ResetRequest(namespace="nope")),
     ):
-        answer: Any = await ask("nope")
+        answer: Any = await asked
         told = isinstance(answer, RequestProblem) and answer.reason == "UnknownNamespace"
         assert told == may_read, answer
-    assert isinstance(await optimizer.fleet("nope"), RequestProblem)
+    assert isinstance(await fleet_facts(optimizer, "nope"), RequestProblem)
 
 
 async def test_a_user_without_rights_is_refused_before_a_lease_is_taken() -> None:
     reader, hub = await served(READER)
     plan = await planned(reader)
     for outcome in (
-        await reader.apply(plan),
-        await reader.reset("default"),
-        await reader.plan(request(), to_apply=True),
+        await apply_plan(reader, plan),
+        await reset(reader, ResetRequest(namespace="default")),
+        await make_plan(reader, request(), to_apply=True),
     ):
         assert isinstance(outcome, RequestProblem)
         missing = "create placements.cluster.open-cluster-management.io in namespace default"
@@ -110,27 +117,25 @@ async def test_a_user_without_rights_is_refused_before_a_lease_is_taken() -> Non
 async def test_who_did_not_say_its_name_is_refused() -> None:
     nobody, _ = await served(None)
     outcomes = (
-        await nobody.scores(),
-        await nobody.plan(request()),
-        await nobody.reset("default"),
+        await list_scores(nobody),
+        await make_plan(nobody, request()),
+        await reset(nobody, ResetRequest(namespace="default")),
     )
     assert [out.status for out in outcomes if isinstance(out, RequestProblem)] == [401] * 3
-    assert await nobody.score_names() == ()
 
 
 async def test_without_access_control_a_caller_has_the_rights_of_the_process() -> None:
     hub = await hub_of()
     optimizer = AuthorizedOptimizer(Optimizer(hub, now=lambda: NOW))
-    assert isinstance(await optimizer.apply(await planned(optimizer)), Applied)
+    assert isinstance(await apply_plan(optimizer, await planned(optimizer)), Applied)
 
 
 async def test_scores_of_a_cluster_need_a_right_in_its_namespace_alone() -> None:
     scores = right("list", ADD_ON_PLACEMENT_SCORE, "worker01")
     one, _ = await served(READER, access=AccessTable({}, {READER.name: [scores]}))
-    assert not isinstance(await one.scores(namespace="worker01"), RequestProblem)
-    for refused in (await one.scores(namespace="worker02"), await one.scores()):
+    assert not isinstance(await list_scores(one, namespace="worker01"), RequestProblem)
+    for refused in (await list_scores(one, namespace="worker02"), await list_scores(one)):
         assert isinstance(refused, RequestProblem)
-    assert await one.score_names() == ()
 
 
 async def test_scores_are_described_for_users_who_may_list_scorers() -> None:
@@ -149,10 +154,10 @@ async def test_scores_are_described_for_users_who_may_list_scorers() -> None:
     for rights in ([lists], [lists, right("list", DYNAMIC_SCORER)]):
         reader, hub = await served(READER, access=AccessTable({}, {READER.name: rights}))
         await hub.create(DYNAMIC_SCORER, scorer)
-        found = await reader.scores()
+        found = await list_scores(reader)
         assert not isinstance(found, RequestProblem)
-        assert found
-        described[len(rights)] = {(s.description, s.score_dimension_format) for s in found}
+        assert found.items
+        described[len(rights)] = {(s.description, s.score_dimension_format) for s in found.items}
     assert described[1] == {("", "")}
     assert ("watts of a device", "${node};${device}") in described[2]
 
@@ -166,7 +171,7 @@ async def test_a_reset_that_deletes_policies_needs_the_right_to() -> None:
         "default",
     )
     before = await names(hub, POLICY)
-    refused = await writer.reset("default")
+    refused = await reset(writer, ResetRequest(namespace="default"))
     assert isinstance(refused, RequestProblem)
     assert "delete policies.policy.open-cluster-management.io in namespace default" in (
         refused.detail
@@ -185,13 +190,13 @@ def test_changes_need_rights_for_their_kinds() -> None:
 
 async def test_a_placement_status_needs_the_rights_to_read_what_it_shows() -> None:
     reader, _ = await served(READER)
-    refused = await reader.placement_status("default")
+    refused = await placement_status(reader, "default")
     assert isinstance(refused, RequestProblem)
     missing = "list placementdecisions.cluster.open-cluster-management.io in namespace default"
     assert (refused.status, missing in refused.detail) == (403, True)
     rights = {READER.name: list(status_rights("default"))}
     allowed, _ = await served(READER, await hub_of(access=AccessTable(TOKENS, rights)))
-    assert isinstance(await allowed.placement_status("default"), PlacementStatus)
+    assert isinstance(await placement_status(allowed, "default"), PlacementStatus)
 
 
 async def test_with_impersonation_the_caller_writes_and_the_optimizer_reads() -> None:
@@ -213,8 +218,8 @@ async def test_with_impersonation_the_caller_writes_and_the_optimizer_reads() ->
     access = Access(DelegatedAuth(hub), impersonate)
     writer = AuthorizedOptimizer(Optimizer(own, now=lambda: NOW), WRITER, access)
     plan = await planned(writer)
-    assert isinstance(await writer.apply(plan), Applied)
-    assert isinstance(await writer.reset("default"), ResetResult)
+    assert isinstance(await apply_plan(writer, plan), Applied)
+    assert isinstance(await reset(writer, ResetRequest(namespace="default")), ResetResult)
     assert [user for user, _ in as_caller] == [WRITER, WRITER]
     written = [kube.writes for _, kube in as_caller]
     assert written == [len(plan.changes)] * 2
@@ -235,11 +240,11 @@ async def test_a_read_only_optimizer_refuses_each_write_and_writes_it_down(
     plan = await planned(closed)
     back = RollbackRequest(namespace="default")
     outcomes = (
-        await closed.apply(plan),
-        await closed.reset("default"),
-        await closed.plan(request(), to_apply=True),
-        await closed.plan_rollback(back, to_apply=True),
-        await closed.change_rollout("default", "default", "undo"),
+        await apply_plan(closed, plan),
+        await reset(closed, ResetRequest(namespace="default")),
+        await make_plan(closed, request(), to_apply=True),
+        await make_rollback(closed, back, to_apply=True),
+        await change_rollout(closed, "default", "default", "undo"),
     )
     assert {getattr(outcome, "reason", "") for outcome in outcomes} == {"ReadOnly"}
     assert [line[-1] for line in audited(caplog)] == ["ReadOnly"] * len(outcomes)
@@ -250,8 +255,8 @@ async def test_who_may_write_and_see_nothing_is_told_nothing_by_a_write() -> Non
     blind = AccessTable(TOKENS, {WRITER.name: list(writing_rights("default"))})
     writer, hub = await served(WRITER, await hub_of(access=blind))
     for outcome, missing in (
-        (await writer.reset("default"), "list manifestworkreplicasets"),
-        (await writer.change_rollout("default", "default", "pause"), "list placementplans"),
+        (await reset(writer, ResetRequest(namespace="default")), "list manifestworkreplicasets"),
+        (await change_rollout(writer, "default", "default", "pause"), "list placementplans"),
     ):
         assert isinstance(outcome, RequestProblem)
         assert (outcome.reason, missing in outcome.detail) == ("Forbidden", True)
@@ -264,7 +269,7 @@ async def test_a_server_that_writes_as_its_callers_is_nobody_of_the_control_plan
     access = Access(DelegatedAuth(hub), lambda _: hub)
     caller = AuthorizedOptimizer(Optimizer(hub, now=lambda: NOW), manager, access)
     assert await planned(caller)
-    refused = await caller.plan(request(), to_apply=True)
+    refused = await make_plan(caller, request(), to_apply=True)
     assert isinstance(refused, RequestProblem)
     assert (refused.status, "no user of Kubernetes itself" in refused.detail) == (403, True)
 

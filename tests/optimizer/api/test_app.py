@@ -17,8 +17,8 @@ from dsf.kube.client.connect import connect
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Kube
 from optimizer.api.app import MAX_BODY_BYTES, create_app
-from optimizer.api.examples import OPTIMIZE_EXAMPLES
 from optimizer.api.serving import listen, serve, url
+from optimizer.operations.examples import OPTIMIZE_EXAMPLES
 from optimizer.service import Optimizer
 from tests.optimizer.build import NOW, body, obj
 from tests.optimizer.hubs import bound, hub_of, names

@@ -20,8 +20,8 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, ObjectList
+from optimizer.access.caller import caller_of
 from optimizer.api.app import create_app
-from optimizer.api.caller import caller_of
 from optimizer.api.connection_limits import ConnectionLimits
 from optimizer.api.serving import listen, serve, url
 from optimizer.domain.settings import OptimizerSettings

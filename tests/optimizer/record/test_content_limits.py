@@ -25,9 +25,9 @@ from optimizer.record.content import (
     unpacked,
 )
 from optimizer.record.recorded_plan import record_digest
-from tests.optimizer.api.routes.test_recorded_plans import WHERE, client
 from tests.optimizer.build import body
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.test_recorded_plans import WHERE, client
 from tests.optimizer.record.test_rollback import recorded, refusal, replaced, two_plans
 from tests.optimizer.rollout.guide_rollout import guide_rollout
 

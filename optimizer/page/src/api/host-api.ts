@@ -51,7 +51,7 @@ export class HostApi implements OptimizerApi {
 
   async plan(namespace: string, wish: Wish) {
     const { objective, ...whatIf } = wish;
-    return this.#plan({ of: "plan", wish: { namespace, objective, whatIf } });
+    return this.#plan({ of: "plan", request: { namespace, objective, whatIf } });
   }
 
   /** The whole plan that a tool's result tells of; only what was told if that is all there is. */
@@ -79,24 +79,24 @@ export class HostApi implements OptimizerApi {
   }
 
   async plans(namespace: string) {
-    const { answer } = await this.#data({ of: "plans", namespace });
+    const { answer } = await this.#data({ of: "list_plans", namespace });
     return (answer as { items: wire.PlanSummary[] }).items;
   }
 
   async record(namespace: string, digest: string) {
-    return (await this.#data({ of: "record", namespace, digest })).answer as wire.PlanRecord;
+    return (await this.#data({ of: "show_plan", namespace, digest })).answer as wire.PlanRecord;
   }
 
   async rollback(record: wire.PlanSummary, namespace: string, shownDigest?: string) {
     const { optimization, revision } = record;
-    const wish = { namespace, optimization, toRevision: revision, dryRun: true };
-    const plan = (await this.#data({ of: "rollback", wish })).answer as wire.Plan;
+    const request = { namespace, optimization, toRevision: revision, dryRun: true };
+    const plan = (await this.#data({ of: "rollback", request })).answer as wire.Plan;
     if (!shownDigest) return plan;
     return this.#applied({ ...plan, digest: shownDigest });
   }
 
   async rollouts(namespace: string) {
-    const { answer } = await this.#data({ of: "rollouts", namespace });
+    const { answer } = await this.#data({ of: "list_rollouts", namespace });
     return (answer as { items: wire.Rollout[] }).items;
   }
 

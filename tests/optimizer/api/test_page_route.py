@@ -9,11 +9,11 @@ import pytest
 from fastapi import FastAPI
 
 from dsf.kube.embedded import AccessTable
-from optimizer.api.routes.page import add_page_route
+from optimizer.api.page_route import add_page_route
 from tests.optimizer.access.callers import TOKENS
-from tests.optimizer.api.routes.test_recorded_plans import client
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.test_recorded_plans import client
 
 SCRIPT = 'document.title = "<style>no style</style> & more"'
 STYLE = "body > p { color: red }"

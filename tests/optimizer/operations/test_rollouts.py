@@ -6,8 +6,10 @@ from collections.abc import AsyncGenerator
 
 from dsf.kube import kinds
 from dsf.kube.port import Kube
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.api.app import create_app
-from optimizer.api.routes.rollouts import event_stream
+from optimizer.api.operation_routes import event_stream
+from optimizer.operations.rollouts import follow_rollout
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
 from optimizer.wire.rollout import RolloutStatus
@@ -49,7 +51,7 @@ async def test_a_rollout_is_begun_followed_and_changed() -> None:
 async def test_a_stream_follows_a_rollout_to_its_end_and_says_meanwhile_that_it_lives() -> None:
     rollout = await guide_rollout()
     name = await rollout.begin()
-    statuses = await rollout.service().rollout_changes("default", "default")
+    statuses = await follow_rollout(AuthorizedOptimizer(rollout.service()), "default", "default")
     assert not isinstance(statuses, RequestProblem)
     stream = event_stream(statuses, heartbeat_seconds=0.001)
     parts = [await anext(stream)]

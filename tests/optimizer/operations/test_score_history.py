@@ -10,10 +10,10 @@ from optimizer.domain.settings import OptimizerSettings
 from optimizer.service import Optimizer
 from tests.dsf.agent.servers import matrix, replying, serving
 from tests.optimizer.access.callers import READER, TOKENS
-from tests.optimizer.api.routes.test_recorded_plans import client
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import NOW
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.test_recorded_plans import client
 
 WHICH = {"score": "power", "cluster": "worker01"}
 

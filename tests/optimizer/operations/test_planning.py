@@ -9,10 +9,10 @@ from dsf.kube import kinds
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from optimizer.access.rights import fleet_rights, record_rights, writing_rights
 from tests.optimizer.access.callers import READER, TOKENS, WRITER
-from tests.optimizer.api.routes.test_recorded_plans import client
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import body
 from tests.optimizer.hubs import bound, hub_of
+from tests.optimizer.operations.test_recorded_plans import client
 
 BEST = {"3g.48gb-worker01", "3g.48gb-worker02"}
 

@@ -15,20 +15,22 @@ class CallerGone(Exception):
 
 
 class Caller:
-    """The caller of one request, who may disconnect at any time."""
+    """The caller of one request, who may disconnect at any time; None: who always stays."""
 
-    def __init__(self, disconnected: "asyncio.Task[None]") -> None:
+    def __init__(self, disconnected: "asyncio.Task[None] | None" = None) -> None:
         self._disconnected = disconnected
 
     def is_connected(self) -> bool:
         """Tell whether the caller still waits for the response."""
-        return not self._disconnected.done()
+        return self._disconnected is None or not self._disconnected.done()
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of the work; cancel it and raise CallerGone if the caller disconnects.
 
         The work has ended when this returns or raises.
         """
+        if self._disconnected is None:
+            return await work
         task = asyncio.ensure_future(work)
         try:
             await asyncio.wait({task, self._disconnected}, return_when=asyncio.FIRST_COMPLETED)

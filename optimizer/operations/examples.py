@@ -1,8 +1,18 @@
 """Examples shown in the API's documentation."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
-from fastapi.openapi.models import Example
+
+class RequestExample(TypedDict):
+    """A body of a request, as the OpenAPI document shows it."""
+
+    summary: str
+    value: dict[str, Any]
+
+
+Examples = Mapping[str, RequestExample]
+"""By name."""
 
 
 def _request(score: str) -> dict[str, Any]:
@@ -37,31 +47,31 @@ def _with_gpus(request: dict[str, Any]) -> dict[str, Any]:
     return {**request, "clusters": clusters, "mig": {"reconfigureCost": 1}}
 
 
-OPTIMIZE_EXAMPLES = {
-    "performance": Example(
+OPTIMIZE_EXAMPLES: Examples = {
+    "performance": RequestExample(
         summary="Highest performance", value=_request("example-performance-score")
     ),
-    "power": Example(
+    "power": RequestExample(
         summary="Lowest power consumption", value=_request("example-powerconsumption-score")
     ),
-    "mig": Example(
+    "mig": RequestExample(
         summary="GPUs instead of policies",
         value=_with_gpus(_request("example-performance-score")),
     ),
 }
-PLAN_EXAMPLES = {
-    "weights": Example(
+PLAN_EXAMPLES: Examples = {
+    "weights": RequestExample(
         summary="Two scores, the first counts twice",
         value={"objective": {"performance": 2, "power": 1}},
     ),
-    "lost": Example(
+    "lost": RequestExample(
         summary="What if a cluster is lost, and power has a budget?",
         value={
             "objective": {"performance": 1},
             "whatIf": {"lose": ["worker02"], "budget": {"power": 100}},
         },
     ),
-    "why": Example(
+    "why": RequestExample(
         summary="Why, and why not there?",
         value={
             "objective": {"performance": 1},
@@ -72,13 +82,15 @@ PLAN_EXAMPLES = {
         },
     ),
 }
-RESET_EXAMPLES = {"default": Example(summary="One namespace", value={"namespace": "default"})}
-ROLLBACK_EXAMPLES = {
-    "before": Example(
+RESET_EXAMPLES: Examples = {
+    "default": RequestExample(summary="One namespace", value={"namespace": "default"})
+}
+ROLLBACK_EXAMPLES: Examples = {
+    "before": RequestExample(
         summary="Look at the plan before the current one",
         value={"namespace": "default", "dryRun": True},
     ),
-    "revision": Example(
+    "revision": RequestExample(
         summary="Restore a revision", value={"namespace": "default", "toRevision": 1}
     ),
 }

@@ -7,10 +7,10 @@ from dsf.kube.access_reviews import right
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from optimizer.access.rights import fleet_rights
 from tests.optimizer.access.callers import READER, TOKENS, WRITER
-from tests.optimizer.api.routes.test_recorded_plans import client
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.test_recorded_plans import client
 
 
 async def test_the_fleet_is_one_document() -> None:

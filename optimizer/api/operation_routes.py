@@ -1,0 +1,174 @@
+"""The routes of the operations: each reads a request, asks the operation, writes the response."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature, getdoc
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from fastapi import Body, FastAPI, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from dsf.api.untrusted_text import escaped_json
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.access.caller import Caller, caller_of
+from optimizer.api.cached_document import CachedDocument
+from optimizer.api.problem_details import documented, refusal
+from optimizer.operations.operation import Operation, Route
+from optimizer.operations.table import OPERATIONS
+from optimizer.overview.fleet_matrix import FleetMatrix
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.rollout import RolloutStatus
+
+if TYPE_CHECKING:
+    from fastapi.openapi.models import Example
+
+HEARTBEAT_SECONDS = 15.0
+"""Pause after which a stream sends a comment: proxies close connections that are silent for 60 s.
+
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#authoring-notes
+"""
+
+_EVENT_STREAM = "text/event-stream"
+
+OptimizerOf = Callable[[Request, Caller], AuthorizedOptimizer]
+"""Returns the optimizer of a request's caller."""
+
+
+@dataclass(frozen=True)
+class _Presentation:
+    """A response that is not the JSON of its model; `route` is what FastAPI is told of it."""
+
+    response: Callable[[Any, Request], Awaitable[Response]]
+    route: dict[str, Any] = field(default_factory=dict)
+    responses: dict[int | str, dict[str, Any]] = field(default_factory=dict)
+
+
+def add_operation_routes(app: FastAPI, of: OptimizerOf) -> None:
+    """Add the route of each operation of the table."""
+    for operation in OPERATIONS:
+        _add_route(app, operation, of)
+
+
+def _add_route(app: FastAPI, operation: Operation[..., Any], of: OptimizerOf) -> None:
+    route, shown = operation.route, _PRESENTATIONS.get(operation.name)
+    if route is None:
+        return
+
+    async def endpoint(connection: Request, **given: Any) -> Any:
+        async with caller_of(connection.receive) as caller:
+            asked = operation(of(connection, caller), **given)
+            # What may write decides itself until when a caller who leaves cancels it.
+            found = await (caller.wait(asked) if route.method == "GET" else asked)
+        if isinstance(found, RequestProblem):
+            return refusal(found)
+        return await shown.response(found, connection) if shown else found
+
+    endpoint.__signature__ = Signature([*_parameters(operation, route)])  # type: ignore[attr-defined]  # FastAPI reads it
+    app.add_api_route(
+        route.path,
+        endpoint,
+        methods=[route.method],
+        tags=[route.tag],
+        summary=route.summary,
+        description=getdoc(operation),
+        responses={**documented(*route.problems), **(shown.responses if shown else {})},
+        **{
+            "operation_id": operation.name,
+            **(shown.route if shown else {"response_model": operation.response}),
+        },
+    )
+
+
+def _parameters(operation: Operation[..., Any], route: Route) -> Iterator[Parameter]:
+    """Yield where each part of a request is: a model is the body, the rest in path and query."""
+    yield Parameter("connection", Parameter.KEYWORD_ONLY, annotation=Request)
+    for name, (hint, default) in operation.parameters.items():
+        said = next((item for item in _metadata(hint) if isinstance(item, FieldInfo)), None)
+        text = said.description if said else None
+        place: Any
+        if isinstance(hint, type) and issubclass(hint, BaseModel):
+            place = Body(openapi_examples=cast("dict[str, Example] | None", route.examples))
+        elif f"{{{name}}}" in route.path:
+            place = Path(description=text)
+        else:
+            place = Query(description=text)
+        yield Parameter(
+            name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, place]
+        )
+
+
+def _metadata(hint: Any) -> tuple[Any, ...]:
+    return tuple(reversed(getattr(hint, "__metadata__", ())))
+
+
+async def _matrix_response(found: FleetMatrix, connection: Request) -> Response:
+    document = await asyncio.to_thread(matrix_document, found)
+    return document.response(connection, "application/json")
+
+
+def matrix_document(found: FleetMatrix) -> CachedDocument:
+    """Return the document of a matrix; one that was observed at another time may be equal."""
+    identity = found.model_dump_json(exclude={"observed_at"})
+    return CachedDocument.of(found.model_dump_json().encode(), identity.encode())
+
+
+async def _events_response(changes: Any, _: Request) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return StreamingResponse(event_stream(changes), media_type=_EVENT_STREAM, headers=headers)
+
+
+async def event_stream(
+    changes: AsyncGenerator[RolloutStatus], *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> AsyncIterator[str]:
+    """Yield a server-sent event for each status, and a comment while there is none."""
+    async with aclosing(changes):
+        following = asyncio.ensure_future(anext(changes, None))
+        try:
+            while True:
+                await asyncio.wait({following}, timeout=heartbeat_seconds)
+                if not following.done():
+                    yield ": waiting\n\n"
+                    continue
+                status = following.result()
+                if status is None:
+                    return
+                yield f"event: status\ndata: {escaped_json(status.model_dump_json())}\n\n"
+                following = asyncio.ensure_future(anext(changes, None))
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
+
+
+async def _metrics_response(found: CollectorRegistry, connection: Request) -> Response:
+    encode, content_type = choose_encoder(connection.headers.get("accept", ""))
+    return Response(encode(found), media_type=content_type)
+
+
+_PRESENTATIONS = {
+    "fleet": _Presentation(
+        _matrix_response,
+        {"response_model": FleetMatrix},
+        {304: {"description": "The fleet is as it was: If-None-Match names its ETag."}},
+    ),
+    "follow_rollout": _Presentation(
+        _events_response,
+        {"response_class": StreamingResponse},
+        {
+            200: {
+                "description": "Server-sent events `status`; the data is a RolloutStatus.",
+                "content": {_EVENT_STREAM: {"schema": {"type": "string"}}},
+            }
+        },
+    ),
+    "metrics": _Presentation(
+        _metrics_response,
+        # The name that FastAPI gave it, which generated clients have.
+        {"response_class": PlainTextResponse, "operation_id": "metrics_metrics_get"},
+    ),
+}

@@ -1,0 +1,76 @@
+"""The operations about the fleet: what it is made of, its matrix, and what was placed on it."""
+
+import asyncio
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from dsf.kube.access_reviews import right
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.access.rights import describing_rights, fleet_rights, status_rights
+from optimizer.operations.operation import Route, operation
+from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.fleet_matrix import FleetMatrix, fleet_matrix
+from optimizer.wire.placement_status import PlacementStatus
+from optimizer.wire.request import Namespace, OptimizationName
+from optimizer.wire.request_problem import RequestProblem
+
+
+@operation(rights=fleet_rights)
+async def fleet_facts(
+    optimizer: AuthorizedOptimizer, namespace: str
+) -> FleetFacts | RequestProblem:
+    """Return what answers about the fleet are made of; refused for a namespace that is none.
+
+    Scorers are in it for users who may list DynamicScorers.
+    """
+    described = await optimizer.may(describing_rights())
+    facts = await optimizer.service.fleet(namespace, described=described)
+    if not facts.is_empty:
+        return facts
+    known = await optimizer.may((right("list", MANIFEST_WORK_REPLICA_SET),))
+    others = await optimizer.service.namespaces_with_workloads() if known else ()
+    missing = await optimizer.service.missing_namespace(namespace, others)
+    return missing or replace(facts, with_workloads=others)
+
+
+@operation(
+    rights=fleet_rights,
+    route=Route("GET", "/fleet", "Show the fleet as a matrix of clusters and scores"),
+)
+async def fleet(
+    optimizer: AuthorizedOptimizer, namespace: Namespace = "default"
+) -> FleetMatrix | RequestProblem:
+    """Return clusters, scores, what is enforced and runs where, scorers, and what is wrong.
+
+    Values of scores are lists in the order of the clusters. The ETag stays the same until
+    something else than `observed_at` changes. Scorers are in it for callers who may list
+    DynamicScorers.
+    """
+    described = await optimizer.may(describing_rights())
+    facts = await optimizer.service.fleet(namespace, described=described, columns=True)
+    found = await asyncio.to_thread(fleet_matrix, facts)
+    empty = not (found.workloads or found.policies)
+    return await optimizer.of_namespace(namespace, found, empty=empty)
+
+
+@operation(
+    rights=status_rights,
+    route=Route("GET", "/placements/status", "Compare what was decided with what OCM has done"),
+)
+async def placement_status(
+    optimizer: AuthorizedOptimizer,
+    namespace: Namespace,
+    optimization: Annotated[
+        OptimizationName | None, Field(description="Only what this optimization generated.")
+    ] = None,
+) -> PlacementStatus | RequestProblem:
+    """Tell how far OCM is with each workload on each cluster that a plan placed it on.
+
+    Also which policy of a cluster is compliant, and which generated objects were edited or name
+    a cluster that was lost. A namespace in which nothing was placed has empty lists.
+    """
+    found = await optimizer.service.placement_status(namespace, optimization)
+    return await optimizer.of_namespace(namespace, found, empty=found.is_empty)

@@ -1,0 +1,170 @@
+"""The operations that plan: a dry run of a few words, and a complete request that is applied."""
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.access.rights import Rights, planning_rights, writing_rights
+from optimizer.domain.issue import Issue
+from optimizer.operations.examples import OPTIMIZE_EXAMPLES, PLAN_EXAMPLES
+from optimizer.operations.fleet import fleet_facts
+from optimizer.operations.operation import Route, operation
+from optimizer.operations.recorded_plans import recorded_plans
+from optimizer.operations.writes import shown_or_applied
+from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.plan_request import PlanningWish, PlanRequest, PlanResult, settled_wish
+from optimizer.overview.planning_request import (
+    PlanningQuestion,
+    complete_question,
+    whole_request,
+)
+from optimizer.overview.what_if import PretendedObjects
+from optimizer.plan.plan import Plan, result
+from optimizer.record.plan_history import PlanInForce, requests_in_force
+from optimizer.record.recorded_plan import recorded_request
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import OptimizeResult
+
+
+@operation(rights=None)
+async def question(
+    optimizer: AuthorizedOptimizer, wish: PlanningWish, facts: FleetFacts | None = None
+) -> PlanningQuestion | RequestProblem:
+    """Return the request that a wish means; `facts`: of its namespace, if they are known.
+
+    An objective that it does not say is that of the plan in force, for users who may list
+    recorded plans.
+    """
+    settled = settled_wish(wish)
+    if isinstance(settled, RequestProblem):
+        return settled
+    if settled.is_whole_request:
+        return whole_request(settled)
+    known = facts or await fleet_facts(optimizer, settled.namespace)
+    if isinstance(known, RequestProblem):
+        return known
+    taken = await _plan_in_force(optimizer, settled) if settled.needs_objective else None
+    if isinstance(taken, RequestProblem):
+        return taken
+    return complete_question(known, settled, taken)
+
+
+async def _plan_in_force(
+    optimizer: AuthorizedOptimizer, wish: PlanningWish
+) -> PlanInForce | RequestProblem | None:
+    found = await recorded_plans(optimizer, wish.namespace)
+    records = () if isinstance(found, Issue | RequestProblem) else found
+    found_in = requests_in_force(records, wish.optimization)
+    return await asyncio.to_thread(next, found_in, None)
+
+
+def _planning_rights(request: OptimizeRequest, *, to_apply: bool) -> Rights:
+    rights = planning_rights(request.namespace)
+    return rights + writing_rights(request.namespace) if to_apply else rights
+
+
+@operation(
+    rights=_planning_rights,
+    write=lambda request, to_apply: WriteAttempt("apply", request.namespace) if to_apply else None,
+    audited="refusal",
+)
+async def make_plan(
+    optimizer: AuthorizedOptimizer,
+    request: OptimizeRequest,
+    *,
+    to_apply: bool = False,  # noqa: ARG001 - the rights depend on it
+    pretended: PretendedObjects | None = None,
+) -> Plan | RequestProblem:
+    """Make a plan; a caller that may not apply it is refused before it is made.
+
+    `pretended`: what the hub is pretended to have; such a plan must not be applied.
+    """
+    named = await optimizer.may_name_others()
+    return await optimizer.service.plan(request, name_others=named, pretended=pretended)
+
+
+@operation(
+    rights=None,
+    route=Route(
+        "POST",
+        "/optimize",
+        "Find the best placement and apply it",
+        (404, 409, 422),
+        examples=OPTIMIZE_EXAMPLES,
+    ),
+)
+async def optimize(
+    optimizer: AuthorizedOptimizer,
+    request: OptimizeRequest,
+    dry_run: Annotated[
+        bool, Field(description="Only plan, write nothing; the same as dryRun in the body.")
+    ] = False,
+    expected_digest: Annotated[
+        str,
+        Field(
+            max_length=64,
+            pattern="^[0-9a-f]*$",
+            description="Digest of a dry run of the same request: apply exactly that plan, or"
+            " nothing (409 PlanChanged, 409 StalePlan).",
+        ),
+    ] = "",
+) -> OptimizeResult | RequestProblem:
+    """Choose at most one policy per cluster and a place for each workload.
+
+    Generated objects of the optimization that the plan does not need are deleted; those of
+    other optimizations stay. A plan without any placed workload changes nothing. If the hub
+    refuses a write, the response names it: it is 403 if a right is missing, else 503. The other
+    writes stay; the same request repeats only those that are missing. If the caller disconnects
+    before the first write, planning stops and nothing is written. With `expected_digest`, the
+    plan of that dry run is applied if it was made for this caller, by this process, in the last
+    15 minutes; else the plan is made again, and applied if its digest is the same.
+    """
+    only_shown = dry_run or request.dry_run
+    done = await shown_or_applied(
+        optimizer,
+        lambda: make_plan(optimizer, request, to_apply=not only_shown),
+        lambda plan: not plan.rollback and _same(plan.request, request),
+        dry_run=only_shown,
+        expected=expected_digest,
+    )
+    return done if isinstance(done, RequestProblem) else result(*done)
+
+
+@operation(
+    rights=None,
+    route=Route(
+        "POST",
+        "/plan",
+        "Plan from few words, and write nothing",
+        (404, 409, 422),
+        examples=PLAN_EXAMPLES,
+    ),
+)
+async def plan(optimizer: AuthorizedOptimizer, request: PlanRequest) -> PlanResult | RequestProblem:
+    """Complete a request from the fleet, plan it, and return both. It never writes.
+
+    Candidate policies are those that name the cluster, or none; scores of which lower values
+    are better are inverted. A name that is unknown or not clear is 422 with near names.
+    """
+    wait = optimizer.caller.wait
+    asked = await wait(question(optimizer, request.wish))
+    if isinstance(asked, RequestProblem):
+        return asked
+    made = await wait(make_plan(optimizer, asked.request, pretended=asked.pretended))
+    if isinstance(made, RequestProblem):
+        return made
+    if asked.pretended is None:
+        optimizer.shown.add(optimizer.owner, made)
+    return PlanResult(
+        **dict(result(made, None)),
+        request=None if asked.pretended else recorded_request(made),
+        objective_from=asked.objective,
+    )
+
+
+def _same(one: OptimizeRequest, other: OptimizeRequest) -> bool:
+    """Return whether two requests ask for the same, apart from dryRun."""
+    return one.model_copy(update={"dry_run": other.dry_run}) == other

@@ -1,0 +1,35 @@
+"""The table of operations that the HTTP API has; other doors ask some of them, too."""
+
+from typing import Any
+
+from optimizer.operations.fleet import fleet, placement_status
+from optimizer.operations.operation import Operation
+from optimizer.operations.planning import optimize, plan
+from optimizer.operations.recorded_plans import list_plans, rollback, show_plan
+from optimizer.operations.rollouts import (
+    change_rollout,
+    follow_rollout,
+    list_rollouts,
+    rollout_status,
+)
+from optimizer.operations.scores import list_scores, metrics, score_history
+from optimizer.operations.writes import reset
+
+OPERATIONS: tuple[Operation[..., Any], ...] = (
+    list_scores,
+    placement_status,
+    reset,
+    fleet,
+    score_history,
+    optimize,
+    plan,
+    list_plans,
+    show_plan,
+    rollback,
+    list_rollouts,
+    rollout_status,
+    follow_rollout,
+    change_rollout,
+    metrics,
+)
+"""In the order of the OpenAPI document."""
