@@ -200,8 +200,7 @@ async def _repeated(
         return no_longer_in_force(record, what_became(record, history))
     drift = (await optimizer.service.placement_status(namespace, optimization)).drift
     if drift:
-        differing = (f"{item.kind} {item.name}: {item.message}" for item in drift)
-        said = joined(differing, MAX_NAMED, separator="; ")
+        said = joined((item.sentence for item in drift), MAX_NAMED, separator="; ")
         return no_longer_in_force(record, f"the hub is not as it left it: {said}")
     content = await asyncio.to_thread(current.content)
     changes = () if isinstance(content, InvalidInput) else content.changes

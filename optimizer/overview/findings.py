@@ -266,8 +266,7 @@ def _of_status(status: PlacementStatus) -> Iterator[_Found]:
                 next_step,
             )
     for drift in status.drift:
-        said = f"{drift.kind} {drift.name}: {drift.message}"
-        found = _found("generated object", drift.name, drift.reason, said, drift.next)
+        found = _found("generated object", drift.name, drift.reason, drift.sentence, drift.next)
         yield found, (drift.kind, drift.next)
     for failed in status.solver_failures:
         said = f"revision {failed.revision} of {failed.optimization}: {failed.message}"

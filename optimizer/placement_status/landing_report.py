@@ -83,8 +83,8 @@ def _drifted(status: PlacementStatus) -> Condition:
         return Condition(DRIFTED, "False", "AsPlanned", "the hub is as the plan left it")
     first = status.drift[0]
     more = len(status.drift) - 1
-    message = f"{first.kind} {first.name}: {first.message}"
-    return Condition(DRIFTED, "True", first.reason, f"{message}{f'; {more} more' if more else ''}")
+    message = f"{first.sentence}{f'; {more} more' if more else ''}"
+    return Condition(DRIFTED, "True", first.reason, message)
 
 
 def placed_sentence(namespace: str, optimization: str | None, landed: int, placed: int) -> str:

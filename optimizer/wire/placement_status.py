@@ -47,6 +47,11 @@ class PlacementDrift(ResultPart):
         default="", description="What the next plan does about it, or what a person can do."
     )
 
+    @property
+    def sentence(self) -> str:
+        """Which object differs, and how."""
+        return f"{self.kind} {self.name}: {self.message}"
+
 
 class SolverFailure(ResultPart):
     """A plan in force that was the best known when its solver failed."""

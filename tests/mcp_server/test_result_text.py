@@ -9,7 +9,6 @@ from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
 from mcp_server.results.plan_results import (
-    MOVES_SHOWN,
     next_step,
     plan_text,
     plan_view,
@@ -82,17 +81,6 @@ def _move(workload: str, cluster: str = "", why: str = "") -> WorkloadMove:
         gain={"s": 1} if cluster else {},
         why=why,
     )
-
-
-def test_a_long_plan_is_cut_and_counted() -> None:
-    plan = _plan(places=MOVES_SHOWN + 7, unplaced=ISSUES_SHOWN + 7)
-    view = plan_view(plan, applicable=True, objects=True)
-    assert view.omitted == {"moves": 14 + ISSUES_SHOWN, "issues": 7}
-    assert (len(view.moves), len(view.issues)) == (MOVES_SHOWN, ISSUES_SHOWN)
-    assert view.writes == {"create": MOVES_SHOWN + 7}
-    text = plan_text(plan, view, read_only=False)
-    assert f"and {MOVES_SHOWN + 14 + ISSUES_SHOWN - 12} more" in text
-    assert f"{MOVES_SHOWN + 7} workloads placed" in text
 
 
 def test_a_short_plan_leaves_nothing_out() -> None:
