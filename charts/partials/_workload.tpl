@@ -144,8 +144,8 @@ readinessProbe: {{- merge (dict) $ready .values.readinessProbe | toYaml | ninden
 {{- end }}
 
 {{- /*
-Who reaches the Pods of an app. Takes root, name (of the app, too), namespace, port (by name), from (peers), egress,
-and inTemplate: a managed cluster's objects of an add-on have no Pod of `helm test`.
+Who reaches the Pods of an app. Takes root, name (of the app, too), namespace, port (by name), from (peers), anybody
+(whoever they are), egress, and inTemplate: a managed cluster's objects of an add-on have no Pod of `helm test`.
 */}}
 {{- define "dsf.networkPolicy" -}}
 {{- $test := dict "podSelector" (dict "matchLabels" (dict "app" (printf "%s-test" .name))) }}
@@ -164,7 +164,9 @@ spec:
   ingress:
     - ports:
         - {port: {{ $.port }}}
+      {{- if not $.anybody }}
       from: {{- toYaml . | nindent 8 }}
+      {{- end }}
   {{- end }}
   {{- with .egress }}
   egress: {{- toYaml . | nindent 4 }}

@@ -51,12 +51,10 @@ class CommandLine:
 
 
 def values_of(chart: str) -> Iterator[Values]:
-    """All values with which a chart is tested: combinations of toggles, and files of examples."""
+    """All values with which a chart is tested: combinations of toggles, and files for users."""
     yield from (values for _, values in combinations(chart))
     yield from (
-        yaml.safe_load((ROOT / "docs/examples" / file).read_text())
-        for file, of in EXAMPLES.items()
-        if of == chart
+        yaml.safe_load((ROOT / file).read_text()) for file, of in EXAMPLES.items() if of == chart
     )
 
 

@@ -19,14 +19,13 @@ from tests.charts import readme
 from tests.charts.programs import program
 from tests.charts.rendering import CHARTS, expanded, render
 from tests.charts.toggles import CHARTS as TOGGLES
-from tests.charts.toggles import EXAMPLES, Values, merged
+from tests.charts.toggles import EXAMPLES, PROFILES, Values, merged
 from tests.repository import ROOT
 
 NOT_ASKED = {
     "container-image-pull-policy": "tags are versions; a digest is for those who doubt it",
     "container-security-context-user-group-id": "the image has 65532; OpenShift chooses its own",
     "pod-probes-identical": "a scorer that serves is a scorer that is ready",
-    "container-image-tag": "readers build the samples' images themselves; all others have a tag",
     "deployment-has-host-podantiaffinity": "topologySpreadConstraints do it",
     "deployment-replicas": "one writer of a claim, of the plans in memory, of a cluster's scores",
     "deployment-strategy": "as above: the new Pod starts after the old one ended",
@@ -186,6 +185,11 @@ def test_what_would_break_the_pods_is_refused_with_its_path(chart: str) -> None:
             {"tls": {"source": "CertManager"}},
             "tls.certManager.issuerRef.name: empty",
         ),
+        (
+            "dynamic-scoring-framework",
+            {"spokeSetting": {"agent": {"otlp": {"enabled": True}}}},
+            "spokeSetting.agent.otlp.allowedFrom: empty",
+        ),
         ("policy-watcher", {"clusterName": "A b"}, "/clusterName"),
         ("policy-watcher", {"claimName": "A b"}, "/claimName"),
         ("sample-scorers", {"scorers": {"mine": {"enabled": True}}}, "/scorers/mine"),
@@ -224,7 +228,22 @@ def test_the_readme_names_a_container_that_the_add_on_has(chart: str) -> None:
 
 @pytest.mark.parametrize(("file", "chart"), EXAMPLES.items())
 def test_the_example_values_are_those_of_the_chart(file: str, chart: str) -> None:
-    assert render(chart, yaml.safe_load((ROOT / "docs/examples" / file).read_text()))
+    assert render(chart, yaml.safe_load((ROOT / file).read_text()))
+    command = [program("helm"), "lint", "--strict", str(CHARTS / chart), f"--values={ROOT / file}"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, "[WARNING]" in ended.stdout) == (0, False), ended.stdout
+
+
+@everyone
+def test_the_readme_begins_with_three_values_and_a_file_for_each_purpose(chart: str) -> None:
+    begin, _, _ = (CHARTS / chart / "README.md").read_text().partition("```bash")
+    named = re.findall(r"^\| `([\w.]+)` \|", begin, re.MULTILINE)
+    values = yaml.safe_load((CHARTS / chart / "values.yaml").read_text())
+    assert len(named) == 3
+    assert {path.partition(".")[0] for path in named} <= values.keys()
+    files = re.findall(r"\(values/([\w-]+)\.yaml\)", begin)
+    assert (*files,) == PROFILES
+    assert {file.stem for file in (CHARTS / chart / "values").iterdir()} == {*PROFILES}
 
 
 def test_two_releases_of_the_optimizer_share_no_object_but_the_crds() -> None:

@@ -221,13 +221,13 @@ CHARTS: dict[str, dict[str, Values]] = {
         "common": COMMON,
     },
 }
+PROFILES = ("trial", "production", "air-gapped", "openshift")
 EXAMPLES = {
-    "addon/arm64-values.yaml": "dynamic-scoring-framework",
-    "openshift/controller-values.yaml": "dynamic-scoring-framework",
-    "openshift/optimizer-values.yaml": "dynamic-scoring-optimizer",
-    "prometheus/framework-values.yaml": "dynamic-scoring-framework",
+    "docs/examples/addon/arm64-values.yaml": "dynamic-scoring-framework",
+    "docs/examples/prometheus/framework-values.yaml": "dynamic-scoring-framework",
+    **{f"charts/{chart}/values/{name}.yaml": chart for chart in CHARTS for name in PROFILES},
 }
-"""The values files in docs/examples, and the chart of each."""
+"""The values files for users, and the chart of each."""
 
 
 def combinations(chart: str) -> Iterator[tuple[str, Values]]:

@@ -122,7 +122,7 @@ def test_an_api_server_accepts_the_file(hub: Hub, name: str) -> None:
 
 def test_the_controller_mounts_the_certificate_that_it_is_to_trust(hub: Hub) -> None:
     chart = CHARTS / "dynamic-scoring-framework"
-    values = FILES / "controller-values.yaml"
+    values = chart / "values/openshift.yaml"
     [controller] = [
         obj for obj in rendered(hub, chart, f"--values={values}") if obj["kind"] == "Deployment"
     ]
@@ -141,7 +141,7 @@ def test_the_controller_mounts_the_certificate_that_it_is_to_trust(hub: Hub) -> 
 
 def test_the_optimizer_serves_the_certificate_that_its_service_asks_for(hub: Hub) -> None:
     chart = CHARTS / "dynamic-scoring-optimizer"
-    objects = rendered(hub, chart, f"--values={FILES / 'optimizer-values.yaml'}")
+    objects = rendered(hub, chart, f"--values={chart / 'values/openshift.yaml'}")
     [service] = [obj for obj in objects if obj["kind"] == "Service"]
     [deployment] = [obj for obj in objects if obj["kind"] == "Deployment"]
     asked = service["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"]

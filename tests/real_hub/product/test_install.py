@@ -146,7 +146,8 @@ def test_a_limit_is_the_agents_own_or_the_charts(hub: Hub, value: str, option: s
 
 
 def test_an_agent_that_is_not_ready_still_gets_what_other_scores_need(hub: Hub) -> None:
-    manifests = rendered(hub, "--set=spokeSetting.agent.otlp.enabled=true")
+    otlp = {"enabled": True, "allowedFrom": [{"namespaceSelector": {}}]}
+    manifests = rendered(hub, f"--set-json=spokeSetting.agent.otlp={json.dumps(otlp)}")
     [service] = [obj for obj in manifests if obj["kind"] == "Service"]
     assert service["spec"]["publishNotReadyAddresses"] is True
     assert "otlp" in {port["name"] for port in service["spec"]["ports"]}
