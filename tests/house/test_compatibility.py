@@ -67,6 +67,21 @@ def test_every_promise_that_is_kept_can_be_looked_up() -> None:
     assert [row for row in ROWS if row.kind in ("yes", "differs") and row.read == "-"] == []
 
 
+WORDS = (
+    *("PF operator", "ResourceArrangement", "ScorerSummary", "Optimization API", "MWRS"),
+    *("Internal and External API", "health check", "freshness", "off-peak", "PolicyWatcher"),
+    *("NodePort", "feature gate", "agentfeedback", "NoManagedClusterMatched"),
+    *("AllDecisionsScheduled", "migsettinglabel", "curl-tester", "vm-hub", "spoke", "AI-RAN"),
+)
+
+
+def test_the_words_of_the_first_documents_are_found() -> None:
+    glossary = (ROOT / "docs" / "reference" / "glossary.md").read_text()
+    table = glossary.partition("## Words of the first documents")[2]
+    first = " ".join(re.findall(r"(?m)^\| ([^|]+) \|", table))
+    assert [word for word in WORDS if word not in first] == []
+
+
 def test_every_named_file_exists() -> None:
     for row in ROWS:
         for cell in (row.where, row.test):

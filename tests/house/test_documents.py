@@ -12,6 +12,10 @@ DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
+    ROOT / "GOVERNANCE.md",
+    ROOT / "MAINTAINERS.md",
+    ROOT / "ADOPTERS.md",
+    ROOT / "CODE_OF_CONDUCT.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "sample_scorers").rglob("README.md")),
 ]

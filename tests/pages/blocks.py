@@ -16,6 +16,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.house.test_commands import called
@@ -72,9 +73,9 @@ class Block:
         return not self.mark and not self.on_a_hub
 
 
-def blocks(page: Path) -> list[Block]:
-    """Return the blocks of a page, in their order."""
-    text = page.read_text(encoding="utf-8")
+def blocks(page: Path, text: str | None = None) -> list[Block]:
+    """Return the blocks of a page, in their order; `text` stands for what the page says."""
+    text = page.read_text(encoding="utf-8") if text is None else text
     of_page = OF_THE_PAGE.search(text.partition("\n## ")[0])
     default = of_page[1] if of_page else ""
     not_run = {name for said in NOT_RUN.findall(text) for name in re.findall(r"`(\w+)`", said)}
@@ -108,18 +109,26 @@ ALL = [block for page in DOCUMENTS for block in blocks(page)]
 
 def commands(text: str) -> Iterator[str]:
     """Yield the commands of a block, in their order, without comments of their own."""
-    command = ""
-    for line in text.splitlines(keepends=True):
-        if not command and line.startswith("#"):
-            continue
+    yield from (command for _, command in numbered_commands(text))
+
+
+def numbered_commands(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the commands of a block, each with the number of its first line, from 0."""
+    command, first = "", 0
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        if not command:
+            first = number
+            if line.startswith("#"):
+                continue
         command += line
         if not line.endswith("\\\n") and is_complete(command):
             if command.strip():
-                yield command.strip()
+                yield first, command.strip()
             command = ""
     assert not command, f"not a whole command: {command}"
 
 
+@cache
 def is_complete(command: str) -> bool:
     """Return whether a shell would run the command, and not wait for more lines."""
     checked = subprocess.run(

@@ -2,6 +2,14 @@
 
 from tests.dsf.api.crd import field_reference
 from tests.monitoring import metrics_reference
-from tests.references import command_line, names, rest_api
+from tests.references import command_line, names, rest_api, scorer_summary, tested_versions
 
-PAGES = (field_reference, metrics_reference, command_line, names, rest_api)
+PAGES = (
+    field_reference,
+    metrics_reference,
+    command_line,
+    names,
+    rest_api,
+    scorer_summary,
+    tested_versions,
+)

@@ -6,11 +6,13 @@ from types import ModuleType
 import pytest
 
 from dsf.api import names
+from optimizer.hub_health.tested_versions import KUBERNETES, OCM, OLDEST_KUBERNETES
 from optimizer.placement_status.landing_report import DRIFTED, LANDED
 from optimizer.record.plan_status import APPLIED, SUPERSEDED
 from optimizer.rollout.rollout_record import PROGRESSING
 from tests.references.names import ANNOTATIONS, LABELS
 from tests.references.pages import PAGES
+from tests.references.tested_versions import REAL_HUB, charts, pinned
 from tests.repository import ROOT
 
 
@@ -46,3 +48,16 @@ def test_no_environment_variable_is_missing() -> None:
     found = {name for text in code for groups in re.findall(read, text) for name in groups if name}
     assert {"KUBECONFIG", "SCORING_TOKEN", "POLL_INTERVAL_SEC"} <= found
     assert {name for name in found if f"`{name}`" not in page} == set()
+
+
+def test_doctor_names_the_tested_versions() -> None:
+    assert pinned("k8s.io/kubernetes", REAL_HUB) == KUBERNETES
+    assert pinned("open-cluster-management.io/ocm", REAL_HUB) == OCM
+    assert charts() == ">=" + ".".join(map(str, OLDEST_KUBERNETES)) + ".0"
+
+
+def test_the_guides_use_the_tested_versions() -> None:
+    """A reader has what was tested, as far as a guide chooses."""
+    guide = (ROOT / "docs/tutorials/development-guide.md").read_text()
+    assert f"kindest/node:v{KUBERNETES}" in guide
+    assert {*re.findall(r"--bundle-version[= ](\S+)", guide)} == {OCM}

@@ -1,5 +1,6 @@
 """`dsf status` against a hub over HTTP."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -53,6 +54,29 @@ async def test_what_is_not_there_is_not_told_of_the_namespace(tmp_path: Path) ->
     code, out, err = await dsf_status(run, tmp_path, "--namespace", "nope")
     assert (code, out) == (1, "")
     assert "the hub has no namespace nope" in err
+
+
+async def test_it_waits_until_all_have_landed(tmp_path: Path) -> None:
+    run = await guide_run()
+    waiting = asyncio.create_task(dsf_status(run, tmp_path, "-n", "default", "--wait", "600"))
+    await run.land()
+    code, out, err = await waiting
+    assert (code, err) == (0, "")
+    assert out.startswith("2 of 2 placements in namespace default have landed.")
+
+
+async def test_waiting_ends_unlanded_and_asks_for_a_namespace_that_is_there(tmp_path: Path) -> None:
+    run = await guide_run()
+    await run.place()
+    code, out, _ = await dsf_status(run, tmp_path, "-n", "default", "--wait", "1")
+    assert code == 1
+    assert out.startswith("0 of 2 placements")
+    code, _, err = await dsf_status(run, tmp_path, "-n", "nope", "--wait", "86400")
+    assert code == 1
+    assert "the hub has no namespace nope" in err
+    code, _, err = await dsf_status(run, tmp_path, "--wait", "1")
+    assert code == 2
+    assert "--wait needs --namespace" in err
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])

@@ -84,11 +84,11 @@ def check(found: HubInstallation, name: str) -> HubCheck:
 
 async def test_an_installed_hub_is_healthy() -> None:
     found = hub_checks(await look(await installed_hub()))
-    skipped = {"OCM version", "Prometheus"}
+    skipped = {"OCM version", "Kubernetes", "Prometheus"}
     assert states(found) == {
         item.check: "skipped" if item.check in skipped else "ok" for item in found
     }
-    assert len(found) == 12
+    assert len(found) == 13
     assert is_healthy(found)
 
 
@@ -164,6 +164,16 @@ def manager(image: str) -> Change:
     return lambda found: replace(found, cluster_managers=(operator,))
 
 
+def kubernetes(*versions: str) -> Change:
+    def changed(found: HubInstallation) -> HubInstallation:
+        clusters = deepcopy(found.clusters)
+        for item, version in zip(clusters, versions, strict=True):
+            item["status"]["version"] = {"kubernetes": version}
+        return replace(found, clusters=clusters)
+
+    return changed
+
+
 @pytest.mark.parametrize(
     ("name", "change", "state", "said"),
     [
@@ -178,6 +188,9 @@ def manager(image: str) -> Change:
         ("OCM version", manager("quay.io/ocm/registration:v1.2.1"), "ok", "v1.2.1"),
         ("OCM version", manager("localhost:5000/registration"), "skipped", "no ClusterManager"),
         ("OCM version", manager("quay.io/r@sha256:0a"), "skipped", "no ClusterManager"),
+        ("Kubernetes", kubernetes("v1.34.3", "v1.28.0"), "ok", "v1.28.0, v1.34.3 on 2 clusters"),
+        ("Kubernetes", kubernetes("v1.34.3", "v1.27.9+k3s1"), "warning", "worker02 has"),
+        ("Kubernetes", kubernetes("v1.34.3", "odd"), "ok", "odd, v1.34.3 on 2 clusters; v1.34"),
         (
             "managed clusters",
             of_clusters("ManagedClusterConditionAvailable", "Unknown"),

@@ -109,9 +109,6 @@ def terminal(tutorial_hub: Hub, kubelets: dict[str, Kubelet]) -> Terminal:
         "KUBECONFIG": str(contexts(planes, tutorial_hub.processes.directory / "contexts.yaml")),
         "REAL_KUBECTL": kubectl,
         "REAL_HELM": tutorial_hub.assets.program("helm"),
-        # What `clusteradm get token` would print.
-        "TOKEN": "a-token",
-        "HUB_APISERVER": tutorial_hub.server,
     }
     return Terminal(directory, environment)
 

@@ -32,13 +32,13 @@ class Terminal:
             (programs / name).chmod(0o755)
         self._folder = directory / "repository"
         self._folder.mkdir()
-        for entry in (*ROOT.glob("[!.]*"), ROOT / ".venv", ROOT / ".build"):
+        for entry in (*ROOT.glob("[!.]*"), *(ROOT / name for name in (".venv", ".build", ".ci"))):
             (self._folder / entry.name).symlink_to(entry)
         # An answer that is an error fails the command.
         (directory / ".curlrc").write_text("fail-with-body\n")
         self._state = directory / "state.sh"
         self._state.touch()
-        self._environment = {
+        self.environment = {
             **environment,
             "PATH": f"{programs}:{ROOT}/.venv/bin:{environment['PATH']}",
         }
@@ -49,7 +49,7 @@ class Terminal:
         return subprocess.run(
             [BASH, "-c", script],
             cwd=self._folder,
-            env=self._environment,
+            env=self.environment,
             input="y\n",
             capture_output=True,
             text=True,
