@@ -11,6 +11,7 @@ from dsf.kube.changes import Change
 from dsf.kube.port import Kube
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.generated_writes import write_generated
+from optimizer.metrics import OptimizerMetrics
 from optimizer.namespace_lease import NamespaceLease, NamespaceWriters
 from optimizer.observe import observe
 from optimizer.plan.generated_objects import failures, successes
@@ -104,7 +105,9 @@ class PlanWriter:
         *,
         now: Callable[[], datetime],
         writers: NamespaceWriters,
+        metrics: OptimizerMetrics,
     ) -> None:
+        self._metrics = metrics
         self._kube = kube
         self._settings = settings
         self._records = records
@@ -125,9 +128,15 @@ class PlanWriter:
         process or another one, writes to any namespace. `wanted` is called before the first write;
         if it returns False, nothing is written.
         """
-        return await self._writers.write_alone(
-            plan.request.namespace, lambda lease: self._apply(plan, lease, writer, wanted)
-        )
+        try:
+            outcome = await self._writers.write_alone(
+                plan.request.namespace, lambda lease: self._apply(plan, lease, writer, wanted)
+            )
+        except BaseException:
+            self._metrics.applying_failed()
+            raise
+        self._metrics.applied(outcome, stepwise=plan.rollout is not None)
+        return outcome
 
     async def reset(
         self,
@@ -142,17 +151,19 @@ class PlanWriter:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace.
 
         With `optimization`, only those that were generated for it. With `stop_workloads`, the
-        Placements of workloads select nothing instead. With the `digest` of what `plan_reset`
-        returned, only if nothing of it has changed. `wanted` is called before the first write; if
-        it returns False, nothing is written.
+        Placements of workloads select nothing instead, because OCM leaves what runs by a Placement
+        that is gone. With the `digest` of what `plan_reset` returned, only if nothing of it has
+        changed. `wanted` is called before the first write; if it returns False, nothing is written.
         """
-        return await self._writers.write_alone(
+        outcome = await self._writers.write_alone(
             namespace,
             lambda lease: self._reset(
                 PlannedReset(namespace, optimization, digest, stop_workloads), lease, writer, wanted
             ),
             everywhere=False,
         )
+        self._metrics.was_reset(outcome)
+        return outcome
 
     async def plan_reset(
         self,

@@ -40,7 +40,7 @@ from optimizer.overview.what_if import PretendedObjects
 from optimizer.placement_status.record_drift import recorded_status
 from optimizer.plan.plan import Plan
 from optimizer.plan_records import PlanRecords
-from optimizer.plan_writer import OWN_RIGHTS, PlannedReset, PlanWriter, Writer
+from optimizer.plan_writer import PlanWriter
 from optimizer.planner import HypotheticalHub, Planner
 from optimizer.record.plan_history import history_of
 from optimizer.record.recorded_plan import RecordedPlan
@@ -60,7 +60,7 @@ from optimizer.wire.request_problem import (
     UNPROCESSABLE,
     RequestProblem,
 )
-from optimizer.wire.result import Applied, ResetResult, ScoreObject
+from optimizer.wire.result import ScoreObject
 from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 
 
@@ -115,9 +115,17 @@ class Optimizer:
         )
         self._history = PrometheusHistory(settings.prometheus_url)
         self._planner = Planner(kube, settings, now=now)
-        self._writer = PlanWriter(
-            kube, settings, self._records, self.rollouts, now=now, writers=writers
+        writer = PlanWriter(
+            kube,
+            settings,
+            self._records,
+            self.rollouts,
+            now=now,
+            writers=writers,
+            metrics=self._metrics,
         )
+        self.apply, self.reset, self.plan_reset = writer.apply, writer.reset, writer.plan_reset
+        self.plans = self._records.read
 
     async def ready(self) -> None:
         """Raise KubeError where the hub can't be read."""
@@ -248,75 +256,9 @@ class Optimizer:
         """
         return await self._in_turn(lambda: self._plan_rollback(asked, name_others=name_others))
 
-    async def plans(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
-        """Return the recorded plans of a namespace, the newest first, or why the hub has none."""
-        return await self._records.read(namespace)
-
     async def recorded(self, digest: str) -> list[RecordedPlan]:
         """Return the recorded plans of all namespaces whose digest begins so."""
         return await self._records.find(digest, self._settings.rollout_namespaces)
-
-    async def apply(
-        self,
-        plan: Plan,
-        writer: Writer = OWN_RIGHTS,
-        *,
-        wanted: Callable[[], bool] = lambda: True,
-    ) -> Applied | RequestProblem:
-        """Apply exactly the changes of a plan.
-
-        Refused if the facts that it depends on have changed, or while another optimizer, of this
-        process or another one, writes to any namespace. `wanted` is called before the first write;
-        if it returns False, nothing is written.
-        """
-        try:
-            outcome = await self._writer.apply(plan, writer, wanted=wanted)
-        except BaseException:
-            self._metrics.applying_failed()
-            raise
-        self._metrics.applied(outcome, stepwise=plan.rollout is not None)
-        return outcome
-
-    async def plan_reset(
-        self,
-        namespace: str,
-        optimization: str | None,
-        *,
-        stop_workloads: bool = False,
-        name_others: bool = True,
-    ) -> PlannedReset:
-        """Return what a reset would delete; write nothing."""
-        return await self._writer.plan_reset(
-            namespace, optimization, stop_workloads=stop_workloads, name_others=name_others
-        )
-
-    async def reset(
-        self,
-        namespace: str,
-        writer: Writer = OWN_RIGHTS,
-        *,
-        optimization: str | None = None,
-        stop_workloads: bool = False,
-        digest: str = "",
-        wanted: Callable[[], bool] = lambda: True,
-    ) -> ResetResult | RequestProblem:
-        """Delete every generated Placement, PlacementBinding and Policy of a namespace.
-
-        With `optimization`, only those that were generated for it. With `stop_workloads`, the
-        Placements of workloads select nothing instead, because OCM leaves what runs by a Placement
-        that is gone. With the `digest` of what `plan_reset` returned, only if nothing of it has
-        changed. `wanted` is called before the first write; if it returns False, nothing is written.
-        """
-        outcome = await self._writer.reset(
-            namespace,
-            writer,
-            optimization=optimization,
-            stop_workloads=stop_workloads,
-            digest=digest,
-            wanted=wanted,
-        )
-        self._metrics.was_reset(outcome)
-        return outcome
 
     async def _scores(
         self, names: Collection[str], namespace: str | None
