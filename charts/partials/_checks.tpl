@@ -33,12 +33,12 @@ is of no release, and takes it over with --take-ownership. A template can't see 
 {{- end }}
 {{- end }}
 
-{{- /* Fails if a namespace that a value names is missing, before anything is made; takes root, value, namespaces. */}}
+{{- /* Fails if a namespace that a value names is missing, before anything is made; takes root, value, namespaces, fixed: no value names it. */}}
 {{- define "dsf.requireNamespaces" -}}
 {{- if include "dsf.connected" .root }}
 {{- range .namespaces }}
 {{- if not (or (eq . $.root.Release.Namespace) (lookup "v1" "Namespace" "" .)) }}
-{{- fail (printf "%s: the namespace %s does not exist. Create it with kubectl create namespace %s, or name another one." $.value . .) }}
+{{- fail (printf "%s: the namespace %s does not exist. Create it with kubectl create namespace %s%s." $.value . . (ternary "" ", or name another one" (default false $.fixed))) }}
 {{- end }}
 {{- end }}
 {{- end }}

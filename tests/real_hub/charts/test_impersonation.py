@@ -75,6 +75,7 @@ async def test_only_those_whom_the_values_name_are_impersonated(
     [
         ("auth.impersonated.users=null", "auth.impersonated: auth.impersonate is true, and no"),
         ("auth.impersonated.users={system:admin}", "auth.impersonated.users: system:admin is"),
+        ("auth.impersonated.serviceAccounts={gone/a}", "serviceAccounts: the namespace gone does"),
         ("auth.impersonated.groups={system:masters}", "auth.impersonated.groups: system:masters"),
     ],
 )
