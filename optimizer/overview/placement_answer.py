@@ -1,6 +1,6 @@
 """Why a workload is where a plan puts it, or why it is not elsewhere."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -8,6 +8,7 @@ from pydantic import Field
 from dsf.api.untrusted_text import UntrustedName
 from optimizer.overview.name_search import find_name
 from optimizer.plan.plan import Plan
+from optimizer.plan.text.tables import place_sentence
 from optimizer.record.plan_history import requests_in_force
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.base import Name, ResultPart, Sentence
@@ -104,21 +105,4 @@ def _answer(plan: Plan, found: Explanation, workload: str, cluster: str) -> str:
             return f"{UntrustedName(workload)} has fewer places than it asks for: {missing.message}"
     if not here:
         return f"nothing was computed for {UntrustedName(workload)}"
-    return _why_here(here)
-
-
-def _why_here(here: Sequence[AssignmentReason]) -> str:
-    parts = []
-    for item in here:
-        other = item.runner_up
-        best = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g})"
-        if other is None:
-            parts.append(f"{best}: it can use no other device")
-            continue
-        loss = item.margin or item.at_most
-        lost = f"; without this place the plan loses {loss.total:g}" if loss else ""
-        parts.append(
-            f"{best}: next best for it alone is {other.device} of {other.cluster}"
-            f" ({other.score:g}){lost}"
-        )
-    return "; ".join(map(str, parts))
+    return "; ".join(map(place_sentence, here))

@@ -69,6 +69,7 @@ EXEMPT = {
         "optimizer/explain/margins.py:why_not",
         "optimizer/explain/transition_steps.py:transition_plan",
         "optimizer/cli/planning.py:_applied_text",
+        "optimizer/overview/placement_answer.py:_answer",
         "optimizer/cli/why.py:why",
         "optimizer/hub_health/checks.py:_first",
         "optimizer/hub_health/checks.py:_ocm",

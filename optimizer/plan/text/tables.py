@@ -222,12 +222,18 @@ def _places(reasons: tuple[AssignmentReason, ...]) -> Section:
     rows = [
         (item.workload, _scored(item), _scored(item.runner_up), _margin(item)) for item in reasons
     ]
-    sentences = [
-        f"{workload} on {on}: runner-up {runner_up}; loss without this place: {margin}."
-        for workload, on, runner_up, margin in rows
-    ]
+    sentences = (f"{place_sentence(item)}." for item in reasons)
     columns = ("why here", "on", "runner-up", "loss without it")
     return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
+
+
+def place_sentence(item: AssignmentReason) -> str:
+    """Return why a workload is on a device: its next best one, and the loss without this one."""
+    here = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g})"
+    if item.runner_up is None:
+        return f"{here}: it can use no other device"
+    lost = f"; without this place the plan loses {_margin(item)}" if item.at_most else ""
+    return f"{here}: next best for it alone is {_scored(item.runner_up)}{lost}"
 
 
 def _scored(item: AssignmentReason | RunnerUp | None) -> str:
