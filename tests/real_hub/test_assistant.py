@@ -171,7 +171,8 @@ def test_each_sentence_that_an_assistant_is_told_is_true_on_the_hub(hub: Hub, pl
 
                 async def runs_where_it_is_placed() -> bool:
                     truth = await read_truth(kube, place)
-                    return truth.placed <= truth.available and len(truth.available) == 1
+                    # After a reset OCM leaves what runs, or seldom stops it.
+                    return truth.placed <= truth.available and len(truth.available) <= 1
 
                 await play(
                     strict, client, place, plans, lambda: eventually(runs_where_it_is_placed)
