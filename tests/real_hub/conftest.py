@@ -132,14 +132,3 @@ def pytest_terminal_summary(
     logs = config.stash.get(LOGS, None)
     if logs and logs.exists():
         terminalreporter.write_line(f"logs of the real hub: {logs}")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Blame no test for connections that an earlier one left: they are collected much later.
-
-    All else that is unraisable stays an error.
-    """
-    left = "Exception ignored in. <(function _SelectorTransport|socket.socket)"
-    config.addinivalue_line(
-        "filterwarnings", f"ignore:{left}:pytest.PytestUnraisableExceptionWarning"
-    )

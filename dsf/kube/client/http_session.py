@@ -62,7 +62,10 @@ class HttpSession:
         try:
             with _reachable(self.credentials.server, request):
                 async with await self._answer(request) as response:
-                    yield response
+                    try:
+                        yield response
+                    finally:
+                        _abandon(response)
         finally:
             self._requests -= 1
             if self._retired and not self._requests:
@@ -106,6 +109,16 @@ class HttpSession:
         )
         response: aiohttp.ClientResponse = answer.response
         return response
+
+
+def _abandon(response: aiohttp.ClientResponse) -> None:
+    """End the connection of an answer that was not read to its end, such as a watch.
+
+    Over TLS a close waits for the server's own, longer than the event loop may live.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 async def lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:

@@ -1,8 +1,11 @@
 """Credentials: where they are found, how they are renewed, and that no message shows them."""
 
+import asyncio
+import gc
 import json
 import logging
 import os
+import socket
 import ssl
 import sys
 import threading
@@ -303,6 +306,38 @@ def server_context(
         clients.configure_trust(context)
         context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+def test_a_watch_that_is_left_lets_go_of_a_server_that_says_no_goodbye(tmp_path: Path) -> None:
+    authority, done = trustme.CA(), threading.Event()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
+    event = b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+
+    def serve() -> None:
+        """Send one event, and then neither read nor close."""
+        with server_context(authority).wrap_socket(listener.accept()[0], server_side=True) as tls:
+            tls.recv(65_536)
+            tls.sendall(head + event)
+            done.wait()
+
+    async def watched() -> None:
+        config = kubeconfig(url, cluster={"certificate-authority": "ca.crt"})
+        async with connect(written(tmp_path / "config", config)) as kube:
+            watch = kube.watch(CONFIG_MAP, "ns", resource_version="1")
+            await anext(watch)
+            await watch.aclose()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            asyncio.run(watched())
+            gc.collect()  # a connection that is open is an error now
+        finally:
+            done.set()
+            thread.join()
 
 
 def client_files(authority: trustme.CA, directory: Path) -> dict[str, str]:
