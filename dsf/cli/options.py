@@ -43,6 +43,20 @@ SHOWN = 80
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+class StrictCommand(click.Command):
+    """A command that refuses an option that is given twice, unless it is repeatable."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; fails if one of two values would be ignored."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        seen = set[str | None]()
+        for one in given:
+            if isinstance(one, click.Option) and not one.multiple and one.name in seen:
+                raise click.UsageError(f"{one.opts[0]} is given twice", ctx)
+            seen.add(one.name)
+        return super().parse_args(ctx, args)
+
+
 class Namespace(click.ParamType[str]):
     """A click type: the name of a Kubernetes namespace, validated before the command starts."""
 

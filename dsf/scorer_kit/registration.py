@@ -70,10 +70,14 @@ _APPLY = "kubectl apply -f -"
 
 
 def dynamic_scorer(
-    name: str, config: ScorerConfig, config_url: str, dimension_format: str
+    name: str, config: ScorerConfig, config_url: str, formats: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the DynamicScorer; source and scoring come from the config, which the hub polls."""
-    further = further_formats(config, dimension_format)
+    """Return the DynamicScorer; source and scoring come from the config, which the hub polls.
+
+    The first of `formats` is the scoreDimensionFormat, the others are scoreDimensionFormats.
+    """
+    dimension_format, *given = formats
+    further = list(dict.fromkeys((*given, *further_formats(config, dimension_format))))
     return {
         "apiVersion": names.API_VERSION,
         "kind": "DynamicScorer",

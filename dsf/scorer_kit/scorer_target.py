@@ -1,5 +1,6 @@
 """A scoring API that an author names by its URL, seen and called as hub and agent would."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -75,13 +76,15 @@ class NamedApi:
     """What an author says about a scoring API.
 
     `scoring_url` replaces the endpoint that the config names; `dimension_format` is empty if it is
-    not decided yet. `ca_file` has the PEM certificates to trust; None for public authorities.
+    not decided yet, and `further_formats` are the scoreDimensionFormats. `ca_file` has
+    the PEM certificates to trust; None for public authorities.
     """
 
     config_url: str
     scoring_url: str = ""
     dimension_format: str = ""
     ca_file: Path | None = None
+    further_formats: tuple[str, ...] = ()
 
     @property
     def ca(self) -> str:
@@ -124,7 +127,10 @@ class ScorerTarget:
 
 
 def named_api(
-    url: str, scoring_url: str = "", dimension_format: str = "", ca_file: Path | None = None
+    url: str,
+    scoring_url: str = "",
+    dimension_formats: Sequence[str] = (),
+    ca_file: Path | None = None,
 ) -> NamedApi | InvalidInput:
     """Return what an author says; `/config` is added to a URL without a path."""
     for each in filter(None, (url, scoring_url)):
@@ -133,7 +139,8 @@ def named_api(
             return checked
     bare = urlsplit(url).path in {"", "/"}
     config_url = url.rstrip("/") + _CONFIG_PATH if bare else url
-    return NamedApi(config_url, scoring_url, dimension_format, ca_file)
+    first, *further = dimension_formats or ("",)
+    return NamedApi(config_url, scoring_url, first, ca_file, tuple(further))
 
 
 async def look_at(named: NamedApi) -> ScorerTarget:
@@ -169,7 +176,7 @@ def _summary(
         description=config.description,
         config_url=named.config_url,
         score_dimension_format=form,
-        score_dimension_formats=further_formats(config, form),
+        score_dimension_formats=[*named.further_formats, *further_formats(config, form)],
     )
     resolved = resolve(object_name(config), spec, config)
     if isinstance(resolved, InvalidInput):

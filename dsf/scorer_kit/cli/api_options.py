@@ -26,13 +26,18 @@ def dns_label_value(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-def _dimension_format(_: click.Context, __: click.Parameter, value: str) -> str:
+def _dimension_formats(
+    _: click.Context, __: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
     from dsf.api.invalid_input import InvalidInput
     from dsf.api.scoring.dimension_format import DimensionFormat
 
-    parsed = DimensionFormat.parse(value) if value else None
-    if isinstance(parsed, InvalidInput):
-        raise click.BadParameter(parsed.message)
+    for one in value:
+        parsed = DimensionFormat.parse(one)
+        if isinstance(parsed, InvalidInput):
+            raise click.BadParameter(parsed.message)
+    if len(set(value)) < len(value):
+        raise click.BadParameter("the same format is given twice")
     return value
 
 
@@ -69,9 +74,11 @@ api_options = options(
     ),
     click.option(
         "--dimension-format",
-        default="",
-        callback=_dimension_format,
-        help="scoreDimensionFormat of the DynamicScorer, such as '${app};${device}'.",
+        "dimension_formats",
+        multiple=True,
+        callback=_dimension_formats,
+        help="scoreDimensionFormat of the DynamicScorer, such as '${app};${device}'; repeatable:"
+        " the others are its scoreDimensionFormats.",
     ),
     click.option(
         "--ca-file", type=FILE, help="PEM certificates to trust, as tls.caSecretRef names them."
@@ -98,12 +105,14 @@ recording_option = click.option(
 """`--recording`; a command gets a path, None without it."""
 
 
-def named(url: str, scoring_url: str, dimension_format: str, ca_file: Path | None) -> "NamedApi":
+def named(
+    url: str, scoring_url: str, dimension_formats: tuple[str, ...], ca_file: Path | None
+) -> "NamedApi":
     """Return what an author says about a scoring API. Raises click.UsageError."""
     from dsf.api.invalid_input import InvalidInput
     from dsf.scorer_kit.scorer_target import named_api
 
-    found = named_api(url, scoring_url, dimension_format, ca_file)
+    found = named_api(url, scoring_url, dimension_formats, ca_file)
     if isinstance(found, InvalidInput):
         raise click.UsageError(found.message)
     return found

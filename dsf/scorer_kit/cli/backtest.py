@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, Duration, server_url
+from dsf.cli.options import FILE, Duration, StrictCommand, server_url
 from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import (
     api_options,
@@ -35,7 +35,7 @@ def _truth(_: click.Context, __: click.Parameter, value: str | None) -> str | No
     return value
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @api_options
 @token_option
 @recording_option
@@ -101,7 +101,7 @@ def _truth(_: click.Context, __: click.Parameter, value: str | None) -> str | No
 def backtest(
     url: str,
     scoring_url: str,
-    dimension_format: str,
+    dimension_formats: tuple[str, ...],
     ca_file: Path | None,
     *,
     token_file: str,
@@ -119,7 +119,7 @@ def backtest(
     can't be used.
     """
     _require_kit()
-    api = named(url, scoring_url, dimension_format, ca_file)
+    api = named(url, scoring_url, dimension_formats, ca_file)
 
     async def made() -> "BacktestReport":
         return await _backtest(await reached(api), token_file, flags)

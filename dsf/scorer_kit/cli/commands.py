@@ -9,11 +9,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import click
 import yaml
 
-from dsf.cli.options import FILE, Duration
+from dsf.cli.options import FILE, Duration, StrictCommand, server_url
 from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import (
     api_options,
@@ -41,6 +42,10 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = {
 """The folders of templates that make a scorer, by its language."""
 
 _NAME, _SCORE_NAME = "my-scorer", "my_scorer"
+_NODE_PORT = "30080"
+FIRST_NODE_PORT, NODE_PORTS = 30_000, 2_768
+"""The range of node ports, by default of the API server."""
+
 _LANGUAGE_PAGE = "language.md"
 _LANGUAGE_MARK = "<!-- language -->\n"
 _SCRIPT = "#!"
@@ -76,10 +81,16 @@ def write(folder: Path, files: Mapping[str, str], *, overwrite: bool) -> None:
 
 
 def _renamed(text: str, name: str) -> str:
-    return text.replace(_NAME, name).replace(_SCORE_NAME, name.replace("-", "_"))
+    renamed = text.replace(_NAME, name).replace(_SCORE_NAME, name.replace("-", "_"))
+    return renamed.replace(_NODE_PORT, str(node_port(name)))
 
 
-@click.command()
+def node_port(name: str) -> int:
+    """Return the port of a scorer at the nodes: two names hardly ever have the same one."""
+    return FIRST_NODE_PORT + crc32(name.encode()) % NODE_PORTS
+
+
+@click.command(cls=StrictCommand)
 @click.argument("name", callback=dns_label_value)
 @click.option(
     "--lang",
@@ -114,7 +125,7 @@ def new(name: str, lang: str, output_dir: Path, *, force: bool) -> None:
     click.echo(f"Next: {folder / 'README.md'} has the commands to run, check and try it.")
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -142,7 +153,7 @@ def openapi(output_dir: Path | None) -> None:
         raise click.ClickException(f"cannot write to {output_dir}: {error.strerror}") from error
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @api_options
 @token_option
 @click.option(
@@ -151,15 +162,23 @@ def openapi(output_dir: Path | None) -> None:
     callback=dns_label_value,
     help="Name of the DynamicScorer; default: that of the config.",
 )
+@click.option(
+    "--config-url",
+    default="",
+    callback=server_url,
+    help="configURL of the DynamicScorer, at an address that the hub and all agents reach, such as"
+    " 'http://${NODE_IP}:30080/config'; default: URL.",
+)
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml")
 def register(
     url: str,
     scoring_url: str,
-    dimension_format: str,
+    dimension_formats: tuple[str, ...],
     ca_file: Path | None,
     *,
     token_file: str,
     name: str,
+    config_url: str,
     output: str,
 ) -> None:
     """Write the DynamicScorer of a scoring API to standard output.
@@ -170,13 +189,15 @@ def register(
     from dsf.scorer_kit.registration import advice, as_yaml, dynamic_scorer
     from dsf.scorer_kit.scorer_target import object_name
 
-    api = named(url, scoring_url, dimension_format, ca_file)
+    api = named(url, scoring_url, dimension_formats, ca_file)
     target, form, origin = asyncio.run(_asked(api, token_file))
     config = target.config
     if config is None:
         raise click.ClickException(target.why_unusable)
-    document = dynamic_scorer(name or object_name(config), config, api.config_url, form)
-    comments = advice(config, api.config_url, origin)
+    reached_at = config_url or api.config_url
+    formats = (form, *api.further_formats)
+    document = dynamic_scorer(name or object_name(config), config, reached_at, formats)
+    comments = advice(config, reached_at, origin)
     if output == "yaml":
         click.echo(as_yaml(document, comments), nl=False)
         return
@@ -211,7 +232,7 @@ MOST_SAMPLES = 120
 """Bound the largest request that a check sends: 30 MB."""
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @api_options
 @token_option
 @click.option(
@@ -247,7 +268,7 @@ MOST_SAMPLES = 120
 def check(
     url: str,
     scoring_url: str,
-    dimension_format: str,
+    dimension_formats: tuple[str, ...],
     ca_file: Path | None,
     output: str,
     **flags: Any,
@@ -260,7 +281,7 @@ def check(
     from dsf.scorer_kit.conformance.run import check as run_checks
 
     settings = _settings(**flags)
-    api = named(url, scoring_url, dimension_format, ca_file)
+    api = named(url, scoring_url, dimension_formats, ca_file)
 
     async def checked() -> Any:
         return await run_checks(await reached(api), settings, time.time())

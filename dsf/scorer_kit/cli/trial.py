@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, Namespace, server_url
+from dsf.cli.options import FILE, Namespace, StrictCommand, server_url
 from dsf.scorer_kit.cli.api_options import (
     api_options,
     named,
@@ -27,7 +27,7 @@ MOST_METRICS = 10
 EXIT_FAILED = 1
 
 
-@click.command("try")
+@click.command("try", cls=StrictCommand)
 @api_options
 @token_option
 @click.option(
@@ -69,7 +69,7 @@ EXIT_FAILED = 1
 def trial(
     url: str,
     scoring_url: str,
-    dimension_format: str,
+    dimension_formats: tuple[str, ...],
     ca_file: Path | None,
     *,
     token_file: str,
@@ -86,7 +86,7 @@ def trial(
     """
     from dsf.scorer_kit.trial_round import TrialSource
 
-    api, chosen = named(url, scoring_url, dimension_format, ca_file), TrialSource(**source)
+    api, chosen = named(url, scoring_url, dimension_formats, ca_file), TrialSource(**source)
 
     async def tried() -> "Round":
         return await _round(await reached(api), chosen, cluster, token_file, objects_path)
@@ -96,7 +96,7 @@ def trial(
         _print_object(done, cluster)
     else:
         _print(done, plotted=plotted)
-    if not dimension_format:
+    if not dimension_formats:
         _hint(done)
     if done.failure:
         failure = done.failure

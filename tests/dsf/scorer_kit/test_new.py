@@ -14,7 +14,7 @@ from dsf.api import names
 from dsf.cli.root import root
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, NAMESPACE
-from dsf.scorer_kit.cli.commands import LANGUAGES, files_of, new
+from dsf.scorer_kit.cli.commands import LANGUAGES, files_of, new, node_port
 from tests.command_line import invoked
 from tests.dsf.scorer_kit.programs import started
 from tests.real_hub.build import cache_root
@@ -75,7 +75,7 @@ def test_a_scaffold_passes_its_tests_and_the_check_at_once(
     own = folder / "cpu-mean"
     if lang == "go":
         monkeypatch.setenv("PATH", str(Path(found("go") or "").parent), prepend=os.pathsep)
-    tests, start, check_and_try, _deploy = commands((own / "README.md").read_text())
+    tests, start, check_and_try, _deploy, register = commands((own / "README.md").read_text())
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     subprocess.run(shlex.split(tests), cwd=own, check=True, capture_output=True)
     monkeypatch.chdir(own)
@@ -83,6 +83,9 @@ def test_a_scaffold_passes_its_tests_and_the_check_at_once(
         for command in check_and_try.splitlines():
             out = typed(command.replace("http://127.0.0.1:8000", url))
             assert "cpu-mean" in out
+        command, target = register.split(" > ")
+        anew = yaml.safe_load(typed(command.replace("http://127.0.0.1:8000", url)))
+        assert anew == yaml.safe_load((own / target).read_text())
     assert "AddOnPlacementScore cluster1/cpu-mean: 2 of 2 results" in out
     (folder / "token").write_text(TOKEN)
     with started(start, own, SCORING_TOKEN=TOKEN) as url:
@@ -104,7 +107,8 @@ async def test_the_hub_accepts_the_manifests(lang: str) -> None:
     deployment, service = work["spec"]["workload"]["manifests"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "localhost/cpu-mean:latest"
-    assert service["spec"]["ports"][0]["nodePort"] == 30080
+    assert service["spec"]["ports"][0]["nodePort"] == node_port("cpu-mean")
+    assert f":{node_port('cpu-mean')}/config" in files["manifests/dynamicscorer.yaml"]
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)

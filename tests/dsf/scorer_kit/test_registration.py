@@ -105,6 +105,35 @@ async def test_the_format_follows_from_the_labels_of_results() -> None:
     assert "# scoreDimensionFormat" not in out
 
 
+async def test_several_formats_and_the_address_of_others_are_registered() -> None:
+    formats = ("--dimension-format", "${node}", "--dimension-format", "${node};${pod}")
+    address = "http://${NODE_IP}:30080/config"
+    code, out, _ = await registered(TestApi(), *formats, "--config-url", address)
+    assert code == 0
+    spec = yaml.safe_load(out)["spec"]
+    assert (spec["scoreDimensionFormat"], spec["scoreDimensionFormats"]) == (
+        "${node}",
+        ["${node};${pod}"],
+    )
+    assert spec["configURL"] == address
+    assert "configURL is on this machine" not in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--name", "a", "--name", "b"], "--name is given twice"),
+        (["--dimension-format", "${pod}"] * 2, "the same format is given twice"),
+        (["--dimension-format", "${pod}", "--dimension-format", "${it}"], "${it}"),
+        (["--config-url", "node1"], "'node1' is not an http or https URL"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(options: list[str], said: str) -> None:
+    code, out, err = invoked(root, "scorer", "register", "http://127.0.0.1:1", *options)
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.split())
+
+
 async def test_a_scorer_that_does_not_score_gets_the_default_format() -> None:
     code, out, _ = await registered(TestApi(protected()))
     assert code == 0

@@ -115,6 +115,21 @@ async def test_a_better_format_is_named(data: str) -> None:
     assert "MissingLabel" not in out + err
 
 
+@pytest.mark.parametrize("command", ["try", "check"])
+async def test_further_formats_name_the_scores_of_other_shapes(data: str, command: str) -> None:
+    def of_two_shapes(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        metrics = [{"node": "n", "pod": "p"}, {"node": "n"}]
+        return [{"metric": one, "score": 7} for one in metrics for _ in found[:1]]
+
+    forms = ("--dimension-format", "${node};${pod}", "--dimension-format", "${node}")
+    for given, lost in ((forms[:2], True), (forms, False)):
+        async with served({"api": TestApi(changed(of_two_shapes))}) as url:
+            _, out, _ = await invoked_meanwhile(
+                root, "scorer", command, f"{url}/api/config", "--data", data, *given
+            )
+        assert ("MissingLabel" in out or "1 result without a label" in out) is lost
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

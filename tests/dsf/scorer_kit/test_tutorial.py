@@ -61,5 +61,5 @@ def test_from_nothing_to_a_score_that_decides(
         assert decided.split()[:2] == ["chat", "west"]
         assert "76" in decided.split()
         typed(blocks(6)[0], url)
-    registered = yaml.safe_load(Path("dynamicscorer.yaml").read_text())
+    registered = yaml.safe_load(Path("app-latency/manifests/dynamicscorer.yaml").read_text())
     assert registered["spec"]["scoreDimensionFormat"] == "${app};${device}"

@@ -191,7 +191,7 @@ async def url() -> AsyncIterator[str]:
 
 
 async def checked(url: str, form: str = "", **settings: Any) -> ConformanceReport:
-    named = named_api(url, dimension_format=form)
+    named = named_api(url, dimension_formats=[form] if form else [])
     assert isinstance(named, NamedApi)
     return await check(await look_at(named), CheckSettings(**(SMALL | settings)), NOW)
 
