@@ -83,13 +83,8 @@ def wait_deployed(
             f"the hub kubeconfig of {addon} on {cluster.name}",
             lambda: cluster.api.find("v1", "Secret", f"{addon}-hub-kubeconfig", AGENT_NAMESPACE),
         )
-    hub.api.wait_condition(
-        "addon.open-cluster-management.io/v1alpha1",
-        "ManagedClusterAddOn",
-        addon,
-        "RegistrationApplied",
-        cluster.name,
-    )
+    for condition in ("RegistrationApplied", "ManifestApplied"):
+        hub.api.wait_condition(*ADDON[:2], addon, condition, cluster.name)
 
 
 @pytest.fixture(scope="package")
