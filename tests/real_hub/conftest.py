@@ -13,7 +13,7 @@ import pytest
 from .build import Assets, BuildError, locate
 from .harness import policy
 from .harness.bound_namespace import bound
-from .harness.helm import CHARTS, install_chart
+from .harness.helm import CHARTS, OPTIMIZER_WITHOUT_RIGHTS, install_chart
 from .harness.hub import Hub, running_hub
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def framework(hub: Hub, policies: None, manifests_namespace: str) -> str:
 @pytest.fixture(scope="session")
 def placement_plans(hub: Hub, framework: str) -> None:
     """The optimizer's chart without rights in any namespace, because it ships PlacementPlan."""
-    install_chart(hub, CHARTS / "dynamic-scoring-optimizer", framework, values={"namespaces": []})
+    chart = CHARTS / "dynamic-scoring-optimizer"
+    install_chart(hub, chart, framework, values=OPTIMIZER_WITHOUT_RIGHTS)
 
 
 @pytest.fixture

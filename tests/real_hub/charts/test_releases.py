@@ -14,7 +14,14 @@ from tests.repository import ROOT
 
 from ..guides.cluster_network import ClusterNetwork
 from ..guides.kubelet import Kubelet
-from ..harness.helm import CHARTS, HelmFailed, helm, helm_test, install_chart
+from ..harness.helm import (
+    CHARTS,
+    OPTIMIZER_WITHOUT_RIGHTS,
+    HelmFailed,
+    helm,
+    helm_test,
+    install_chart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -311,7 +318,7 @@ def test_an_upgrade_from_0_1_0_names_its_step(hub: Hub, namespace: str, framewor
         upgrade(hub, "old", OPTIMIZER, namespace, *ALONE)
     upgrade(hub, "old", OPTIMIZER, namespace, *ALONE, old)
     helm(hub, "uninstall", "old", f"--namespace={namespace}")
-    install_chart(hub, CHARTS / OPTIMIZER, framework, values={"namespaces": []})
+    install_chart(hub, CHARTS / OPTIMIZER, framework, values=OPTIMIZER_WITHOUT_RIGHTS)
 
 
 @pytest.mark.parametrize(

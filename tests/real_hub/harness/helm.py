@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from .control_plane import ControlPlane
 
 CHARTS = ROOT / "charts"
+OPTIMIZER_WITHOUT_RIGHTS = {"namespaces": [], "tls": {"source": "None"}}
+"""Values of a release that no process serves.
+
+The guide's, which is the same one, serves plain HTTP, and no upgrade changes that silently.
+"""
+
 SECONDS_BETWEEN_LOOKS = 0.2
 """How long Pods of `helm test` wait for the kubelet, at most."""
 
