@@ -53,7 +53,7 @@ class FleetTools:
     async def fleet_overview(self, namespace: SeenNamespace = "default") -> ToolResult:
         """See clusters, hardware, policies in force, workloads, scores, and what is wrong.
 
-        Call it first: it tells the names that other tools take.
+        Call it first: other tools take its names.
         """
         view = fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS)
         return answer(fleet_results.overview_text(view), view, brief=True)

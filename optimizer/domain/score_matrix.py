@@ -1,13 +1,14 @@
 """One named score of every app on every device, as an array because there can be millions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsf.api.scoring.dimension_format import DimensionFormat
 from optimizer.domain.arrays import WIDTHS, FloatArray, wide_enough
 
 ScoreKey = tuple[str, str, str]
@@ -17,17 +18,37 @@ ClusterDevice = tuple[str, str]
 """Cluster and device."""
 
 
+class CountedEntry(NamedTuple):
+    """The entry that counts for several places: its name, in which what they have is left open.
+
+    `several`: from how many entries the score was aggregated, in words; empty if it is one.
+    """
+
+    form: DimensionFormat
+    several: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedEntries:
+    """Which entry counts for each place. `table` [apps, places] has its number; -1: none."""
+
+    entries: Sequence[CountedEntry]
+    table: NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreMatrix(Mapping[ScoreKey, float]):
     """The scores of one name: a mapping from (cluster, app, device) to the score.
 
     `table` [apps, places] is NaN where there is no score. `apps` and `places` give the row and the
-    column; a place is a device of a cluster.
+    column; a place is a device of a cluster. `counted`: the entries that the scores are; None if
+    nobody asks for them.
     """
 
     apps: Mapping[str, int]
     places: Mapping[ClusterDevice, int]
     table: FloatArray
+    counted: CountedEntries | None = None
 
     @classmethod
     def of(cls, values: Mapping[ScoreKey, float]) -> Self:
@@ -53,6 +74,18 @@ class ScoreMatrix(Mapping[ScoreKey, float]):
     def __len__(self) -> int:
         """Return how many scores there are."""
         return int(np.count_nonzero(~np.isnan(self.table)))
+
+    def entry(self, key: ScoreKey) -> str:
+        """Return the name of the entry that a score is; empty if it is none, or not known."""
+        cluster, app, device = key
+        row, column = self.apps.get(app), self.places.get((cluster, device))
+        if self.counted is None or row is None or column is None:
+            return ""
+        number = int(self.counted.table[row, column])
+        if number < 0:
+            return ""
+        form, several = self.counted.entries[number]
+        return f"{form.bound({'cluster': cluster, 'app': app, 'device': device})}{several}"
 
     def of_app(self, app: str) -> NDArray[np.float64]:
         """Return the scores of an app by place, and NaN after the last."""

@@ -27,6 +27,7 @@ from optimizer.model.current_state import current_state, with_enforced_candidate
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.wire.explanation import (
+    AssignmentReason,
     BindingLimit,
     Explanation,
     ParetoSet,
@@ -213,12 +214,22 @@ class _Parts:
         conflicts, reasons = self._conflicts(), list[UnplacedReason]()
         more = True
         while more:
-            yield {"unplaced": tuple(reasons), "places": tuple(margins.reasons())}
+            yield {"unplaced": tuple(reasons), "places": tuple(self._places(margins))}
             new, solved = list(islice(conflicts, 1)), list(islice(solves, 1))
             reasons += new
             more = bool(new or solved)
         self._note_missing_margins(margins.known)
-        yield {"unplaced": tuple(reasons), "places": tuple(margins.reasons())}
+        yield {"unplaced": tuple(reasons), "places": tuple(self._places(margins))}
+
+    def _places(self, margins: Margins) -> Iterator[AssignmentReason]:
+        """Yield the assignments with the entries that they are worth."""
+        fleet = self.case.fleet
+        apps = {item.name: item.app for item in fleet.workloads}
+        for item in margins.reasons():
+            place = item.cluster, apps[item.workload], item.device
+            named = {one.score: fleet.scores[one.score].entry(place) for one in fleet.objectives}
+            entries = {score: entry for score, entry in named.items() if entry}
+            yield item.model_copy(update={"entries": entries})
 
     def _note_missing_margins(self, known: Mapping[int, Margin]) -> None:
         count = len(self.case.solution.decision.assignments)

@@ -14,7 +14,7 @@ from optimizer.overview.plan_request import PlanningWish, settled_wish
 from optimizer.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
 from optimizer.record.plan_history import ObjectiveInForce, PlanInForce
 from optimizer.snapshot.object_readers import read_policy, read_workload
-from optimizer.wire.request import DEFAULT_FORMAT, OptimizeRequest
+from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
     UNPROCESSABLE,
     FieldProblem,
@@ -75,7 +75,7 @@ def complete_question(
     elif taken:
         body |= taken.objective
     body |= {**further, "namespace": facts.namespace}
-    body["limits"] = _limits(facts, further.get("limits", []), meant.budget)
+    body["limits"] = _limits(further.get("limits", []), meant.budget)
     request = dry_request(body)
     if isinstance(request, RequestProblem):
         return request
@@ -265,28 +265,20 @@ def _no_objective(facts: FleetFacts) -> RequestProblem:
     )
 
 
-def _score(facts: FleetFacts, name: str) -> dict[str, Any]:
-    scorer = facts.scorer_of(name)
-    stated = scorer.dimension_format if scorer else ""
-    return {
-        "addonPlacementScore": name,
-        "scoreDimensionFormat": stated if "${app}" in stated else DEFAULT_FORMAT,
-    }
-
-
 def _preference(facts: FleetFacts, name: str, weight: float) -> dict[str, Any]:
     scorer = facts.scorer_of(name)
     inverted = scorer is not None and scorer.direction == "LowerIsBetter"
-    return {**_score(facts, name), "weight": weight, "invert": inverted}
+    return {"addonPlacementScore": name, "weight": weight, "invert": inverted}
 
 
-def _limits(facts: FleetFacts, said: Any, budget: Iterable[tuple[str, float]]) -> Any:
+def _limits(said: Any, budget: Iterable[tuple[str, float]]) -> Any:
     """Return the limits that were said, and those of budgets; what is no list is refused later."""
-    return [*said, *(_limit(facts, *item) for item in budget)] if isinstance(said, list) else said
+    return [*said, *(_limit(*item) for item in budget)] if isinstance(said, list) else said
 
 
-def _limit(facts: FleetFacts, name: str, most: float) -> dict[str, Any]:
-    return {"name": f"budget-{name}"[:100], "maximum": most, "score": _score(facts, name)}
+def _limit(name: str, most: float) -> dict[str, Any]:
+    score = {"addonPlacementScore": name}
+    return {"name": f"budget-{name}"[:100], "maximum": most, "score": score}
 
 
 def _clusters(facts: FleetFacts, names: Sequence[str], what_if: WhatIf) -> Iterator[dict[str, Any]]:

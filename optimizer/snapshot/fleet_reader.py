@@ -12,6 +12,7 @@ from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.scores.entry_formats import formats_of
 from optimizer.snapshot.scores.score_doubts import TrustRule
 from optimizer.snapshot.scores.score_reader import ScoreReader
 from optimizer.wire.request import OptimizeRequest, Preference, ScoreRef
@@ -90,10 +91,11 @@ def _score_readers(
     return {
         score.key: ScoreReader(
             unscored.score_index,
-            score,
+            formats_of(score, unscored.declared_formats),
             missing=None if isinstance(stated, str) or score.key not in valued else stated,
             now=now,
             trust=_trust_rule(score),
+            explained=request.explain,
         )
         for _, score in request.read_scores
     }

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.placement_scores import declared_formats
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
@@ -55,6 +57,7 @@ class FleetSnapshot:
 
     `pools`: the GPUs by cluster. `enforced`: the policies in force. `score_index`: the scores
     that the fleet needs, those of every device that its GPUs could supply included.
+    `declared_formats`: what DynamicScorers declare of the names of entries, by score name.
     `score_versions`: the resource versions of the scores that were read, by cluster and name.
     `oldest_score`: when the one of them was written that was written first; None if unknown.
     """
@@ -63,6 +66,7 @@ class FleetSnapshot:
     score_index: ScoreIndex
     pools: GpuPools
     enforced: frozenset[PolicyEnforcement]
+    declared_formats: Mapping[str, tuple[DimensionFormat, ...]] = field(default_factory=dict)
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     oldest_score: datetime | None = None
 
@@ -117,7 +121,9 @@ def read_objects(
             *direction_issues(observation, request),
         ),
     )
-    return FleetSnapshot(fleet, score_index(relevant, pools, workloads), pools, running.policies)
+    declared = declared_formats(observation.scorers or ())
+    wanted = score_index(relevant, pools, workloads)
+    return FleetSnapshot(fleet, wanted, pools, running.policies, declared)
 
 
 def _clusters(

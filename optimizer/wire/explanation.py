@@ -52,6 +52,11 @@ class Placed(ResultPart):
 class AssignmentReason(Placed):
     """An assignment, and what the objective loses without it."""
 
+    entries: dict[Name, Name] = Field(
+        default_factory=dict,
+        description="By score, the name of the entry that counted; of several, how it was chosen."
+        " A score without an entry is missing.",
+    )
     runner_up: RunnerUp | None = Field(description="null: the workload can use no other device.")
     margin: ObjectiveLoss | None = Field(
         description="Loss of the best solution without this assignment; null: not computed."

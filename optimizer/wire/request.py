@@ -29,6 +29,9 @@ from optimizer.wire.rollout import RolloutStrategy
 
 DEFAULT_FORMAT = "${app};${device}"
 
+Aggregation = Literal["Max", "Min", "Mean"]
+"""Which of several entries counts that differ in what a place does not have, such as the node."""
+
 _CANDIDATES = "Policies; at most one of them is enforced. The first one wins a tie."
 
 _SCORE_NAMES = ("addonPlacementScore", "addOnPlacementScore")
@@ -127,17 +130,20 @@ class ScoreRef(RequestPart):
             " The field may also be spelled addOnPlacementScore.",
         ),
     ]
-    score_dimension_format: Annotated[
-        Text,
-        Field(
-            max_length=1024,
-            description="Name of a score entry, with ${app} and ${device} as variables.",
-        ),
-    ] = DEFAULT_FORMAT
+    score_dimension_format: Annotated[Text, Field(max_length=1024)] | None = Field(
+        default=None,
+        description="Format of the names of the entries to read. Default: all formats that the"
+        " score's DynamicScorer declares.",
+    )
+    aggregation: Aggregation | None = Field(
+        default=None,
+        description="Which of several entries counts that differ in what a place does not have,"
+        " such as the node. Default: the best, so Max, or Min with invert.",
+    )
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
-        match DimensionFormat.parse(self.score_dimension_format):
+        match self.dimension:
             case InvalidInput(_, message):
                 raise ValueError(f"scoreDimensionFormat: {message}")
         if not score_object_name(self.add_on_placement_score):
@@ -150,18 +156,25 @@ class ScoreRef(RequestPart):
         return score_object_name(self.add_on_placement_score)
 
     @property
-    def dimension(self) -> DimensionFormat:
-        """The parsed dimension format."""
-        parsed = DimensionFormat.parse(self.score_dimension_format)
-        if isinstance(parsed, InvalidInput):
-            raise TypeError(parsed.message)
-        return parsed
+    def dimension(self) -> DimensionFormat | InvalidInput | None:
+        """The parsed dimension format, which is valid after validation; None if none is stated."""
+        stated = self.score_dimension_format
+        return None if stated is None else DimensionFormat.parse(stated)
 
     @property
     def key(self) -> str:
-        """The name that tells scores apart: the name, and the format unless it is the default."""
+        """The name that tells scores apart: its name, and what the request states of its entries.
+
+        The format `${app};${device}` is left out.
+        """
         form = self.score_dimension_format
-        return self.score_name if form == DEFAULT_FORMAT else " ".join((self.score_name, form))
+        stated = ("" if form == DEFAULT_FORMAT else form, self.aggregation)
+        return " ".join((self.score_name, *filter(None, stated)))
+
+    @property
+    def best_entry(self) -> Aggregation:
+        """Which entry is the best of several."""
+        return "Max"
 
 
 class Preference(ScoreRef):
@@ -187,6 +200,11 @@ class Preference(ScoreRef):
         description="Scores with less than minimumTrust. Weigh: trust / minimumTrust of them"
         " counts, and for the rest the mean of the score. Refuse: they count as missing.",
     )
+
+    @property
+    def best_entry(self) -> Aggregation:
+        """Which entry is the best of several."""
+        return "Min" if self.invert else "Max"
 
     @model_validator(mode="after")
     def _trust_asked(self) -> Self:
@@ -373,7 +391,11 @@ class OptimizeRequest(RequestPart):
 
     @property
     def read_scores(self) -> tuple[tuple[str, ScoreRef], ...]:
-        """Every score that is read, once, with the field that names it first."""
+        """Every score that is read, once, with the field that names it first.
+
+        Where one field states the format `${app};${device}` of a score and another states none, the
+        score has that format in both.
+        """
         named: list[tuple[str, ScoreRef]] = [("preference", self.preference)]
         named += [(f"objectives[{i}]", score) for i, score in enumerate(self.objectives)]
         named += [
@@ -383,7 +405,10 @@ class OptimizeRequest(RequestPart):
         ]
         first: dict[str, tuple[str, ScoreRef]] = {}
         for field, score in named:
-            first.setdefault(score.key, (field, score))
+            named_first, kept = first.setdefault(score.key, (field, score))
+            if kept.score_dimension_format is None and score.score_dimension_format:
+                stated = {"score_dimension_format": score.score_dimension_format}
+                first[score.key] = named_first, kept.model_copy(update=stated)
         return tuple(first.values())
 
 

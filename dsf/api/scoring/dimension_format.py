@@ -62,6 +62,17 @@ class DimensionFormat:
             parts += [labels.get(field, ""), literal]
         return "".join(parts)
 
+    def bound(self, labels: Mapping[str, str]) -> Self:
+        """Return the format in which the placeholders of these labels are their values."""
+        kept = tuple(field for field in self.fields if field not in labels)
+        literals = [self.literals[0]]
+        for field, literal in zip(self.fields, self.literals[1:], strict=True):
+            if field in labels:
+                literals[-1] += labels[field] + literal
+            else:
+                literals.append(literal)
+        return type(self)(tuple(literals), kept)
+
     def match(self, name: str) -> dict[str, str] | None:
         """Return the labels of an entry name, or None if it does not match the format.
 

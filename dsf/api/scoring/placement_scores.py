@@ -6,9 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT, DynamicScorerSpec
 from dsf.api.crd.score_meaning import PublishedMeaning, published
 from dsf.api.names import HUB_NAMESPACE, score_object_name
+from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.times import read_time
 
 ByDimension = dict[str, dict[str, int]]
@@ -77,6 +78,27 @@ def format_for_apps(scorer: Mapping[str, Any]) -> str:
     further = spec.get("scoreDimensionFormats") or ()
     formats = [str(spec.get("scoreDimensionFormat") or ""), *map(str, further)]
     return next((each for each in formats if "${app}" in each), formats[0])
+
+
+def declared_formats(
+    scorers: Iterable[Mapping[str, Any]],
+) -> dict[str, tuple[DimensionFormat, ...]]:
+    """Return the dimension formats of published scores, by the name of their AddOnPlacementScores.
+
+    Of several DynamicScorers with one score, the oldest publishes it. One that the hub controller
+    has not seen counts in its namespace only: elsewhere, anybody may have written it.
+    """
+    known: dict[str, tuple[DimensionFormat, ...]] = {}
+    for scorer in sorted(scorers, key=_age):
+        spec, status = scorer.get("spec") or {}, scorer.get("status") or {}
+        served = status.get("scoreName") or scorer["metadata"].get("namespace") == HUB_NAMESPACE
+        further = spec.get("scoreDimensionFormats") or ()
+        stated = (spec.get("scoreDimensionFormat") or DEFAULT_FORMAT, *further)
+        parsed = (DimensionFormat.parse(str(text)) for text in stated)
+        formats = tuple(each for each in parsed if isinstance(each, DimensionFormat))
+        if formats and served and (score := published_score(scorer)):
+            known.setdefault(score, formats)
+    return known
 
 
 def published_meaning(scorer: Mapping[str, Any]) -> PublishedMeaning:

@@ -220,20 +220,27 @@ def _price(item: BindingLimit) -> str:
 
 def _places(reasons: tuple[AssignmentReason, ...]) -> Section:
     rows = [
-        (item.workload, _scored(item), _scored(item.runner_up), _margin(item)) for item in reasons
+        (item.workload, _scored(item), _scored(item.runner_up), _margin(item), _entries(item))
+        for item in reasons
     ]
     sentences = (f"{place_sentence(item)}." for item in reasons)
-    columns = ("why here", "on", "runner-up", "loss without it")
+    columns = ("why here", "on", "runner-up", "loss without it", "entries")
     return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
 
 
 def place_sentence(item: AssignmentReason) -> str:
     """Return why a workload is on a device: its next best one, and the loss without this one."""
-    here = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g})"
+    by = f" by {_entries(item)}" if item.entries else ""
+    here = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g}{by})"
     if item.runner_up is None:
         return f"{here}: it can use no other device"
     lost = f"; without this place the plan loses {_margin(item)}" if item.at_most else ""
     return f"{here}: next best for it alone is {_scored(item.runner_up)}{lost}"
+
+
+def _entries(item: AssignmentReason) -> str:
+    """Return the entries of an assignment: `headroom n1 (the highest of 3)`."""
+    return ", ".join(f"{score} {entry}" for score, entry in item.entries.items()) or "none"
 
 
 def _scored(item: AssignmentReason | RunnerUp | None) -> str:

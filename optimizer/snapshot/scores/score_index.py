@@ -1,4 +1,4 @@
-"""Which scores a fleet needs, by number, and which entry of an AddOnPlacementScore holds each."""
+"""Which scores a fleet needs, by number, and the entries of AddOnPlacementScores."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.scoring.score_conditions import read_trust
 from dsf.kube.port import Object
@@ -83,42 +82,6 @@ def _asked(asking: Sequence[set[str]], kinds: frozenset[str]) -> AppNumbers:
     return np.array(numbers, dtype=np.int64)
 
 
-_KNOWN = frozenset({"cluster", "app", "device"})
-
-EntryKey = str | tuple[str, str]
-"""The key of an entry: its name, or the app and device that its name contains."""
-
-
-def key_of(dimension: DimensionFormat, cluster: str, app: str, device: str) -> EntryKey:
-    """Return under which key the score of a pair is found."""
-    if _KNOWN.issuperset(dimension.fields):
-        return entry_name(dimension, cluster, app, device)
-    fields = dimension.fields
-    return app if "app" in fields else "", device if "device" in fields else ""
-
-
-def entry_name(dimension: DimensionFormat, cluster: str, app: str, device: str) -> str:
-    """Return the entry name of a pair; placeholders other than these stay empty."""
-    return dimension.render({"cluster": cluster, "app": app, "device": device})
-
-
-def scores_by_key(
-    cluster: str, entries: Iterable[tuple[str, int]], dimension: DimensionFormat
-) -> dict[EntryKey, int | None]:
-    """Index the entries of one cluster's scores by key; None where several have the same.
-
-    A format of `${cluster}`, `${app}` and `${device}` alone names one entry for a pair. With other
-    placeholders an entry belongs to the pair that its name spells.
-    """
-    exact = _KNOWN.issuperset(dimension.fields)
-    values: dict[EntryKey, int | None] = {}
-    for name, value in entries:
-        key = name if exact else _app_and_device(name, cluster, dimension)
-        if key is not None:
-            values[key] = None if key in values else value
-    return values
-
-
 def entries_of(obj: Object) -> Iterator[tuple[str, int]]:
     """Yield an AddOnPlacementScore's names and values, but entries that lack either."""
     for item in (obj.get("status") or {}).get("scores") or []:
@@ -138,11 +101,3 @@ def score_object(obj: Object, *, now: datetime) -> ScoreObject:
         trust=read_trust(obj),
         scores=tuple(ScoreEntry(name=name, value=value) for name, value in entries_of(obj)),
     )
-
-
-def _app_and_device(name: str, cluster: str, dimension: DimensionFormat) -> tuple[str, str] | None:
-    """Return the app and device that an entry name spells, if it speaks of this cluster."""
-    labels = dimension.match(name)
-    if labels is None or labels.get("cluster", cluster) != cluster:
-        return None
-    return labels.get("app", ""), labels.get("device", "")

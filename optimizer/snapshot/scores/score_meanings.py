@@ -78,7 +78,8 @@ def direction_issues(observation: Observation, request: OptimizeRequest) -> Iter
     if observation.scorers is None:
         message = (
             "the optimizer may not list DynamicScorers, so it does not know of which scores lower"
-            " values are better; grant its service account this right with a ClusterRole"
+            " values are better, and how their entries are named; grant its service account this"
+            " right with a ClusterRole"
         )
         yield Issue(reason="DirectionsUnknown", message=message)
     for field, score, meaning in _scores_with_meaning(observation, request):

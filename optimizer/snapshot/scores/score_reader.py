@@ -1,31 +1,39 @@
 """Reads one named score from AddOnPlacementScores into an array, with issues for the rest."""
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from dsf.api.scoring.dimension_format import DimensionFormat
-from dsf.api.scoring.placement_scores import validity_of
-from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.port import Object
 from optimizer.domain.arrays import Floats, wide_enough
 from optimizer.domain.issue import Issue
-from optimizer.domain.score_matrix import ClusterDevice, ScoreMatrix, empty_scores
-from optimizer.snapshot.object_readers import name_of
-from optimizer.snapshot.scores.score_doubts import ScoreDoubts, TrustRule
-from optimizer.snapshot.scores.score_index import (
-    ClusterShape,
-    EntryKey,
-    ScoreIndex,
-    entries_of,
-    entry_name,
-    key_of,
-    scores_by_key,
+from optimizer.domain.score_matrix import (
+    ClusterDevice,
+    CountedEntries,
+    CountedEntry,
+    ScoreMatrix,
+    empty_scores,
 )
-from optimizer.wire.request import ScoreRef
+from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.scores.entry_formats import (
+    ClaimedTwice,
+    EntryFormats,
+    EntryKey,
+    FormatScores,
+    key_of,
+)
+from optimizer.snapshot.scores.score_doubts import ScoreDoubts, TrustRule
+from optimizer.snapshot.scores.score_index import ClusterShape, ScoreIndex, entries_of
+from optimizer.snapshot.scores.score_issues import (
+    claimed_twice,
+    entry_issue,
+    expired,
+    further_issue,
+    wrong_format,
+)
 
 MAX_ISSUES_PER_DEVICE = 20
 """Issues listed for one device of a cluster; the further ones are counted in one issue."""
@@ -48,33 +56,39 @@ class _MissingScores(NamedTuple):
     first: tuple[tuple[int, str], ...]
 
 
+FormatKeys = list[list[list[EntryKey]]]
+"""The keys of the scores that are asked for: format by format, device by device."""
+
+
 class ScoreReader:
     """Reads one named score of the apps and devices in a score index.
 
     `missing`: the value of an app on a device without a usable score; None makes it NaN. `now` is
     aware. `trust`: from which trust on scores count in full; None uses all of them in full.
+    `explained`: whether the scores say which entries they are.
     """
 
     def __init__(
         self,
         wanted: ScoreIndex,
-        score: ScoreRef,
+        formats: EntryFormats,
         *,
         missing: float | None,
         now: datetime,
         trust: TrustRule | None = None,
+        explained: bool = False,
     ) -> None:
         self._wanted = wanted
-        self._score = score
+        self._formats = formats
         self._missing = np.nan if missing is None else missing
         self._now = now
-        self._doubts = ScoreDoubts(trust, score.score_name) if trust else None
+        self._doubts = ScoreDoubts(trust, formats.score) if trust else None
         self._apps = tuple(wanted.apps)
-        self._by_cluster = "cluster" in score.dimension.fields
-        made = partial(_made_keys, score.dimension, self._apps)
+        made = partial(_made_keys, formats, self._apps)
         self._keys_of = lru_cache(MAX_CACHED_SHAPES)(made)
         self._read: dict[str, Issue | tuple[_MissingScores, ...]] = {}
         self._values = empty_scores(len(self._apps), len(wanted.places))
+        self._counted = _Counted(self._values.shape) if explained else None
         for cluster in wanted.clusters if missing is not None else ():
             self._leave_out(cluster)
 
@@ -84,22 +98,26 @@ class ScoreReader:
         It replaces one that was read before for the same cluster.
         """
         cluster = str(obj["metadata"].get("namespace") or "")
-        if name_of(obj) != self._score.score_name or cluster not in self._wanted.clusters:
+        if name_of(obj) != self._formats.score or cluster not in self._wanted.clusters:
             return
         refused = self._doubts.refuse(cluster, obj) if self._doubts else None
-        wrong = _unusable(obj, cluster, self._score, self._now) or refused
-        if wrong:
-            self._leave_out(cluster)
-            self._read[cluster] = wrong
-        else:
-            entries = scores_by_key(cluster, entries_of(obj), self._score.dimension)
-            self._read[cluster] = tuple(self._fill(cluster, entries))
+        wrong = expired(obj, cluster, self._now) or refused
+        if not wrong:
+            keys = self._keys(cluster, self._wanted.clusters[cluster][1])
+            found = _entries(obj, cluster, self._formats, keys)
+            if not isinstance(found, Issue):
+                self._read[cluster] = tuple(self._fill(cluster, found, keys))
+                return
+            wrong = found
+        self._leave_out(cluster)
+        self._read[cluster] = wrong
 
     def scores(self) -> ScoreMatrix:
         """Return what was read so far; doubted scores are weighed."""
         for cluster, columns in self._doubts.weighed() if self._doubts else ():
             self._put(cluster, [self._complete(column) for column in columns])
-        return ScoreMatrix(self._wanted.apps, self._wanted.places, self._values)
+        counted = self._counted.entries() if self._counted else None
+        return ScoreMatrix(self._wanted.apps, self._wanted.places, self._values, counted)
 
     def issues(self, asked: Container[ClusterDevice] | None) -> Iterator[LazyIssue]:
         """Yield the issues, cluster by cluster.
@@ -117,31 +135,41 @@ class ScoreReader:
                     yield doubts[cluster]
                 yield from self._lost(cluster, read, asked)
             elif read is None:
-                message = f"cluster {cluster} has no AddOnPlacementScore {self._score.score_name}"
+                message = f"cluster {cluster} has no AddOnPlacementScore {self._formats.score}"
                 yield partial(Issue, reason="MissingScoreObject", message=message, cluster=cluster)
             else:
                 yield partial(_same, read)
 
     def _leave_out(self, cluster: str) -> None:
-        asked = self._wanted.clusters[cluster][1].asked
-        self._put(cluster, [np.full(len(rows), self._missing) for rows in asked])
+        first, shape = self._wanted.clusters[cluster]
+        self._put(cluster, [np.full(len(rows), self._missing) for rows in shape.asked])
+        if self._counted:
+            self._counted.forget(first, len(shape.devices))
 
     def _fill(
-        self, cluster: str, entries: Mapping[EntryKey, int | None]
+        self, cluster: str, found: Sequence[FormatScores], keys: FormatKeys
     ) -> Iterator[_MissingScores]:
         """Take a cluster's values from its entries; yield devices for which some have none."""
-        shape, columns = self._wanted.clusters[cluster][1], list[Floats]()
-        pairs = zip(shape.devices, shape.asked, self._keys(cluster, shape), strict=True)
-        for device, rows, keys in pairs:
-            found = np.array([entries.get(key) for key in keys], dtype=np.float64)  # None: NaN
-            lacking = np.nonzero(np.isnan(found))[0].tolist()
-            columns.append(found)
+        first, shape = self._wanted.clusters[cluster]
+        columns = list[Floats]()
+        if self._counted:
+            self._counted.forget(first, len(shape.devices))
+        for number, (device, rows) in enumerate(zip(shape.devices, shape.asked, strict=True)):
+            own = [of_format[number] for of_format in keys]
+            values, formats = _column(found, own)
+            columns.append(values)
+            lacking = np.nonzero(np.isnan(values))[0].tolist()
             if lacking:
-                first = (
-                    (int(rows[i]), "AmbiguousScore" if keys[i] in entries else "MissingScore")
+                reasons = (
+                    (int(rows[i]), "MissingScore" if formats[i] is None else "AmbiguousScore")
                     for i in lacking[:MAX_ISSUES_PER_DEVICE]
                 )
-                yield _MissingScores(device, len(lacking), tuple(first))
+                yield _MissingScores(device, len(lacking), tuple(reasons))
+            if self._counted:
+                for at, of in enumerate(formats):
+                    if of is not None and not np.isnan(values[at]):
+                        entry = found[of].entry(own[of][at])
+                        self._counted.note(int(rows[at]), first + number, entry)
         if self._doubts:
             self._doubts.note(cluster, columns)
         self._put(cluster, [self._complete(column) for column in columns])
@@ -158,14 +186,13 @@ class ScoreReader:
         self._values = wide_enough(self._values, block)
         self._values[:, first : first + len(columns)] = block
 
-    def _keys(self, cluster: str, shape: ClusterShape) -> list[list[EntryKey]]:
-        """Return, for each device of a cluster, the keys of the scores that are asked for."""
-        keys = self._keys_of(shape)
-        if not self._by_cluster:
-            return keys
+    def _keys(self, cluster: str, shape: ClusterShape) -> FormatKeys:
+        """Return the keys of the scores that are asked for on a cluster."""
         return [
-            [key.replace(_ANY_CLUSTER, cluster) if isinstance(key, str) else key for key in own]
-            for own in keys
+            [[_with_cluster(key, cluster) for key in own] for own in keys]
+            if "cluster" in dimension.fields
+            else keys
+            for dimension, keys in zip(self._formats.formats, self._keys_of(shape), strict=True)
         ]
 
     def _lost(
@@ -175,65 +202,77 @@ class ScoreReader:
         for row, device, why in sorted(pairs):
             if why != "MissingScore" or asked is None or (cluster, device) in asked:
                 app = self._apps[row]
-                yield partial(_entry_issue, why, self._score, cluster, app, device)
+                yield partial(entry_issue, why, self._formats, cluster, app, device)
         for item in sorted(lost, key=lambda item: (item.first[0][0], item.device)):
             more = item.apps - len(item.first)
             if more and (asked is None or (cluster, item.device) in asked):
-                yield partial(_further_issue, cluster, item.device, more)
+                yield partial(further_issue, cluster, item.device, more)
 
 
-def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Issue | None:
-    """Return why no entry of an AddOnPlacementScore can be used; None if some can."""
-    name = score.score_name
-    if validity_of(obj, now)[1]:
-        until = (obj.get("status") or {}).get("validUntil")
-        message = (
-            f"cluster {cluster}: AddOnPlacementScore {name} was valid until {UntrustedName(until)}"
+class _Counted:
+    """Notes which entry each score is. `shape`: the numbers of apps and places."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self._numbers: dict[CountedEntry, int] = {}
+        self._table = np.full(shape, -1, dtype=np.int32)
+
+    def forget(self, first: int, places: int) -> None:
+        self._table[:, first : first + places] = -1
+
+    def note(self, row: int, column: int, entry: CountedEntry) -> None:
+        self._table[row, column] = self._numbers.setdefault(entry, len(self._numbers))
+
+    def entries(self) -> CountedEntries:
+        return CountedEntries(tuple(self._numbers), self._table)
+
+
+def _column(
+    found: Sequence[FormatScores], keys: Sequence[Sequence[EntryKey]]
+) -> tuple[Floats, Sequence[int | None]]:
+    """Return the scores of the apps on a device, NaN without one, and the formats of their entries.
+
+    `keys`: for each format those of the apps. A format is None where no entry has the key.
+    """
+    values = np.array([found[0].values.get(key) for key in keys[0]], dtype=np.float64)  # None: NaN
+    formats: list[int | None] = [0] * len(values)
+    for at in np.nonzero(np.isnan(values))[0].tolist():
+        formats[at] = of = next(
+            (number for number, own in enumerate(keys) if own[at] in found[number].values), None
         )
-        return Issue(reason="ExpiredScore", message=message, cluster=cluster)
-    first = next((entry for entry, _ in entries_of(obj)), None)
-    dimension = score.dimension
-    if first is None or any(dimension.match(text) is not None for text, _ in entries_of(obj)):
-        return None
-    message = (
-        f"cluster {cluster}: no entry of AddOnPlacementScore {name} has the form"
-        f" {quoted(str(dimension))}; there is {quoted(first)}"
-    )
-    return Issue(reason="WrongScoreFormat", message=message, cluster=cluster)
+        value = None if of is None else found[of].values[keys[of][at]]
+        values[at] = np.nan if value is None else value
+    return values, formats
 
 
-def _made_keys(
-    dimension: DimensionFormat, apps: Sequence[str], shape: ClusterShape
-) -> list[list[EntryKey]]:
+def _entries(
+    obj: Object, cluster: str, formats: EntryFormats, keys: FormatKeys
+) -> tuple[FormatScores, ...] | Issue:
+    """Return the scores of an AddOnPlacementScore in each format, or why none can be used."""
+    named = dict[str, int | None]()
+    for name, value in entries_of(obj):
+        named[name] = None if name in named else value
+    found = formats.read(cluster, named, keys)
+    if isinstance(found, ClaimedTwice):
+        return claimed_twice(found, cluster, formats.score)
+    usable = formats.guessed and any(scores.values for scores in found)
+    if not named or usable or any(map(formats.has_form, named)):
+        return found
+    return wrong_format(formats, cluster, next(iter(named)))
+
+
+def _made_keys(formats: EntryFormats, apps: Sequence[str], shape: ClusterShape) -> FormatKeys:
     return [
-        [key_of(dimension, _ANY_CLUSTER, apps[row], device) for row in rows.tolist()]
-        for device, rows in zip(shape.devices, shape.asked, strict=True)
+        [
+            [key_of(dimension, _ANY_CLUSTER, apps[row], device) for row in rows.tolist()]
+            for device, rows in zip(shape.devices, shape.asked, strict=True)
+        ]
+        for dimension in formats.formats
     ]
+
+
+def _with_cluster(key: EntryKey, cluster: str) -> EntryKey:
+    return key.replace(_ANY_CLUSTER, cluster) if isinstance(key, str) else key
 
 
 def _same(issue: Issue) -> Issue:
     return issue
-
-
-def _entry_issue(reason: str, score: ScoreRef, cluster: str, app: str, device: str) -> Issue:
-    entry = entry_name(score.dimension, cluster, app, device)
-    what = "no entry" if reason == "MissingScore" else "several entries"
-    where = f"device {UntrustedName(device)}" if device else "a supply that names no device"
-    return Issue(
-        reason=reason,
-        message=f"cluster {cluster}: AddOnPlacementScore {score.score_name} has {what} for app"
-        f" {UntrustedName(app)} on {where} (looked for {quoted(entry)} in the form"
-        f" {quoted(str(score.dimension))})",
-        cluster=cluster,
-        device=device,
-    )
-
-
-def _further_issue(cluster: str, device: str, count: int) -> Issue:
-    where = f"for device {UntrustedName(device)}" if device else "for a supply that names no device"
-    return Issue(
-        reason="MissingScore",
-        message=f"cluster {cluster}: {count} more apps have no usable entry {where}",
-        cluster=cluster,
-        device=device,
-    )

@@ -117,8 +117,9 @@ async def served(
     apis: Mapping[str, TestApi],
     health: Callable[[], int] = lambda: 200,
     tls: ssl.SSLContext | None = None,
+    port: int = 0,
 ) -> AsyncIterator[str]:
-    """Serve APIs below their names; yield the base URL."""
+    """Serve APIs below their names, on any free port if it is 0; yield the base URL."""
     app = web.Application(client_max_size=1 << 26)
 
     async def healthz(_: web.Request) -> web.Response:
@@ -131,7 +132,7 @@ async def served(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
         yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()

@@ -401,7 +401,7 @@ async def test_the_objective_that_is_not_said_is_that_of_the_plan_in_force() -> 
         taken = (await http.post("/plan", json={"whatIf": {"lose": ["worker02"]}})).json()
         other = await http.post("/plan", json={"request": {"optimization": "team-b"}})
         said = (await http.post("/plan", json={"objective": {"performance": 1}})).json()
-    assert taken["request"]["preference"] == {"addonPlacementScore": "power"}
+    assert taken["request"]["preference"] == body("power")["preference"]
     assert taken["request"]["objectives"] == objectives
     assert taken["objective_from"] == {
         "message": "No objective was said, so it is that of the plan in force: power x 1,"

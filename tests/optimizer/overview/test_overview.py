@@ -66,7 +66,8 @@ async def test_a_score_in_words_makes_the_guides_request(facts: FleetFacts) -> N
 
     assert policies(made) == policies(guide)
     assert made.target_workloads == guide.target_workloads
-    assert made.preference == guide.preference
+    unformatted = {"score_dimension_format": None}
+    assert made.preference == guide.preference.model_copy(update=unformatted)
     assert made.prune
     assert not asked(facts, objective={"power": 1}, workloads=["app01"]).prune
 

@@ -67,14 +67,16 @@ def value(obj: Object | None, form: DimensionFormat, cluster: str, app: str, dev
     if entries and all(form.match(item["name"]) is None for item in entries):
         return "WrongScoreFormat"
     wanted = {"cluster": cluster, "app": app, "device": device}
-    matched = [(form.match(item["name"]), item["value"]) for item in entries]
+    matched = [(form.match(item["name"]), item) for item in entries]
     found = [
-        number
-        for labels, number in matched
+        item
+        for labels, item in matched
         if labels is not None
         and all(labels.get(name, wanted[name]) == wanted[name] for name in wanted)
     ]
-    return found[0] if len(found) == 1 else "AmbiguousScore" if found else "MissingScore"
+    if len({item["name"] for item in found}) < len(found):
+        return "AmbiguousScore"
+    return max(item["value"] for item in found) if found else "MissingScore"
 
 
 @st.composite

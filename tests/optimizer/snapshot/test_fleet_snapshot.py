@@ -133,14 +133,14 @@ def test_an_entry_without_an_integer_value_is_missing() -> None:
     assert [issue.reason for issue in fleet.issues] == ["MissingScore", "MissingScore"]
 
 
-def test_two_entries_of_one_pair_are_ambiguous() -> None:
+def test_two_entries_of_one_name_are_ambiguous() -> None:
     asked = request(
         preference={
             "addonPlacementScore": "performance",
             "scoreDimensionFormat": "${node};${app};${device}",
         }
     )
-    entries = {"n1;app01;all": 1, "n2;app01;all": 2, "n1;app02;all": 3}
+    entries = [("n1;app01;all", 1), ("n1;app01;all", 2), ("n1;app02;all", 3), ("n2;app02;all", 2)]
     observation = replace(guide(["worker01"]), scores=(score("worker01", "performance", entries),))
     asked = asked.model_copy(update={"clusters": asked.clusters[:1]})
     fleet = read(observation, asked)

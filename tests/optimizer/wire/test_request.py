@@ -21,9 +21,13 @@ def test_a_score_name_is_the_name_of_its_objects() -> None:
     assert OptimizeRequest.model_validate(raw).preference.score_name == "example-performance-score"
 
 
-def test_the_dimension_format_is_app_and_device_unless_told() -> None:
-    request = OptimizeRequest.model_validate(_with_preference(addonPlacementScore="performance"))
-    assert str(request.preference.dimension) == "${app};${device}"
+def test_the_stated_entries_of_a_score_tell_it_apart_but_not_those_of_the_contract() -> None:
+    def key(**stated: str) -> str:
+        score = {"addonPlacementScore": "performance", **stated}
+        return OptimizeRequest.model_validate(_with_preference(**score)).preference.key
+
+    assert key() == key(scoreDimensionFormat="${app};${device}") == "performance"
+    assert key(scoreDimensionFormat="${node}", aggregation="Mean") == "performance ${node} Mean"
 
 
 @pytest.mark.parametrize(
