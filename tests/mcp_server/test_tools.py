@@ -198,7 +198,8 @@ async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
         "It would have a place after this: add 2 gpu 3g.48gb to cluster worker01, available" in text
     )
     assert told.structured_content["digest"] == plain.structured_content["digest"]
-    assert "mwrs-app01 is on 3g.48gb of worker01 (score 60): next best for it alone is" in text
+    by = "by example-performance-score app01;3g.48gb"
+    assert f"mwrs-app01 is on 3g.48gb of worker01 (score 60 {by}): next best" in text
     assert "Used up: gpu 3g.48gb of cluster worker01, 2; price of one more: " in text
 
 
