@@ -16,18 +16,33 @@ from pathlib import Path
 from tests.real_hub.build import GO_ENVIRONMENT, BuildError, Say, cache_root, find_go, find_program
 
 LOCK = Path(__file__).parent / "lock"
+CRD_LOCK = LOCK / "crds"
+"""Of modules whose own requirements would raise those of the programs."""
 PACKAGES = {
     "helm-docs": "github.com/norwoodj/helm-docs/cmd/helm-docs",
     "kube-score": "github.com/zegl/kube-score/cmd/kube-score",
 }
-CRDS = {
-    "github.com/prometheus-operator/prometheus-operator": (
-        "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
-        "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
-        "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+CRDS = (
+    (
+        LOCK,
+        "github.com/prometheus-operator/prometheus-operator",
+        (
+            "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+            "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+            "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+        ),
     ),
-    "sigs.k8s.io/gateway-api": ("config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",),
-}
+    (
+        LOCK,
+        "sigs.k8s.io/gateway-api",
+        ("config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",),
+    ),
+    (
+        CRD_LOCK,
+        "github.com/cert-manager/cert-manager",
+        ("deploy/crds/cert-manager.io_certificates.yaml",),
+    ),
+)
 """Files of Go modules: the CRDs of objects that the charts can render, and OCM does not have."""
 
 
@@ -50,9 +65,11 @@ def crds() -> list[Path]:
 
 def folder() -> Path:
     """The folder of the build that belongs to the present lock."""
-    digest = hashlib.sha256(repr((PACKAGES, CRDS)).encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((LOCK / name).read_bytes())
+    wanted = [(module, files) for _, module, files in CRDS]
+    digest = hashlib.sha256(repr((PACKAGES, wanted)).encode())
+    for lock in (LOCK, CRD_LOCK):
+        for name in ("go.mod", "go.sum"):
+            digest.update((lock / name).read_bytes())
     return cache_root(os.environ).parent / "charts" / digest.hexdigest()[:16]
 
 
@@ -67,28 +84,28 @@ def build() -> Path:
     partial = Path(tempfile.mkdtemp(dir=target.parent))
     say(f"building {', '.join(PACKAGES)} into {target}")
     flags = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
-    _go(go, "build", *flags, "-o", f"{partial}{os.sep}", *PACKAGES.values())
+    _go(LOCK, go, "build", *flags, "-o", f"{partial}{os.sep}", *PACKAGES.values())
     (partial / "crds").mkdir()
-    for module, files in CRDS.items():
-        root = _go(go, "list", "-m", "-f", "{{.Dir}}", module) or _downloaded(go, module)
+    for lock, module, files in CRDS:
+        root = _downloaded(lock, go, module)
         for file in files:
             shutil.copyfile(Path(root) / file, partial / "crds" / Path(file).name)
     partial.rename(target)
     return target
 
 
-def _downloaded(go: str, module: str) -> str:
-    _go(go, "mod", "download", module)
-    return _go(go, "list", "-m", "-f", "{{.Dir}}", module)
+def _downloaded(lock: Path, go: str, module: str) -> str:
+    _go(lock, go, "mod", "download", module)
+    return _go(lock, go, "list", "-m", "-f", "{{.Dir}}", module)
 
 
-def _go(go: str, *words: str) -> str:
+def _go(lock: Path, go: str, *words: str) -> str:
     environment = {**os.environ, **GO_ENVIRONMENT}
     ended = subprocess.run(
-        [go, *words], cwd=LOCK, env=environment, capture_output=True, text=True, check=False
+        [go, *words], cwd=lock, env=environment, capture_output=True, text=True, check=False
     )
     if ended.returncode:
-        raise BuildError(f"go {words[0]} failed in {LOCK}:\n{ended.stderr[-2000:]}")
+        raise BuildError(f"go {words[0]} failed in {lock}:\n{ended.stderr[-2000:]}")
     return ended.stdout.strip()
 
 
