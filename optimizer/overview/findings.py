@@ -160,7 +160,7 @@ def scorer_remedy(item: ScorerOverview) -> str:
     """Return the next step to make a DynamicScorer work."""
     describe = f"`kubectl describe dynamicscorer {item.name} -n {item.namespace}`"
     if item.failing:
-        return f"{describe} lists each cluster on which it fails"
+        return f"{describe} lists where it fails"
     if item.health == "Inactive":
         return "make the scoring API answer at its /healthz; `dsf scorer check URL` says what fails"
     return f"mend what the message says; {describe} has the conditions of its registration"

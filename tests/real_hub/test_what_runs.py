@@ -192,7 +192,7 @@ async def _orders(hub: Hub, clusters: list[ManagedCluster], teams: tuple[str, st
         assert {"apply", "reset", "reset and stop"} <= done.keys()
         assert done["rollback"] >= ORDERS, done
         # What OCM stops after a reset because it saw the decisions go first.
-        assert left["stopped"] <= 1 + left["told"] // 50, left
+        assert left["stopped"] <= 2 + left["told"] // 20, left
 
 
 @dataclass
