@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..harness.hub import Hub
     from .parts import Part
 
+DEVICES = ("3g.48gb", "2g.24gb")
 SCORERS = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "DynamicScorer")
 
 
@@ -48,7 +49,7 @@ def asker(
         }
         for name in FORMATS
     ]
-    fleet = [workload("app01"), policy("3g.48gb"), policy("2g.24gb")]
+    fleet = [workload("app01"), *map(policy, DEVICES)]
     for obj in fleet:
         obj["metadata"]["namespace"] = WORKLOADS
     for obj in (*scorers, *fleet):
@@ -72,8 +73,10 @@ def scored(hub: Hub) -> set[tuple[str, str]]:
 
 
 def place(asker: Guide, objective: dict[str, int], **further: Any) -> Object:
-    """The only place of the plan for an objective."""
-    request = {"explain": True, **further}
+    """The only place of the plan for an objective; the guide's policies have other devices."""
+    policies = [{"name": policy(device)["metadata"]["name"]} for device in DEVICES]
+    offered = [{"name": item.name, "availablePolicies": policies} for item in asker.clusters]
+    request = {"explain": True, "clusters": offered, **further}
     question = {"namespace": WORKLOADS, "objective": objective, "request": request}
     answer = asker.post("/plan", {**question, "workloads": ["mwrs-app01"]})
     assert answer["gaps"] == []

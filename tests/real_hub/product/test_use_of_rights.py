@@ -38,7 +38,7 @@ def test_the_controller(hub: Hub, framework: str) -> None:
     objects = installed(hub, ADDON, framework)
     roles = of_name(objects, "dynamic-scoring-controller")
     roles += of_name(objects, "dynamic-scoring-controller-manifests")
-    events = [*hub.audited(account(framework, "dynamic-scoring-controller"))]
+    events = [*by_us(hub, account(framework, "dynamic-scoring-controller"))]
     assert granted(roles) - RACES == used(events) - RACES
     assert refused(events) == []
 
