@@ -21,7 +21,8 @@ DynamicScorer after [the merge with `/config`](scoring-api.md#who-decides-full-o
 `sourceOverrides`.
 
 ```bash
-kubectl get configmap dynamic-scoring-config -n dynamic-scoring -o jsonpath='{.data.summaries}' | jq
+kubectl get configmap dynamic-scoring-config -n dynamic-scoring --context kind-worker01 \\
+  -o jsonpath='{.data.summaries}' | jq
 ```
 """
 _LATER = """## Fields that came later
