@@ -120,7 +120,11 @@ class EntryFormats:
     ) -> list[dict[str, int | None]] | ClaimedTwice:
         """Return the entries of each format."""
         shared: list[dict[str, int | None]] = [{} for _ in self.formats]
+        foremost = self._most_specific()
         for name, value in entries.items():
+            if foremost is not None and name in wanted[foremost]:
+                shared[foremost][name] = value
+                continue
             claims = list(self._claims(cluster, name, wanted))
             if len(claims) > 1:
                 first, second = (self.formats[number] for number in sorted(claims)[:2])
@@ -128,6 +132,11 @@ class EntryFormats:
             for number in claims:
                 shared[number][name] = value
         return shared
+
+    def _most_specific(self) -> int | None:
+        """Return the format, by number, that no other one contends with for what is asked of it."""
+        ranks = list(map(_specificity, self.formats))
+        return ranks.index(max(ranks)) if ranks.count(max(ranks)) == 1 else None
 
     def _claims(self, cluster: str, name: str, wanted: Sequence[set[EntryKey]]) -> Iterator[int]:
         """Yield the formats that claim an entry, by number: the most specific ones that it has.
