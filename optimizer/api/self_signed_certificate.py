@@ -15,11 +15,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from dsf.kube.errors import KubeError, NotFound
+from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube, Object
 from optimizer.api.watched_certificate import server_context
@@ -31,6 +32,19 @@ CLOCK_SKEW = timedelta(minutes=5)
 
 Files = Mapping[str, bytes]
 """The data of the Secret: `ca.crt`, `ca.key`, `tls.crt` and `tls.key`, each PEM."""
+
+_UNUSABLE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    InvalidSignature,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.ExtensionNotFound,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+"""How a Secret tells that what somebody wrote there can't be served."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +60,7 @@ def renewed(files: Files, hosts: Iterable[str], now: datetime) -> Files:
         authority = x509.load_pem_x509_certificate(files["ca.crt"])
         signer = _private_key(files["ca.key"])
         usable = signer.public_key() == authority.public_key()
-    except (KeyError, ValueError, TypeError):
+    except _UNUSABLE:
         usable = False
     if not usable or authority.not_valid_after_utc < now + LIFE:
         signer = ec.generate_private_key(ec.SECP256R1())
@@ -96,6 +110,13 @@ class SelfSignedCertificate:
 
     async def renew(self) -> None:
         """Read the Secret, renew its certificate if it is due, and serve it; raises KubeError."""
+        try:
+            await self._renew()
+        except (AlreadyExists, Conflict):
+            # Another process has just written it: what it wrote is served.
+            await self._renew()
+
+    async def _renew(self) -> None:
         found = await self._secret()
         present = _decoded(found)
         files = renewed(present, self._hosts, self._now())
@@ -175,7 +196,7 @@ def _serves(
         certificate.verify_directly_issued_by(authority)
         named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         fits = _private_key(files["tls.key"]).public_key() == certificate.public_key()
-    except Exception:  # noqa: BLE001 - whatever a stranger wrote there is replaced
+    except _UNUSABLE:
         return False
     return fits and list(named) == names and now + RENEW_BEFORE < certificate.not_valid_after_utc
 

@@ -3,9 +3,10 @@
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -13,11 +14,12 @@ from cryptography import x509
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import SECRET
-from dsf.kube.port import Object
+from dsf.kube.port import Kube, Object
 from optimizer.api.app import create_app
 from optimizer.api.self_signed_certificate import SelfSignedCertificate
 from optimizer.api.serving import listen, serve
 from optimizer.service import Optimizer
+from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 from tests.optimizer.build import NOW
 
 NAMESPACE, NAME = "default", "optimizer-tls"
@@ -40,9 +42,7 @@ class Clock:
         return self.start + timedelta(days=self.days)
 
 
-def certificate(
-    hub: EmbeddedHub, clock: Clock, hosts: tuple[str, ...] = HOSTS
-) -> SelfSignedCertificate:
+def certificate(hub: Kube, clock: Clock, hosts: tuple[str, ...] = HOSTS) -> SelfSignedCertificate:
     return SelfSignedCertificate(hub, (NAMESPACE, NAME), hosts, now=clock)
 
 
@@ -179,3 +179,30 @@ async def test_another_key_or_another_host_makes_another_certificate(clock: Cloc
     await more.renew()
     assert await served_to(more, first["ca.crt"], "localhost")
     assert leaf(await data(hub)) != leaf(second)
+
+
+class InTurns(Wrapper):
+    """A hub that lets others ask after each answer."""
+
+    async def answer(self, call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        del call
+        try:
+            return await answering
+        finally:
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("present", [True, False])
+async def test_two_that_start_at_once_serve_the_certificate_of_the_first(
+    clock: Clock, present: bool
+) -> None:
+    """Pods overlap while a Deployment is rolled out."""
+    hub = EmbeddedHub(now=lambda: NOW)
+    if present:
+        await hub.create(SECRET, CHART_MADE)
+    both = [certificate(InTurns(hub), clock) for _ in range(2)]
+    await asyncio.gather(*(each.renew() for each in both))
+    files = await data(hub)
+    for each in both:
+        seen = await served_to(each, files["ca.crt"], "localhost")
+        assert x509.load_der_x509_certificate(seen) == leaf(files)
