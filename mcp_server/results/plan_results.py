@@ -1,6 +1,6 @@
 """The results of the tools that plan and follow: structured, and in a few lines of text.
 
-Plans are told by workload; what others wrote is quoted in texts.
+A plan is listed by workload. Texts quote the words that others wrote.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -42,7 +42,7 @@ OptimizerOf = Callable[[Request, Caller], AuthorizedOptimizer]
 
 @dataclass(frozen=True)
 class _Presentation:
-    """A response that is not the JSON of its model; `route` is what FastAPI is told of it."""
+    """A response that is not the JSON of its model; `route`: arguments of FastAPI's route."""
 
     response: Callable[[Any, Request], Awaitable[Response]]
     route: dict[str, Any] = field(default_factory=dict)

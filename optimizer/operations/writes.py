@@ -91,7 +91,7 @@ async def reset(
     """Delete the generated Placements, PlacementBindings and Policies of a namespace.
 
     With `optimization`, only those that were generated for it. The workloads go on running,
-    and `running` names them; with `stopWorkloads` they stop.
+    and `running` names them, but seldom OCM stops one; with `stopWorkloads` they all stop.
     If the caller disconnects before the first deletion, nothing is deleted.
     """
     return await optimizer.service.reset(

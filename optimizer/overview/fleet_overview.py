@@ -168,7 +168,7 @@ class WorkloadDescription(ResultPart):
 
 
 def describe_workload(facts: FleetFacts, name: str) -> WorkloadDescription:
-    """Return what is known of a workload with the labels of a request."""
+    """Return the description of a workload: where it is, and what its labels ask for."""
     obj, places = facts.workloads[name], tuple(facts.landings.get(name, ()))
     on = {item.cluster for item in places}
     read = read_workload(obj)

@@ -13,6 +13,7 @@ from tests.eventually import until
 
 from .harness.helm import CHARTS, HelmFailed, helm, install_chart
 from .harness.pods import run_to_end
+from .product.conftest import ADDON, CONFIG, SCORE, WORK
 from .product.parts import DSF, run_part
 from .product.rights import Right, granted, used
 
@@ -23,19 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "dynamic-scoring-framework"
 AGENT = ("apps/v1", "Deployment", "dynamic-scoring-agent", "dynamic-scoring")
-ADDON = ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn", NAME)
 UNINSTALL, OPTIMIZER = "dynamic-scoring-uninstall", "dynamic-scoring-optimizer"
-CONFIG = (
-    "dynamic-scoring.open-cluster-management.io/v1alpha1",
-    "DynamicScoringConfig",
-    "dynamic-scoring-config",
-)
-WORK = (
-    "work.open-cluster-management.io/v1",
-    "ManifestWork",
-    "dynamic-scoring-config-manifestwork",
-)
-SCORE = ("cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore")
 OURS = {"app.kubernetes.io/managed-by": NAME}
 CRD = (
     "apiextensions.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""Forecasts that need no scorer. A scorer that is no better than them is of no use."""
+"""Forecasts that need no scorer: a scorer is worth running if it is better than they are."""
 
 import math
 from collections.abc import Callable
