@@ -9,7 +9,7 @@ from pydantic import FailFast, Field, TypeAdapter, ValidationError, field_serial
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import DefaultScore, ForecastRules, OnFailure
-from dsf.api.crd.scorer_source import TENANT, TENANT_LENGTH
+from dsf.api.crd.scorer_source import TENANT, TENANT_LENGTH, SecretKeyRef
 from dsf.api.crd.scoring_params import AskedContext, ParamValue
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import value_count
@@ -100,6 +100,20 @@ class ScorerSummary(WireModel):
     def has_source(self) -> bool:
         """Whether series are read before the scoring API is called."""
         return self.source_type.strip().lower() not in {"none", ""}
+
+    @property
+    def secret_references(self) -> frozenset[SecretKeyRef]:
+        """The keys of Secrets that an agent needs for the scorer, in the agent's namespace."""
+        pairs = [
+            (self.scoring_endpoint_auth_name, self.scoring_endpoint_auth_key),
+            (self.scoring_endpoint_ca_name, self.scoring_endpoint_ca_key),
+        ]
+        for one in self.single_sources:
+            pairs += [
+                (one.source_endpoint_auth_name, one.source_endpoint_auth_key),
+                (one.source_endpoint_ca_name, one.source_endpoint_ca_key),
+            ]
+        return frozenset(SecretKeyRef(name=name, key=key) for name, key in pairs if name and key)
 
     @property
     def single_sources(self) -> tuple["ScorerSummary", ...]:

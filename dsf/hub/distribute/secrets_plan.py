@@ -64,22 +64,7 @@ def read_secrets_work(obj: Object) -> dict[str, Any]:
 
 def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[SecretKeyRef]:
     """Return the references in the summaries that agents have."""
-    pairs = (
-        pair
-        for each in summaries
-        for pair in (
-            (each.scoring_endpoint_auth_name, each.scoring_endpoint_auth_key),
-            (each.scoring_endpoint_ca_name, each.scoring_endpoint_ca_key),
-            *_references_of_sources(each),
-        )
-    )
-    return frozenset(SecretKeyRef(name=name, key=key) for name, key in pairs if name and key)
-
-
-def _references_of_sources(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
-    for each in summary.single_sources:
-        yield each.source_endpoint_auth_name, each.source_endpoint_auth_key
-        yield each.source_endpoint_ca_name, each.source_endpoint_ca_key
+    return frozenset[SecretKeyRef]().union(*(each.secret_references for each in summaries))
 
 
 def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyRef]:
