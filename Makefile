@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub charts test-sources test-browser screenshots fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast benchmark-page docs clean
+.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub charts test-sources test-browser screenshots story-pictures fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast benchmark-page docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -96,6 +96,10 @@ test-browser: setup ## Open the page in a headless Chromium, from PATH or instal
 screenshots: setup ## Draw the pictures of the page and of the chat in docs/images from demo data
 	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser
 	@.build/browser/bin/python -m tests.browser.screenshots
+
+story-pictures: setup ## Draw the pictures of the stories in docs/images from the runs that their tests recorded
+	@UV_PROJECT_ENVIRONMENT=.build/pictures $(UV) sync --quiet --locked --no-default-groups --group docs --extra demo
+	@.build/pictures/bin/python -m tests.dsf.sim.stories.pictures
 
 # DL3008 wants versions of Debian packages; Debian drops old ones, so such a build soon fails.
 lint: setup ## Check style, structure, import directions, scripts, image files and workflows

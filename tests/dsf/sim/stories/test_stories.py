@@ -1,7 +1,7 @@
 """The stories: a run has the recorded results, and their page prints what they narrate.
 
-After a change of a story, record what `dsf demo --story NAME --json` prints, and paste what the
-story prints into its page.
+After a change of a story, record what `dsf demo --story NAME --json` prints, paste what the story
+prints into its page, and run `make story-pictures`.
 """
 
 import json
