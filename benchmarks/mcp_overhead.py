@@ -17,7 +17,7 @@ from fastmcp import Client
 
 from dsf.kube.clock import utc_now
 from mcp_server.server import create_mcp
-from optimizer.overview.plan_request import PlanningWish
+from optimizer.overview.plan_request import PartialRequest
 from optimizer.overview.planning_request import PlanningQuestion, complete_question
 from optimizer.service import Optimizer
 from tests.mcp_server.service import scenario_hub
@@ -39,7 +39,7 @@ async def main() -> None:
         await optimizer.plans("default")
 
     async def plan() -> None:
-        made = complete_question(await optimizer.fleet("default"), PlanningWish({"power": 1}))
+        made = complete_question(await optimizer.fleet("default"), PartialRequest({"power": 1}))
         if isinstance(made, PlanningQuestion):
             await optimizer.plan(made.request)
 

@@ -52,7 +52,7 @@ from optimizer.wire.placement_status import PlacementStatus
 _log = logging.getLogger(__name__)
 
 RESYNC_SECONDS = 300.0
-"""Pause after which all is looked at although no watch told of a change."""
+"""Pause after which all is looked at although no watch reported a change."""
 
 POLL_SECONDS = 30.0
 """The same where something can't be watched: a right is missing, or the hub lacks a kind."""

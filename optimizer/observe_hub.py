@@ -86,8 +86,8 @@ async def _own_review(kube: Kube, now: Callable[[], datetime]) -> tuple[str, Clo
     except (Forbidden, NotFound):
         await kube.list(MANAGED_CLUSTER, limit=1)
         return "", None
-    told = read_time(str(review.get("metadata", {}).get("creationTimestamp") or ""))
-    return own_user_name(review), ClockReading(before, told, now())
+    hub_time = read_time(str(review.get("metadata", {}).get("creationTimestamp") or ""))
+    return own_user_name(review), ClockReading(before, hub_time, now())
 
 
 async def _served(kube: Kube, kinds: Sequence[Kind]) -> Mapping[Kind, Serving]:
@@ -144,14 +144,14 @@ async def _read_source_failures(kube: Kube) -> tuple[tuple[SourceFailure, ...], 
     failures, read = list[SourceFailure](), 0
     async for page in score_pages(kube):
         for obj in page:
-            told = find(conditions_of(obj), "SourceFetched")
-            if told is None:
+            condition = find(conditions_of(obj), "SourceFetched")
+            if condition is None:
                 continue
-            if told.get("status") == "True":
+            if condition.get("status") == "True":
                 read += 1
                 continue
             meta = obj["metadata"]
-            said = (str(told.get(field) or "") for field in ("reason", "message"))
+            said = (str(condition.get(field) or "") for field in ("reason", "message"))
             failures.append(SourceFailure(meta["name"], meta["namespace"], *said))
     return tuple(failures), read
 

@@ -266,9 +266,9 @@ def comparison_text(view: ComparisonView, *, applicable: bool, failures: Sequenc
         for item in view.plans
     ]
     points = len(view.trade_offs) + view.omitted.get("trade_offs", 0)
-    told = (f"Trade-off: {_totals(item.values)}" for item in view.trade_offs)
+    sentences = (f"Trade-off: {_totals(item.values)}" for item in view.trade_offs)
     lines += [quoted(text, MESSAGE_LIMIT) for text in failures]
-    lines += first_lines(told, POINTS_SHOWN, of=points, what=" trade-offs")
+    lines += first_lines(sentences, POINTS_SHOWN, of=points, what=" trade-offs")
     if view.complete:
         lines.append("No other trade-off exists.")
     if applicable:

@@ -181,7 +181,7 @@ def planned_reset_text(
     return "\n".join(
         [
             f"Nothing was written. A reset {_amounts(view, 's')}.",
-            *_told(view, status, UntrustedName, LIST_LIMIT),
+            *_reset_lines(view, status, UntrustedName, LIST_LIMIT),
             f"To do exactly this, {then} {UntrustedName(view.digest)}",
         ]
     )
@@ -191,11 +191,11 @@ def reset_question(hub: str, planned: PlannedReset, status: PlacementStatus) -> 
     """Return the question that a user answers before a reset; it begins with how much stops."""
     view, where = planned_reset_view(planned), whose(hub, planned.namespace, planned.optimization)
     head = f"{_amounts(view).capitalize()} on {where}?"
-    told = _told(view, status, quoted_name, _NAMED)
-    return "\n".join([head, *told, f"Digest: {planned.digest}"])
+    lines = _reset_lines(view, status, quoted_name, _NAMED)
+    return "\n".join([head, *lines, f"Digest: {planned.digest}"])
 
 
-def _told(
+def _reset_lines(
     view: ResetView, status: PlacementStatus, shown: Callable[[str], str], most: int
 ) -> Iterator[str]:
     """Yield what a reset would do; `most`: objects that it names."""

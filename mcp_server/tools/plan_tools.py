@@ -39,7 +39,7 @@ from optimizer.overview.placement_answer import (
     placement_answer,
     request_in_force,
 )
-from optimizer.overview.plan_request import PlanningWish, read_objective
+from optimizer.overview.plan_request import PartialRequest, read_objective
 from optimizer.overview.planning_request import complete_question
 from optimizer.overview.what_if import PretendedObjects, WhatIf
 from optimizer.plan.plan import Plan
@@ -72,8 +72,8 @@ class PlanTools:
         Answers what-if too. Returns moves by workload and the digest that apply_plan takes.
         """
         weights = granted(read_objective(objective))
-        wish = PlanningWish(weights, clusters, workloads, what_if, request, namespace)
-        meant = await asked(question(self._caller(), wish))
+        partial = PartialRequest(weights, clusters, workloads, what_if, request, namespace)
+        meant = await asked(question(self._caller(), partial))
         plan = await self._plan(meant.request, meant.pretended)
         view = plan_view(
             plan,
@@ -194,8 +194,8 @@ class PlanTools:
         *,
         pareto: bool = False,
     ) -> Plan:
-        wish = PlanningWish(weights, what_if=what_if)
-        made, pretended, _ = granted(complete_question(facts, wish))
+        partial = PartialRequest(weights, what_if=what_if)
+        made, pretended, _ = granted(complete_question(facts, partial))
         if not pareto:
             return await self._plan(made, pretended)
         if len(made.scored) > 1:
@@ -223,8 +223,8 @@ class PlanTools:
             found = await asyncio.to_thread(request_in_force, records, workload)
             if found is not None:
                 return granted(found)
-        wish = PlanningWish(granted(read_objective(objective)), namespace=facts.namespace)
-        return (await asked(question(self._caller(), wish, facts))).request
+        partial = PartialRequest(granted(read_objective(objective)), namespace=facts.namespace)
+        return (await asked(question(self._caller(), partial, facts))).request
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(fleet_facts(self._caller(), namespace))

@@ -126,8 +126,8 @@ class ViewTools:
                 # Not kept as shown: the page shows an explanation of it, and no moves.
                 answer = result(await asked(make_plan(self._caller(), made)), None)
             case AskedRollback():
-                wish = question.request.model_copy(update={"dry_run": True})
-                answer = await asked(rollback(self._caller(), wish))
+                asked_for = question.request.model_copy(update={"dry_run": True})
+                answer = await asked(rollback(self._caller(), asked_for))
             case _:
                 operation = _READ[type(question).__name__]
                 parts = {name: getattr(question, name) for name in operation.parameters}

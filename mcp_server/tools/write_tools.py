@@ -125,9 +125,11 @@ class WriteTools:
 
         Asks the user; if the client can't ask, shows the plan that goes back, for apply_plan.
         """
-        wish = RollbackRequest(namespace=namespace, optimization=optimization, to_revision=revision)
+        request = RollbackRequest(
+            namespace=namespace, optimization=optimization, to_revision=revision
+        )
         caller = self._caller()
-        plan: Plan = await asked(make_rollback(caller, wish))
+        plan: Plan = await asked(make_rollback(caller, request))
         caller.shown.add(caller.owner, plan)
         view = plan_view(plan, applicable=True, objects=False)
         text = plan_results.plan_text(plan, view, read_only=False)
@@ -177,10 +179,10 @@ class WriteTools:
 
         Their policies are no longer enforced. Workloads run on, unless stop_workloads is true.
         """
-        wish = ResetRequest(
+        request = ResetRequest(
             namespace=namespace, optimization=optimization, stop_workloads=stop_workloads
         )
-        planned = await asked(plan_reset(self._caller(), wish))
+        planned = await asked(plan_reset(self._caller(), request))
         status = await asked(placement_status(self._caller(), namespace, optimization))
         if not digest:
             view = planned_reset_view(planned)
@@ -196,7 +198,7 @@ class WriteTools:
         )
         if required is not None:
             return required
-        result = await written(self._caller, lambda caller: reset(caller, wish, digest=digest))
+        result = await written(self._caller, lambda caller: reset(caller, request, digest=digest))
         view = reset_view(namespace, result)
         return answer(write_results.reset_text(view), view, is_error=bool(view.failed))
 

@@ -134,7 +134,7 @@ class AuthorizedOptimizer:
             self.audit(attempt, "interrupted")
             raise
         if outcome is not None:
-            self.audit(attempt, _said(outcome))
+            self.audit(attempt, _outcome_text(outcome))
         return outcome
 
     def audit(self, attempt: WriteAttempt, outcome: str) -> None:
@@ -200,7 +200,7 @@ def _forbidden(user: UserInfo, missing: Rights) -> RequestProblem:
     )
 
 
-def _said(outcome: object) -> str:
+def _outcome_text(outcome: object) -> str:
     match outcome:
         case RequestProblem():
             return outcome.reason

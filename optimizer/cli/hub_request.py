@@ -11,7 +11,7 @@ from dsf.cli.options import Namespace, cluster_options, options
 if TYPE_CHECKING:
     from dsf.kube.port import Kube, Lister
     from optimizer.domain.settings import OptimizerSettings
-    from optimizer.overview.plan_request import PlanningWish
+    from optimizer.overview.plan_request import PartialRequest
     from optimizer.service import Optimizer
     from optimizer.wire.request import OptimizeRequest
     from optimizer.wire.request_problem import RequestProblem
@@ -180,7 +180,7 @@ async def request_of_files(
         described=True,
         cluster_label_key=settings.cluster_label_key,
     )
-    return usable(complete_question(facts, _wish(asked))).request
+    return usable(complete_question(facts, _partial_request(asked))).request
 
 
 async def request_for(
@@ -204,16 +204,16 @@ async def request_for(
     facts = await optimizer.fleet(asked.namespace)
     if workload:
         usable(find_name(workload, facts.workloads, field="workload", what="workload"))
-    meant = usable(await question(AuthorizedOptimizer(optimizer), _wish(asked), facts))
+    meant = usable(await question(AuthorizedOptimizer(optimizer), _partial_request(asked), facts))
     if meant.objective is not None:
         click.echo(meant.objective.message, err=True)
     return meant.request
 
 
-def _wish(asked: AskedPlan) -> "PlanningWish":
-    from optimizer.overview.plan_request import PlanningWish, read_objective
+def _partial_request(asked: AskedPlan) -> "PartialRequest":
+    from optimizer.overview.plan_request import PartialRequest, read_objective
 
-    return PlanningWish(
+    return PartialRequest(
         usable(read_objective(asked.objective)),
         asked.clusters,
         asked.workloads,

@@ -136,7 +136,7 @@ async def _rollback(
         applied = None
         if not asked.dry_run:
             applied = usable(await optimizer.apply(made, Writer(user=await own_name(kube))))
-    click.echo(_said(made, applied))
+    click.echo(_outcome_sentence(made, applied))
 
 
 def _optimizer(kube: "Kube", rest: dict[str, Any]) -> "Optimizer":
@@ -146,7 +146,7 @@ def _optimizer(kube: "Kube", rest: dict[str, Any]) -> "Optimizer":
     return Optimizer(kube, settings_of(rest), now=utc_now)
 
 
-def _said(made: "Plan", applied: "Applied | None") -> str:
+def _outcome_sentence(made: "Plan", applied: "Applied | None") -> str:
     """Return what was done, in a sentence; raises ClickException if the hub refused writes."""
     from optimizer.plan.plan import refused_writes
 

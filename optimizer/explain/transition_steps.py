@@ -26,13 +26,13 @@ def transition_plan(
     back = _returning(found.stages, begin.decision, goal)
     words = [_words(found.uncovered, least=found.least)]
     if back:
-        told = [f"{item.workload} on {item.cluster}" for item in back]
-        words.append(f"stopped to make room, and started again at the same place: {_few(told)}")
+        places = [f"{item.workload} on {item.cluster}" for item in back]
+        words.append(f"stopped to make room, and started again at the same place: {_few(places)}")
     if begin.infeasible:
         words.append(f"not considered, because rules forbid it: {_few(begin.infeasible)}")
     if unseen:
-        told = [f"{item.policy} on {item.cluster}" for item in unseen.values()]
-        words.append(f"it is not known what uses the devices of these policies: {_few(told)}")
+        places = [f"{item.policy} on {item.cluster}" for item in unseen.values()]
+        words.append(f"it is not known what uses the devices of these policies: {_few(places)}")
     return TransitionPlan(
         steps=tuple(_step(stage, unseen, asks) for stage in found.stages),
         uncovered=found.uncovered,

@@ -252,10 +252,10 @@ def _kubernetes_version(found: HubInstallation) -> _Judged:
             f" for v{oldest}",
             "upgrade Kubernetes there: docs/reference/tested-versions.md",
         )
-    told = ", ".join(
+    counts = ", ".join(
         str(UntrustedName(item)) for item in sorted(set(versions.values()))[:MAX_NAMED]
     )
-    return _ok(f"{told} on {counted(len(versions), 'cluster')}; {tested}")
+    return _ok(f"{counts} on {counted(len(versions), 'cluster')}; {tested}")
 
 
 def _managed_clusters(found: HubInstallation) -> _Judged:

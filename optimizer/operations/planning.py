@@ -14,7 +14,7 @@ from optimizer.operations.operation import Route, operation
 from optimizer.operations.recorded_plans import recorded_plans
 from optimizer.operations.writes import shown_or_applied
 from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.plan_request import PlanningWish, PlanRequest, PlanResult, settled_wish
+from optimizer.overview.plan_request import PartialRequest, PlanRequest, PlanResult, with_namespace
 from optimizer.overview.planning_request import (
     PlanningQuestion,
     complete_question,
@@ -31,14 +31,14 @@ from optimizer.wire.result import OptimizeResult
 
 @operation(rights=None)
 async def question(
-    optimizer: AuthorizedOptimizer, wish: PlanningWish, facts: FleetFacts | None = None
+    optimizer: AuthorizedOptimizer, partial: PartialRequest, facts: FleetFacts | None = None
 ) -> PlanningQuestion | RequestProblem:
-    """Return the request that a wish means; `facts`: of its namespace, if they are known.
+    """Return the request that a partial one means; `facts`: of its namespace, if they are known.
 
     An objective that it does not say is that of the plan in force, for users who may list
     recorded plans.
     """
-    settled = settled_wish(wish)
+    settled = with_namespace(partial)
     if isinstance(settled, RequestProblem):
         return settled
     if settled.is_whole_request:
@@ -53,11 +53,11 @@ async def question(
 
 
 async def _plan_in_force(
-    optimizer: AuthorizedOptimizer, wish: PlanningWish
+    optimizer: AuthorizedOptimizer, partial: PartialRequest
 ) -> PlanInForce | RequestProblem | None:
-    found = await recorded_plans(optimizer, wish.namespace)
+    found = await recorded_plans(optimizer, partial.namespace)
     records = () if isinstance(found, Issue | RequestProblem) else found
-    found_in = requests_in_force(records, wish.optimization)
+    found_in = requests_in_force(records, partial.optimization)
     return await asyncio.to_thread(next, found_in, None)
 
 
@@ -150,7 +150,7 @@ async def plan(optimizer: AuthorizedOptimizer, request: PlanRequest) -> PlanResu
     are better are inverted. A name that is unknown or not clear is 422 with near names.
     """
     wait = optimizer.caller.wait
-    asked = await wait(question(optimizer, request.wish))
+    asked = await wait(question(optimizer, request.partial))
     if isinstance(asked, RequestProblem):
         return asked
     made = await wait(make_plan(optimizer, asked.request, pretended=asked.pretended))

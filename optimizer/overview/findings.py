@@ -55,7 +55,7 @@ class FleetFinding(ResultPart):
 
 
 _Found = tuple[FleetFinding, Hashable]
-"""A finding about one object, and its cause: findings with equal causes are told as one."""
+"""A finding about one object, and its cause: findings with equal causes are merged."""
 
 
 def findings(facts: FleetFacts) -> tuple[FleetFinding, ...]:
@@ -114,8 +114,8 @@ def _by_cause(found: Iterable[_Found]) -> Iterator[FleetFinding]:
         if len(names) > 1:
             nouns = "objects" if first.stage == "generated object" else f"{first.stage}s"
             said = f"{len(names)} {nouns} ({listed(names, MAX_NAMED)}); the first: {said}"
-        told = {"message": said, "count": len(names), "names": tuple(names)}
-        yield first.model_copy(update=told)
+        summary = {"message": said, "count": len(names), "names": tuple(names)}
+        yield first.model_copy(update=summary)
 
 
 def _found(

@@ -35,12 +35,12 @@ _NAMESPACE: TypeAdapter[str] = TypeAdapter(Namespace)
 
 
 @dataclass(frozen=True, slots=True)
-class PlanningWish:
-    """What somebody wants planned, as far as it was said.
+class PartialRequest:
+    """What a caller stated of a request; `complete_question` fills in the rest.
 
     `objective`: weights by score name or a part of it. `clusters`, `workloads`: names or parts of
     them; empty: all that carry the labels. `further`: fields of POST /optimize that are taken over.
-    `namespace`: empty if it was not said.
+    `namespace`: empty if it is not stated.
     """
 
     objective: Mapping[str, float]
@@ -52,24 +52,24 @@ class PlanningWish:
 
     @property
     def optimization(self) -> str:
-        """The optimization whose plan in force has the objective, if none is said."""
+        """The optimization whose plan in force has the objective, unless one is stated."""
         return str(self.further.get("optimization", DEFAULT_OPTIMIZATION))
 
     @property
     def needs_objective(self) -> bool:
-        """Whether it says no objective."""
+        """Whether it states no objective."""
         return not self.objective and "preference" not in self.further
 
     @property
     def is_whole_request(self) -> bool:
-        """Whether `further` is a body of POST /optimize and nothing else is said."""
+        """Whether `further` is a body of POST /optimize and nothing else is stated."""
         names = (self.objective, self.clusters, self.workloads)
         whole = {"clusters", "targetWorkloads"} <= self.further.keys()
         return whole and not any(names) and self.what_if == WhatIf()
 
 
 class PlanRequest(RequestPart):
-    """What is to be planned, as far as it is said. A name may be a part of one, if it is clear."""
+    """A question for a plan: each field has a default, and a unique part of a name is enough."""
 
     namespace: Namespace = DEFAULT_NAMESPACE
     objective: Annotated[
@@ -98,9 +98,9 @@ class PlanRequest(RequestPart):
     ] = Field(default_factory=dict)
 
     @property
-    def wish(self) -> PlanningWish:
-        """What somebody wants planned."""
-        return PlanningWish(
+    def partial(self) -> PartialRequest:
+        """What the caller stated."""
+        return PartialRequest(
             self.objective,
             self.clusters,
             self.workloads,
@@ -127,13 +127,13 @@ class PlanResult(OptimizeResult):
     ] = None
 
 
-def settled_wish(wish: PlanningWish) -> PlanningWish | RequestProblem:
-    """Return a wish that says its namespace; a problem if its parts contradict each other."""
-    problems = tuple(_contradictions(wish))
+def with_namespace(partial: PartialRequest) -> PartialRequest | RequestProblem:
+    """Return it with its namespace; a problem if its parts contradict each other."""
+    problems = tuple(_contradictions(partial))
     if problems:
         return invalid_request(problems)
-    there = wish.further.get("namespace", DEFAULT_NAMESPACE)
-    return replace(wish, namespace=wish.namespace or there)
+    there = partial.further.get("namespace", DEFAULT_NAMESPACE)
+    return replace(partial, namespace=partial.namespace or there)
 
 
 def read_objective(text: str) -> dict[str, float] | RequestProblem:
@@ -155,41 +155,42 @@ def read_objective(text: str) -> dict[str, float] | RequestProblem:
     return weights
 
 
-def _contradictions(wish: PlanningWish) -> Iterator[FieldProblem]:
+def _contradictions(partial: PartialRequest) -> Iterator[FieldProblem]:
     """Yield the fields of POST /optimize that say again what the question says itself."""
-    what_if, further = wish.what_if, wish.further
+    what_if, further = partial.what_if, partial.further
     own: dict[str, dict[str, Any]] = {
         "clusters": {
-            "clusters": wish.clusters,
+            "clusters": partial.clusters,
             "what_if.lose": what_if.lose,
             "what_if.add": what_if.add,
         },
         "targetWorkloads": {
-            "workloads": wish.workloads,
+            "workloads": partial.workloads,
             "what_if.drain": what_if.drain,
             "what_if.pin": what_if.pin,
             "what_if.exclude": what_if.exclude,
         },
-        "preference": {"objective": wish.objective},
-        "objectives": {"objective": wish.objective},
+        "preference": {"objective": partial.objective},
+        "objectives": {"objective": partial.objective},
     }
     for name in filter(further.__contains__, own):
         said = ", ".join(f"{other}" for other, value in own[name].items() if value)
         if said:
-            yield _said_in_request(name, f"the question says {said} too; say one of them")
-    if "objectives" in further and wish.needs_objective:
-        yield _said_in_request("objectives", "say preference too, or objective with each weight")
+            yield _problem_in_request(name, f"the question says {said} too; say one of them")
+    if "objectives" in further and partial.needs_objective:
+        yield _problem_in_request("objectives", "say preference too, or objective with each weight")
     if "namespace" in further:
         there = further["namespace"]
         try:
             _NAMESPACE.validate_python(there)
         except ValidationError as error:
-            yield _said_in_request("namespace", error.errors()[0]["msg"])
+            yield _problem_in_request("namespace", error.errors()[0]["msg"])
             return
-        if wish.namespace not in ("", there):
-            told = f"the question is about namespace {wish.namespace}; say it as its namespace"
-            yield _said_in_request("namespace", told)
+        if partial.namespace not in ("", there):
+            asked = partial.namespace
+            message = f"the question is about namespace {asked}; say it as its namespace"
+            yield _problem_in_request("namespace", message)
 
 
-def _said_in_request(name: str, message: str) -> FieldProblem:
+def _problem_in_request(name: str, message: str) -> FieldProblem:
     return FieldProblem(f"request.{name}", message)

@@ -10,7 +10,7 @@ from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.domain.fleet import CandidatePolicy, Workload
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.name_search import find_name
-from optimizer.overview.plan_request import PlanningWish, settled_wish
+from optimizer.overview.plan_request import PartialRequest, with_namespace
 from optimizer.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
 from optimizer.record.plan_history import ObjectiveInForce, PlanInForce
 from optimizer.snapshot.object_readers import read_policy, read_workload
@@ -38,27 +38,27 @@ class PlanningQuestion(NamedTuple):
     objective: ObjectiveInForce | None = None
 
 
-def whole_request(wish: PlanningWish) -> PlanningQuestion | RequestProblem:
-    """Return the question of a settled wish that is a whole request."""
-    request = dry_request({"namespace": wish.namespace, **wish.further})
+def whole_request(partial: PartialRequest) -> PlanningQuestion | RequestProblem:
+    """Return the question of a partial request that is whole, and names its namespace."""
+    request = dry_request({"namespace": partial.namespace, **partial.further})
     return request if isinstance(request, RequestProblem) else PlanningQuestion(request)
 
 
 def complete_question(
-    facts: FleetFacts, wish: PlanningWish, in_force: PlanInForce | None = None
+    facts: FleetFacts, partial: PartialRequest, in_force: PlanInForce | None = None
 ) -> PlanningQuestion | RequestProblem:
-    """Return the request for a wish; a problem if a name is unknown or ambiguous.
+    """Return the request that completes a partial one; a problem if a name is unknown or ambiguous.
 
-    A wish that names some workloads only does not remove the others. One without an objective has
+    One that names some workloads only does not remove the others. One without an objective has
     that of the plan in force.
     """
-    settled = settled_wish(replace(wish, namespace=facts.namespace))
-    meant = settled if isinstance(settled, RequestProblem) else _names_meant(facts, wish)
+    settled = with_namespace(replace(partial, namespace=facts.namespace))
+    meant = settled if isinstance(settled, RequestProblem) else _names_meant(facts, partial)
     if isinstance(meant, RequestProblem):
         return meant
-    further, what_if = wish.further, meant.what_if
-    taken = in_force if wish.needs_objective else None
-    if wish.needs_objective and taken is None:
+    further, what_if = partial.further, meant.what_if
+    taken = in_force if partial.needs_objective else None
+    if partial.needs_objective and taken is None:
         return _no_objective(facts)
     body: dict[str, Any] = {"prune": not (meant.workloads or "targetWorkloads" in further)}
     if "clusters" not in further:
@@ -117,7 +117,7 @@ def _without_effect(
 
 
 class _NamesMeant(NamedTuple):
-    """The names of a wish in full; empty clusters and workloads: none were said."""
+    """The names of a partial request in full; empty clusters and workloads: none were said."""
 
     weights: tuple[tuple[str, float], ...]
     budget: tuple[tuple[str, float], ...]
@@ -126,25 +126,25 @@ class _NamesMeant(NamedTuple):
     what_if: WhatIf
 
 
-def _names_meant(facts: FleetFacts, wish: PlanningWish) -> _NamesMeant | RequestProblem:
-    scores = _found(wish.objective, facts.scores, "objective", "score")
+def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | RequestProblem:
+    scores = _found(partial.objective, facts.scores, "objective", "score")
     if isinstance(scores, RequestProblem):
         return scores
-    budget = _found(wish.what_if.budget, facts.scores, "budget", "score")
+    budget = _found(partial.what_if.budget, facts.scores, "budget", "score")
     if isinstance(budget, RequestProblem):
         return budget
-    clusters = _found(wish.clusters, facts.hub.clusters, "clusters", "managed cluster")
+    clusters = _found(partial.clusters, facts.hub.clusters, "clusters", "managed cluster")
     if isinstance(clusters, RequestProblem):
         return clusters
-    workloads = _found(wish.workloads, facts.workloads, "workloads", "workload")
+    workloads = _found(partial.workloads, facts.workloads, "workloads", "workload")
     if isinstance(workloads, RequestProblem):
         return workloads
-    what_if = _what_if_in_full(facts, wish.what_if)
+    what_if = _what_if_in_full(facts, partial.what_if)
     if isinstance(what_if, RequestProblem):
         return what_if
     return _NamesMeant(
-        weights=tuple((scores[name], weight) for name, weight in wish.objective.items()),
-        budget=tuple((budget[name], most) for name, most in wish.what_if.budget.items()),
+        weights=tuple((scores[name], weight) for name, weight in partial.objective.items()),
+        budget=tuple((budget[name], most) for name, most in partial.what_if.budget.items()),
         clusters=tuple(dict.fromkeys(clusters.values())),
         workloads=tuple(dict.fromkeys(workloads.values())),
         what_if=what_if,

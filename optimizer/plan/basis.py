@@ -187,15 +187,15 @@ def assumptions(fleet: Fleet, decision: Decision) -> dict[str, str]:
 def requests_text(workload: Workload) -> str:
     """Return what a workload requests, such as `requests 2 gpu`."""
     further = (Supply(kind, "", amount) for kind, amount in workload.requests)
-    return _said("requests", (Supply(workload.kind, "", workload.amount), *further))
+    return _amounts_text("requests", (Supply(workload.kind, "", workload.amount), *further))
 
 
 def supplies_text(supplies: Iterable[Supply]) -> str:
     """Return what a policy supplies, such as `supplies 2 gpu of 3g.48gb`."""
-    return _said("supplies", supplies)
+    return _amounts_text("supplies", supplies)
 
 
-def _said(verb: str, supplies: Iterable[Supply]) -> str:
+def _amounts_text(verb: str, supplies: Iterable[Supply]) -> str:
     parts = (
         f"{format_quantity(float(item.amount))} {UntrustedName(item.kind)}"
         + (f" of {UntrustedName(item.device)}" if item.device else "")

@@ -182,10 +182,11 @@ def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> I
             if item.layouts and (cluster.name, item.policy) in chosen
         ]
         for item, spec in zip(made, policy_specs(made, labels) if made else (), strict=True):
-            yield generated_policy(fleet.owner, item.policy, _said(cluster.name, item), spec)
+            metadata = _supply_metadata(cluster.name, item)
+            yield generated_policy(fleet.owner, item.policy, metadata, spec)
 
 
-def _said(cluster: str, item: CandidatePolicy) -> Object:
+def _supply_metadata(cluster: str, item: CandidatePolicy) -> Object:
     """Return the labels of the wire contract if there is one supply, else an annotation."""
     pool = {f"{PREFIX}pool": item.pool} if item.pool else {}
     alone = {f"{PREFIX}cluster": cluster, f"{PREFIX}layouts": _layouts(item)}

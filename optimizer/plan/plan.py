@@ -170,7 +170,7 @@ def plan(
     removed = tuple(removals(implied, observation, request, running))
     wide = bounded_over_all_layouts(fleet, solution)
     more = (wide.bound or 0.0) - (solution.bound or 0.0)
-    told = _net_of_stays(wide, staying(fleet))
+    reported = _net_of_stays(wide, staying(fleet))
     left_out = unplaced(request, fleet, problem, solution)
     moves = workload_moves(
         fleet,
@@ -183,7 +183,7 @@ def plan(
         removed=removed,
     )
     issues = (
-        *solver_issues(told),
+        *solver_issues(reported),
         *removal_issues(removed),
         *uncovering_issues(others),
         *staying_issues(moves if not objects else (), observation),
@@ -194,7 +194,7 @@ def plan(
         digest=digest_of(fleet, objects, implied, request.rollout, others),
         basis=_basis(observation, request, settings),
         request=request,
-        solution=told,
+        solution=reported,
         policies=_policies(solution.decision.policies),
         placements=placed(problem, solution),
         unplaced=left_out,

@@ -122,11 +122,11 @@ def _revision(record: RecordedPlan) -> str:
 def what_became(record: RecordedPlan, history: PlanHistory) -> str:
     """Return why a recorded plan is not in force, in words."""
     newest = history[0] if history else record
-    told = newest if record.phase == "Applied" else record
-    said = told.latest.message if told.latest else "its writer ended before it was whole"
-    if told.phase == "Applying" and told.status.rollout:
-        said = _ENDED.get(told.status.rollout.phase, said)
-    return f"revision {told.spec.revision} is {told.phase}: {UntrustedText(said)}"
+    shown = newest if record.phase == "Applied" else record
+    said = shown.latest.message if shown.latest else "its writer ended before it was whole"
+    if shown.phase == "Applying" and shown.status.rollout:
+        said = _ENDED.get(shown.status.rollout.phase, said)
+    return f"revision {shown.spec.revision} is {shown.phase}: {UntrustedText(said)}"
 
 
 def interrupted(

@@ -69,7 +69,9 @@ def recorded_facts(
         subject = f"workload {UntrustedName(name)}"
         stated[subject] = _requests(item)
         if isinstance(item, Workload):
-            digests[subject] = _digests(_said(item, "workload")) | _labels(replica_sets[name], keys)
+            digests[subject] = _digests(_stated(item, "workload")) | _labels(
+                replica_sets[name], keys
+            )
     return RecordedFacts(
         stated,
         digests | _of_clusters(observation, request, decision, workloads),
@@ -96,7 +98,7 @@ def _of_policies(
         read = read_policy(policy, choice.cluster, specs.get(choice))
         if isinstance(read, CandidatePolicy):
             stated[subject] = supplies_text(read.supplies)
-            digests[subject] = _digests(_said(read, "policy") | _spec(policy))
+            digests[subject] = _digests(_stated(read, "policy") | _spec(policy))
         elif not_enforced(policy) is None:
             stated[subject] = f"supplies nothing ({read.message})"
     return stated, digests
@@ -130,7 +132,7 @@ def _requests(item: Workload | Issue) -> str:
     return requests_text(item)
 
 
-def _said(item: CandidatePolicy | Workload, kind: str) -> dict[str, Any]:
+def _stated(item: CandidatePolicy | Workload, kind: str) -> dict[str, Any]:
     """Return the fields that are not as by default: a later version may have further ones."""
     by_default = {field.name: field.default for field in fields(item)}
     return {

@@ -270,9 +270,9 @@ def _message(plan: RolloutPlan, progress: RolloutProgress) -> str:
     if progress.paused:
         return f"{where}{back}: resume it, turn it back, or cancel it"
     words = step_words(steps[at - 1].actions) if 0 < at <= len(steps) else "about to begin"
-    told = joined((wait.message for wait in progress.waiting_for), 3, separator="; ")
+    messages = joined((wait.message for wait in progress.waiting_for), 3, separator="; ")
     late = " for longer than its deadline" if progress.overdue else ""
-    waits = f"; waits{late} for: {told}" if told else ""
+    waits = f"; waits{late} for: {messages}" if messages else ""
     return f"{where}{back}: {words}{waits}"
 
 

@@ -12,7 +12,7 @@ from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.api.app import create_app
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.operations.planning import question
-from optimizer.overview.plan_request import PlanningWish
+from optimizer.overview.plan_request import PartialRequest
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
@@ -210,8 +210,9 @@ def question_cases() -> dict[str, Case]:
 
 async def ask_question(values: Fields, _: str) -> Any:
     """What POST /plan, the MCP tool plan_placement and the page complete a question to."""
-    wish = PlanningWish({"performance": 1}, further=values)
-    found = await question(AuthorizedOptimizer(Optimizer(await hub_in(""), now=lambda: NOW)), wish)
+    partial = PartialRequest({"performance": 1}, further=values)
+    optimizer = Optimizer(await hub_in(""), now=lambda: NOW)
+    found = await question(AuthorizedOptimizer(optimizer), partial)
     return found if isinstance(found, RequestProblem) else found.request
 
 

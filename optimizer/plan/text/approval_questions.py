@@ -59,7 +59,7 @@ def plan_question(plan: Plan, hub: str) -> str:
     ends with the count of its rest.
     """
     counts = Counter(item.action for item in plan.moves)
-    told = [
+    stakes = [
         f"{_AT_STAKE[action]} {counts[action]}"
         for action in WORST_FIRST
         if counts[action] or action in ("stops", "moves", "starts")
@@ -69,10 +69,10 @@ def plan_question(plan: Plan, hub: str) -> str:
     request, steps = plan.request, plan.rollout.actions if plan.rollout else ()
     where = whose(hub, request.namespace, request.optimization)
     lines = [
-        f"{', '.join(told).capitalize()} of {counted(len(plan.moves), 'workload')} on {where}?",
+        f"{', '.join(stakes).capitalize()} of {counted(len(plan.moves), 'workload')} on {where}?",
         *([f"Uncovered meanwhile: {counted(uncovered, 'workload')}."] if uncovered else []),
         *losses(plan),
-        *moves(plan, quoted_name, told={item.workload for item in plan.removals}),
+        *moves(plan, quoted_name, without={item.workload for item in plan.removals}),
         *policy_changes(plan, quoted_name),
         *([f"It is written in {counted(len(steps), 'step')}."] if steps else []),
         verdict(plan),
@@ -177,10 +177,12 @@ def losses(plan: Plan) -> list[str]:
 
 
 def moves(
-    plan: Plan, shown: Callable[[str], str] = UntrustedName, *, told: Container[str] = ()
+    plan: Plan, shown: Callable[[str], str] = UntrustedName, *, without: Container[str] = ()
 ) -> list[str]:
-    """Return what becomes of each workload that does not stay; `told`: those that are left out."""
-    found = (i for i in worst_first(plan.moves) if i.action != "stays" and i.workload not in told)
+    """Return what becomes of each workload that does not stay, but for `without`."""
+    found = (
+        i for i in worst_first(plan.moves) if i.action != "stays" and i.workload not in without
+    )
     return _first(move_sentence(item, shown) for item in found)
 
 
@@ -228,12 +230,12 @@ def policy_changes(plan: Plan, shown: Callable[[str], str] = UntrustedName) -> I
 
 def issue_lines(plan: Plan) -> list[str]:
     """Return the issues of a plan, but those about others."""
-    told = (
+    sentences = (
         f"Issue: {item.reason}: {quoted(item.message)}"
         for item in plan.issues
         if item.reason != UNCOVERS_OTHERS
     )
-    return first_lines(told, ISSUES_SHOWN, what=" issues")
+    return first_lines(sentences, ISSUES_SHOWN, what=" issues")
 
 
 def worst_first(moves: Iterable[WorkloadMove]) -> list[WorkloadMove]:

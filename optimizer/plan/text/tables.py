@@ -125,11 +125,11 @@ def _unplaced_rows(item: UnplacedReason) -> Iterator[Row]:
 
 def _unplaced_sentence(item: UnplacedReason) -> str:
     limits = "; ".join(limit.message for limit in item.limits)
-    told = f"{item.workload}: {item.message}{f': {limits}' if limits else ''}."
+    sentence = f"{item.workload}: {item.message}{f': {limits}' if limits else ''}."
     if item.remedy is None or not item.remedy.verified:
-        return told
+        return sentence
     changes = ", and ".join(change.message for change in item.remedy.changes)
-    return f"{told} It would have a place after this: {changes}."
+    return f"{sentence} It would have a place after this: {changes}."
 
 
 def _why_not(answers: tuple[WhyNotAnswer, ...]) -> Section:
@@ -165,12 +165,12 @@ def _transition(found: TransitionPlan) -> Section:
     numbered = list(enumerate(found.steps, 1))
     rows = tuple((str(number), *row) for number, step in numbered for row in _actions(step))
     title = f"Transition: {found.message}"
-    told = (
+    steps = (
         f"Step {number} of {len(numbered)}:"
         f" {'; '.join(f'{action} {what}' for action, what in _actions(step))}."
         for number, step in numbered
     )
-    sentences = (f"{title}.", *_first_sentences(told))
+    sentences = (f"{title}.", *_first_sentences(steps))
     return Section(TextTable(("step", "action", "what"), rows, title), sentences)
 
 

@@ -47,9 +47,9 @@ def by_precedence(formats: Sequence[DimensionFormat]) -> tuple[DimensionFormat, 
     """
 
     def rank(dimension: DimensionFormat) -> tuple[int, int]:
-        told = set(dimension.fields)
-        further = told - _NAMING - _OF_CLUSTERS
-        return -len(told.intersection(_OF_PLACES)), len(further)
+        fields = set(dimension.fields)
+        further = fields - _NAMING - _OF_CLUSTERS
+        return -len(fields.intersection(_OF_PLACES)), len(further)
 
     return tuple(sorted(dict.fromkeys(formats), key=rank))
 

@@ -121,7 +121,7 @@ async def test_a_dry_run_writes_no_policy() -> None:
 
 
 async def test_the_way_from_a_policy_that_is_not_generated_again_names_its_gpus() -> None:
-    """Nobody asks for what the policy in force supplies any more: it is no candidate."""
+    """Nobody asks for what the policy in force supplies any more, so it is not a candidate."""
     hub = await bare_hub()
     node = {**GPU, "count": 2}
     await applied(hub, await planned(hub, asking(node)))

@@ -14,7 +14,7 @@ from optimizer.overview.findings import findings, findings_about
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_overview import describe_workload, fleet_overview
 from optimizer.overview.name_search import find_name
-from optimizer.overview.plan_request import PlanningWish
+from optimizer.overview.plan_request import PartialRequest
 from optimizer.overview.planning_request import PlanningQuestion, complete_question
 from optimizer.overview.score_overview import (
     ClusterScore,
@@ -45,8 +45,8 @@ async def facts(hub: EmbeddedHub) -> FleetFacts:
     return await Optimizer(hub, now=utc_now).fleet("default")
 
 
-def asked(facts: FleetFacts, **wish: Any) -> OptimizeRequest:
-    found = complete_question(facts, PlanningWish(**wish))
+def asked(facts: FleetFacts, **partial: Any) -> OptimizeRequest:
+    found = complete_question(facts, PartialRequest(**partial))
     assert isinstance(found, PlanningQuestion), found
     return found.request
 
@@ -83,7 +83,7 @@ async def test_a_score_in_words_makes_the_guides_request(facts: FleetFacts) -> N
 async def test_names_that_are_not_clear_are_refused_with_near_ones(
     facts: FleetFacts, objective: dict[str, float], said: str
 ) -> None:
-    refused = complete_question(facts, PlanningWish(objective))
+    refused = complete_question(facts, PartialRequest(objective))
     assert isinstance(refused, RequestProblem)
     assert said in refused.detail
     assert PERFORMANCE in refused.errors[0].available

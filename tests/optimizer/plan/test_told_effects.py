@@ -11,7 +11,7 @@ from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING
 from dsf.kube.port import Object
-from optimizer.overview.planning_request import PlanningWish, complete_question
+from optimizer.overview.planning_request import PartialRequest, complete_question
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.result import Applied
@@ -24,7 +24,7 @@ OF_RECORDS = {"MissingFromHub", "DiffersFromPlan", "NotInPlan"}
 
 WISHES = st.lists(
     st.builds(
-        PlanningWish,
+        PartialRequest,
         objective=st.sampled_from([{"performance": 1.0}, {"power": 1.0}]),
         clusters=st.lists(st.sampled_from(CLUSTERS), unique=True),
         workloads=st.lists(st.sampled_from(WORKLOADS), unique=True),
@@ -76,13 +76,13 @@ async def read(hub: EmbeddedHub) -> tuple[Mapping[str, set[str]], Mapping[str, s
 
 @given(WISHES)
 def test_told_changes_of_policies_and_workloads_are_those_of_the_writes(
-    wishes: list[PlanningWish],
+    partials: list[PartialRequest],
 ) -> None:
     async def play() -> None:
         hub = await hub_with_a_workload_without_scores()
         optimizer = Optimizer(hub, now=utc_now)
-        for wish in wishes:
-            question = complete_question(await optimizer.fleet("default"), wish)
+        for partial in partials:
+            question = complete_question(await optimizer.fleet("default"), partial)
             assert isinstance(question, tuple), question
             plan = await optimizer.plan(question.request)
             assert isinstance(plan, Plan), plan

@@ -54,7 +54,7 @@ export class HostApi implements OptimizerApi {
     return this.#plan({ of: "plan", request: { namespace, objective, whatIf } });
   }
 
-  /** The whole plan that a tool's result tells of; only what was told if that is all there is. */
+  /** The whole plan of a tool's result; what the result contains if the plan can't be made again. */
   async shown(told: ToolPlan): Promise<ShownPlan> {
     let hindrance = "";
     try {
