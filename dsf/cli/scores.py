@@ -32,12 +32,13 @@ from dsf.api.scoring.placement_scores import (
 from dsf.api.scoring.score_conditions import read_trust
 from dsf.api.times import shown_duration
 from dsf.api.untrusted_text import escaped, listed
-from dsf.cli.options import Duration, cluster_options, server_url
+from dsf.cli.missing_scores import NO_SCORER, why_missing
+from dsf.cli.options import Duration, StrictCommand, cluster_options, server_url
 from dsf.cli.output import Progress, TextTable, document, output_option, show
 from dsf.cli.terminal_drawing import levels_for
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import Forbidden, Gone, KubeError, NotFound
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import list_objects
 
@@ -73,14 +74,18 @@ class _ScoreView(NamedTuple):
 
 
 class _FoundScores(NamedTuple):
-    """AddOnPlacementScores and DynamicScorers, and past values by a Prometheus."""
+    """AddOnPlacementScores, past values by a Prometheus, and what the hub controller reports.
+
+    `scorers` is None if the user may not list DynamicScorers, or the hub does not know them.
+    """
 
     objects: Sequence[Object]
-    scorers: Sequence[Object]
     past: "Sequence[PastValues]"
+    scorers: Sequence[Object] | None
+    config: Object | None = None
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options("the hub")
 @click.option("--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster.")
 @click.option("--score", "-s", "scores_", multiple=True, help="Only this AddOnPlacementScore.")
@@ -113,7 +118,8 @@ def scores(
     """Show scores: one table per AddOnPlacementScore, managed clusters by dimension.
 
     The last table says how old the scores of each cluster are, and when they expire. AGE is the
-    time since they were written, "-" where the hub does not keep it.
+    time since they were written, "-" where the hub does not keep it. Standard error says on which
+    clusters a scorer fails, and why it has no scores.
     """
     source = click.get_current_context().get_parameter_source("since")
     if source is ParameterSource.COMMANDLINE and not prometheus_url:
@@ -188,9 +194,11 @@ async def _read(kube: Kube, view: _ScoreView) -> _FoundScores:
     objects = await list_objects(kube, ADD_ON_PLACEMENT_SCORE)
     past = await _past_values(view) if view.prometheus_url else ()
     try:
-        return _FoundScores(objects, await list_objects(kube, DYNAMIC_SCORER), past)
+        scorers = await list_objects(kube, DYNAMIC_SCORER)
+        configs = await list_objects(kube, DYNAMIC_SCORING_CONFIG)
     except (Forbidden, NotFound):
-        return _FoundScores(objects, (), past)
+        return _FoundScores(objects, past, None)
+    return _FoundScores(objects, past, scorers, configs[0] if configs else None)
 
 
 async def _past_values(view: _ScoreView) -> "Sequence[PastValues]":
@@ -211,6 +219,7 @@ async def _past_values(view: _ScoreView) -> "Sequence[PastValues]":
 
 
 def _show(seen: _FoundScores, view: _ScoreView) -> None:
+    _explain(seen, view)
     objects = _only(seen.objects, "namespace", view.clusters, "scores of managed cluster")
     objects = _only(objects, "name", view.scores, "AddOnPlacementScore")
     now = utc_now()
@@ -228,6 +237,21 @@ def _show(seen: _FoundScores, view: _ScoreView) -> None:
         click.echo("No scores found.", err=True)
 
 
+def _explain(seen: _FoundScores, view: _ScoreView) -> None:
+    """Say on standard error where scorers fail, and why there are no scores."""
+    wanted = [one for one in seen.objects if not view.clusters or _cluster(one) in view.clusters]
+    scored = by_score(wanted)
+    reasons = why_missing(
+        seen.scorers or (), seen.config, scored, clusters=view.clusters, scores=view.scores
+    )
+    for line in reasons:
+        click.echo(escaped(line), err=True)
+    if seen.scorers is None and not seen.objects:
+        click.echo("DynamicScorers can't be listed here: they would say why", err=True)
+    elif not seen.scorers and not seen.objects:
+        click.echo(NO_SCORER, err=True)
+
+
 def _tables(
     found: Mapping[str, ByDimension],
     expired: Container[ScoreKey],
@@ -236,7 +260,7 @@ def _tables(
 ) -> Iterator[TextTable]:
     from dsf.cli.terminal_drawing import bars, history
 
-    known, levels = meanings(seen.scorers), levels_for(sys.stdout)
+    known, levels = meanings(seen.scorers or ()), levels_for(sys.stdout)
     for name, entries in found.items():
         meaning = known.get(name)
         if view.plot:

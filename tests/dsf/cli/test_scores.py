@@ -5,18 +5,25 @@ import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from dsf.api.conditions import merged
-from dsf.api.names import HUB_NAMESPACE
+from dsf.api.names import HUB_NAMESPACE, SCORING_CONFIG
 from dsf.api.scoring.score_conditions import TrackRecord, trust_condition
 from dsf.api.times import shown_duration
+from dsf.cli.missing_scores import NO_SCORER
 from dsf.cli.scores import freshness_table, scores
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, NAMESPACE
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
+    NAMESPACE,
+)
 from dsf.kube.port import Object
 from tests.command_line import invoked_meanwhile
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
@@ -104,6 +111,74 @@ async def test_a_table_says_what_its_values_mean(dsf: Dsf, hub: EmbeddedHub) -> 
         'speed ("Free\N{REPLACEMENT CHARACTER}cores", higher is better, 0..100, unit cores)',
         "thrift",
     ]
+
+
+async def register(hub: EmbeddedHub, name: str, **status: Any) -> None:
+    metadata = {"name": name, "namespace": HUB_NAMESPACE}
+    spec = {"description": "d", "configURL": "http://scorer/config"}
+    await hub.create(DYNAMIC_SCORER, {"metadata": metadata, "spec": spec})
+    patch = {"status": {"scoreName": name, **status}}
+    await hub.patch(DYNAMIC_SCORER, name, patch, HUB_NAMESPACE, subresource="status")
+
+
+def condition(name: str, status: str, reason: str, message: str) -> dict[str, str]:
+    return {
+        "type": name,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": EXPIRED,
+    }
+
+
+async def test_where_a_scorer_fails_and_why_another_has_no_scores_is_told(
+    dsf: Dsf, hub: EmbeddedHub
+) -> None:
+    await hub.create(NAMESPACE, {"metadata": {"name": HUB_NAMESPACE}})
+    rejected = [
+        {"name": f"worker{number:02}", "reason": "QueryRejected", "message": "parse error"}
+        for number in range(1, 8)
+    ]
+    ready = condition("Ready", "False", "ClustersFailing", "Scoring: 7 of 7 fail")
+    await register(hub, "speed", failingClusters=rejected, conditions=[ready])
+    waiting = condition("Scoring", "Unknown", "Waiting", "waiting for the agents of 2 clusters")
+    going = condition("Ready", "True", "Distributed", "in the works")
+    await register(hub, "headroom", conditions=[going, waiting])
+    await register(hub, "unseen")
+    config = {"metadata": {"name": SCORING_CONFIG, "namespace": HUB_NAMESPACE}, "spec": {}}
+    await hub.create(DYNAMIC_SCORING_CONFIG, config)
+    said = condition("Ready", "False", "WriteRefused", "worker01: forbidden")
+    status = {"status": {"conditions": [said]}}
+    await hub.patch(
+        DYNAMIC_SCORING_CONFIG, SCORING_CONFIG, status, HUB_NAMESPACE, subresource="status"
+    )
+    failing = [f'speed fails on worker0{n}: QueryRejected: "parse error"' for n in range(1, 6)]
+    silent = "headroom has no scores: Waiting: waiting for the agents of 2 clusters"
+    of_config = f"DynamicScoringConfig {SCORING_CONFIG}: WriteRefused: worker01: forbidden"
+    code, out, err = await dsf()
+    assert (code, "speed" in out) == (0, True)
+    assert err.splitlines() == [
+        silent,
+        *failing,
+        "speed fails on 2 more managed clusters",
+        "unseen has no scores: the hub controller has not reported on it yet; does it run?",
+        of_config,
+    ]
+    code, _, err = await dsf("-c", "worker02", "-s", "speed")
+    assert (code, err) == (0, f"{failing[1]}\n")
+    code, out, err = await dsf("-s", "headroom")
+    assert (code, out, err.splitlines()[:2]) == (1, "", [silent, of_config])
+    assert (
+        err.splitlines()[2] == "Error: no AddOnPlacementScore headroom; the hub has speed, thrift"
+    )
+
+
+async def test_a_hub_without_scorers_says_how_to_register_one(tmp_path: Path) -> None:
+    async with serving(EmbeddedHub()) as url:
+        config = tmp_path / "hub.kubeconfig"
+        config.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
+        found = await invoked_meanwhile(scores, f"--kubeconfig={config}")
+    assert found == (0, "", f"{NO_SCORER}\nNo scores found.\n")
 
 
 async def test_clusters_stand_beside_each_other(dsf: Dsf) -> None:
