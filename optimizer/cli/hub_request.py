@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from optimizer.domain.settings import OptimizerSettings
     from optimizer.overview.plan_request import PartialRequest
     from optimizer.service import Optimizer
-    from optimizer.wire.request import OptimizeRequest
+    from optimizer.wire.request import Aggregation, OptimizeRequest
     from optimizer.wire.request_problem import RequestProblem
 
 T = TypeVar("T")
@@ -51,6 +51,12 @@ request_options = options(
         " its objective.",
     ),
     click.option(
+        "--aggregation",
+        type=click.Choice(["Max", "Min", "Mean"]),
+        help="Which entry of the scores of --objective counts where several differ only in what a"
+        " place does not have, such as the node; default: the best.",
+    ),
+    click.option(
         "--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster; repeatable."
     ),
     click.option(
@@ -82,6 +88,7 @@ class AskedPlan(NamedTuple):
     context: str | None
     namespace: str
     objective: str = ""
+    aggregation: "Aggregation | None" = None
     clusters: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     optimization: str = ""
@@ -99,6 +106,8 @@ def asked_plan(flags: dict[str, Any]) -> AskedPlan:
     said = bool(asked.objective or asked.clusters or asked.workloads)
     if asked.request_file and said:
         raise click.UsageError("--request says all: give no --objective, --cluster or --workload")
+    if asked.aggregation and not asked.objective:
+        raise click.UsageError("--aggregation is of the scores of --objective: say that too")
     if asked.paths and asked.stated & {"kubeconfig", "context"}:
         raise click.UsageError("--filename is instead of a hub: give no --kubeconfig or --context")
     return asked
@@ -219,6 +228,7 @@ def _partial_request(asked: AskedPlan) -> "PartialRequest":
         asked.workloads,
         further={"optimization": asked.optimization} if asked.optimization else {},
         namespace=asked.namespace,
+        aggregation=asked.aggregation,
     )
 
 

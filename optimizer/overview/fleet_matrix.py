@@ -16,7 +16,7 @@ from optimizer.domain.issue import Issue
 from optimizer.overview.findings import FleetFinding, findings, scorer_remedy
 from optimizer.overview.fleet_facts import FleetFacts
 from optimizer.overview.fleet_overview import WorkloadOverview, hardware_of, workload_overview
-from optimizer.overview.score_columns import ClusterMeans, ScoreColumn, ScoreColumns
+from optimizer.overview.score_columns import ClusterValues, ScoreColumn, ScoreColumns
 from optimizer.overview.score_overview import ClusterScore, ScorerOverview
 from optimizer.snapshot.object_readers import read_workload
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
@@ -79,8 +79,9 @@ class MatrixCluster(ResultPart):
 class MatrixColumn(ResultPart):
     """The values of a score for an app on a device, one for each cluster of the matrix.
 
-    Entries that app and device do not tell apart, such as those of several nodes, count with their
-    mean. `entry`: the whole name of an entry that does not match the dimension format.
+    Of entries that app and device do not tell apart, such as those of several nodes, the best
+    counts, as in a plan whose request states no `aggregation`: the highest, or the lowest if lower
+    is better. `entry`: the whole name of an entry that does not match the dimension format.
     """
 
     app: Name = ""
@@ -124,11 +125,11 @@ class MatrixScore(ResultPart):
         tuple[MatrixColumn, ...],
         Field(
             description="By app, device and entry. Where they would be too many, those of a device"
-            " are one, without an app: the mean."
+            " are one, without an app: the best of them."
         ),
     ]
     omitted_columns: Annotated[
-        int, Field(description="Columns that are not listed, or are part of a mean.")
+        int, Field(description="Columns that are not listed, or are one with others.")
     ] = 0
 
 
@@ -266,13 +267,13 @@ def _score(
         written=tuple(_seconds(found.written.get(cluster)) for cluster in clusters),
         valid_until=tuple(_seconds(item.valid_until if item else None) for item in seen),
         expired=tuple(at for at, item in enumerate(seen) if item and item.expired),
-        columns=tuple(_column(column, means, clusters) for column, means in kept.items()),
+        columns=tuple(_column(column, values, clusters) for column, values in kept.items()),
         omitted_columns=max(0, len(found.columns) - len(kept)),
     )
 
 
-def _column(column: ScoreColumn, means: ClusterMeans, clusters: Iterable[str]) -> MatrixColumn:
-    return MatrixColumn(**column._asdict(), values=tuple(map(means.mean, clusters)))
+def _column(column: ScoreColumn, values: ClusterValues, clusters: Iterable[str]) -> MatrixColumn:
+    return MatrixColumn(**column._asdict(), values=tuple(map(values.get, clusters)))
 
 
 def _seconds(time: datetime | None) -> int | None:

@@ -11,7 +11,7 @@ from dsf.api.untrusted_text import UntrustedName
 from optimizer.overview.what_if import WhatIf
 from optimizer.record.plan_history import ObjectiveInForce
 from optimizer.wire.base import Document, Name, RequestPart
-from optimizer.wire.request import Namespace
+from optimizer.wire.request import Aggregation, Namespace
 from optimizer.wire.request_problem import (
     UNPROCESSABLE,
     FieldProblem,
@@ -40,7 +40,7 @@ class PartialRequest:
 
     `objective`: weights by score name or a part of it. `clusters`, `workloads`: names or parts of
     them; empty: all that carry the labels. `further`: fields of POST /optimize that are taken over.
-    `namespace`: empty if it is not stated.
+    `namespace`: empty if it is not stated. `aggregation`: of each score of the objective.
     """
 
     objective: Mapping[str, float]
@@ -49,6 +49,7 @@ class PartialRequest:
     what_if: WhatIf = field(default_factory=WhatIf)
     further: Mapping[str, Any] = field(default_factory=dict)
     namespace: str = ""
+    aggregation: Aggregation | None = None
 
     @property
     def optimization(self) -> str:

@@ -69,7 +69,8 @@ def complete_question(
     if "targetWorkloads" not in further:
         names = meant.workloads or facts.workloads
         body["targetWorkloads"] = [_workload(facts, name, what_if) for name in names]
-    preferences = [_preference(facts, *item) for item in meant.weights]
+    stated = {"aggregation": partial.aggregation} if partial.aggregation else {}
+    preferences = [{**_preference(facts, *item), **stated} for item in meant.weights]
     if preferences:
         body |= {"preference": preferences[0], "objectives": preferences[1:]}
     elif taken:

@@ -1,6 +1,6 @@
 """The entries of scores as columns: an app on a device, and its value on each managed cluster."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -16,8 +16,6 @@ from optimizer.wire.request import DEFAULT_FORMAT
 MAX_KNOWN = 100_000
 """Entry names whose columns are kept: more than apps times devices, less than pods of a fleet."""
 
-_DEFAULT = DimensionFormat.parse(DEFAULT_FORMAT)
-
 
 class ScoreColumn(NamedTuple):
     """What a column is about. `entry`: the name of entries that do not match the format."""
@@ -27,38 +25,23 @@ class ScoreColumn(NamedTuple):
     entry: str = ""
 
 
-@dataclass(slots=True)
-class ClusterMeans:
-    """A value by managed cluster: the mean of the entries that belong to one column.
+ClusterValues = dict[str, int]
+"""A value by managed cluster: the best of the entries that belong to one column.
 
-    `numbers`: how many entries a cluster has, where it has several.
-    """
-
-    totals: dict[str, int] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
-
-    def add(self, cluster: str, total: int, number: int = 1) -> None:
-        """Add the sum of a number of entries of one cluster."""
-        if cluster in self.totals:
-            self.numbers[cluster] = self.numbers.get(cluster, 1) + number
-            self.totals[cluster] += total
-            return
-        self.totals[cluster] = total
-        if number > 1:
-            self.numbers[cluster] = number
-
-    def mean(self, cluster: str) -> float | None:
-        """Return the mean of a cluster with at most two decimals; None without entries."""
-        total = self.totals.get(cluster)
-        return None if total is None else round(total / self.numbers.get(cluster, 1), 2)
+That is what a plan counts unless its request says otherwise (`aggregation`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreColumns:
-    """The columns of one score. `written`: when each cluster's score was written last."""
+    """The columns of one score. `written`: when each cluster's score was written last.
+
+    `best` returns the better of two values.
+    """
 
     dimension: DimensionFormat | None = None
-    columns: dict[ScoreColumn, ClusterMeans] = field(default_factory=dict)
+    best: Callable[[int, int], int] = max
+    columns: dict[ScoreColumn, ClusterValues] = field(default_factory=dict)
     written: dict[str, datetime] = field(default_factory=dict)
 
     def column_of(self, entry: str, cluster: str) -> ScoreColumn:
@@ -68,22 +51,22 @@ class ScoreColumns:
             return ScoreColumn(entry=entry)
         return ScoreColumn(labels.get("app", ""), labels.get("device", ""))
 
-    def at_most(self, most: int) -> dict[ScoreColumn, ClusterMeans]:
+    def at_most(self, most: int) -> dict[ScoreColumn, ClusterValues]:
         """Return at most so many columns, in order.
 
-        If there are more, those of one device count as one, with the mean of its apps. If there
+        If there are more, those of one device count as one, with the best of its apps. If there
         are still more, those with values on the most clusters are left.
         """
         found = self.columns if len(self.columns) <= most else self._by_device()
-        fullest = sorted(found, key=lambda column: (-len(found[column].totals), column))[:most]
+        fullest = sorted(found, key=lambda column: (-len(found[column]), column))[:most]
         return {column: found[column] for column in sorted(fullest)}
 
-    def _by_device(self) -> dict[ScoreColumn, ClusterMeans]:
-        found: dict[ScoreColumn, ClusterMeans] = {}
-        for column, means in self.columns.items():
-            folded = found.setdefault(column._replace(app=""), ClusterMeans())
-            for cluster, total in means.totals.items():
-                folded.add(cluster, total, means.numbers.get(cluster, 1))
+    def _by_device(self) -> dict[ScoreColumn, ClusterValues]:
+        found: dict[ScoreColumn, ClusterValues] = {}
+        for column, values in self.columns.items():
+            folded = found.setdefault(column._replace(app=""), {})
+            for cluster, value in values.items():
+                folded[cluster] = self.best(folded.get(cluster, value), value)
         return found
 
 
@@ -91,11 +74,9 @@ class FleetColumns:
     """The columns of all scores, filled from AddOnPlacementScores one after the other."""
 
     def __init__(self, scorers: Iterable[ScorerOverview] = ()) -> None:
-        self._formats = {
-            item.score: DimensionFormat.parse(item.dimension_format) for item in scorers
-        }
+        self._scorers = {item.score: item for item in scorers}
         self._scores: dict[str, ScoreColumns] = {}
-        self._known: dict[tuple[str, str], ClusterMeans] = {}
+        self._known: dict[tuple[str, str], ClusterValues] = {}
 
     @property
     def scores(self) -> Mapping[str, ScoreColumns]:
@@ -106,23 +87,29 @@ class FleetColumns:
         """Add the entries of an AddOnPlacementScore."""
         score, cluster = name_of(obj), str(obj["metadata"].get("namespace") or "")
         if score not in self._scores:
-            stated = self._formats.get(score, _DEFAULT)
-            known = stated if isinstance(stated, DimensionFormat) else None
-            self._scores[score] = ScoreColumns(known)
+            self._scores[score] = self._empty(score)
         found = self._scores[score]
         written = status_written(obj)
         if written:
             found.written[cluster] = written
         for entry, value in entries_of(obj):
-            self._means(found, score, entry, cluster).add(cluster, value)
+            values = self._values(found, score, entry, cluster)
+            values[cluster] = found.best(values.get(cluster, value), value)
 
-    def _means(self, found: ScoreColumns, score: str, entry: str, cluster: str) -> ClusterMeans:
+    def _empty(self, score: str) -> ScoreColumns:
+        scorer = self._scorers.get(score)
+        stated = DimensionFormat.parse(scorer.dimension_format if scorer else DEFAULT_FORMAT)
+        lowest = scorer is not None and scorer.direction == "LowerIsBetter"
+        known = stated if isinstance(stated, DimensionFormat) else None
+        return ScoreColumns(known, min if lowest else max)
+
+    def _values(self, found: ScoreColumns, score: str, entry: str, cluster: str) -> ClusterValues:
         """Return the column of an entry; clusters mostly have the same entries, so it is kept."""
-        means = self._known.get((score, entry))
-        if means is None:
+        values = self._known.get((score, entry))
+        if values is None:
             column = found.column_of(entry, cluster)
-            means = found.columns.setdefault(column, ClusterMeans())
+            values = found.columns.setdefault(column, {})
             named = found.dimension is not None and "cluster" in found.dimension.fields
             if not named and len(self._known) < MAX_KNOWN:
-                self._known[score, entry] = means
-        return means
+                self._known[score, entry] = values
+        return values

@@ -69,6 +69,7 @@ PLANNED: dict[str, Case] = {
     **HUB,
     "--namespace": Case("worker01", ASKED),
     "--objective": Case("performance", JSON, "applied"),
+    "--aggregation": Case("Min", ASKED, "placeless"),
     "--cluster": Case(["worker01"], ASKED),
     "--workload": Case(["app01"], ASKED),
     "--optimization": Case("team-b", ASKED),

@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
@@ -145,9 +146,12 @@ async def hub_in(on: str) -> EmbeddedHub:
     `applied`: the plan for the score power is in force; `replaced`: after one for performance.
     `rolling`: a stepwise rollout to performance has begun after it; `cancelled`: it was ended.
     `divided`: two plans that generate MIG policies. Then `gone`: worker01 was lost.
+    `placeless`: no entry of the score performance tells app and device.
     """
     hub = await hub_of(observation(on))
     await hub.create(kinds.SECRET, OTHER_KEY)
+    if "placeless" in on:
+        await hub.create(kinds.DYNAMIC_SCORER, PLACELESS)
     async with client(hub) as http:
         before = [asked for word in on.split() for asked in STATES.get(word, ())]
         for path, asked in before:
@@ -180,6 +184,15 @@ OTHER_KEY = {
     "data": {"key": b64encode(bytes(32)).decode()},
 }
 """A key that signed no record."""
+PLACELESS = {
+    "metadata": {"name": "performance", "namespace": HUB_NAMESPACE},
+    "spec": {
+        "description": "d",
+        "configURL": "http://scorer/config",
+        "scoreDimensionFormat": "${meta}",
+        "scoring": {"params": {"name": "performance"}},
+    },
+}
 POWER_USE = {"limits": [{"name": "power", "maximum": 500, "uses": "power"}]}
 SCORE_LIMIT = {"name": "heat", "maximum": 60, "score": {"addonPlacementScore": "performance"}}
 USES = {

@@ -66,6 +66,12 @@ async def test_an_objective_that_is_not_said_is_that_of_the_plan_in_force(tmp_pa
     assert "2g.24gb" in out
 
 
+def test_an_aggregation_without_an_objective_is_refused() -> None:
+    code, _, err = invoked(plan, "--aggregation=Mean")
+    said = "--aggregation is of the scores of --objective: say that too"
+    assert (code, err.splitlines()[-1]) == (2, f"Error: {said}")
+
+
 async def test_nothing_is_applied_without_a_yes(tmp_path: Path) -> None:
     hub = await hub_of()
     code, out, err = await dsf(optimize, hub, tmp_path, *PERFORMANCE, "-o", "json")

@@ -37,9 +37,10 @@ def score(cluster: str, entries: dict[str, int], name: str = "power") -> dict[st
     return {**made, "status": {"scores": listed}}
 
 
-def scorer(dimension_format: str, name: str = "power") -> Any:
+def scorer(dimension_format: str, name: str = "power", **status: Any) -> Any:
     return scorer_overview(
         {
+            **status,
             "metadata": {"name": name, "namespace": "hub"},
             "spec": {
                 "scoreDimensionFormat": dimension_format,
@@ -80,8 +81,8 @@ async def test_too_many_items_are_cut_and_counted(monkeypatch: pytest.MonkeyPatc
     assert found.omitted == {"clusters": 1}
     performance = found.scores[0]
     assert [(item.app, item.device, item.values) for item in performance.columns] == [
-        ("", "2g.24gb", (12.5,)),
-        ("", "3g.48gb", (57.5,)),
+        ("", "2g.24gb", (15,)),
+        ("", "3g.48gb", (60,)),
         ("", "all", (80,)),
     ]
     assert [item.omitted_columns for item in found.scores] == [3, 3]
@@ -94,14 +95,14 @@ async def test_too_many_items_are_cut_and_counted(monkeypatch: pytest.MonkeyPatc
         (
             "${node};${device}",
             {"n1;gpu0": 10, "n2;gpu0": 21},
-            {ScoreColumn(device="gpu0"): 15.5},
+            {ScoreColumn(device="gpu0"): 21},
         ),
         (
             "${cluster};${app};${device}",
             {"c1;a;d": 1, "c2;a;d": 2},
             {ScoreColumn("a", "d"): 1, ScoreColumn(entry="c2;a;d"): 2},
         ),
-        ("${node};${pod}", {"n1;p": 3, "n1;q": 4}, {ScoreColumn(): 3.5}),
+        ("${node};${pod}", {"n1;p": 3, "n1;q": 4}, {ScoreColumn(): 4}),
         ("${nonsense}", {"a;b": 4}, {ScoreColumn(entry="a;b"): 4}),
     ],
 )
@@ -111,7 +112,14 @@ def test_entries_belong_to_the_column_of_their_app_and_device(
     found = FleetColumns([scorer(dimension_format)])
     found.add(score("c1", entries))
     made = found.scores["power"].columns
-    assert {column: values.mean("c1") for column, values in made.items()} == columns
+    assert {column: values["c1"] for column, values in made.items()} == columns
+
+
+def test_of_several_nodes_the_lowest_counts_where_lower_is_better_as_in_a_plan() -> None:
+    meaning = {"meaning": {"direction": "LowerIsBetter"}}
+    found = FleetColumns([scorer("${node};${device}", status=meaning)])
+    found.add(score("c1", {"n1;gpu0": 21, "n2;gpu0": 10}))
+    assert found.scores["power"].columns == {ScoreColumn(device="gpu0"): {"c1": 10}}
 
 
 def test_a_score_without_a_scorer_has_the_default_format_and_its_time() -> None:

@@ -110,7 +110,7 @@ function ScoreOfCluster(props: {
   return (
     <details>
       <summary>
-        {score.display_name || score.name}: {shown(mean)} {score.unit}{" "}
+        {score.display_name || score.name}: mean {shown(mean)} {score.unit}{" "}
         {mean === null ? "(no entries)" : validity(until, score.expired.includes(row))}
       </summary>
       <table>
