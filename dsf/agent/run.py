@@ -24,6 +24,7 @@ from dsf.agent.fetch.credentials import (
 )
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.fetch.scoring_call import Observe, ScoringApi, unobserved
 from dsf.agent.fetch.sources import ReceivedSource, Sources
 from dsf.agent.metrics import AgentMetrics
@@ -210,8 +211,9 @@ async def round_runner(
     Credentials are those of the Secrets of `managed`, unless `secrets` has others.
     """
     own = ServiceAccount(settings.service_account_token_hosts)
-    secrets = secrets or AgentSecrets(managed, settings.namespace, own, watched)
     async with http_client(settings.destinations) as client:
+        tokens = IssuedTokens(client)
+        secrets = secrets or AgentSecrets(managed, settings.namespace, tokens, own, watched)
         scoring = ScoringApi(
             settings.cluster, client, secrets, settings.limits, observe, settings.max_series
         )

@@ -46,8 +46,10 @@ class AuthorCredentials:
             return EndpointCredentials()
         return EndpointCredentials(Token(self.token) if self.token else None, self.ca)
 
-    def refused(self, endpoint: CalledEndpoint, failure: object) -> None:
-        """Do nothing: there is no cache of tokens."""
+    def refused(self, endpoint: CalledEndpoint, used: EndpointCredentials) -> bool:
+        """Return False: there is no other token."""
+        del endpoint, used
+        return False
 
 
 async def typical_results(

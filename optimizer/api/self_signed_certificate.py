@@ -9,10 +9,8 @@ import binascii
 import ipaddress
 import logging
 import ssl
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -20,6 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from dsf.kube.client.certificate_files import certificate_files
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube, Object
@@ -170,13 +169,9 @@ class SelfSignedCertificate:
 
 
 def _context(files: Files) -> ssl.SSLContext:
-    """Return a context of PEM texts; OpenSSL takes them from files only."""
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder, name) for name in ("tls.crt", "tls.key")]
-        for path in paths:
-            path.touch(mode=0o600)
-            path.write_bytes(files[path.name])
-        return server_context(paths[0], paths[1])
+    """Return a context of PEM texts."""
+    with certificate_files(files["tls.crt"], files["tls.key"]) as paths:
+        return server_context(*paths)
 
 
 def _decoded(secret: Object) -> Files:

@@ -24,9 +24,35 @@ TWO = {
     "source": None,
     "sources": [{"name": name, "host": f"http://{name}", **QUERIED} for name in ("a", "b")],
 }
+OAUTH2 = {
+    "oauth2": {
+        "tokenURL": "http://login/token",
+        "clientSecretRef": {"name": "client"},
+        "tls": {"caSecretRef": {"name": "ca", "key": "pem"}},
+    }
+}
 TOKEN = {"tokenSecretRef": {"name": "token", "key": "key"}}
 AUTHORITY = {"caSecretRef": {"name": "ca", "key": "pem"}}
 SENT: Fields = {"context.workloads": {}}
+
+
+def auth_cases(path: str, given: Fields) -> dict[str, Case]:
+    """The cases of how calls authenticate and whom they trust."""
+    by_token = {**given, f"{path}.auth": TOKEN}
+    by_client = {**given, f"{path}.auth": OAUTH2}
+    return {
+        f"{path}.auth.tokenSecretRef.name": Case("other", by_token),
+        f"{path}.auth.tokenSecretRef.key": Case("other", by_token),
+        f"{path}.auth.oauth2.tokenURL": Case("http://other/token", by_client),
+        f"{path}.auth.oauth2.clientSecretRef.name": Case("other", by_client),
+        f"{path}.auth.oauth2.scopes": Case(["read"], by_client),
+        f"{path}.auth.oauth2.audience": Case("scorer", by_client),
+        f"{path}.auth.oauth2.tls.caSecretRef.name": Case("other", by_client),
+        f"{path}.auth.oauth2.tls.caSecretRef.key": Case("other", by_client),
+        f"{path}.auth.clientCertificateSecretRef.name": Case("agent-tls", given),
+        f"{path}.tls.caSecretRef.name": Case("other", {**given, f"{path}.tls": AUTHORITY}),
+        f"{path}.tls.caSecretRef.key": Case("other", {**given, f"{path}.tls": AUTHORITY}),
+    }
 
 
 def source_cases(path: str, given: Fields) -> dict[str, Case]:
@@ -38,11 +64,8 @@ def source_cases(path: str, given: Fields) -> dict[str, Case]:
         f"{path}.params.query": Case("down", given),
         f"{path}.params.range": Case(60, given),
         f"{path}.params.step": Case(5, given),
-        f"{path}.auth.tokenSecretRef.name": Case("other", {**given, f"{path}.auth": TOKEN}),
-        f"{path}.auth.tokenSecretRef.key": Case("other", {**given, f"{path}.auth": TOKEN}),
+        **auth_cases(path, given),
         f"{path}.auth.serviceAccountToken": Case(True, given),
-        f"{path}.tls.caSecretRef.name": Case("other", {**given, f"{path}.tls": AUTHORITY}),
-        f"{path}.tls.caSecretRef.key": Case("other", {**given, f"{path}.tls": AUTHORITY}),
         f"{path}.tenant": Case("team-a", given),
         f"{path}.endpoint": Case({"host": "http://a"}, given),
         f"{path}.query": Case({"text": "up"}, given),
@@ -67,10 +90,7 @@ SCORER: dict[str, Case] = {
     "scoring.params.name": Case("other_score"),
     "scoring.params.interval": Case(5),
     "scoring.params{}": Case("a model"),
-    "scoring.auth.tokenSecretRef.name": Case("other", {"scoring.auth": TOKEN}),
-    "scoring.auth.tokenSecretRef.key": Case("other", {"scoring.auth": TOKEN}),
-    "scoring.tls.caSecretRef.name": Case("other", {"scoring.tls": AUTHORITY}),
-    "scoring.tls.caSecretRef.key": Case("other", {"scoring.tls": AUTHORITY}),
+    **auth_cases("scoring", {}),
     "scoring.normalize.min": Case(1, NORMAL),
     "scoring.normalize.max": Case(20, NORMAL),
     "scoring.normalize.invert": Case(True, NORMAL),

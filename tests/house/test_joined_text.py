@@ -103,6 +103,7 @@ EXEMPT = {
     "words of this program: profiles, fields, arguments, modules, predicates, kinds": {
         "optimizer/placement_status/record_drift.py:_difference",
         "dsf/agent/cli.py:_require_otlp",
+        "dsf/api/crd/scorer_source.py:_auth_rules",
         "dsf/hub/run.py:unready_reason",
         "mcp_server/server.py:on_call_tool",
         "optimizer/cli/mig.py:_demand",
@@ -121,6 +122,7 @@ EXEMPT = {
         "dsf/cli/output.py:__str__",
     },
     "documents for programs, whose parts are encoded or escaped": {
+        "dsf/agent/fetch/issued_tokens.py:outbound",
         "dsf/api/scoring/scorer_summary.py:dump_summaries",
         "dsf/scorer_kit/backtest/history.py:window",
         "dsf/scorer_kit/pictures.py:svg",

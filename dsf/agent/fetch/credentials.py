@@ -1,4 +1,4 @@
-"""Tokens and certificate authorities for calls, from Secrets of the agent's own namespace.
+"""Tokens and certificates for calls, from Secrets of the agent's own namespace.
 
 Named Secrets are cached, each by a watch of its own. A watch of one name needs permission for that
 Secret only: RBAC applies `resourceNames` to `list` and `watch` with the field selector
@@ -7,22 +7,27 @@ https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resou
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from dsf.agent.failure import Failure
-from dsf.agent.wire.http_answer import UNAUTHORIZED, display_url
+from dsf.agent.failure import Failure, Stage
+from dsf.agent.fetch.issued_tokens import IssuedTokens, TokenRequest
+from dsf.agent.wire.http_answer import UNAUTHORIZED, HttpAnswer, display_url, status_meaning
 from dsf.agent.wire.secret_data import (
+    ClientCertificate,
     Token,
     host_allowed,
     host_refused,
     parse_token,
     read_authority,
+    read_certificate,
+    read_client,
     read_token,
 )
 from dsf.api import names
+from dsf.api.crd.scorer_source import OAuth2
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.errors import KubeError, NotFound
@@ -97,7 +102,10 @@ IN_CLUSTER = ("*.svc", "*.svc.cluster.local")
 
 @dataclass(frozen=True, slots=True)
 class CalledEndpoint:
-    """An endpoint that a scorer names, and the Secrets for it; an empty name means none."""
+    """An endpoint that a scorer names, and the Secrets for it; an empty name means none.
+
+    `oauth2` says where a token is asked for, None if nowhere.
+    """
 
     url: str
     token_name: str = ""
@@ -105,14 +113,22 @@ class CalledEndpoint:
     ca_name: str = ""
     ca_key: str = ""
     service_account: bool = False
+    certificate_name: str = ""
+    oauth2: OAuth2 | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointCredentials:
-    """The token to send, if any, and the PEM certificates to trust (empty: public ones)."""
+    """The token to send, if any, and the PEM certificates to trust (empty: public ones).
+
+    `certificate` is presented to a server that asks for one. `issued_for` is the request that was
+    answered with the token.
+    """
 
     token: Token | None = None
     ca: str = ""
+    certificate: ClientCertificate | None = None
+    issued_for: TokenRequest | None = None
 
     @property
     def headers(self) -> dict[str, str]:
@@ -127,9 +143,38 @@ class CallCredentials(Protocol):
         """Return the token and the authority for an endpoint."""
         ...
 
-    def refused(self, endpoint: CalledEndpoint, failure: object) -> None:
-        """Take note of what a call with the token of an endpoint returned."""
+    def refused(self, endpoint: CalledEndpoint, used: EndpointCredentials) -> bool:
+        """Take note that a server refused credentials; tell whether others can be had at once."""
         ...
+
+
+T = TypeVar("T", bound=object)
+
+
+async def authorized(
+    secrets: CallCredentials,
+    endpoint: CalledEndpoint,
+    stage: Stage,
+    call: Callable[[EndpointCredentials], Awaitable[T | Failure]],
+) -> T | Failure:
+    """Return what a call with the credentials of its endpoint returns.
+
+    It is repeated once if the server refused a token that can be issued anew.
+    """
+    for last in (False, True):
+        used = await secrets.credentials(endpoint)
+        if isinstance(used, InvalidInput):
+            return Failure(stage, used.reason, used.message)
+        answer = await call(used)
+        if not _unauthorized(answer) or not secrets.refused(endpoint, used) or last:
+            break
+    return answer
+
+
+def _unauthorized(answer: object) -> bool:
+    if isinstance(answer, HttpAnswer):
+        return status_meaning(answer.status)[0] == UNAUTHORIZED
+    return isinstance(answer, Failure) and answer.reason == UNAUTHORIZED
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,44 +206,94 @@ class AgentSecrets:
     """The Secrets of one namespace; `kube` is None if the agent has no API server.
 
     Secrets in `watched` come from a cache, others are read at each call. Either way a rotated
-    Secret takes effect at the next call.
+    Secret takes effect at the next call. `tokens` asks token endpoints.
     """
 
     kube: Kube | None
     namespace: str
+    tokens: IssuedTokens
     own: ServiceAccount = field(default_factory=ServiceAccount)
     watched: WatchedSecrets | None = None
 
     async def credentials(self, endpoint: CalledEndpoint) -> EndpointCredentials | InvalidInput:
-        """Return the token and the authority for an endpoint."""
+        """Return the token and the certificates for an endpoint."""
         token = await self.token(endpoint)
         if isinstance(token, InvalidInput):
             return token
+        oauth2 = endpoint.oauth2
+        asked = await self._token_request(oauth2, endpoint.url) if oauth2 else None
+        if isinstance(asked, InvalidInput):
+            return asked
+        if asked:
+            token = await self.tokens.token(asked)
+            if isinstance(token, InvalidInput):
+                self._doubt(endpoint)
+                return token
         ca = await self._authority(endpoint.ca_name, endpoint.ca_key)
-        return ca if isinstance(ca, InvalidInput) else EndpointCredentials(token, ca)
+        if isinstance(ca, InvalidInput):
+            return ca
+        certificate = await self._certificate(endpoint) if endpoint.certificate_name else None
+        if isinstance(certificate, InvalidInput):
+            return certificate
+        return EndpointCredentials(token, ca, certificate, asked)
 
-    def refused(self, endpoint: CalledEndpoint, failure: object) -> None:
-        """Bypass the cache for the token of an endpoint if a call failed with `Unauthorized`."""
-        if self.watched and isinstance(failure, Failure) and failure.reason == UNAUTHORIZED:
-            self.watched.doubt(endpoint.token_name)
+    def refused(self, endpoint: CalledEndpoint, used: EndpointCredentials) -> bool:
+        """Bypass the cache for the Secret of a refused token; drop a token that was issued."""
+        self._doubt(endpoint)
+        if not (used.issued_for and used.token):
+            return False
+        self.tokens.drop(used.issued_for, used.token)
+        return True
+
+    def _doubt(self, endpoint: CalledEndpoint) -> None:
+        if self.watched:
+            client = endpoint.oauth2.client_secret_ref.name if endpoint.oauth2 else ""
+            self.watched.doubt(endpoint.token_name or client)
 
     async def token(self, endpoint: CalledEndpoint) -> Token | InvalidInput | None:
-        """Return the token for an endpoint; None if it needs none."""
+        """Return the token that an endpoint's Secret or the agent itself has; None for none."""
         if endpoint.service_account:
             return await self.own.token(endpoint.url)
         if not endpoint.token_name:
             return None
-        secret = await self._read(endpoint.token_name, "token")
-        if isinstance(secret, InvalidInput):
-            return secret
-        refused = host_refused(secret, endpoint.url)
-        return refused or read_token(secret, endpoint.token_key)
+        secret = await self._sendable(endpoint.token_name, "token", endpoint.url)
+        return (
+            secret if isinstance(secret, InvalidInput) else read_token(secret, endpoint.token_key)
+        )
+
+    async def _token_request(self, oauth2: OAuth2, called: str) -> TokenRequest | InvalidInput:
+        """Return what to ask the token endpoint for calls of the URL `called`.
+
+        The client's Secret has to allow both hosts: one gets the client, the other the token.
+        """
+        name, url = oauth2.client_secret_ref.name, oauth2.token_url
+        secret = await self._sendable(name, "OAuth client", url, called)
+        client = secret if isinstance(secret, InvalidInput) else read_client(secret)
+        if isinstance(client, InvalidInput):
+            return client
+        authority = oauth2.tls.ca_secret_ref if oauth2.tls else None
+        ca = await self._authority(authority.name, authority.key) if authority else ""
+        if isinstance(ca, InvalidInput):
+            return ca
+        return TokenRequest(url, *client, tuple(oauth2.scopes), oauth2.audience or "", ca)
+
+    async def _certificate(self, endpoint: CalledEndpoint) -> ClientCertificate | InvalidInput:
+        what = "client certificate"
+        secret = await self._sendable(endpoint.certificate_name, what, endpoint.url)
+        return secret if isinstance(secret, InvalidInput) else read_certificate(secret)
 
     async def _authority(self, name: str, key: str) -> str | InvalidInput:
         if not name:
             return ""
         secret = await self._read(name, "PEM certificates")
         return secret if isinstance(secret, InvalidInput) else read_authority(secret, key)
+
+    async def _sendable(self, name: str, what: str, *urls: str) -> Mapping[str, Any] | InvalidInput:
+        """Return a Secret that allows the hosts of all URLs."""
+        secret = await self._read(name, what)
+        if isinstance(secret, InvalidInput):
+            return secret
+        return next(filter(None, (host_refused(secret, url) for url in urls)), secret)
 
     async def _read(self, name: str, what: str) -> Mapping[str, Any] | InvalidInput:
         if self.kube is None:
@@ -224,6 +319,8 @@ def source_endpoint(summary: ScorerSummary, url: str) -> CalledEndpoint:
         summary.source_endpoint_ca_name,
         summary.source_endpoint_ca_key,
         summary.source_endpoint_auth_service_account,
+        summary.source_endpoint_certificate_name,
+        summary.source_endpoint_oauth2,
     )
 
 
@@ -235,4 +332,6 @@ def scoring_endpoint(summary: ScorerSummary) -> CalledEndpoint:
         summary.scoring_endpoint_auth_key,
         summary.scoring_endpoint_ca_name,
         summary.scoring_endpoint_ca_key,
+        certificate_name=summary.scoring_endpoint_certificate_name,
+        oauth2=summary.scoring_endpoint_oauth2,
     )

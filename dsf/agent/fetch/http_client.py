@@ -1,4 +1,4 @@
-"""HTTP clients of an agent: one that trusts public authorities, one for each authority in a Secret.
+"""HTTP clients of an agent: for public authorities, and for certificates from Secrets.
 
 They connect only to addresses that the administrator's rules allow, and to the very address that
 was checked, because a stranger's `/config` may name any host.
@@ -18,16 +18,21 @@ import httpx
 
 from dsf import __version__
 from dsf.agent.wire.foreign_text import CallSecrets, call_secrets
+from dsf.agent.wire.secret_data import ClientCertificate
+from dsf.kube.client.certificate_files import certificate_files
 from dsf.outbound.destinations import Destinations
 from dsf.outbound.pinned_connections import NameLookups, PinnedTransport
 from dsf.runtime.lru_cache import LruCache
 
-AUTHORITIES_LIMIT = 32
-"""Clients that are kept for authorities; the one that was not used for longest is dropped first."""
-
+CERTIFICATES_LIMIT = 32
+"""Clients that are kept for certificates; the one not used for longest is dropped first."""
 
 TOLD_LIMIT = 4096
 """Hosts that were sent a credential; the one that was not called for longest is dropped first."""
+
+
+class UnusableCertificate(Exception):
+    """OpenSSL can't use a client certificate with its key."""
 
 
 class HttpClient:
@@ -40,20 +45,26 @@ class HttpClient:
         self._lookups = lookups or NameLookups()
         self._public = self._client(True)
         # Running calls of a pool that is evicted still finish, and then close their connections.
-        self._pools = LruCache[str, httpx.AsyncClient](AUTHORITIES_LIMIT)
+        self._pools = LruCache[tuple[str, ClientCertificate | None], httpx.AsyncClient](
+            CERTIFICATES_LIMIT
+        )
         self._told = LruCache[str, bool](TOLD_LIMIT)
 
-    def pool(self, ca: str = "") -> httpx.AsyncClient:
-        """Return the client that trusts only these PEM certificates; empty: public authorities.
+    def pool(self, ca: str = "", certificate: ClientCertificate | None = None) -> httpx.AsyncClient:
+        """Return the client that trusts only the PEM certificates `ca`; empty: public authorities.
 
-        Raises ssl.SSLError if the text is not a certificate.
+        It presents `certificate` to servers that ask for one. Raises ssl.SSLError if `ca` is not a
+        certificate, UnusableCertificate if the client certificate and its key can't be used.
         """
-        if not ca:
+        if not ca and not certificate:
             return self._public
-        pool = self._pools.get(ca)
+        pool = self._pools.get((ca, certificate))
         if pool is None:
-            pool = self._client(_trusting(ca))
-            self._pools.put(ca, pool)
+            context = _trusting(ca) if ca else httpx.create_ssl_context(trust_env=False)
+            if certificate:
+                _present(context, certificate)
+            pool = self._client(context)
+            self._pools.put((ca, certificate), pool)
         return pool
 
     def secrets(self, url: str, headers: Mapping[str, str]) -> CallSecrets:
@@ -106,6 +117,14 @@ async def http_client(
         yield client
     finally:
         await client.aclose()
+
+
+def _present(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
+    with certificate_files(certificate.certificate, certificate.key) as paths:
+        try:
+            context.load_cert_chain(*paths, password=lambda: b"")
+        except (ssl.SSLError, OSError, ValueError) as error:
+            raise UnusableCertificate from error
 
 
 def _trusting(ca: str) -> ssl.SSLContext:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,13 +13,24 @@ import httpx
 from dsf.agent.failure import Failure, Stage
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
-from dsf.agent.fetch.http_client import HttpClient
+from dsf.agent.fetch.http_client import HttpClient, UnusableCertificate
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url
 from dsf.agent.wire.scoring_request import ScoringRequestBody
+from dsf.agent.wire.secret_data import ClientCertificate
 from dsf.api.times import retry_after
 from dsf.outbound.pinned_connections import DestinationDenied, broken_http, causes
 
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
 _REDIRECTS = range(300, 400)
+_CERTIFICATE_ALERT = re.compile("_ALERT_(.*CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE)")
+"""OpenSSL's names of TLS alerts after a missing or unwanted client certificate.
+
+A server that closes at once may end the connection before its alert arrives.
+"""
+_OTHER_CERTIFICATE = (
+    "does it want another client certificate, or one at all? See auth.clientCertificateSecretRef"
+)
 _CONNECT_SHARE = 0.5
 """Share of a call's time to connect: it tells an address that drops packets from a slow server."""
 
@@ -41,13 +53,17 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class OutboundRequest:
-    """A request; `ca` has the PEM certificates to trust instead of public authorities."""
+    """A request; `ca` has the PEM certificates to trust instead of public authorities.
+
+    `certificate` is presented to a server that asks for one.
+    """
 
     method: str
     url: str
     body: bytes | ScoringRequestBody = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     ca: str = ""
+    certificate: ClientCertificate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +107,7 @@ async def exchange(
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         message = f"{where} is not a usable URL: correct the scorer's endpoint"
         return Failure(stage, "InvalidURL", message)
-    except (httpx.HTTPError, ssl.SSLError, DestinationDenied) as error:
+    except (httpx.HTTPError, ssl.SSLError, UnusableCertificate, DestinationDenied) as error:
         return Failure(stage, *_broken(where, error))
 
 
@@ -117,7 +133,7 @@ async def _answer(
     max_bytes: int,
     reservation: AnswerReservation | None,
 ) -> HttpAnswer:
-    pool = client.pool(request.ca)
+    pool = client.pool(request.ca, request.certificate)
     client.secrets(request.url, request.headers)  # noted before another call gets an answer
     response = await pool.send(_message(pool, request, deadline), stream=True)
     try:
@@ -167,22 +183,35 @@ async def _body(
 
 
 def _broken(
-    where: str, error: httpx.HTTPError | ssl.SSLError | DestinationDenied
+    where: str, error: httpx.HTTPError | ssl.SSLError | UnusableCertificate | DestinationDenied
 ) -> tuple[str, str]:
     """Return reason and message for a call that got no answer."""
     if isinstance(error, DestinationDenied):
         advice = "name another host, or change the agent's --scorer-allowed-cidrs and such"
         return "Denied", f"{where}: {error}; {advice}"
+    if isinstance(error, UnusableCertificate):
+        message = f"the client certificate for {where} can't be used: does its key belong to it?"
+        return "InvalidCertificate", f"{message} Correct the Secret of clientCertificateSecretRef"
     if isinstance(error, ssl.SSLError):
         message = f"the authority for {where} is not a PEM certificate: correct the Secret of"
         return "InvalidAuthority", f"{message} tls.caSecretRef"
-    for cause in causes(error):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            message = f"the certificate of {where} is not trusted: {cause.verify_message}"
-            return "CertificateNotTrusted", f"{message}; name its authority by tls.caSecretRef"
+    if untrusted := next(filter(None, (_refusal(where, cause) for cause in causes(error))), None):
+        return untrusted
     if broken := broken_http(error):
         return broken[0], f"{where} {broken[1]}"
-    return "Unreachable", f"{where}: {_why(error)}"
+    ended = any(isinstance(cause, ConnectionError | ssl.SSLEOFError) for cause in causes(error))
+    hint = f" Or {_OTHER_CERTIFICATE}" if ended and where.startswith("https:") else ""
+    return "Unreachable", f"{where}: {_why(error)}{hint}"
+
+
+def _refusal(where: str, cause: BaseException) -> tuple[str, str] | None:
+    """Return reason and message if one side does not accept the other's certificate."""
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        message = f"the certificate of {where} is not trusted: {cause.verify_message}"
+        return "CertificateNotTrusted", f"{message}; name its authority by tls.caSecretRef"
+    if isinstance(cause, ssl.SSLError) and _CERTIFICATE_ALERT.search(cause.reason or ""):
+        return "CertificateRefused", f"{where} ended the TLS handshake: {_OTHER_CERTIFICATE}"
+    return None
 
 
 def _why(error: httpx.HTTPError) -> str:

@@ -2,11 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
-from dsf.agent.fetch.credentials import CallCredentials, CalledEndpoint, scoring_endpoint
+from dsf.agent.fetch.credentials import (
+    CallCredentials,
+    EndpointCredentials,
+    authorized,
+    scoring_endpoint,
+)
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import (
     CallDeadline,
@@ -98,43 +103,46 @@ class ScoringApi:
         reservation: AnswerReservation | None = None,
     ) -> HttpAnswer | Failure:
         """Send series to a scorer's API and return its answer."""
-        access = await self.secrets.credentials(scoring_endpoint(summary))
-        if isinstance(access, InvalidInput):
-            return Failure("scoring", access.reason, access.message)
         context = encoded_context(self.cluster, summary)
         body = ScoringRequestBody(series, context, encoded_params(summary))
-        headers = {
-            "Content-Type": "application/json",
-            **caller_headers(self.cluster, summary),
-            **access.headers,
-        }
+        url = summary.scoring_endpoint
+        headers = {"Content-Type": "application/json", **caller_headers(self.cluster, summary)}
         clock = asyncio.get_running_loop().time
-        began = clock()
-        answer = await exchange(
-            self.client,
-            OutboundRequest("POST", summary.scoring_endpoint, body, headers, access.ca),
-            stage="scoring",
-            deadline=deadline,
-            max_bytes=self.max_bytes,
-            reservation=reservation,
-        )
-        code = answer.reason if isinstance(answer, Failure) else str(answer.status)
-        self.observe(summary.score_name, summary.scoring_endpoint, code, clock() - began)
-        return answer
+
+        async def post(used: EndpointCredentials) -> HttpAnswer | Failure:
+            began = clock()
+            sent = {**headers, **used.headers}
+            answer = await exchange(
+                self.client,
+                OutboundRequest("POST", url, body, sent, used.ca, used.certificate),
+                stage="scoring",
+                deadline=deadline,
+                max_bytes=self.max_bytes,
+                reservation=reservation,
+            )
+            code = answer.reason if isinstance(answer, Failure) else str(answer.status)
+            self.observe(summary.score_name, url, code, clock() - began)
+            return answer
+
+        return await authorized(self.secrets, scoring_endpoint(summary), "scoring", post)
 
     async def probe(self, summary: ScorerSummary) -> Failure | None:
         """Ask the health endpoint of a scorer's API, without a token; None if it is healthy."""
         scoring = scoring_endpoint(summary)
         url = health_url(summary.scoring_endpoint)
         access = await self.secrets.credentials(
-            CalledEndpoint(url, ca_name=scoring.ca_name, ca_key=scoring.ca_key)
+            replace(scoring, url=url, token_name="", oauth2=None)
         )
         if isinstance(access, InvalidInput):
             return Failure("scoring", access.reason, access.message)
         answer = await exchange(
             self.client,
             OutboundRequest(
-                "GET", url, headers=caller_headers(self.cluster, summary), ca=access.ca
+                "GET",
+                url,
+                headers=caller_headers(self.cluster, summary),
+                ca=access.ca,
+                certificate=access.certificate,
             ),
             stage="scoring",
             deadline=CallDeadline.within(PROBE_SECONDS),
@@ -153,7 +161,7 @@ class ScoringApi:
     ) -> list[ScoringResult] | Failure:
         """Return the validated results in an answer."""
         url = summary.scoring_endpoint
-        results = await decode_within(
+        return await decode_within(
             lambda: parse_scoring_answer(url, answer, self._max_results),
             memory=min(object_count(answer.body), self._max_results) * RESULT_BYTES,
             kept=lambda found: 0 if isinstance(found, Failure) else len(found) * RESULT_BYTES,
@@ -162,5 +170,3 @@ class ScoringApi:
             deadline=deadline,
             reservation=reservation,
         )
-        self.secrets.refused(scoring_endpoint(summary), results)
-        return results

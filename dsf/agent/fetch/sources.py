@@ -6,9 +6,15 @@ from typing import Protocol
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
-from dsf.agent.fetch.credentials import CallCredentials, source_endpoint
+from dsf.agent.fetch.credentials import (
+    CallCredentials,
+    EndpointCredentials,
+    authorized,
+    source_endpoint,
+)
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import (
+    FORM,
     CallDeadline,
     CallLimits,
     OutboundRequest,
@@ -27,11 +33,8 @@ from dsf.agent.wire.prometheus_answer import (
 )
 from dsf.agent.wire.prometheus_query import PrometheusQuery, build_query, on_server, split_queries
 from dsf.api.crd.scorer_source import TENANT_HEADER
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import object_count
 from dsf.api.scoring.scorer_summary import ScorerSummary
-
-_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class ReceivedSource(Protocol):
@@ -146,15 +149,14 @@ class Sources:
         if isinstance(calls, Failure):
             return calls
         endpoint = source_endpoint(summary, calls[0].url)
-        access = await self.secrets.credentials(endpoint)
-        if isinstance(access, InvalidInput):
-            return Failure("source", access.reason, access.message)
-        tenant = summary.source_endpoint_tenant
-        headers = access.headers | ({TENANT_HEADER: tenant} if tenant else {})
-        requests = [(_request(call, headers, access.ca), call.asked) for call in calls]
-        fetched = await self._all(requests, summary.source_name, room)
-        self.secrets.refused(endpoint, fetched)
-        return fetched
+        tenant = {TENANT_HEADER: summary.source_endpoint_tenant}
+
+        async def ask(used: EndpointCredentials) -> FetchedSeries | Failure:
+            headers = used.headers | (tenant if summary.source_endpoint_tenant else {})
+            requests = [(_request(call, headers, used), call.asked) for call in calls]
+            return await self._all(requests, summary.source_name, room)
+
+        return await authorized(self.secrets, endpoint, "source", ask)
 
     async def _all(
         self,
@@ -218,10 +220,14 @@ class Sources:
             return Failure("source", "InvalidURL", message)
 
 
-def _request(call: PrometheusQuery, headers: Mapping[str, str], ca: str) -> OutboundRequest:
+def _request(
+    call: PrometheusQuery, headers: Mapping[str, str], used: EndpointCredentials
+) -> OutboundRequest:
     if call.method == "GET":
-        return OutboundRequest("GET", f"{call.url}?{call.encoded}", headers=headers, ca=ca)
-    return OutboundRequest("POST", call.url, call.encoded.encode(), {**headers, **_FORM}, ca)
+        url, body = f"{call.url}?{call.encoded}", b""
+    else:
+        url, body, headers = call.url, call.encoded.encode(), {**headers, **FORM}
+    return OutboundRequest(call.method, url, body, headers, used.ca, used.certificate)
 
 
 def _labelled(found: FetchedSeries | Failure, source: str) -> FetchedSeries | Failure:

@@ -24,7 +24,7 @@ _OK = range(200, 300)
 _REDIRECT = range(300, 400)
 _SERVER_ERROR = range(500, 600)
 
-_NO_ACCESS = (UNAUTHORIZED, "check the scorer's auth.tokenSecretRef and that Secret's token")
+_NO_ACCESS = (UNAUTHORIZED, "check the scorer's auth, and what its Secret has")
 _MEANINGS = {
     304: ("NotModified", "the request set no condition: look at caches in front of that server"),
     401: _NO_ACCESS,

@@ -1,4 +1,4 @@
-"""The data of Secrets: bearer tokens, the hosts that may get them, certificate authorities.
+"""The data of Secrets: tokens, OAuth clients, the hosts that may get them, certificates.
 
 No message contains data of a Secret.
 
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from dsf.agent.wire.http_answer import display_url
 from dsf.api import names
+from dsf.api.crd.scorer_source import CERTIFICATE_KEY, CLIENT_ID, CLIENT_SECRET, PRIVATE_KEY
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import listed
 
@@ -71,6 +72,8 @@ AUTHORITY_LIMIT = 1 << 20
 
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _PRINTABLE = re.compile(rb"[\x21-\x7e]+")
+_CLIENT_TEXT = re.compile(rb"[\x20-\x7e]+")
+"""Source: RFC 6749, appendix A.1 and A.2."""
 _RESERVED_TYPES = ("kubernetes.io/", "bootstrap.kubernetes.io/")
 
 
@@ -113,6 +116,47 @@ def read_authority(secret: Mapping[str, Any], key: str) -> str | InvalidInput:
         message = f"{_label(secret)}, key {key!r}: expected PEM certificates"
         return InvalidInput("InvalidAuthority", f"{message} of at most {AUTHORITY_LIMIT} bytes")
     return data.decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """A certificate with its chain, and its key, in PEM; `repr` shows neither."""
+
+    certificate: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+
+
+def read_certificate(secret: Mapping[str, Any]) -> ClientCertificate | InvalidInput:
+    """Return the client certificate of a Secret; that of the agent for the hub is refused."""
+    label = _label(secret)
+    if secret["metadata"]["name"] == names.HUB_KUBECONFIG_SECRET:
+        message = f"{label} is the agent's own identity on the hub, which is never shown to others"
+        return InvalidInput("SecretRefused", f"{message}: use another certificate")
+    certificate, key = _data(secret, CERTIFICATE_KEY), _data(secret, PRIVATE_KEY)
+    if isinstance(certificate, InvalidInput):
+        return certificate
+    if isinstance(key, InvalidInput):
+        return key
+    if _CERTIFICATE not in certificate or b"PRIVATE KEY-----" not in key or b"ENCRYPTED" in key:
+        message = f"{label}: expected a certificate in {CERTIFICATE_KEY} and its key in"
+        return InvalidInput(
+            "InvalidCertificate", f"{message} {PRIVATE_KEY}, in PEM and without a password"
+        )
+    return ClientCertificate(certificate, key)
+
+
+def read_client(secret: Mapping[str, Any]) -> tuple[str, str] | InvalidInput:
+    """Return ID and secret of the OAuth client in a Secret."""
+    client_id, password = _data(secret, CLIENT_ID), _data(secret, CLIENT_SECRET)
+    if isinstance(client_id, InvalidInput):
+        return client_id
+    if isinstance(password, InvalidInput):
+        return password
+    texts = client_id.strip(), password.strip()
+    if any(len(text) > TOKEN_LIMIT or not _CLIENT_TEXT.fullmatch(text) for text in texts):
+        message = f"{_label(secret)}: {CLIENT_ID} and {CLIENT_SECRET} must each be one line of at"
+        return InvalidInput("InvalidClient", f"{message} most {TOKEN_LIMIT} printable characters")
+    return texts[0].decode("ascii"), texts[1].decode("ascii")
 
 
 def host_refused(secret: Mapping[str, Any], url: str) -> InvalidInput | None:

@@ -4,6 +4,7 @@ The pydantic models are the source of the CRD: constraints, defaults, descriptio
 (`x-kubernetes-validations`) are read from here by `dsf.api.crd.definitions`.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -188,10 +189,12 @@ class DynamicScorerSpec(DeclaredMeaning):
         return tuple(dict.fromkeys((self.score_dimension_format, *self.score_dimension_formats)))
 
 
-def secret_references(side: Source | Scoring) -> tuple[SecretKeyRef | None, SecretKeyRef | None]:
-    """Return the references to a token and to trusted certificates; None where there is none."""
-    token = side.auth.token_secret_ref if side.auth else None
-    return token, side.tls.ca_secret_ref if side.tls else None
+def secret_references(side: Source | Scoring) -> Iterator[SecretKeyRef]:
+    """Yield the keys of Secrets that calls of a source or of a scoring API need."""
+    if side.tls and side.tls.ca_secret_ref:
+        yield side.tls.ca_secret_ref
+    if side.auth:
+        yield from side.auth.secret_references
 
 
 class ClusterCounts(WireModel):

@@ -1,11 +1,12 @@
 """Where the agent of each managed cluster reads series: one source of a scorer, or several."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
 from dsf.api.crd.structural_schema import Schema, refused_fields, rule, rules
-from dsf.api.wire_model import WireModel
+from dsf.api.wire_model import WireModel, is_empty, is_none
 
 DEFAULT_SOURCE_PATH = "/api/v1/query_range"
 DEFAULT_RANGE_SECONDS = 3600
@@ -64,25 +65,121 @@ class Tls(WireModel):
     )
 
 
+CERTIFICATE_KEY, PRIVATE_KEY = "tls.crt", "tls.key"
+"""Keys of a Secret of type kubernetes.io/tls."""
+CLIENT_ID, CLIENT_SECRET = "client_id", "client_secret"
+"""Keys of a Secret with an OAuth client, named as the parameters of RFC 6749, section 2.3.1."""
+
+
+class CertificateSecretRef(WireModel):
+    """A Secret in the agent's namespace on the managed cluster, of type kubernetes.io/tls."""
+
+    name: str = Field(
+        min_length=1,
+        max_length=253,
+        description=f"Name of the Secret, with {CERTIFICATE_KEY} and {PRIVATE_KEY} in PEM.",
+    )
+
+
+class ClientSecretRef(WireModel):
+    """A Secret in the agent's namespace on the managed cluster, with an OAuth client."""
+
+    name: str = Field(
+        min_length=1,
+        max_length=253,
+        description=f"Name of the Secret, with the keys {CLIENT_ID} and {CLIENT_SECRET}.",
+    )
+
+
+class OAuth2(WireModel):
+    """Client credentials of OAuth 2.0. Source: RFC 6749, section 4.4."""
+
+    token_url: str = Field(
+        alias="tokenURL",
+        max_length=2048,
+        pattern=URL_PATTERN,
+        description="URL of the token endpoint.",
+    )
+    client_secret_ref: ClientSecretRef = Field(
+        description="Client ID and secret, sent to the token endpoint by HTTP Basic authentication."
+    )
+    scopes: list[Annotated[str, Field(max_length=256, pattern=r"^[!#-\[\]-~]+$")]] = Field(
+        default_factory=list,
+        max_length=32,
+        exclude_if=is_empty,
+        description="Scopes to ask for.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    audience: str | None = Field(
+        None,
+        min_length=1,
+        max_length=2048,
+        exclude_if=is_none,
+        description="Audience to ask for, where the token endpoint reads this parameter.",
+    )
+    tls: Tls | None = Field(
+        None, exclude_if=is_none, description="How the agent checks the token endpoint."
+    )
+
+    @property
+    def secret_references(self) -> Iterator[SecretKeyRef]:
+        """The keys of Secrets that asking for a token needs."""
+        for key in (CLIENT_ID, CLIENT_SECRET):
+            yield SecretKeyRef(name=self.client_secret_ref.name, key=key)
+        if self.tls and self.tls.ca_secret_ref:
+            yield self.tls.ca_secret_ref
+
+
+def certificate_references(secret: str) -> Iterator[SecretKeyRef]:
+    """Yield the keys of the Secret with a client certificate; none for an empty name."""
+    for key in (CERTIFICATE_KEY, PRIVATE_KEY) if secret else ():
+        yield SecretKeyRef(name=secret, key=key)
+
+
+def _auth_rules(*other_tokens: str) -> Schema:
+    """Return the rule that only one of several ways to get a token is given."""
+    ways = ["has(self.tokenSecretRef)", "has(self.oauth2)", *other_tokens]
+    pairs = [f"!({one} && {other})" for at, one in enumerate(ways) for other in ways[:at]]
+    names = "serviceAccountToken, oauth2" if other_tokens else "oauth2"
+    return rules(rule(" && ".join(pairs), f"{names} and tokenSecretRef exclude each other"))
+
+
 class Auth(WireModel):
     """How the agent authenticates."""
+
+    model_config = ConfigDict(json_schema_extra=_auth_rules())
 
     token_secret_ref: SecretKeyRef | None = Field(
         None, description="Bearer token sent in the Authorization header."
     )
+    oauth2: OAuth2 | None = Field(
+        None, description="Where the agent gets a bearer token as an OAuth client."
+    )
+    client_certificate_secret_ref: CertificateSecretRef | None = Field(
+        None, description="Client certificate for mutual TLS."
+    )
+
+    @property
+    def secret_references(self) -> Iterator[SecretKeyRef]:
+        """The keys of Secrets that authenticating needs."""
+        if self.token_secret_ref:
+            yield self.token_secret_ref
+        if self.oauth2:
+            yield from self.oauth2.secret_references
+        yield from certificate_references(self.certificate_name)
+
+    @property
+    def certificate_name(self) -> str:
+        """The name of the Secret with the client certificate; empty if there is none."""
+        reference = self.client_certificate_secret_ref
+        return reference.name if reference else ""
 
 
 class SourceAuth(Auth):
     """How the agent authenticates to a source."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
-                "!has(self.tokenSecretRef) || !has(self.serviceAccountToken)"
-                " || !self.serviceAccountToken",
-                "serviceAccountToken and tokenSecretRef exclude each other",
-            )
-        )
+        json_schema_extra=_auth_rules("(has(self.serviceAccountToken) && self.serviceAccountToken)")
     )
 
     service_account_token: bool | None = Field(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import FailFast, Field, TypeAdapter, ValidationError, field_serializer
@@ -9,7 +10,13 @@ from pydantic import FailFast, Field, TypeAdapter, ValidationError, field_serial
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import DefaultScore, ForecastRules, OnFailure
-from dsf.api.crd.scorer_source import TENANT, TENANT_LENGTH, SecretKeyRef
+from dsf.api.crd.scorer_source import (
+    TENANT,
+    TENANT_LENGTH,
+    OAuth2,
+    SecretKeyRef,
+    certificate_references,
+)
 from dsf.api.crd.scoring_params import AskedContext, ParamValue
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import value_count
@@ -41,6 +48,8 @@ class SummarySource(WireModel):
     endpoint_ca_name: _OptionalText = Field("", alias="endpointCAName")
     endpoint_ca_key: _OptionalText = Field("", alias="endpointCAKey")
     endpoint_tenant: _TenantText = ""
+    endpoint_certificate_name: _OptionalText = ""
+    endpoint_oauth2: OAuth2 | None = Field(None, alias="endpointOAuth2", exclude_if=is_empty)
     query: str = ""
     range: int = 0
     step: int = 0
@@ -85,6 +94,14 @@ class ScorerSummary(WireModel):
     scoring_params: dict[str, ParamValue] = Field(default_factory=dict, exclude_if=is_empty)
     scoring_default_score: DefaultScore | None = Field(None, exclude_if=is_empty)
     score_dimension_formats: tuple[str, ...] = Field((), exclude_if=is_empty)
+    source_endpoint_certificate_name: _OptionalText = ""
+    source_endpoint_oauth2: OAuth2 | None = Field(
+        None, alias="sourceEndpointOAuth2", exclude_if=is_empty
+    )
+    scoring_endpoint_certificate_name: _OptionalText = ""
+    scoring_endpoint_oauth2: OAuth2 | None = Field(
+        None, alias="scoringEndpointOAuth2", exclude_if=is_empty
+    )
     context: AskedContext | None = Field(None, exclude_if=is_empty)
     context_workloads: tuple[ScoredWorkload, ...] = Field((), exclude_if=is_empty)
     context_devices: tuple[SuppliedDevice, ...] = Field((), exclude_if=is_empty)
@@ -108,12 +125,22 @@ class ScorerSummary(WireModel):
             (self.scoring_endpoint_auth_name, self.scoring_endpoint_auth_key),
             (self.scoring_endpoint_ca_name, self.scoring_endpoint_ca_key),
         ]
+        certificates = [self.scoring_endpoint_certificate_name]
+        clients = [self.scoring_endpoint_oauth2]
         for one in self.single_sources:
             pairs += [
                 (one.source_endpoint_auth_name, one.source_endpoint_auth_key),
                 (one.source_endpoint_ca_name, one.source_endpoint_ca_key),
             ]
-        return frozenset(SecretKeyRef(name=name, key=key) for name, key in pairs if name and key)
+            certificates.append(one.source_endpoint_certificate_name)
+            clients.append(one.source_endpoint_oauth2)
+        return frozenset(
+            (
+                *(SecretKeyRef(name=name, key=key) for name, key in pairs if name and key),
+                *chain.from_iterable(map(certificate_references, certificates)),
+                *chain.from_iterable(one.secret_references for one in clients if one),
+            )
+        )
 
     @property
     def single_sources(self) -> tuple["ScorerSummary", ...]:

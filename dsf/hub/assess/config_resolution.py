@@ -18,14 +18,15 @@ from dsf.api.crd.dynamic_scorer import (
     DEFAULT_SCORING_PATH,
     DynamicScorerSpec,
     Scoring,
-    secret_references,
 )
 from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning, published, read_direction
 from dsf.api.crd.scorer_source import (
     DEFAULT_RANGE_SECONDS,
     DEFAULT_SOURCE_PATH,
     DEFAULT_STEP_SECONDS,
+    Auth,
     Source,
+    SourceAuth,
     SourceParams,
 )
 from dsf.api.crd.scoring_params import ScoringParams, params_problem
@@ -244,7 +245,8 @@ def _summary(name: str, spec: DynamicScorerSpec, server: str) -> ScorerSummary |
         return unusable
     if problem := params_problem(params.further):
         return InvalidInput("InvalidParams", f"scoring.params: {problem}")
-    token, authority = secret_references(scoring)
+    auth = scoring.auth or Auth()
+    token, authority = auth.token_secret_ref, scoring.tls and scoring.tls.ca_secret_ref
     return ScorerSummary(
         name=name,
         score_name=params.name,
@@ -255,6 +257,8 @@ def _summary(name: str, spec: DynamicScorerSpec, server: str) -> ScorerSummary |
         scoring_endpoint_auth_key=token.key if token else "",
         scoring_endpoint_ca_name=authority.name if authority else "",
         scoring_endpoint_ca_key=authority.key if authority else "",
+        scoring_endpoint_certificate_name=auth.certificate_name,
+        scoring_endpoint_oauth2=auth.oauth2,
         location=spec.location,
         score_destination=spec.score_destination,
         score_dimension_format=spec.score_dimension_format,
@@ -320,16 +324,19 @@ def _source(source: Source | None, name: str, place: str) -> SummarySource | Inv
     if isinstance(endpoint, InvalidInput):
         return endpoint
     params = source.params or SourceParams()
-    token, authority = secret_references(source)
+    auth = source.auth or SourceAuth()
+    token, authority = auth.token_secret_ref, source.tls and source.tls.ca_secret_ref
     return SummarySource(
         name=name,
         type=source.type,
         endpoint=endpoint,
         endpoint_auth_name=token.name if token else "",
         endpoint_auth_key=token.key if token else "",
-        endpoint_auth_service_account=bool(source.auth and source.auth.service_account_token),
+        endpoint_auth_service_account=bool(auth.service_account_token),
         endpoint_ca_name=authority.name if authority else "",
         endpoint_ca_key=authority.key if authority else "",
+        endpoint_certificate_name=auth.certificate_name,
+        endpoint_oauth2=auth.oauth2,
         endpoint_tenant=(source.tenant or "") if prometheus else "",
         query=params.query or "",
         range=DEFAULT_RANGE_SECONDS if params.range is None else params.range,

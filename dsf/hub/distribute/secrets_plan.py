@@ -1,7 +1,7 @@
 """Which Secrets of the hub go to which managed cluster: only what a scorer there references.
 
 A Secret takes part if it has the label `.../distribute: "true"`. Only the keys that a scorer
-references by `auth.tokenSecretRef` or `tls.caSecretRef` are sent, in a separate ManifestWork that
+references in `auth` or `tls` are sent, in a separate ManifestWork that
 is deleted when nothing is referenced any more. If they exceed the size of one work, the first
 Secrets by name that fit are sent.
 """
@@ -70,7 +70,7 @@ def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[Sec
 def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyRef]:
     """Return the references in the spec of a DynamicScorer."""
     sides = [side for side in (spec.source, *(spec.sources or ()), spec.scoring) if side]
-    return frozenset(each for side in sides for each in secret_references(side) if each)
+    return frozenset(each for side in sides for each in secret_references(side))
 
 
 def withheld(reference: SecretKeyRef, secret: HubSecret | None) -> WithheldSecret | None:

@@ -4,17 +4,16 @@ Only its generic call is used (JSON in, JSON out), not its models.
 """
 
 import ssl
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 from multidict import CIMultiDict
 
 import dsf
+from dsf.kube.client.certificate_files import certificate_files
 from dsf.kube.client.credentials import Credentials
 from dsf.kube.client.kubeconfig import BadKubeconfig
 from dsf.kube.errors import Unreachable
@@ -204,7 +203,7 @@ def _certificate_errors(credentials: Credentials) -> Iterator[None]:
 
 @contextmanager
 def _certificate_files(credentials: Credentials) -> Iterator[tuple[str | None, str | None]]:
-    """Yield the client certificate and its key as files, because OpenSSL reads only files."""
+    """Yield the files of the client certificate and its key; None each if there is none."""
     if not credentials.certificate or not credentials.server.startswith("https"):
         yield None, None
         return
@@ -213,12 +212,8 @@ def _certificate_files(credentials: Credentials) -> Iterator[tuple[str | None, s
         raise BadKubeconfig(
             f"the client key for {credentials.server} is encrypted; use one without a password"
         )
-    with tempfile.TemporaryDirectory(prefix="dsf-") as directory:
-        certificate_file, key_file = Path(directory, "tls.crt"), Path(directory, "tls.key")
-        certificate_file.write_bytes(credentials.certificate)
-        key_file.touch(mode=0o600)
-        key_file.write_bytes(key)
-        yield str(certificate_file), str(key_file)
+    with certificate_files(credentials.certificate, key) as paths:
+        yield str(paths[0]), str(paths[1])
 
 
 async def _refuse_redirects(

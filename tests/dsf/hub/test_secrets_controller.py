@@ -11,6 +11,7 @@ import pytest
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.crd.scorer_source import SecretKeyRef
+from dsf.api.scoring.scorer_summary import dump_summaries, load_summaries
 from dsf.hub.assess.config_resolution import Resolved, resolve
 from dsf.hub.distribute.secrets_plan import (
     HubSecret,
@@ -61,6 +62,37 @@ def secret(name: str = "token", /, *, label: str | None = "true", **data: str) -
         },
         "data": {key: in_base64(value) for key, value in data.items()},
     }
+
+
+def test_an_oauth_client_and_a_certificate_are_references_too() -> None:
+    auth = {
+        "clientCertificateSecretRef": {"name": "agent-tls"},
+        "oauth2": {
+            "tokenURL": "https://login/token",
+            "clientSecretRef": {"name": "client"},
+            "tls": {"caSecretRef": {"name": "ca", "key": "pem"}},
+        },
+    }
+    wanted = {
+        SecretKeyRef(name=name, key=key)
+        for name, key in (
+            *(("agent-tls", "tls.crt"), ("agent-tls", "tls.key"), ("ca", "pem")),
+            *(("client", "client_id"), ("client", "client_secret")),
+        )
+    }
+    scoring = {"params": {"name": "own"}}
+    prometheus = {"host": "http://prometheus:9090", "params": {"query": "up"}}
+    for fields in (
+        {"source": {"type": "None"}, "scoring": {**scoring, "auth": auth}},
+        {"source": {**prometheus, "auth": auth}, "scoring": scoring},
+    ):
+        spec = DynamicScorerSpec.model_validate(scorer(mode="None", **fields)["spec"])
+        assert references_in_spec(spec) == wanted
+        resolved = resolve("cpu", spec, None)
+        assert isinstance(resolved, Resolved), resolved
+        assert references_in_summaries([resolved.summary]) == wanted
+        (sent,) = load_summaries(dump_summaries([resolved.summary]))
+        assert sent == resolved.summary
 
 
 def auth(name: str = "token", key: str = "key") -> dict[str, Any]:

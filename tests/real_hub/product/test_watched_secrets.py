@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dsf.agent.fetch.credentials import AgentSecrets, CalledEndpoint, WatchedSecrets
+from dsf.agent.fetch.http_client import HttpClient
+from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.wire.secret_data import Token
 from dsf.kube.client.connect import connect
 from dsf.kube.errors import Forbidden
@@ -64,7 +66,7 @@ async def test_the_secret_named_is_watched_and_no_other_can_be_seen(
     async with connect(account) as kube:
         watched = WatchedSecrets(kube, NAMESPACE, ["api-auth"])
         running = asyncio.create_task(watched.run())
-        secrets = AgentSecrets(kube, NAMESPACE, watched=watched)
+        secrets = AgentSecrets(kube, NAMESPACE, IssuedTokens(HttpClient()), watched=watched)
         for token in ("first", "second"):
             await asyncio.to_thread(east.apply, secret("api-auth", token))
             await until_sent(secrets, watched, token)

@@ -17,8 +17,9 @@ from dsf.agent.fetch.credentials import (
     ServiceAccount,
     WatchedSecrets,
 )
-from dsf.agent.fetch.http_client import http_client
+from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.secret_data import Token
@@ -40,13 +41,15 @@ CANARY = b"canary-3f2a"
 
 async def test_no_secret_named_is_no_token() -> None:
     assert (
-        await AgentSecrets(None, "dynamic-scoring").credentials(CalledEndpoint("http://h"))
+        await AgentSecrets(None, "dynamic-scoring", IssuedTokens(HttpClient())).credentials(
+            CalledEndpoint("http://h")
+        )
         == EndpointCredentials()
     )
 
 
 async def test_without_an_api_server_no_secret_can_be_read() -> None:
-    found = await AgentSecrets(None, "dynamic-scoring").credentials(
+    found = await AgentSecrets(None, "dynamic-scoring", IssuedTokens(HttpClient())).credentials(
         CalledEndpoint("http://h", "api-auth", "token")
     )
     assert isinstance(found, InvalidInput)
@@ -105,7 +108,7 @@ async def watching(kube: Kube, *names: str) -> AsyncIterator[AgentSecrets]:
     watched = WatchedSecrets(kube, AGENT_NAMESPACE, names)
     task = asyncio.create_task(watched.run())
     try:
-        yield AgentSecrets(kube, AGENT_NAMESPACE, watched=watched)
+        yield AgentSecrets(kube, AGENT_NAMESPACE, IssuedTokens(HttpClient()), watched=watched)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -15,6 +15,7 @@ from dsf.agent.failure import Failure
 from dsf.agent.fetch.credentials import AgentSecrets
 from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits
+from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.sources import Sources
 from dsf.outbound.destinations import Destinations, destinations
@@ -30,12 +31,14 @@ Called = Callable[[HttpClient, str], Awaitable[object]]
 
 
 async def from_source(client: HttpClient, url: str) -> object:
-    sources = Sources(client, AgentSecrets(None, "dynamic-scoring"), LIMITS)
+    sources = Sources(client, AgentSecrets(None, "dynamic-scoring", IssuedTokens(client)), LIMITS)
     return await sources.fetch(summary(source_endpoint=url), 0.0)
 
 
 async def to_scorer(client: HttpClient, url: str) -> object:
-    api = ScoringApi("worker01", client, AgentSecrets(None, "dynamic-scoring"), LIMITS)
+    api = ScoringApi(
+        "worker01", client, AgentSecrets(None, "dynamic-scoring", IssuedTokens(client)), LIMITS
+    )
     return await api.call(summary(scoring_endpoint=url), (), CallDeadline.within(5.0))
 
 

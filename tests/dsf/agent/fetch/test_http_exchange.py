@@ -172,7 +172,7 @@ async def test_a_server_is_quoted_until_it_was_sent_a_token(client: HttpClient) 
             found = await message(f"{server.url}/other", token)
             assert found.endswith(
                 "answered 401 (text/plain); its words are not repeated, because it was sent a"
-                " credential; check the scorer's auth.tokenSecretRef and that Secret's token"
+                " credential; check the scorer's auth, and what its Secret has"
             )
         assert "yranac" in await message(elsewhere)
 

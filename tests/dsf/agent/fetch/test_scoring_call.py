@@ -10,6 +10,7 @@ from dsf.agent.failure import Failure
 from dsf.agent.fetch.credentials import AgentSecrets
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import ScoringResult
@@ -30,7 +31,7 @@ async def api(managed: EmbeddedHub) -> AsyncIterator[ScoringApi]:
         yield ScoringApi(
             "worker01",
             client,
-            AgentSecrets(managed, "dynamic-scoring"),
+            AgentSecrets(managed, "dynamic-scoring", IssuedTokens(client)),
             CallLimits(max_bytes=1 << 20),
         )
 
@@ -188,7 +189,7 @@ async def test_the_room_of_an_answer_hangs_on_the_label_sets_of_a_score(
 ) -> None:
     scorer.answer = replying(b'{"results": []}' + b" " * (15 << 20))
     async with http_client() as client:
-        secrets = AgentSecrets(managed, "dynamic-scoring")
+        secrets = AgentSecrets(managed, "dynamic-scoring", IssuedTokens(client))
         for series, allowed in ((1, False), (10_000, False), (20_000, True)):
             api = ScoringApi("worker01", client, secrets, CallLimits(), max_series=series)
             found = await score(api, asking(scorer), [])

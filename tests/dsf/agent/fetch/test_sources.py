@@ -15,6 +15,7 @@ from dsf.agent.failure import Failure
 from dsf.agent.fetch.credentials import AgentSecrets, ServiceAccount
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.invalid_input import InvalidInput
@@ -33,7 +34,9 @@ NOW = 1_700_000_000.0
 async def sources(managed: EmbeddedHub) -> AsyncIterator[Sources]:
     async with http_client() as client:
         limits = CallLimits(min_seconds=0.5, max_seconds=120, max_bytes=1 << 20)
-        yield Sources(client, AgentSecrets(managed, "dynamic-scoring"), limits)
+        yield Sources(
+            client, AgentSecrets(managed, "dynamic-scoring", IssuedTokens(client)), limits
+        )
 
 
 @pytest.fixture
@@ -278,7 +281,7 @@ async def test_the_agents_own_token(
     async with http_client() as client:
         for allowed in ((), ("localhost",)):
             own = ServiceAccount(allowed, tmp_path / "token")
-            secrets = AgentSecrets(managed, "dynamic-scoring", own)
+            secrets = AgentSecrets(managed, "dynamic-scoring", IssuedTokens(client), own)
             found = await Sources(client, secrets, CallLimits()).fetch(asked, NOW)
             assert isinstance(found, FetchedSeries if allowed else Failure)
     (call,) = secured.calls

@@ -20,6 +20,17 @@ NONE = {"configSyncMode": "None", "scoring": {"params": {"name": "s"}}}
 # Keywords that say nothing about a value, or that every field has.
 _SILENT = ("type", "format", "description", "default", "properties", "items")
 _GONE = object()
+CLIENT: dict[str, Any] = {
+    "clientCertificateSecretRef": {"name": "agent-tls"},
+    "oauth2": {
+        "tokenURL": "https://login.example/token",
+        "clientSecretRef": {"name": "oauth-client"},
+        "scopes": ["score:read"],
+        "audience": "https://scorer.example",
+        "tls": {"caSecretRef": {"name": "ca", "key": "ca.crt"}},
+    },
+}
+"""How an OAuth client with a certificate authenticates."""
 
 Change = Callable[[Any], Any]
 AtLimit = tuple[Change, Change, str]
@@ -72,7 +83,11 @@ def _samples() -> Iterator[Object]:
     one["spec"]["scoreDimensionFormats"] = ["${scoreName}"]
     of_one_tenant = deepcopy(one)
     del one["spec"]["source"]["tenant"]
-    for obj in (one, _of_several(one), of_one_tenant, _of_several(of_one_tenant), fleet, stored):
+    of_a_client = deepcopy(one)
+    for side in (of_a_client["spec"]["source"], of_a_client["spec"]["scoring"]):
+        side["auth"] = CLIENT
+    alone = (one, of_one_tenant, of_a_client)
+    for obj in (*alone, *map(_of_several, alone), fleet, stored):
         yield {**obj, "metadata": {"name": obj["metadata"]["name"]}}
 
 
@@ -297,11 +312,12 @@ def _source_rules() -> Iterator[Constraint]:
         bad = scorer(source={field: {"host": "http://h:9090"}})
         yield Constraint("spec.source", f"rule {number}", scorer(source={}), bad, instead)
     token = {"tokenSecretRef": {"name": "n", "key": "k"}}
-    for good in (token, {"serviceAccountToken": True}, {**token, "serviceAccountToken": False}):
-        bad = {**token, "serviceAccountToken": True}
-        message = "serviceAccountToken and tokenSecretRef exclude each other"
-        field = "spec.source.auth"
-        yield Constraint(field, "rule 1", _spec(field, good), _spec(field, bad), message)
+    own = {"serviceAccountToken": True}
+    for good in (token, own, CLIENT, {**token, "serviceAccountToken": False}):
+        for bad in ({**token, **own}, {**CLIENT, **own}, {**token, **CLIENT}):
+            message = "serviceAccountToken, oauth2 and tokenSecretRef exclude each other"
+            field = "spec.source.auth"
+            yield Constraint(field, "rule 1", _spec(field, good), _spec(field, bad), message)
 
 
 def _among_several(case: Constraint) -> Constraint:
@@ -371,6 +387,11 @@ def _rules() -> Iterator[Constraint]:
         refused = scorer(**nameless_default, scoreDimensionFormats=["${app}"])
         accepted = scorer(**nameless_default, **formats)
         yield Constraint("spec", "rule 7", accepted, refused, unnamed)
+    token, field = {"tokenSecretRef": {"name": "n", "key": "k"}}, "spec.scoring.auth"
+    for given in (token, CLIENT):
+        refused = _spec(field, {**token, **CLIENT})
+        message = "oauth2 and tokenSecretRef exclude each other"
+        yield Constraint(field, "rule 1", _spec(field, given), refused, message)
     for number, key in enumerate(("description", "configURL"), start=3):
         refused = scorer(**{key: None})
         yield Constraint("spec", f"rule {number}", scorer(), refused, f"{key} is required")
