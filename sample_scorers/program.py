@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -22,9 +23,28 @@ _BACKLOG = 128
 """Connections that wait to be accepted."""
 
 
+class _Once(argparse.Action):
+    """Stores the value of an option, and refuses a second one, which would replace the first."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value; the parser exits if the option is given twice."""
+        given = namespace.__dict__.setdefault("given", set())
+        if self.dest in given:
+            parser.error(f"{option_string} is given twice")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 def command_line(name: str, description: str) -> argparse.ArgumentParser:
     """Return a parser with the options of every scorer: `--host`, `--port` and `--token-file`."""
     parser = argparse.ArgumentParser(prog=name, description=description)
+    parser.register("action", None, _Once)
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for all (%(default)s)"
     )

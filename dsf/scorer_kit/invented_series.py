@@ -10,7 +10,7 @@ from dsf.agent.wire.scoring_request import EncodedSeries, of_source
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 UNGROUPED = ("node", "namespace", "pod")
-"""Labels of invented series if the query groups by none."""
+"""Labels of invented series if the query aggregates nothing; without them, there is one series."""
 
 TYPICAL_SERIES = 5
 """Series of a typical request: enough to see whether names differ."""
@@ -20,6 +20,15 @@ MOST_SAMPLES = 60
 """Samples of an invented series, if the window of the scorer has no fewer."""
 
 _BY = re.compile(r"\bby\s*\(([^()]*)\)", re.IGNORECASE)
+_WITHOUT = re.compile(r"\bwithout\s*\(", re.IGNORECASE)
+_AGGREGATION = re.compile(
+    r"\b(sum|avg|min|max|count|group|stddev|stdvar|quantile)\s*\(", re.IGNORECASE
+)
+"""An aggregation of all series into one, unless it has `by` or `without`.
+
+Source: https://prometheus.io/docs/prometheus/latest/querying/operators/#aggregation-operators
+"""
+
 _LABEL = re.compile(r"[A-Za-z_]\w*")
 
 Value = Callable[[int, int], str]
@@ -49,7 +58,9 @@ def _form_of(summary: ScorerSummary, end: int) -> SeriesForm:
     grouped = [label for found in _BY.findall(summary.source_query) for label in _names(found)]
     step = summary.source_step or DEFAULT_STEP
     samples = min(max(summary.source_range // step, 1), MOST_SAMPLES)
-    labels = tuple(dict.fromkeys(grouped)) or UNGROUPED
+    query = summary.source_query
+    single = not grouped and _AGGREGATION.search(query) and not _WITHOUT.search(query)
+    labels = () if single else tuple(dict.fromkeys(grouped)) or UNGROUPED
     return SeriesForm(labels, samples, step, end, summary.source_name)
 
 
@@ -61,7 +72,10 @@ def wave(series: int, sample: int) -> str:
 def invented(
     forms: Sequence[SeriesForm], count: int, value: Value = wave, samples: int | None = None
 ) -> list[EncodedSeries]:
-    """Return `count` series of each form, each with `samples` samples if that is given."""
+    """Return `count` series of each form, each with `samples` samples if that is given.
+
+    There is one series of a form without labels.
+    """
     return [one for form in forms for one in _of_form(form, count, value, samples)]
 
 
@@ -70,7 +84,8 @@ def _of_form(
 ) -> Iterable[EncodedSeries]:
     number = form.samples if samples is None else samples
     times = [form.end - form.step * (number - 1 - index) for index in range(number)]
-    found = [_series(form.labels, index, times, value) for index in range(count)]
+    different = count if form.labels else 1
+    found = [_series(form.labels, index, times, value) for index in range(different)]
     return of_source(found, form.source) if form.source else found
 
 

@@ -13,14 +13,19 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
 from dsf.agent.metrics import LatestScores
+from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.round import Round
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.score.expiry import validity
+from dsf.agent.score.result_rules import assemble, conversion_settings, judge
+from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT
 from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH, SOURCE_LABEL
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary, SummarySource
 from dsf.kube.clock import utc_now
 from dsf.runtime.endpoints import serving
 from dsf.scorer_kit.recordings import load
+from dsf.scorer_kit.registration import suggested_format
 from dsf.scorer_kit.scorer_target import AuthorCredentials
 from dsf.scorer_kit.series_file import prometheus_answer
 from dsf.sim.prometheus_replay import replaying
@@ -54,6 +59,21 @@ async def try_round(
         settings = AgentSettings(cluster, prometheus_url=url)
         async with round_runner(settings, None, utc_now, secrets=credentials) as runner:
             return await replace(runner, explaining=True).perform(_asking(summary, source))
+
+
+def with_suggested_format(done: Round, cluster: str) -> Round:
+    """Return a round in the format that `dsf scorer register` would suggest for its results."""
+    metrics = [result.metric for result in done.evidence.results] if done.evidence else []
+    suggested = suggested_format(metrics, done.summary.score_dimension_formats)
+    if not metrics or done.evidence is None or suggested in {None, DEFAULT_FORMAT}:
+        return done
+    summary = done.summary.model_copy(update={"score_dimension_format": suggested})
+    form = conversion_settings(summary, cluster)
+    if isinstance(form, InvalidInput):
+        return done
+    scores = assemble(judge(done.evidence.results, form), form)
+    report, evidence = RoundReport.success(scores), replace(done.evidence, form=form)
+    return replace(done, summary=summary, report=report, evidence=evidence)
 
 
 def metrics(done: Round) -> list[str]:

@@ -207,6 +207,7 @@ WRONG = [
     (ai_workload, ["--app", "app01"], {}, 2, "'app01' is not like app01=vllm-app01-*"),
     (ai_workload, ["--max-watts", "0"], {}, 2, "'0' is not a positive number"),
     (sample, ["--port", "70000"], {}, 2, "'70000' is not a port from 0 to 65535"),
+    (sample, ["--port", "1", "--port=2"], {}, 2, "--port is given twice"),
     (sample, ["--host", "203.0.113.1"], {}, 1, "choose another with --host"),
     (sample, ["--prometheus-url", "prometheus"], {}, 2, "'prometheus' is not a URL"),
     (sample, [], {"PROMETHEUS_URL": "ftp://x"}, 2, "'ftp://x' is not a URL"),

@@ -5,8 +5,9 @@
 
 import asyncio
 import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -43,6 +44,7 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = {
 
 _NAME, _SCORE_NAME = "my-scorer", "my_scorer"
 _NODE_PORT = "30080"
+_USED_NODE_PORT = re.compile(r"\bnodePort: (\d{1,5})\b")
 FIRST_NODE_PORT, NODE_PORTS = 30_000, 2_768
 """The range of node ports, by default of the API server."""
 
@@ -55,7 +57,7 @@ class FolderExists(OSError):
     """The folder of a new scorer has files already."""
 
 
-def files_of(language: str, name: str) -> dict[str, str]:
+def files_of(language: str, name: str, node_port: int) -> dict[str, str]:
     """Return the text of each file of a scorer, by its path in the folder."""
     texts = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
@@ -65,7 +67,7 @@ def files_of(language: str, name: str) -> dict[str, str]:
     }
     page = texts.pop(_LANGUAGE_PAGE)
     texts["README.md"] = texts["README.md"].replace(_LANGUAGE_MARK, page)
-    return {path: _renamed(text, name) for path, text in sorted(texts.items())}
+    return {path: _renamed(text, name, node_port) for path, text in sorted(texts.items())}
 
 
 def write(folder: Path, files: Mapping[str, str], *, overwrite: bool) -> None:
@@ -80,14 +82,26 @@ def write(folder: Path, files: Mapping[str, str], *, overwrite: bool) -> None:
             target.chmod(0o755)
 
 
-def _renamed(text: str, name: str) -> str:
+def _renamed(text: str, name: str, node_port: int) -> str:
     renamed = text.replace(_NAME, name).replace(_SCORE_NAME, name.replace("-", "_"))
-    return renamed.replace(_NODE_PORT, str(node_port(name)))
+    return renamed.replace(_NODE_PORT, str(node_port))
 
 
-def node_port(name: str) -> int:
-    """Return the port of a scorer at the nodes: two names hardly ever have the same one."""
-    return FIRST_NODE_PORT + crc32(name.encode()) % NODE_PORTS
+def used_node_ports(folder: Path) -> dict[int, Path]:
+    """Return the manifests of the scorers beside a folder, by the node port that they take."""
+    used = dict[int, Path]()
+    for path in sorted(folder.absolute().parent.glob("*/manifests/*.yaml")):
+        if path.parents[1] != folder.absolute():
+            found = _USED_NODE_PORT.findall(path.read_text(encoding="utf-8", errors="replace"))
+            used |= dict.fromkeys(map(int, found), path)
+    return used
+
+
+def free_node_port(name: str, used: Collection[int]) -> int:
+    """Return the node port of a scorer: that of its name, or the next that is not used."""
+    first = crc32(name.encode()) % NODE_PORTS
+    ports = (FIRST_NODE_PORT + (first + step) % NODE_PORTS for step in range(NODE_PORTS))
+    return next(port for port in ports if port not in used)
 
 
 @click.command(cls=StrictCommand)
@@ -105,16 +119,25 @@ def node_port(name: str) -> int:
     default=Path(),
     help="Folder in which the folder NAME is made; default: this one.",
 )
+@click.option(
+    "--node-port",
+    type=click.IntRange(FIRST_NODE_PORT, FIRST_NODE_PORT + NODE_PORTS - 1),
+    help="Port at the nodes of its cluster; default: one that no scorer beside the folder has.",
+)
 @click.option("--force", is_flag=True, help="Overwrite files of an existing folder.")
-def new(name: str, lang: str, output_dir: Path, *, force: bool) -> None:
+def new(name: str, lang: str, output_dir: Path, node_port: int | None, *, force: bool) -> None:
     """Write the folder NAME: a scorer that works, to be changed.
 
     It has the service, tests, a Dockerfile, manifests and a README, and passes dsf scorer check.
     """
     if not name[:1].isalpha():
         raise click.BadParameter(f"{name!r} must start with a letter, as a Service does")
-    folder, files = output_dir / name, files_of(lang, name)
+    folder = output_dir / name
     try:
+        used = used_node_ports(folder)
+        if node_port in used:
+            raise click.BadParameter(f"{used[node_port]} has the node port {node_port} already")
+        files = files_of(lang, name, node_port or free_node_port(name, used))
         write(folder, files, overwrite=force)
     except FolderExists as error:
         raise click.ClickException(f"{error}; --force overwrites its files") from error

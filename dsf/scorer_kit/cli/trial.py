@@ -92,12 +92,12 @@ def trial(
         return await _round(await reached(api), chosen, cluster, token_file, objects_path)
 
     done = asyncio.run(tried())
+    if not dimension_formats:
+        done = _in_suggested_format(done, cluster)
     if output == "yaml":
         _print_object(done, cluster)
     else:
         _print(done, plotted=plotted)
-    if not dimension_formats:
-        _hint(done)
     if done.failure:
         failure = done.failure
         click.echo(f"Error: {failure.stage}: {failure.reason}: {failure.message}", err=True)
@@ -167,14 +167,12 @@ def _print_object(done: "Round", cluster: str) -> None:
         click.echo(render(cluster, [done], utc_now()), nl=False)
 
 
-def _hint(done: "Round") -> None:
-    """Name another dimension format if the default one loses results."""
-    from dsf.scorer_kit.registration import suggested_format
+def _in_suggested_format(done: "Round", cluster: str) -> "Round":
+    """Return a round in the format that its results suggest, and say which that is."""
+    from dsf.scorer_kit.trial_round import with_suggested_format
 
-    adjusted = done.report.scores.adjusted if done.report.scores else {}
-    if not done.evidence or not {"MissingLabel", "Duplicate"} & adjusted.keys():
-        return
-    suggested = suggested_format([result.metric for result in done.evidence.results])
-    if suggested:
-        said = "the default format does not tell results apart: use --dimension-format"
-        click.echo(f"{said} '{suggested}'", err=True)
+    formed = with_suggested_format(done, cluster)
+    if formed is not done:
+        form = formed.summary.score_dimension_format
+        click.echo(f"the labels suggest '{form}': --dimension-format sets another", err=True)
+    return formed

@@ -14,7 +14,7 @@ from dsf.api import names
 from dsf.cli.root import root
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, NAMESPACE
-from dsf.scorer_kit.cli.commands import LANGUAGES, files_of, new, node_port
+from dsf.scorer_kit.cli.commands import LANGUAGES, files_of, free_node_port, new
 from tests.command_line import invoked
 from tests.dsf.scorer_kit.programs import started
 from tests.real_hub.build import cache_root
@@ -80,6 +80,20 @@ def test_a_scaffold_passes_its_tests_and_the_check_at_once(
     subprocess.run(shlex.split(tests), cwd=own, check=True, capture_output=True)
     monkeypatch.chdir(own)
     with started(start, own) as url:
+        for words, said in (
+            (f"--port {url.rpartition(':')[2]}", "another"),
+            ("--port=99999", "99999"),
+            ("--port 1 --port 2", "once"),
+        ):
+            ended = subprocess.run(
+                shlex.split(f"{start} {words}"),
+                cwd=own,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            first = ended.stderr.splitlines()[0]
+            assert (ended.returncode, said in first, "port" in first) == (1, True, True)
         for command in check_and_try.splitlines():
             out = typed(command.replace("http://127.0.0.1:8000", url))
             assert "cpu-mean" in out
@@ -96,7 +110,7 @@ def test_a_scaffold_passes_its_tests_and_the_check_at_once(
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 async def test_the_hub_accepts_the_manifests(lang: str) -> None:
-    files = files_of(lang, "cpu-mean")
+    files = files_of(lang, "cpu-mean", 30_080)
     hub = EmbeddedHub()
     for namespace in (names.HUB_NAMESPACE, "worker01"):
         await hub.create(NAMESPACE, {"metadata": {"name": namespace}})
@@ -107,13 +121,13 @@ async def test_the_hub_accepts_the_manifests(lang: str) -> None:
     deployment, service = work["spec"]["workload"]["manifests"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "localhost/cpu-mean:latest"
-    assert service["spec"]["ports"][0]["nodePort"] == node_port("cpu-mean")
-    assert f":{node_port('cpu-mean')}/config" in files["manifests/dynamicscorer.yaml"]
+    assert service["spec"]["ports"][0]["nodePort"] == 30_080
+    assert ":30080/config" in files["manifests/dynamicscorer.yaml"]
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_image_holds_files_that_exist(lang: str) -> None:
-    files = files_of(lang, "cpu-mean")
+    files = files_of(lang, "cpu-mean", 30_080)
     lines = files["Dockerfile"].splitlines()
     copied = [
         word
@@ -127,7 +141,7 @@ def test_the_image_holds_files_that_exist(lang: str) -> None:
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_nothing_keeps_the_name_of_the_template(lang: str) -> None:
-    text = "".join(files_of(lang, "cpu-mean").values())
+    text = "".join(files_of(lang, "cpu-mean", 30_080).values())
     assert "my-scorer" not in text
     assert "my_scorer" not in text
     assert "<!--" not in text
@@ -154,6 +168,30 @@ def test_an_existing_folder_is_kept_unless_asked(folder: Path) -> None:
     typed("dsf scorer new mine --force")
     assert (folder / "mine" / "score.py").read_text() != "# mine"
     assert (folder / "mine" / "notes").read_text() == "mine"
+
+
+def node_port_of(scorer: Path) -> set[str]:
+    """The node ports in the manifests and the README of a scaffold."""
+    files = [*(scorer / "manifests").iterdir(), scorer / "README.md"]
+    return set(re.findall(r"\b3\d{4}\b", "".join(path.read_text() for path in files)))
+
+
+def test_no_two_scaffolds_beside_each_other_have_one_node_port(folder: Path) -> None:
+    first = free_node_port("cpu-mean", ())
+    for name, port in (("mine", first), ("cpu-mean", first + 1)):
+        typed(f"dsf scorer new {name}" + (f" --node-port {port}" if name == "mine" else ""))
+        assert node_port_of(folder / name) == {str(port)}
+    typed("dsf scorer new cpu-mean --force")
+    assert node_port_of(folder / "cpu-mean") == {str(first + 1)}
+    code, _, err = invoked(root, "scorer", "new", "third", "--node-port", str(first))
+    assert code == 2
+    assert f"mine/manifests/manifestwork.yaml has the node port {first} already" in " ".join(
+        err.split()
+    )
+    assert invoked(root, "scorer", "new", "third", "--node-port", "80")[0] == 2
+    assert not (folder / "third").exists()
+    everything = range(30_000, 32_768)
+    assert free_node_port("any", everything[:-1]) == everything[-1]
 
 
 def test_a_folder_that_cannot_be_made_is_told_in_one_line(folder: Path) -> None:

@@ -105,6 +105,22 @@ async def test_the_format_follows_from_the_labels_of_results() -> None:
     assert "# scoreDimensionFormat" not in out
 
 
+@pytest.mark.parametrize(
+    ("query", "form"),
+    [
+        ("1 - avg(rate(node_cpu_seconds_total[5m]))", "${scoreName}"),
+        ("sum without (cpu) (rate(node_cpu_seconds_total[5m]))", "${node};${namespace};${pod}"),
+        ("avg_over_time(load[5m])", "${node};${namespace};${pod}"),
+        ("sum by (app) (x)", "${app}"),
+    ],
+)
+async def test_a_query_that_aggregates_all_into_one_has_no_labels(query: str, form: str) -> None:
+    params = {"query": query, "range": 600, "step": 60}
+    source = {"type": "Prometheus", "host": "http://prometheus:9090", "params": params}
+    _, out, _ = await registered(TestApi(config=lambda base: config(base, source)))
+    assert yaml.safe_load(out)["spec"]["scoreDimensionFormat"] == form
+
+
 async def test_several_formats_and_the_address_of_others_are_registered() -> None:
     formats = ("--dimension-format", "${node}", "--dimension-format", "${node};${pod}")
     address = "http://${NODE_IP}:30080/config"

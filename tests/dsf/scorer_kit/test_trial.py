@@ -103,16 +103,20 @@ async def test_the_token_is_sent_to_the_scoring_api_alone(data: str, tmp_path: P
     assert TOKEN not in out
 
 
-async def test_a_better_format_is_named(data: str) -> None:
+async def test_the_format_follows_the_labels_of_the_results(data: str) -> None:
     def without_node(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [{"metric": {"pod": pod}, "score": 1} for pod in ("a", "b") for _ in found]
 
     code, out, err = await tried(TestApi(changed(without_node)), "--data", data)
     assert code == 0
-    assert "MissingLabel" in out
-    assert "--dimension-format '${pod}'" in err
-    _, out, err = await tried(TestApi(changed(without_node)), "--data", data, *OTHER_FORM)
-    assert "MissingLabel" not in out + err
+    assert "MissingLabel" not in out
+    assert err == "the labels suggest '${pod}': --dimension-format sets another\n"
+    code, out, err = await tried(TestApi(changed(without_node)), "--data", data, *OTHER_FORM)
+    assert (code, "MissingLabel" in out, err) == (0, False, "")
+    by_node = ("--dimension-format", "${node}")
+    assert (
+        "MissingLabel" in (await tried(TestApi(changed(without_node)), "--data", data, *by_node))[1]
+    )
 
 
 @pytest.mark.parametrize("command", ["try", "check"])

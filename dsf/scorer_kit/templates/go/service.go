@@ -1,7 +1,7 @@
 // The scoring API around score.go: GET /healthz, GET /config, POST /scoring.
 //
-// HOST, PORT and SCORING_TOKEN set the address and the bearer token that the scoring call must
-// carry; without SCORING_TOKEN it needs none. It needs nothing but Go's standard library.
+// HOST and PORT, or --port, set the address, and SCORING_TOKEN the bearer token that the scoring call
+// must carry; without it the call needs none. It needs nothing but Go's standard library.
 package main
 
 import (
@@ -14,7 +14,9 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -130,15 +132,34 @@ func serving(document any) http.HandlerFunc {
 	}
 }
 
+// portOf returns the port of the arguments, or of PORT; 0 for a free one.
+func portOf(arguments []string) (string, error) {
+	words := strings.Split(strings.Join(arguments, "="), "=")
+	port := environment("PORT", "8000")
+	switch {
+	case len(words) == 2 && words[0] == "--port":
+		port = words[1]
+	case len(arguments) > 0:
+		return "", errors.New("the only option is --port PORT, once")
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q is not a port from 0 to 65535", port)
+	}
+	return port, nil
+}
+
 func main() {
+	port, err := portOf(os.Args[1:])
+	if err != nil {
+		log.Fatal(err)
+	}
 	routes := http.NewServeMux()
 	routes.HandleFunc("GET /healthz", serving(map[string]string{"status": "ok"}))
 	routes.HandleFunc("GET /config", serving(Config))
 	routes.HandleFunc("POST /scoring", scoring(environment("SCORING_TOKEN", "")))
-	address := net.JoinHostPort(environment("HOST", "127.0.0.1"), environment("PORT", "8000"))
-	listener, err := net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", net.JoinHostPort(environment("HOST", "127.0.0.1"), port))
 	if err != nil {
-		log.Fatal(err)
+		log.Fatalf("my-scorer can't listen: %v; choose another port with --port", err)
 	}
 	fmt.Printf("my-scorer listens on http://%s\n", listener.Addr())
 	server := http.Server{Handler: routes, ReadTimeout: 30 * time.Second}

@@ -1,7 +1,7 @@
 // The scoring API around score.js: GET /healthz, GET /config, POST /scoring.
 //
-// HOST, PORT and SCORING_TOKEN set the address and the bearer token that the scoring call must
-// carry; without SCORING_TOKEN it needs none. It needs nothing but Node.js 20.
+// HOST and PORT, or --port, set the address, and SCORING_TOKEN the bearer token that the scoring call
+// must carry; without it the call needs none. It needs nothing but Node.js 20.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, STATUS_CODES } from "node:http";
@@ -113,7 +113,27 @@ const server = createServer(async (request, response) => {
   }
 });
 
-server.listen(Number(PORT), HOST, () => {
+function exit(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+/** Returns the port of the arguments, or of PORT; 0 for a free one. */
+function portOf(words) {
+  if (words.length && (words.length !== 2 || words[0] !== "--port")) {
+    exit("the only option is --port PORT, once");
+  }
+  const port = words[1] ?? PORT;
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65535) {
+    exit(`"${port}" is not a port from 0 to 65535`);
+  }
+  return Number(port);
+}
+
+server.on("error", (error) =>
+  exit(`my-scorer can't listen: ${error.message}; choose another port with --port`),
+);
+server.listen(portOf(process.argv.slice(2).flatMap((word) => word.split("="))), HOST, () => {
   const { address, port } = server.address();
   console.log(`my-scorer listens on http://${address}:${port}`);
 });

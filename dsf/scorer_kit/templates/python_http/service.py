@@ -1,7 +1,7 @@
 """The scoring API around `score.py`: GET /healthz, GET /config, POST /scoring.
 
-HOST, PORT and SCORING_TOKEN set the address and the bearer token that the scoring call must carry;
-without SCORING_TOKEN it needs none. It needs nothing but Python 3.11.
+HOST and PORT, or --port, set the address, and SCORING_TOKEN the bearer token that the scoring call
+must carry; without it the call needs none. It needs nothing but Python 3.11.
 """
 
 import hmac
@@ -19,6 +19,7 @@ from score import CONFIG, score
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_DISCARDED_BYTES = 4 * MAX_BODY_BYTES
 PIECE_BYTES = 64 * 1024
+HIGHEST_PORT = 65535
 TOKEN = os.environ.get("SCORING_TOKEN", "")
 
 
@@ -132,11 +133,29 @@ class Service(BaseHTTPRequestHandler):
         """Write no line for each request."""
 
 
+def port_of(arguments: list[str]) -> int:
+    """Return the port of the arguments, or of PORT; 0 for a free one. Exits with a sentence."""
+    match arguments:
+        case [""]:
+            port = os.environ.get("PORT", "8000")
+        case ["--port", port]:
+            pass
+        case _:
+            sys.exit("the only option is --port PORT, once")
+    if not port.isdecimal() or int(port) > HIGHEST_PORT:
+        sys.exit(f"{port!r} is not a port from 0 to {HIGHEST_PORT}")
+    return int(port)
+
+
 def main() -> None:
     """Serve until a signal stops it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    address = os.environ.get("HOST", "127.0.0.1"), int(os.environ.get("PORT", "8000"))
-    server = ThreadingHTTPServer(address, Service)
+    host, port = os.environ.get("HOST", "127.0.0.1"), port_of("=".join(sys.argv[1:]).split("="))
+    try:
+        server = ThreadingHTTPServer((host, port), Service)
+    except OSError as error:
+        said = f"my-scorer can't listen on {host} port {port}: {error.strerror}"
+        sys.exit(f"{said}; choose another with --port")
     host, port = server.server_address[:2]
     print(f"my-scorer listens on http://{host}:{port}", flush=True)
     try:
