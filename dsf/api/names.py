@@ -11,6 +11,7 @@ AGENT_NAMESPACE = "dynamic-scoring"
 
 ADDON = "dynamic-scoring-framework"
 RECORD_KEY_SECRET = "dynamic-scoring-optimizer-record-key"  # noqa: S105 - an object name
+AGENT_SECRETS_ROLE = "dynamic-scoring-agent-secrets"
 HUB_KUBECONFIG_SECRET = "dynamic-scoring-framework-hub-kubeconfig"  # noqa: S105 - an object name
 
 SCORING_CONFIG = "dynamic-scoring-config"

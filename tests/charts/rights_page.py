@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from dsf.api.plural import counted
+from dsf.hub.snapshot.summaries_work import summaries_work
 from tests.charts.rendering import Object, expanded, render
 from tests.charts.toggles import Values
 from tests.repository import ROOT
@@ -56,6 +57,7 @@ NEEDED = {
     "dynamic-scoring-controller": f"{USED}::test_the_controller",
     "dynamic-scoring-controller-manifests": f"{USED}::test_the_controller",
     "dynamic-scoring-agent": f"{USED}::test_the_agent_on_the_hub",
+    "dynamic-scoring-agent-secrets": f"{USED}::test_the_agent_on_its_cluster",
     "dynamic-scoring-agent-binder": "tests/real_hub/product/test_install.py",
     "dynamic-scoring-uninstall": "tests/real_hub/test_uninstall.py",
     OPTIMIZER: f"{USED}::test_the_optimizer",
@@ -92,8 +94,12 @@ WHY: dict[str, dict[str, str]] = {
         "addonplacementscores": "its scores; admission limits writes to its own cluster",
         "addonplacementscores/status": "the values of its scores",
         "configmaps": "on its cluster: the scorers that it runs",
-        "secrets": "on its cluster: what scorers name; without `secretNames`, `get` only",
+        "secrets": "on its cluster: those of `secretNames`, which it watches",
         "leases": "on its cluster: tells OCM that it lives",
+    },
+    "dynamic-scoring-agent-secrets": {
+        "secrets": "on its cluster: those that its scorers reference; the controller sends"
+        " this Role, and the add-on binds it where `secretNames` is empty",
     },
     "dynamic-scoring-agent-binder": {
         "clusterroles": "lets OCM's add-on manager bind the role of the agent for each cluster",
@@ -166,17 +172,22 @@ watch of others is refused.
 
 [Admission policies](../security/threat-model.md) limit what RBAC can't. An agent writes the scores
 of its own cluster only (`tests/real_hub/product/test_install.py`). The controller writes only its
-two ManifestWorks, which carry the agent's namespace, its ConfigMap and its Secrets, and nothing
-else (`tests/real_hub/product/test_controller_works.py`). The optimizer impersonates no user and no
-group that begins with `system:`, except service accounts
-(`tests/real_hub/charts/test_impersonation.py`).
+two ManifestWorks, which carry the agent's namespace, its ConfigMap, the Role
+`dynamic-scoring-agent-secrets` and its Secrets, and nothing else
+(`tests/real_hub/product/test_controller_works.py`). The optimizer impersonates no user and no group
+that begins with `system:`, except service accounts (`tests/real_hub/charts/test_impersonation.py`).
 
 This page is written by `python -m tests.charts.rights_page`.
 """
 
 
 def roles() -> Iterator[Object]:
-    """The roles of the charts, with all values that add rules, but those of `helm test`."""
+    """The roles of the charts, with all values that add rules, but those of `helm test`.
+
+    And that which the controller sends to a managed cluster.
+    """
+    work = summaries_work("east", "[]", "dynamic-scoring", ["token"])
+    yield from (obj for obj in work["spec"]["workload"]["manifests"] if obj["kind"] == "Role")
     for chart, values in RENDERED:
         for obj in expanded(render(chart, values, release=chart)):
             of_test = obj["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"

@@ -91,7 +91,14 @@ OBJECTS = {
         "DynamicScoringConfig on the hub, ConfigMap on managed clusters",
         f"the only one; the ConfigMap's key `{names.SUMMARIES_KEY}` has the scorers",
     ),
-    names.MANIFEST_WORK: ("ManifestWork", "what OCM delivers to a managed cluster: the ConfigMap"),
+    names.MANIFEST_WORK: (
+        "ManifestWork",
+        "what OCM delivers to a managed cluster: the ConfigMap and the Role",
+    ),
+    names.AGENT_SECRETS_ROLE: (
+        "Role, RoleBinding",
+        "on managed clusters: the agent gets the Secrets that its scorers reference",
+    ),
     names.SECRETS_MANIFEST_WORK: (
         "ManifestWork",
         "the Secrets of scorers, where they are distributed",

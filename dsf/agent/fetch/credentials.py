@@ -30,7 +30,7 @@ from dsf.api import names
 from dsf.api.crd.scorer_source import OAuth2
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.kube.errors import KubeError, NotFound
+from dsf.kube.errors import Forbidden, KubeError, NotFound
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube, Object
 from dsf.runtime.reconcile.reflector import View
@@ -305,6 +305,10 @@ class AgentSecrets:
         except NotFound:
             message = f"Secret {self.namespace}/{name} does not exist on this managed cluster"
             return InvalidInput("SecretNotFound", f"{message}: create it with the {what}")
+        except Forbidden:
+            message = f"the agent may not read Secret {self.namespace}/{name}"
+            hint = "if the chart's spokeSetting.agent.secretNames names Secrets, add it there"
+            return InvalidInput("SecretUnreadable", f"{message}: {hint}")
         except KubeError as error:
             message = f"Secret {self.namespace}/{name} could not be read: {error}"
             return InvalidInput("SecretUnreadable", message)

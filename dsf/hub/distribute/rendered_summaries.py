@@ -14,6 +14,7 @@ from dsf.api.scoring.scorer_summary import (
     field_text,
 )
 from dsf.hub.distribute.audience import ClusterShare, ClusterValues
+from dsf.hub.distribute.secrets_plan import references_in_summaries
 from dsf.hub.snapshot.distribution_rules import Hosts
 
 _OPENING, _CLOSING, _BETWEEN = "[\n", "\n]", ",\n"
@@ -25,12 +26,14 @@ _END = "\n  }"
 class RenderedSummaries:
     """The value of `data.summaries`: one part for each scorer in `names`, in that order.
 
-    `bytes` is its size as a JSON string inside the ManifestWork.
+    `bytes` is its size as a JSON string inside the ManifestWork. `secrets` are the names of the
+    Secrets that the scorers reference, sorted.
     """
 
     text: str
     names: tuple[str, ...] = ()
     bytes: int = 0
+    secrets: tuple[str, ...] = ()
 
     def parts(self) -> dict[str, str]:
         """Return the part of each scorer."""
@@ -48,6 +51,7 @@ class _RenderedPart:
     whole: str
     around: tuple[str, str]
     context: AskedContext
+    secrets: frozenset[str]
 
     def given(self, share: ClusterShare) -> str:
         """Return the text for a share: its host of the source, its labels and claims."""
@@ -115,7 +119,9 @@ class SummariesRenderer:
         body = _BETWEEN.join(part.given(share) for part in shown)
         text = sys.intern(f"{_OPENING}{body}{_CLOSING}")
         names = self._names.setdefault(share.masked, tuple(part.summary.name for part in shown))
-        return RenderedSummaries(text, names, len(json.dumps(text, ensure_ascii=False).encode()))
+        size = len(json.dumps(text, ensure_ascii=False).encode())
+        secrets = frozenset[str]().union(*(part.secrets for part in shown))
+        return RenderedSummaries(text, names, size, tuple(sorted(secrets)))
 
 
 def parts_of(text: str) -> frozenset[str]:
@@ -137,7 +143,9 @@ def _part(summary: ScorerSummary) -> _RenderedPart:
     source = summary.source_endpoint
     key = '"sourceEndpoint": '
     before, _, after = whole.partition(key + json.dumps(source, ensure_ascii=False))
-    return _RenderedPart(summary, whole, (before + key, after), summary.context or AskedContext())
+    context = summary.context or AskedContext()
+    secrets = frozenset(each.name for each in references_in_summaries([summary]))
+    return _RenderedPart(summary, whole, (before + key, after), context, secrets)
 
 
 def _body(summary: ScorerSummary) -> str:

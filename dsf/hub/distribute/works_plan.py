@@ -6,6 +6,7 @@ expired, so a score that an agent publishes again meanwhile stays. So the two ne
 other's work, and scores disappear even if the agent was removed first.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
@@ -27,10 +28,11 @@ def plan_works(
     changes: list[Change] = []
     for cluster, rendered in desired.items():
         work = snapshot.works.get(cluster)
-        as_desired = work is not None and work.drifted is None and work.text == rendered.text
+        wanted = (rendered.text, rendered.secrets)
+        as_desired = work and work.drifted is None and (work.text, work.secrets) == wanted
         if as_desired or (work and work.being_deleted) or is_too_large(work_bytes(rendered)):
             continue
-        changes.append(_write(cluster, rendered.text, work, agent_namespace))
+        changes.append(_write(cluster, rendered, work, agent_namespace))
     return changes + [
         Delete(MANIFEST_WORK, names.MANIFEST_WORK, cluster, work.uid or None)
         for cluster, work in snapshot.works.items()
@@ -38,11 +40,13 @@ def plan_works(
     ]
 
 
-def _write(cluster: str, text: str, work: SummariesWork | None, agent_namespace: str) -> Change:
-    desired = summaries_work(cluster, text, agent_namespace)
+def _write(
+    cluster: str, rendered: RenderedSummaries, work: SummariesWork | None, agent_namespace: str
+) -> Change:
+    desired = summaries_work(cluster, rendered.text, agent_namespace, rendered.secrets)
     if work is None:
         return Create(MANIFEST_WORK, desired)
-    observed = work.drifted or summaries_work(cluster, work.text, agent_namespace)
+    observed = work.drifted or summaries_work(cluster, work.text, agent_namespace, work.secrets)
     versioned = {**desired["metadata"], "resourceVersion": work.version}
     body = merge_patch(observed, {**desired, "metadata": versioned})
     return Patch(MANIFEST_WORK, names.MANIFEST_WORK, cluster, body)
@@ -50,7 +54,8 @@ def _write(cluster: str, text: str, work: SummariesWork | None, agent_namespace:
 
 def work_bytes(rendered: RenderedSummaries) -> int:
     """Return an upper bound on the size of a ManifestWork with these summaries, in bytes."""
-    return rendered.bytes + ROOM_BYTES
+    of_secrets = sum(len(json.dumps(name)) + len(",") for name in rendered.secrets)
+    return rendered.bytes + ROOM_BYTES + of_secrets
 
 
 LONGEST_FIRST_ROUND = timedelta(minutes=5)

@@ -62,6 +62,24 @@ def add_a_token(work: Object) -> None:
     work["spec"]["workload"]["manifests"].append(secret("kubernetes.io/service-account-token"))
 
 
+def add_a_role(change: Object) -> Callable[[Object], None]:
+    """Adds the Role of the agent's Secrets, with one change; without one it may be written."""
+
+    def add(work: Object) -> None:
+        [_, role, _] = summaries_work("east", "[]", AGENT_NAMESPACE, ["token"])["spec"]["workload"][
+            "manifests"
+        ]
+        [whole] = role["rules"]
+        rule = {**whole, **change.get("rule", {})}
+        rules = [{key: value for key, value in rule.items() if value is not None}]
+        metadata = {**role["metadata"], **change.get("metadata", {})}
+        kind = change.get("kind", role["kind"])
+        manifest = {**role, "kind": kind, "metadata": metadata, "rules": rules}
+        work["spec"]["workload"]["manifests"].append(manifest)
+
+    return add
+
+
 def ask_for_feedback(work: Object) -> None:
     work["spec"]["manifestConfigs"] = FEEDBACK
 
@@ -91,6 +109,14 @@ def secret(kind: str) -> Object:
         (add_another_config_map, "carries the namespace dynamic-scoring"),
         (label_the_namespace, "carries the namespace dynamic-scoring"),
         (add_a_token, "its Opaque Secrets only"),
+        (add_a_role({"rule": {"resourceNames": []}}), "gets Secrets by name"),
+        (add_a_role({"rule": {"resourceNames": None}}), "gets Secrets by name"),
+        (add_a_role({"rule": {"verbs": ["get", "list"]}}), "gets Secrets by name"),
+        (add_a_role({"rule": {"resources": ["secrets", "pods"]}}), "gets Secrets by name"),
+        (add_a_role({"rule": {"apiGroups": ["*"]}}), "gets Secrets by name"),
+        (add_a_role({"metadata": {"name": "dynamic-scoring-agent"}}), "gets Secrets by name"),
+        (add_a_role({"metadata": {"namespace": "kube-system"}}), "gets Secrets by name"),
+        (add_a_role({"kind": "ClusterRole"}), "gets Secrets by name"),
         (ask_for_feedback, "the controller sets no spec.manifestConfigs"),
         (rename, "the controller writes the ManifestWorks"),
         (rename_by_the_server, "the controller writes the ManifestWorks"),
@@ -108,6 +134,7 @@ def test_the_controllers_account_deploys_nothing_else(
     secrets = deepcopy(own)
     secrets["metadata"]["name"] = SECRETS_WORK
     secrets["spec"]["workload"]["manifests"] = [secret("Opaque")]
+    add_a_role({})(secrets)
     works = {work["metadata"]["name"]: work for work in hub.api.list(*WORK[:2], east.name)}
     if WORK[2] not in works:
         assert as_controller.request("POST", path, own, params=DRY_RUN)

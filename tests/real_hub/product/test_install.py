@@ -184,12 +184,16 @@ def test_who_may_reach_the_otlp_port_is_the_charts_to_say(hub: Hub, east: Manage
 
 @pytest.mark.parametrize("secrets", [[], ["api-auth", "prometheus-token"]])
 def test_the_agent_may_read_no_secrets_but_those_named(hub: Hub, secrets: list[str]) -> None:
+    """Without names, those of the Role that the controller sends."""
     setting = f"--set-json=spokeSetting.agent.secretNames={json.dumps(secrets)}"
     manifests = rendered(hub, setting)
     [role] = [obj for obj in manifests if obj["kind"] == "Role"]
-    [rule] = [rule for rule in role["rules"] if rule["resources"] == ["secrets"]]
-    assert rule.get("resourceNames", []) == secrets
-    assert rule["verbs"] == (["get", "list", "watch"] if secrets else ["get"])
+    rules = [rule for rule in role["rules"] if rule["resources"] == ["secrets"]]
+    given = [(rule["resourceNames"], rule["verbs"]) for rule in rules]
+    assert given == ([(secrets, ["get", "list", "watch"])] if secrets else [])
+    bound = [obj["roleRef"]["name"] for obj in manifests if obj["kind"] == "RoleBinding"]
+    sent = [] if secrets else ["dynamic-scoring-agent-secrets"]
+    assert bound == ["dynamic-scoring-agent", *sent]
     [deployment] = [obj for obj in manifests if obj["kind"] == "Deployment"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     watched = [word for word in container["args"] if word.startswith("--watch-secrets")]

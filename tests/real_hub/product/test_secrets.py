@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tests.eventually import until
+
+from ..harness.api import Api, ApiError
+from .scorers import TOKEN
 
 if TYPE_CHECKING:
     from ..harness.api import Object
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
 
 SCORER = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "DynamicScorer")
 NAME = "guarded-token"
+OF_SCORERS, OF_OCM = TOKEN["name"], "dynamic-scoring-framework-hub-kubeconfig"
+OK, FORBIDDEN, NOT_FOUND = 200, 403, 404
 AGENTS = "dynamic-scoring"
 
 
@@ -73,6 +79,33 @@ def test_a_secret_follows_its_scorer(
     hub.api.delete(*SCORER, "guarded", framework)
     until("the Secret to be gone", lambda: not any(held(cluster) for cluster in clusters))
     hub.api.delete("v1", "Secret", NAME, framework)
+
+
+def test_an_agent_may_get_what_its_scorers_reference_and_nothing_else(
+    hub: Hub, east: ManagedCluster, framework: str, scored: dict[object, Object]
+) -> None:
+    account = east.kubeconfig(service_account=f"{AGENTS}/dynamic-scoring-agent-sa")
+    with closing(Api.from_kubeconfig(account)) as agent:
+        assert statuses(agent) == {OF_SCORERS: 200, NAME: 403, OF_OCM: 403, "": 403}
+        hub.apply(guarded(hub, framework))
+        until("the right to the second Secret", lambda: statuses(agent)[NAME] == NOT_FOUND)
+        assert statuses(agent) == {OF_SCORERS: 200, NAME: NOT_FOUND, OF_OCM: 403, "": 403}
+        hub.api.delete(*SCORER, "guarded", framework)
+        until("no right to it any more", lambda: statuses(agent)[NAME] == FORBIDDEN)
+        assert statuses(agent)[OF_SCORERS] == OK
+
+
+def statuses(agent: Api) -> dict[str, int]:
+    """What an account is answered that gets Secrets by name; without a name it lists them."""
+
+    def status(name: str) -> int:
+        try:
+            agent.request("GET", agent.path("v1", "Secret", AGENTS, name))
+        except ApiError as error:
+            return error.status
+        return OK
+
+    return {name: status(name) for name in (OF_SCORERS, NAME, OF_OCM, "")}
 
 
 def held(cluster: ManagedCluster) -> Object | None:

@@ -52,12 +52,16 @@ def test_the_agent_on_the_hub(hub: Hub, framework: str, clusters: list[ManagedCl
 
 
 def test_the_agent_on_its_cluster(clusters: list[ManagedCluster]) -> None:
-    role = ("rbac.authorization.k8s.io/v1", "Role", "dynamic-scoring-agent", "dynamic-scoring")
+    kind = ("rbac.authorization.k8s.io/v1", "Role")
     user = account("dynamic-scoring", "dynamic-scoring-agent-sa")
-    events = [event for cluster in clusters for event in cluster.audited(user)]
-    for cluster in clusters:
-        assert granted([cluster.api.get(*role)]) == used(events)
-    assert refused(events) == []
+    names = ("dynamic-scoring-agent", "dynamic-scoring-agent-secrets")
+    events = [event for cluster in clusters for event in by_us(cluster, user)]
+    # No scorer of west references a Secret.
+    roles = [each.api.find(*kind, name, "dynamic-scoring") for each in clusters for name in names]
+    assert granted(filter(None, roles)) == used(events)
+    # A scorer that goes loses its Secret somewhat earlier.
+    others = [event for event in refused(events) if event["objectRef"]["resource"] != "secrets"]
+    assert others == []
 
 
 def test_the_optimizer(hub: Hub, framework: str) -> None:

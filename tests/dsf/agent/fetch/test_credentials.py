@@ -56,6 +56,18 @@ async def test_without_an_api_server_no_secret_can_be_read() -> None:
     assert found.reason == "SecretUnreadable"
 
 
+async def test_a_missing_right_is_told_with_the_value_that_grants_it(managed: EmbeddedHub) -> None:
+    denied = Faulty(managed, lambda _: Fault(Forbidden("no right")))
+    found = await AgentSecrets(denied, AGENT_NAMESPACE).credentials(
+        CalledEndpoint("https://h", "api-auth", "token")
+    )
+    assert found == InvalidInput(
+        "SecretUnreadable",
+        "the agent may not read Secret dynamic-scoring/api-auth: if the chart's"
+        " spokeSetting.agent.secretNames names Secrets, add it there",
+    )
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> ServiceAccount:
     path = tmp_path / "token"
