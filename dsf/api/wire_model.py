@@ -50,6 +50,7 @@ class WireModel(BaseModel):
         populate_by_name=True,
         frozen=True,
         extra="ignore",
+        defer_build=True,  # a command uses few of them
     )
 
     @classmethod

@@ -4,7 +4,7 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 
 MAX_DEPTH = 100
 """Levels of nested lists and mappings; the deepest schemas of Kubernetes have about thirty."""
+
+_CONTAINERS = (dict, list)
 
 MAX_REPEATED = 10_000
 """Values that the aliases of one document repeat. Nine aliases of nine aliases, nine times over,
@@ -60,17 +62,17 @@ def parsed_yaml(text: str | bytes) -> list[Any]:
 def parsed_json(text: str | bytes) -> Any:
     """Return a JSON value; raises ValueError for duplicate keys, NaN, Infinity and deep nesting."""
     value = json.loads(text, object_pairs_hook=_unique, parse_constant=no_constant)
-    inner = [value] if isinstance(value, dict | list) else []
+    inner = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(MAX_DEPTH):
-        members = (item for outer in inner for item in _members(outer))
-        inner = [item for item in members if isinstance(item, dict | list)]
+        inner = [
+            item
+            for outer in inner
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(item, _CONTAINERS)
+        ]
         if not inner:
             return value
     raise ValueError(_TOO_DEEP)
-
-
-def _members(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What commands share that plan for a namespace: options, the hub or files, and the request."""
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -140,10 +141,15 @@ def asked_files(asked: AskedPlan) -> "tuple[Lister, OptimizeRequest | None]":
     from optimizer.cli.object_files import read_object_files
 
     named = named_request(asked)
+    # Files can have millions of values, none in a cycle: the collector need not look for any.
+    gc.disable()
     try:
         read = read_object_files(asked.paths, named)
     except YamlFileError as error:
         raise click.ClickException(one_line(str(error))) from error
+    finally:
+        gc.freeze()
+        gc.enable()
     for text in read.ignored:
         click.echo(f"Ignored: {one_line(text)}", err=True)
     if read.request and asked.objective:

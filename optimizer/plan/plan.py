@@ -74,7 +74,7 @@ MAX_DIFFERENCES = 100
 """Differences that a refusal lists."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """A decision that can be shown, approved by its digest, and applied as it is.
 
@@ -110,8 +110,12 @@ class Plan:
     explanation_failure: ProcessFailure | None = None
     moves: tuple[WorkloadMove, ...] = ()
     enforcement_changes: tuple[EnforcementChange, ...] = ()
-    uncovers: Dependents = field(default_factory=dict, repr=False)
-    unselected: Mapping[tuple[str, str, str], Object] = field(default_factory=dict, repr=False)
+    uncovers: Dependents = field(default_factory=dict)
+    unselected: Mapping[tuple[str, str, str], Object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Return the digest alone, because asyncio makes this text of a task's result."""
+        return f"Plan({self.digest})"
 
     @property
     def optimization(self) -> str:

@@ -106,7 +106,11 @@ class ResultPart(BaseModel):
     A result always has all fields, so its schema requires those with a default too.
     """
 
-    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_serialization_defaults_required=True,
+        defer_build=True,  # a command uses few of them
+    )
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -9,7 +9,7 @@ import msgspec
 
 from dsf.kube.errors import BadRequest
 
-_INT64 = range(-(2**63), 2**63)
+_LEAST_INT64, _LARGEST_INT64 = -(2**63), 2**63 - 1
 _LARGEST_EXACT = 2**53 - 1
 """The largest integer up to which every integer is an exact float."""
 _WITHOUT_REFERENCES = 2
@@ -45,9 +45,13 @@ def accepted(value: Any, depth: int = MAX_DEPTH) -> Any:
     kind = type(value)
     if kind is str:
         return value if value.isascii() else _text(value)
+    if kind is int and _LEAST_INT64 <= value <= _LARGEST_INT64:
+        return value
     if kind is dict:
         return {
-            key if type(key) is str and key.isascii() else _key(key): accepted(item, depth - 1)
+            key if type(key) is str and key.isascii() else _key(key): (
+                item if type(item) is str and item.isascii() else accepted(item, depth - 1)
+            )
             for key, item in value.items()
         }
     return _other(value, depth)
@@ -85,11 +89,16 @@ def _text(text: str) -> str:
 
 
 def _number(value: float) -> float:
-    if not math.isfinite(value):
-        raise BadRequest(f"{value} is not a JSON number")
     if isinstance(value, float):
+        if not math.isfinite(value):
+            raise BadRequest(f"{value} is not a JSON number")
         exact = value.is_integer() and abs(value) <= _LARGEST_EXACT
         return int(value) if exact else float(value)
-    # A range looks for a subclass of int one number at a time.
-    exact_int = int(value)
-    return exact_int if exact_int in _INT64 else float(value)
+    integer = int(value)
+    if _LEAST_INT64 <= integer <= _LARGEST_INT64:
+        return integer
+    try:
+        return float(integer)
+    except OverflowError as error:
+        problem = f"an integer of {integer.bit_length()} bits is too large for a number"
+        raise BadRequest(problem) from error

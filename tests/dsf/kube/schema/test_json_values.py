@@ -52,6 +52,7 @@ def deep(levels: int) -> Any:
     [
         (float("nan"), BadRequest, "is not a JSON number"),
         (float("inf"), BadRequest, "is not a JSON number"),
+        (10**400, BadRequest, "an integer of 1329 bits is too large"),
         (deep(300), BadRequest, "nested deeper"),
         (object(), TypeError, "object is not a JSON value"),
         (b"bytes", TypeError, "bytes is not a JSON value"),
