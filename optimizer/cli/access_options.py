@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from optimizer.access.authorized_optimizer import Access
     from optimizer.api.serving import Certificate
     from optimizer.api.watched_certificate import WatchedCertificate
+
+_log = logging.getLogger(__name__)
 
 ACCESS_OPTIONS = (
     "auth",
@@ -107,9 +110,13 @@ access_options = options(
 
 
 def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:
-    """Raise UsageError for `--auth none` on an address that others can reach."""
+    """Raise UsageError for `--auth none` on an address that others can reach; warn of plain HTTP.
+
+    Plain HTTP stays possible there, because TLS may end in front of this process.
+    """
     address = listener.getsockname()[0]
-    if rest["auth"] == "none" and not ipaddress.ip_address(address).is_loopback:
+    reachable = not ipaddress.ip_address(address).is_loopback
+    if rest["auth"] == "none" and reachable:
         raise click.UsageError(
             f"--auth none would let everybody who reaches {address} write with the rights of"
             " this process; use --auth kubernetes, or --bind-address 127.0.0.1"
@@ -124,6 +131,12 @@ def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:
         )
     if rest["resource_url"] and not rest["oauth_issuer"]:
         raise click.UsageError("--resource-url needs --oauth-issuer")
+    if reachable and not (rest["tls_secret"] or rest["tls_cert_file"]):
+        _log.warning(
+            "callers send their tokens over plain HTTP: use --tls-secret or --tls-cert-file, unless"
+            " TLS ends in front of this process",
+            extra={"address": address},
+        )
 
 
 def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":

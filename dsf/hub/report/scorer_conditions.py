@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import isfinite
+from urllib.parse import urlsplit
 
 from dsf.api.conditions import Condition
 from dsf.api.crd.published_value import HIGHEST, LOWEST, Normalize, published_value
@@ -19,6 +20,7 @@ from dsf.api.scoring.score_conditions import (
     Rule,
 )
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import UntrustedName
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import AGENTS_FAIL, ScorerAssessment, ScorerHealth
 from dsf.hub.distribute.audience import ClusterShare
@@ -80,6 +82,35 @@ def _reason(adjustments: Adjustments) -> str:
         elif adjustments.counts.get("OutOfRange", 0) >= adjustments.entries:
             reasons.add("AllClamped")
     return min(reasons, key=_GRAVITY.__getitem__)
+
+
+EXPOSED = "TokenExposed"
+
+
+def exposure_condition(summary: ScorerSummary | None) -> Condition:
+    """Return the condition TokenExposed; True if agents send a token over plain HTTP.
+
+    The contract allows it. The hosts of source overrides do not count.
+    """
+    sent = [
+        (urlsplit(one.source_endpoint), one.source_endpoint_auth_name)
+        for one in (summary.single_sources if summary else ())
+    ]
+    if summary:
+        sent.append((urlsplit(summary.scoring_endpoint), summary.scoring_endpoint_auth_name))
+    exposed = [
+        f"Secret {UntrustedName(secret)} to {UntrustedName(parts.netloc.rpartition('@')[2])}"
+        for parts, secret in sent
+        if secret and parts.scheme == "http"
+    ]
+    if not exposed:
+        message = "no token is sent over plain HTTP"
+        return Condition(EXPOSED, "False", "NothingExposed", message)
+    message = (
+        "agents send tokens over plain HTTP, so whoever is on the way can read them"
+        f" ({first_items(exposed)}): serve https there"
+    )
+    return Condition(EXPOSED, "True", "PlainHTTP", message)
 
 
 CONTEXT_AVAILABLE = "ContextAvailable"

@@ -23,8 +23,10 @@ from dsf.hub.report.config_status import (
 )
 from dsf.hub.report.scorer_conditions import (
     CONTEXT_AVAILABLE,
+    EXPOSED,
     adjusted_condition,
     context_condition,
+    exposure_condition,
     meaning_condition,
     trust_condition,
 )
@@ -33,10 +35,12 @@ from dsf.hub.report.scorer_counts import Rollout, ScorerCounts
 _SHOWN_FAILURE_CHARACTERS = 300
 """Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""
 
-_NOTHING_TO_SAY = frozenset({"NotAsked", "NotDeclared", "NotResolved", "NothingAdjusted"})
+_NOTHING_TO_SAY = frozenset(
+    {"NotAsked", "NotDeclared", "NotResolved", "NothingAdjusted", "NothingExposed"}
+)
 """Reasons of conditions that a scorer only has once they have said something else."""
 
-_ADVISORY = frozenset({"ConfigConflict", "MeaningClear", "ScoresAdjusted", TRUSTED})
+_ADVISORY = frozenset({"ConfigConflict", "MeaningClear", "ScoresAdjusted", EXPOSED, TRUSTED})
 """Types of conditions that do not make a scorer unready."""
 
 
@@ -73,6 +77,7 @@ def scorer_status(
         *_if_informative(assessment, context_condition(assessment, counts.desired, lacking)),
         distributed,
         *_if_informative(assessment, meaning_condition(assessment)),
+        *_if_informative(assessment, exposure_condition(assessment.summary)),
     ]
     if progress:
         reported.append(_scoring(assessment, distributed, counts))

@@ -9,7 +9,7 @@ from dsf.kube.changes import Change, Patch, key
 from dsf.kube.kinds import DYNAMIC_SCORER, Kind
 from dsf.kube.port import Object
 
-_GOOD_STATUS = {"ConfigConflict": "False", "ScoresAdjusted": "False"}
+_GOOD_STATUS = {"ConfigConflict": "False", "ScoresAdjusted": "False", "TokenExposed": "False"}
 """The status that is good for a condition type; True for all others."""
 _SUMMARY_TYPE = "Ready"
 _QUIET_REASONS = frozenset(

@@ -25,6 +25,25 @@ def test_nobody_is_let_in_unknown_from_elsewhere(command: tuple[str, ...], addre
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
+    ("arguments", "warns"),
+    [
+        (["--bind-address", "0.0.0.0"], True),  # noqa: S104 - nobody asks it
+        (["--bind-address", "0.0.0.0", "--tls-secret", "a/tls"], False),  # noqa: S104
+        ([], False),
+    ],
+)
+def test_tokens_over_plain_http_from_elsewhere_are_told(
+    command: tuple[str, ...], arguments: list[str], warns: bool, tmp_path: Path
+) -> None:
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text("not: a kubeconfig")
+    result = run(*command, "--kubeconfig", str(nowhere), *arguments)
+    assert result.exit_code == 1
+    assert ("callers send their tokens over plain HTTP" in result.output) is warns
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--auth", "none", "--impersonate"], "--impersonate needs --auth kubernetes"),
