@@ -1,7 +1,6 @@
-"""Example scorers, and the modules that they share.
+# SPDX-License-Identifier: Apache-2.0
+"""Example scorers to copy, and `scoring_service`, the HTTP around all of them.
 
-Shared are the HTTP service (`service`, `problem_details`, `bearer_token`), the
-documents of the scoring API (`wire`), and the command line (`program`). To write a scorer, copy
-this folder, keep the shared modules, and delete the scorers that you do not need. The folder
-imports nothing else of this repository, and uses relative imports, so the copy has any name.
+A copy has two folders: a scorer, and `scoring_service`. They import nothing else of this
+repository, and each other by relative imports, so the folder around them has any name.
 """

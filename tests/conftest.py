@@ -31,15 +31,6 @@ settings.register_profile("random", settings.get_profile("deep"), derandomize=Fa
 settings.load_profile("quick")  # --hypothesis-profile replaces it
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "virtual_time: run on a loop whose clock jumps")
-    config.addinivalue_line(
-        "markers", "exhaustive: many or slow cases, run by `make test-exhaustive`"
-    )
-    config.addinivalue_line("markers", "property: drawn examples, more in the profile deep")
-    config.addinivalue_line("markers", "fire(promise, how, count=1): part of `make fire`")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

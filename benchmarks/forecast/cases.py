@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sample_scorers.prediction.members import Floats
+from sample_scorers.prediction.combination.members import Floats
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "dsf" / "scorer_kit" / "recordings"

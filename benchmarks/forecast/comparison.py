@@ -21,8 +21,8 @@ from statsforecast.models import (
 
 from benchmarks.forecast.cases import CASES
 from benchmarks.forecast.speed import AHEAD, SERIES, STEPS, arrays, seconds
-from sample_scorers.prediction.forecast import forecast
-from sample_scorers.prediction.members import Floats
+from sample_scorers.prediction.combination.forecast import forecast
+from sample_scorers.prediction.combination.members import Floats
 
 EVERY = {"build-machine": 16, "gpu-inference": 32, "shared-machine": 48, "aws-database": 5}
 """Steps between two windows: libraries need seconds for a hundred series."""

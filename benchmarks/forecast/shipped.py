@@ -14,8 +14,8 @@ from dsf.scorer_kit.backtest.history import Answered, History, Said
 from dsf.scorer_kit.backtest.plan import PARTS, BacktestPlan
 from dsf.scorer_kit.backtest.replay import recorded
 from dsf.scorer_kit.backtest.report import BacktestReport, report
-from sample_scorers.prediction.forecast import forecast
-from sample_scorers.prediction.score import QUANTILES
+from sample_scorers.prediction.combination.forecast import forecast
+from sample_scorers.prediction.combination.score import QUANTILES
 
 EVERY_STEP = 1_000
 """More requests than a recording has steps."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sample_scorers.prediction.forecast import forecast
-from sample_scorers.prediction.members import Floats
+from sample_scorers.prediction.combination.forecast import forecast
+from sample_scorers.prediction.combination.members import Floats
 
 QUANTILES = (0.05, 0.1, 0.5, 0.9, 0.95)
 STEPS, SERIES, AHEAD = 120, 5_000, 20

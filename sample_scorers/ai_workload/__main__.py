@@ -1,10 +1,11 @@
-"""`python -m sample_scorers.ai_workload`: serve the AI workload scorers."""
+# SPDX-License-Identifier: Apache-2.0
+"""Serve the AI workload scorers: `python -m` and the name of this package."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from ..program import add_prometheus_option, command_line, positive_number, serve
+from ..scoring_service.program import add_prometheus_option, command_line, positive_number, serve
 from .app import AiWorkloadSettings, create_app
 from .signals import AppPattern
 

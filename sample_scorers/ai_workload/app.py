@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The AI workload scorers as one HTTP application, each under its own path."""
 
 from collections.abc import Callable, Sequence
@@ -6,8 +7,8 @@ from functools import partial
 
 from fastapi import FastAPI
 
-from .. import service
-from ..wire import (
+from ..scoring_service import application
+from ..scoring_service.wire import (
     PROMETHEUS_URL,
     Normalize,
     PrometheusSource,
@@ -96,12 +97,12 @@ def create_app(settings: AiWorkloadSettings | None = None) -> FastAPI:
     """Return the application with all three scorers."""
     chosen = settings or AiWorkloadSettings()
     named = partial(app_of, patterns=chosen.apps)
-    return service.create_app(
-        service.ServedScorer(
+    return application.create_app(
+        application.ServedScorer(
             performance_config(chosen), _with_apps(performance, named), "/performance"
         ),
-        service.ServedScorer(power_config(chosen), _with_apps(power, named), "/power"),
-        service.ServedScorer(
+        application.ServedScorer(power_config(chosen), _with_apps(power, named), "/power"),
+        application.ServedScorer(
             efficiency_config(chosen), _with_apps(efficiency, named), "/efficiency"
         ),
     )

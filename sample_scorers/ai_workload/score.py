@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The three scores: pure functions of the series of vLLM, dcgm-exporter and OpenCost."""
 
 import math
@@ -5,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
-from ..wire import ScoreResult, Series
+from ..scoring_service.wire import ScoreResult, Series
 from .signals import (
     ACTIVITY,
     COST,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The queries, which of their series is which, and what labels say of devices and apps: pure.
 
 An agent concatenates the series of several queries, so each query names its series in the label
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from ..wire import Series
+from ..scoring_service.wire import Series
 
 SIGNAL = "signal"
 """The label that says which query a series answers, where one source has them all."""

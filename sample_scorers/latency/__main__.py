@@ -1,10 +1,12 @@
-"""`python -m sample_scorers.latency`: serve the latency scorer."""
+# SPDX-License-Identifier: Apache-2.0
+"""Serve the latency scorer: `python -m` and the name of this package."""
 
 import sys
 from collections.abc import Sequence
 
-from ..program import add_prometheus_option, command_line, serve
-from .app import PROBES, create_app
+from ..scoring_service.application import create_app
+from ..scoring_service.program import add_prometheus_option, command_line, serve
+from .score import PROBES, scorer
 
 NAME = "latency-scorer"
 
@@ -20,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="durations in seconds with a label app or instance (%(default)s)",
     )
     args = parser.parse_args(argv)
-    return serve(NAME, create_app(args.prometheus_url, args.query), args)
+    return serve(NAME, create_app(scorer(args.prometheus_url, args.query)), args)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The score: a pure function of the series of blackbox probes.
+# SPDX-License-Identifier: Apache-2.0
+"""The config, and the score: a pure function of the series of blackbox probes.
 
 Source of the metrics: https://github.com/prometheus/blackbox_exporter
 """
@@ -8,7 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from statistics import fmean
 
-from ..wire import Labels, ScoreResult, Series
+from ..scoring_service.application import ServedScorer
+from ..scoring_service.wire import (
+    PROMETHEUS_URL,
+    Labels,
+    Normalize,
+    PrometheusSource,
+    RangeQuery,
+    ScoreRange,
+    ScorerConfig,
+    ScoreResult,
+    Scoring,
+    ScoringParams,
+    Series,
+)
 
 SUCCESS = "probe_success"
 """The metric that is 0 at the time of a probe that failed."""
@@ -22,7 +36,33 @@ LIMIT_MS = 2000.0
 CLUSTER = "cluster"
 """The app label of the mean of all apps."""
 
+PROBES = (
+    "max by (__name__, app, instance) (probe_duration_seconds);"
+    f"min by (__name__, app, instance) ({SUCCESS})"
+)
+"""PromQL for the duration and the success of each probe of the blackbox exporter: two queries."""
+
 Target = frozenset[tuple[str, str]]
+
+
+def config(prometheus_url: str = PROMETHEUS_URL, query: str = PROBES) -> ScorerConfig:
+    """Return `/config`: lower is better, so the agent turns the scores round."""
+    return ScorerConfig(
+        name="latency-scorer",
+        description="The 95th percentile of probes over the last 15 minutes",
+        display_name="Latency",
+        unit="ms",
+        direction="LowerIsBetter",
+        range=ScoreRange(min=0, max=LIMIT_MS),
+        source=PrometheusSource(
+            host=prometheus_url, params=RangeQuery(query=query, range=900, step=30)
+        ),
+        scoring=Scoring(
+            params=ScoringParams(name="latency_score", interval=30),
+            # LIMIT_MS becomes -100, the least that OCM allows.
+            normalize=Normalize(min=0, max=LIMIT_MS / 2, invert=True),
+        ),
+    )
 
 
 def score(series: Sequence[Series]) -> list[ScoreResult]:
@@ -43,6 +83,11 @@ def score(series: Sequence[Series]) -> list[ScoreResult]:
         ScoreResult(metric={"app": app}, score=latency)
         for app, latency in (*overall.items(), *by_app.items())
     ]
+
+
+def scorer(prometheus_url: str = PROMETHEUS_URL, query: str = PROBES) -> ServedScorer:
+    """Return what is served; agents run the query on `prometheus_url`."""
+    return ServedScorer(config(prometheus_url, query), score)
 
 
 def _failures(series: Iterable[Series]) -> Mapping[Target, frozenset[float]]:

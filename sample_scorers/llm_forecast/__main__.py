@@ -1,124 +1,93 @@
-"""`python -m sample_scorers.llm_forecast`: serve the LLM forecast scorer."""
+# SPDX-License-Identifier: Apache-2.0
+"""Serve the forecasts of a language model: `python -m` and the name of this package."""
 
 import argparse
+import json
 import os
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
 
-from ..program import (
-    add_prometheus_option,
-    command_line,
-    http_url,
-    positive_number,
-    positive_whole_number,
-    serve,
-    token_file,
-)
-from .app import create_app
-from .completion_api import PATHS
-from .model_client import ForecastSettings
+import httpx
+from starlette.exceptions import HTTPException
+
+from ..scoring_service import program
+from ..scoring_service.application import ServedScorer, create_app
+from ..scoring_service.bearer_token import read_token
+from .score import INSTRUCTION, config, score
 
 NAME = "llm-forecast-scorer"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; return its exit code."""
-    parser = command_line(NAME, "Scores each pod by the CPU use that a language model forecasts.")
-    add_prometheus_option(parser)
-    _add_model_options(parser)
-    _add_limits(parser)
+    parser = program.command_line(NAME, "Scores each pod by a language model's forecast.")
+    program.add_prometheus_option(parser)
+    add_model_options(parser)
     args = parser.parse_args(argv)
     if not args.endpoint or not args.model:
         parser.error("set VLLM_ENDPOINT and MODEL_NAME, or use --endpoint and --model")
-    settings = ForecastSettings(
-        endpoint=args.endpoint,
-        model=args.model,
-        prometheus_url=args.prometheus_url,
-        api=args.api,
-        deadline=args.deadline,
-        concurrency=args.concurrency,
-        max_series=args.max_series,
-        max_value=args.max_value,
-        max_reply_tokens=args.max_reply_tokens,
-        tokens_per_hour=args.tokens_per_hour,
-        fallback=args.fallback,
-        model_token_file=args.model_token_file,
-    )
-    return serve(NAME, create_app(settings), args)
+    model = LanguageModel(args.endpoint, args.model, args.model_token_file)
+    served = ServedScorer(config(args.prometheus_url), lambda series: score(series, model.ask))
+    return program.serve(NAME, create_app(served), args)
 
 
-def _add_model_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--endpoint",
-        type=http_url,
-        default=os.environ.get("VLLM_ENDPOINT") or None,
-        metavar="URL",
-        help="OpenAI-compatible server such as http://vllm:8000/v1; also VLLM_ENDPOINT",
-    )
-    parser.add_argument(
-        "--model",
-        default=os.environ.get("MODEL_NAME"),
-        help="name of the model on that server; also MODEL_NAME",
-    )
-    parser.add_argument(
-        "--api",
-        choices=list(PATHS),
-        default=ForecastSettings.api,
-        help="chat completions, or plain ones for models without a chat template (%(default)s)",
-    )
-    parser.add_argument(
-        "--model-token-file",
-        type=token_file,
-        default=os.environ.get("MODEL_TOKEN_FILE") or None,
-        metavar="FILE",
-        help="token for that server; without it, that of the agent; also MODEL_TOKEN_FILE",
-    )
-    parser.add_argument(
-        "--fallback",
-        action="store_true",
-        help="score series that the model has not forecast by their last ten minutes, with the"
-        " label meta=statistical-fallback",
-    )
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the model, and the token for its server."""
+    for option, variable, kind, meaning in (
+        ("--endpoint", "VLLM_ENDPOINT", program.http_url, "server such as http://vllm:8000/v1"),
+        ("--model", "MODEL_NAME", str, "name of the model on that server"),
+        ("--model-token-file", "MODEL_TOKEN_FILE", program.token_file, "token for that server"),
+    ):
+        default = os.environ.get(variable) or None
+        parser.add_argument(option, type=kind, default=default, help=f"{meaning}; also {variable}")
 
 
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--deadline",
-        type=positive_number,
-        default=ForecastSettings.deadline,
-        metavar="SECONDS",
-        help="seconds that one scoring request may take (%(default)s)",
-    )
-    parser.add_argument(
-        "--concurrency",
-        type=positive_whole_number,
-        default=ForecastSettings.concurrency,
-        help="requests to the model at a time (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-series",
-        type=positive_whole_number,
-        default=ForecastSettings.max_series,
-        help="series of one scoring request (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-value",
-        type=positive_number,
-        default=ForecastSettings.max_value,
-        metavar="CORES",
-        help="cores that no forecast may exceed, unless a sample does (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-reply-tokens",
-        type=positive_whole_number,
-        default=ForecastSettings.max_reply_tokens,
-        help="tokens of one reply, reasoning included (%(default)s)",
-    )
-    parser.add_argument(
-        "--tokens-per-hour",
-        type=positive_whole_number,
-        help="tokens of all prompts and replies in an hour; by default there is no limit",
-    )
+@dataclass(frozen=True)
+class LanguageModel:
+    """A model behind an OpenAI-compatible server, such as http://vllm:8000/v1."""
+
+    endpoint: str
+    name: str
+    token_file: Path | None = None
+    deadline: float = 50.0
+    """Seconds of one question: less than an agent waits."""
+    max_bytes: int = 256 * 1024
+    max_retry_seconds: int = 3600
+
+    def ask(self, data: str) -> str:
+        """Return the reply to a question; raises HTTPException, which the agents are answered."""
+        until, roles = time.monotonic() + self.deadline, (("system", INSTRUCTION), ("user", data))
+        messages = [{"role": role, "content": text} for role, text in roles]
+        body = {"model": self.name, "temperature": 0, "messages": messages}
+        token = read_token(self.token_file) if self.token_file else None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        url, reply = f"{self.endpoint}/chat/completions", b""
+        try:
+            with (
+                httpx.Client(timeout=self.deadline, trust_env=False) as client,
+                client.stream("POST", url, json=body, headers=headers) as answer,
+            ):
+                for piece in answer.iter_bytes():
+                    reply += piece
+                    if len(reply) > self.max_bytes or time.monotonic() > until:
+                        raise HTTPException(502, f"{url} answers too much, or too slowly")
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise HTTPException(502, f"no answer from {url} ({type(error).__name__})") from error
+        if answer.status_code != HTTPStatus.OK:
+            detail = f"{url} answered {answer.status_code}; check the model's name and token"
+            wait = answer.headers.get("retry-after", "")[:10]
+            if not wait.isdecimal():
+                raise HTTPException(502, detail)
+            seconds = min(int(wait), self.max_retry_seconds)
+            raise HTTPException(503, detail, headers={"Retry-After": str(seconds)})
+        try:
+            return str(json.loads(reply)["choices"][0]["message"]["content"])
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise HTTPException(502, f"{url} did not answer with a completion") from error
 
 
 if __name__ == "__main__":

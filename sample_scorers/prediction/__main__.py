@@ -1,43 +1,43 @@
-"""`python -m sample_scorers.prediction`: serve the prediction scorer."""
+# SPDX-License-Identifier: Apache-2.0
+"""Serve the prediction by the last season: `python -m` and the name of this package."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from ..program import (
+from ..scoring_service.application import create_app
+from ..scoring_service.program import (
     add_prometheus_option,
     command_line,
-    finite_number,
     positive_whole_number,
     serve,
 )
-from ..wire import CPU_CORES_BY_POD
-from .app import STEP_SECONDS, WINDOW_SECONDS, PredictionSettings, create_app
-from .score import HORIZON_SECONDS, ScoreMeaning
+from ..scoring_service.wire import CPU_CORES_BY_POD
+from .score import HORIZON_SECONDS, STEP_SECONDS, WINDOW_SECONDS, config, scorer
 
 NAME = "simple-prediction-scorer"
-
-_LOWEST, _HIGHEST = 0.01, 0.99
-"""Quantiles that a DynamicScorer may declare."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; return its exit code."""
-    parser = command_line(NAME, "Scores each series by a forecast: by default, each pod's CPU use.")
-    add_prometheus_option(parser)
-    _add_forecast_options(parser)
-    args = parser.parse_args(argv)
-    settings = PredictionSettings(
-        args.prometheus_url,
-        args.query,
-        args.range,
-        args.step,
-        ScoreMeaning(args.horizon, args.quantile, args.threshold),
+    parser = command_line(NAME, "Scores each series by the same time of its last season.")
+    add_forecast_options(parser)
+    parser.add_argument(
+        "--season",
+        type=positive_whole_number,
+        metavar="SECONDS",
+        help="86400 for a day; without it, the mean of the last horizon is forecast to stay",
     )
-    return serve(NAME, create_app(settings), args)
+    args = parser.parse_args(argv)
+    if args.season and max(args.season, args.horizon) > args.range:
+        parser.error("--range must be at least --season, and --horizon")
+    served = config(args.prometheus_url, args.query, args.range, args.step, args.horizon)
+    return serve(NAME, create_app(scorer(served, args.horizon, args.season)), args)
 
 
-def _add_forecast_options(parser: argparse.ArgumentParser) -> None:
+def add_forecast_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the series, their window and the horizon."""
+    add_prometheus_option(parser)
     parser.add_argument(
         "--query", default=CPU_CORES_BY_POD, help="PromQL for the series (CPU cores of each pod)"
     )
@@ -53,28 +53,6 @@ def _add_forecast_options(parser: argparse.ArgumentParser) -> None:
             metavar="SECONDS",
             help=f"{meaning} (%(default)s)",
         )
-    score = parser.add_mutually_exclusive_group()
-    score.add_argument(
-        "--quantile",
-        type=_quantile,
-        help="the score is this quantile of the forecast, such as 0.9: a bound that the load"
-        " exceeds one time in ten (the forecast mean)",
-    )
-    score.add_argument(
-        "--threshold",
-        type=finite_number,
-        help="the score is the chance in percent that the mean load exceeds this",
-    )
-
-
-def _quantile(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not _LOWEST <= value <= _HIGHEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between {_LOWEST} and {_HIGHEST}")
-    return value
 
 
 if __name__ == "__main__":

@@ -1,11 +1,35 @@
-"""The score: a pure function of the series."""
+# SPDX-License-Identifier: Apache-2.0
+"""The config, and the score: a pure function of the series. Change this file."""
 
 from collections.abc import Sequence
 from statistics import fmean
 
-from ..wire import ScoreResult, Series
+from ..scoring_service.application import ServedScorer
+from ..scoring_service.wire import (
+    CPU_CORES_BY_POD,
+    PROMETHEUS_URL,
+    PrometheusSource,
+    RangeQuery,
+    ScorerConfig,
+    ScoreResult,
+    Scoring,
+    ScoringParams,
+    Series,
+)
 
 META = "my_something_meta_by_sample_scorer"
+
+
+def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
+    """Return `/config`: the query that the agent runs, and how often it asks for scores."""
+    return ScorerConfig(
+        name="sample-scorer",
+        description="A sample score for time series data",
+        source=PrometheusSource(
+            host=prometheus_url, params=RangeQuery(query=CPU_CORES_BY_POD, range=3600, step=60)
+        ),
+        scoring=Scoring(params=ScoringParams(name="sample_my_score", interval=30)),
+    )
 
 
 def score(series: Sequence[Series]) -> list[ScoreResult]:
@@ -18,3 +42,8 @@ def score(series: Sequence[Series]) -> list[ScoreResult]:
         for each in series
         if (points := each.finite())
     ]
+
+
+def scorer(prometheus_url: str = PROMETHEUS_URL) -> ServedScorer:
+    """Return what is served; agents run the query on `prometheus_url`."""
+    return ServedScorer(config(prometheus_url), score)

@@ -1,10 +1,11 @@
-"""`python -m sample_scorers.static`: serve the static scorers."""
+# SPDX-License-Identifier: Apache-2.0
+"""Serve the static scorers: `python -m` and the name of this package."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..program import command_line, fail, serve
+from ..scoring_service.program import command_line, fail, serve
 from .app import NAME, create_app
 from .score import SHIPPED, InvalidScoresFile, read
 

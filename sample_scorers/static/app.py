@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The static scorers as one HTTP application, each under its own path."""
 
 from collections.abc import Sequence
@@ -5,8 +6,15 @@ from typing import Annotated
 
 from fastapi import FastAPI, Header
 
-from .. import service
-from ..wire import NoSource, ScorerConfig, Scoring, ScoringParams, ScoringRequest, ScoringResponse
+from ..scoring_service import application
+from ..scoring_service.wire import (
+    NoSource,
+    ScorerConfig,
+    Scoring,
+    ScoringParams,
+    ScoringRequest,
+    ScoringResponse,
+)
 from .score import StaticScoreTable, score, shipped
 
 NAME = "static-scorer"
@@ -36,9 +44,9 @@ def config(table: StaticScoreTable) -> ScorerConfig:
 
 def create_app(tables: Sequence[StaticScoreTable] | None = None) -> FastAPI:
     """Return the application; without tables it serves those of this folder."""
-    app = service.bare_app(NAME)
+    app = application.bare_app(NAME)
     for table in shipped() if tables is None else tables:
-        service.add_config(app, config(table), table.path)
+        application.add_config(app, config(table), table.path)
         _add_scoring(app, table)
     return app
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of scores, the file that has them, and their results."""
 
 from collections import Counter
@@ -18,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from ..wire import Direction, Normalize, ScoreResult
+from ..scoring_service.wire import Direction, Normalize, ScoreResult
 
 Text = Annotated[str, Field(min_length=1)]
 ByDevice = Mapping[Text, FiniteFloat]

@@ -6,12 +6,12 @@ DSF = (sys.executable, "-m", "dsf")
 SAMPLES = {
     "sample-scorer": "sample",
     "static-scorer": "static",
-    "simple-prediction-scorer": "prediction",
+    "simple-prediction-scorer": "prediction.combination",
     "latency-scorer": "latency",
     "ai-workload-scorer": "ai_workload",
-    "llm-forecast-scorer": "llm_forecast",
+    "llm-forecast-scorer": "llm_forecast.shared_model",
 }
-"""The folder of each sample scorer by the name of its image."""
+"""The package that each image of a sample scorer runs."""
 
 
 def entrypoint(image: str) -> tuple[str, ...]:

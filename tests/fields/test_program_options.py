@@ -31,7 +31,6 @@ KIT = (
     "dsf/scorer_kit/test_registration.py",
     "dsf/scorer_kit/conformance/test_checks.py",
     "dsf/scorer_kit/backtest/test_cli.py",
-    "sample_scorers/prediction/test_app.py",
 )
 TESTS: dict[str, tuple[str, ...]] = {
     "demo": (

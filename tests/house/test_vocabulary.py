@@ -28,6 +28,12 @@ SHARED_NAMES = {
 }
 """Class names that two modules define on purpose, each with the reason."""
 
+
+def is_test(path: Path) -> bool:
+    """Return whether a file is a test, or stands in for something in tests, in a copied folder."""
+    return path.name.startswith("test_") or path.name == "fake_model.py"
+
+
 TEMPLATES = ROOT / "dsf" / "scorer_kit" / "templates"
 """Programs that are copied, and no part of the product's own."""
 
@@ -35,7 +41,7 @@ MODULES = [
     path
     for package in PRODUCT
     for path in sorted((ROOT / package).rglob("*.py"))
-    if not path.is_relative_to(TEMPLATES)
+    if not path.is_relative_to(TEMPLATES) and not is_test(path)
 ]
 FOLDERS = sorted({path.parent for path in MODULES})
 

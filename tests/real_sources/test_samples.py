@@ -11,13 +11,13 @@ import yaml
 
 from dsf.cli.root import root
 from sample_scorers.ai_workload.app import create_app as ai_workload_app
-from sample_scorers.latency.app import create_app as latency_app
+from sample_scorers.scoring_service.testing import served
 from tests.command_line import invoked
 from tests.eventually import until
 from tests.real_hub.harness.ports import LOOPBACK, Ports
 from tests.real_hub.harness.processes import Processes
 from tests.real_sources.servers import start_prometheus
-from tests.sample_scorers.serving import served
+from tests.sample_scorers.applications import APPS, NO_MODEL
 
 TOKENS_PER_SECOND = 1000
 GPU = 'gpu="0",UUID="GPU-1",device="nvidia0",modelName="NVIDIA H100",Hostname="gpu-node-1"'
@@ -130,6 +130,6 @@ def test_tokens_for_money_are_those_of_the_share_of_the_gpu(prometheus: str) -> 
 
 
 def test_the_latency_of_probes(prometheus: str) -> None:
-    with served(latency_app()) as url:
+    with served(APPS["latency"](NO_MODEL)) as url:
         found = published(f"{url}/config", prometheus, "${app}")
     assert found == {"app01": 95, "cluster": 95}

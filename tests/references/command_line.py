@@ -48,7 +48,7 @@ _VARIABLES = {
         "the defaults of `--token-file` and `--prometheus-url`",
     ),
     "`VLLM_ENDPOINT`, `MODEL_NAME`, `MODEL_TOKEN_FILE`": (
-        "`sample_scorers.llm_forecast`",
+        "`sample_scorers.llm_forecast`, the template and `shared_model`",
         "the defaults of `--endpoint`, `--model` and `--model-token-file`",
     ),
 }

@@ -12,17 +12,12 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from sample_scorers.ai_workload.app import create_app as ai_workload_app
 from sample_scorers.ai_workload.signals import ACTIVITY, POWER, RUNNING, TOKENS
-from sample_scorers.bearer_token import BearerTokenCheck
-from sample_scorers.latency.app import create_app as latency_app
-from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
-from sample_scorers.llm_forecast.model_client import ForecastSettings
-from sample_scorers.prediction.app import create_app as prediction_app
-from sample_scorers.sample.app import create_app as sample_app
-from sample_scorers.static.app import create_app as static_app
-from tests.sample_scorers.fake_model import Server
-from tests.sample_scorers.serving import SCORERS, client, served
+from sample_scorers.llm_forecast.fake_model import Server
+from sample_scorers.scoring_service.bearer_token import require_token
+from sample_scorers.scoring_service.testing import client, served
+from tests.sample_scorers.applications import APPS
+from tests.sample_scorers.serving import SCORERS
 
 TOKEN = "dummy-token-1234"
 JSON = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
@@ -70,7 +65,9 @@ class Sample:
 SAMPLES = [
     Sample("sample"),
     Sample("prediction"),
+    Sample("prediction.combination"),
     Sample("llm_forecast"),
+    Sample("llm_forecast.shared_model"),
     Sample("latency", labels=probe),
     Sample("static", "/performance/scoring"),
     Sample("static", "/cost/scoring"),
@@ -96,22 +93,14 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, http
     token_file.write_text(TOKEN)
     with ExitStack() as stack:
         model = stack.enter_context(served(Server().app()))
-        apps = {
-            "sample": sample_app(),
-            "prediction": prediction_app(),
-            "llm_forecast": llm_forecast_app(ForecastSettings(f"{model}/v1", "tiny")),
-            "latency": latency_app(),
-            "static": static_app(),
-            "ai_workload": ai_workload_app(),
-        }
         yield {
-            name: stack.enter_context(client(protected(app, token_file)))
-            for name, app in apps.items()
+            name: stack.enter_context(client(protected(create(f"{model}/v1"), token_file)))
+            for name, create in APPS.items()
         }
 
 
 def protected(app: FastAPI, token_file: Path) -> FastAPI:
-    app.add_middleware(BearerTokenCheck, token_file=token_file)
+    require_token(app, token_file)
     return app
 
 
@@ -200,9 +189,9 @@ def test_a_label_that_is_named_twice(ask: Answer, sample: Sample) -> None:
 )
 def test_ten_thousand_series(ask: Answer, sample: Sample) -> None:
     answer = ask(sample.body(ONE, count=10_000))
-    if sample.folder == "llm_forecast":
+    if sample.folder.startswith("llm_forecast"):
         assert answer.status_code == STATUS["10,000 series, to `llm_forecast`"]
-        assert "--max-series" in answer.json()["detail"]
+        assert "aggregate more in the query" in answer.json()["detail"]
         return
     assert answer.status_code == STATUS["10,000 series"]
     assert results(answer)

@@ -1,10 +1,7 @@
 """The manifests and images that the READMEs deploy."""
 
-import ast
 import re
 import shutil
-import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +10,6 @@ import pytest
 import yaml
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from packaging.requirements import Requirement
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -25,11 +21,12 @@ from sample_scorers.ai_workload.app import (
     performance_config,
     power_config,
 )
-from sample_scorers.latency.app import config as latency_config
-from sample_scorers.prediction.app import config as prediction_config
-from sample_scorers.sample.app import config as sample_config
+from sample_scorers.latency.score import config as latency_config
+from sample_scorers.prediction.score import config as prediction_config
+from sample_scorers.sample.score import config as sample_config
+from tests.sample_scorers.applications import APPS, NO_MODEL, SHIPPED
+from tests.sample_scorers.requirements import expected
 from tests.sample_scorers.serving import SCORERS, run
-from tests.sample_scorers.test_scoring_api import APPS
 
 SCORER_FILES = sorted(SCORERS.glob("*/manifests/dynamicscorer.yaml"))
 FOLDERS = sorted(file.parent for file in SCORER_FILES)
@@ -92,7 +89,7 @@ def test_in_each_situation_a_scorer_scores_alike(folder: Path) -> None:
     situations = (
         registered(folder / name) for name in ("dynamicscorer.yaml", SKUPPER, PER_CLUSTER)
     )
-    app = APPS[folder.parent.name]()
+    app = APPS[SHIPPED.get(folder.parent.name, folder.parent.name)](NO_MODEL)
     for shared, linked, own in zip(*situations, strict=True):
         assert own["spec"]["configSyncMode"] == "None"
         assert own["metadata"] == linked["metadata"] == shared["metadata"]
@@ -196,6 +193,27 @@ def test_a_manifest_work_deploys_a_restricted_pod_behind_a_service(file: Path) -
 
 
 @needs_envsubst
+@pytest.mark.parametrize("file", WORK_FILES, ids=lambda file: file.parts[-3])
+def test_without_the_marks_a_manifest_work_mounts_a_token(file: Path, tmp_path: Path) -> None:
+    marked = tmp_path / file.name
+    marked.write_text(run("sed", "s/# TOKEN: //", str(file)).stdout)
+    (work,) = substituted(marked, CLUSTER_NAME="worker01")
+    pod = work["spec"]["workload"]["manifests"][0]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    ((volume,), (mount,)) = pod["volumes"], container["volumeMounts"]
+    assert volume["name"] == mount["name"]
+    assert mount["readOnly"] is True
+    assert {"name": "TOKEN_FILE", "value": f"{mount['mountPath']}/token"} in container["env"]
+    sent = (
+        registered(file.with_name("dynamicscorer.yaml"))[0]["spec"].get("scoring", {}).get("auth")
+    )
+    named = sent["tokenSecretRef"]["name"] if sent else f"{work['metadata']['name']}-token"
+    assert volume["secret"] == {"secretName": named}
+    plain = substituted(file, CLUSTER_NAME="worker01")[0]["spec"]["workload"]["manifests"][0]
+    assert "volumes" not in plain["spec"]["template"]["spec"]
+
+
+@needs_envsubst
 def test_samples_share_a_node() -> None:
     ports = {
         folder.parent.name: service_of(folder)["spec"]["ports"][0].get("nodePort")
@@ -214,30 +232,14 @@ def test_an_image_runs_as_a_numeric_user(folder: str) -> None:
     assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", text, re.MULTILINE)
 
 
-REQUIRING = sorted(file.parent for file in SCORERS.glob("*/requirements.txt"))
-COMES_WITH = {"starlette": "fastapi", "pydantic_core": "pydantic", "yaml": "pyyaml"}
-"""The package that brings a module of another name."""
+def test_the_requirements_are_what_a_scorer_imports_and_pinned_as_the_lock_file_is() -> None:
+    """`python -m tests.sample_scorers.requirements` writes them."""
+    for path, text in expected().items():
+        assert path.read_text() == text, path
 
 
-def imported(folder: Path) -> set[str]:
-    """Return the packages whose modules a scorer and the shared modules import."""
-    nodes = [
-        node
-        for file in (*SCORERS.glob("*.py"), *folder.glob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text()))
-    ]
-    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {
-        node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level
-    }
-    tops = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names
-    return {COMES_WITH.get(top, top) for top in tops}
-
-
-@pytest.mark.parametrize("folder", REQUIRING, ids=lambda folder: folder.name)
-def test_the_requirements_are_what_a_scorer_imports_and_what_the_tests_use(folder: Path) -> None:
-    lines = (folder / "requirements.txt").read_text().splitlines()
-    required = {found.name: found for found in map(Requirement, lines)}
-    assert required.keys() == imported(folder)
-    for name, requirement in required.items():
-        assert requirement.specifier.contains(version(name)), name
+def test_each_file_that_is_copied_names_its_licence() -> None:
+    files = [path for kind in ("py", "sh", "yaml") for path in SCORERS.rglob(f"*.{kind}")]
+    for path in (*files, *SCORERS.glob("*/Dockerfile")):
+        first, second, *_ = (*path.read_text().splitlines(), "", "")
+        assert "# SPDX-License-Identifier: Apache-2.0" in (first, second), path

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,36 +15,24 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
-from fastapi import FastAPI
 
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.cli.root import root
 from sample_scorers.ai_workload.__main__ import main as ai_workload
-from sample_scorers.ai_workload.app import create_app as ai_workload_app
-from sample_scorers.latency.app import create_app as latency_app
-from sample_scorers.llm_forecast.__main__ import main as llm_forecast
-from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
-from sample_scorers.llm_forecast.model_client import ForecastSettings
-from sample_scorers.prediction.app import create_app as prediction_app
+from sample_scorers.llm_forecast.fake_model import Server
+from sample_scorers.llm_forecast.shared_model.__main__ import main as llm_forecast
 from sample_scorers.sample.__main__ import main as sample
-from sample_scorers.sample.app import create_app as sample_app
+from sample_scorers.scoring_service.testing import served
 from sample_scorers.static.__main__ import main as static
-from sample_scorers.static.app import create_app as static_app
 from tests.command_line import invoked
-from tests.sample_scorers.fake_model import Server
-from tests.sample_scorers.serving import SCORERS, run, served, started
+from tests.sample_scorers.applications import APPS, NO_MODEL, SHIPPED
+from tests.sample_scorers.serving import SCORERS, run, started
 
-APPS: dict[str, Callable[[str], FastAPI]] = {
-    "sample": lambda _: sample_app(),
-    "static": lambda _: static_app(),
-    "prediction": lambda _: prediction_app(),
-    "llm_forecast": lambda model: llm_forecast_app(ForecastSettings(model, "my-model")),
-    "latency": lambda _: latency_app(),
-    "ai_workload": lambda _: ai_workload_app(),
-}
-"""Each sample as its README starts it, at the URL of a model."""
-NAMES = list(APPS)
+NAMES = [name for name in APPS if "." not in name]
 MODEL = {"VLLM_ENDPOINT": "http://127.0.0.1:9/v1", "MODEL_NAME": "tiny"}
+IGNORED = [
+    line.removeprefix("**/") for line in (SCORERS / ".dockerignore").read_text().splitlines()[1:]
+]
 FOREIGN_TO_A_SCORER = ("dsf", "optimizer", "mcp_server", "policy_watcher")
 
 
@@ -77,7 +66,7 @@ needs_curl = pytest.mark.skipif(
 def test_the_readme_commands_have_the_answers_that_it_shows(name: str) -> None:
     with (
         served(Server().app()) as model,
-        served(APPS[name](f"{model}/v1")) as url,
+        served(APPS[SHIPPED.get(name, name)](f"{model}/v1")) as url,
     ):
         for command, shown in asked_and_shown(name):
             code, out, err = typed(command.replace("http://localhost:8000", url))
@@ -94,6 +83,7 @@ def test_the_readme_starts_it_on_what_the_image_holds(name: str, tmp_path: Path)
     """Start as the README tells, but on the files that the Dockerfile copies, and nothing else."""
     copy_as_the_image_does(name, tmp_path)
     start = next(text for _, text in blocks(name) if "python -m" in text)
+    start = start.replace("sample_scorers.", "scorers.")
     with (
         served(Server().app()) as model,
         started(*on_a_free_port(start, f"{model}/v1"), cwd=tmp_path) as url,
@@ -138,16 +128,18 @@ def test_the_readme_applies_complete_manifests(name: str) -> None:
 
 def copy_as_the_image_does(name: str, target: Path) -> None:
     lines = (SCORERS / name / "Dockerfile").read_text().splitlines()
+    ignored = shutil.ignore_patterns(*IGNORED)
     for source, folder in (line.split()[1:] for line in lines if line.startswith("COPY ")):
-        (target / folder).mkdir(parents=True, exist_ok=True)
-        for file in SCORERS.glob(f"{source}*" if source.endswith("/") else source):
-            if file.is_file():
-                shutil.copy(file, target / folder)
+        if source.endswith("/"):
+            shutil.copytree(SCORERS / source, target / folder, ignore=ignored)
+        else:
+            (target / folder).mkdir()
+            shutil.copy(SCORERS / source, target / folder)
     for other in FOREIGN_TO_A_SCORER:
         (target / f"{other}.py").write_text("raise ImportError('no part of a scorer')")
     entry = json.loads(next(line for line in lines if line.startswith("ENTRYPOINT "))[11:])
-    assert entry == ["python", "-m", f"sample_scorers.{name}", "--host", "0.0.0.0"]  # noqa: S104  # in a container
-    assert (target / "requirements.txt").exists()
+    program = f"scorers.{SHIPPED.get(name, name)}"
+    assert entry == ["python", "-m", program, "--host", "0.0.0.0"]  # noqa: S104  # in a container
 
 
 def on_a_free_port(told: str, model_url: str) -> tuple[list[str], dict[str, str]]:
@@ -161,16 +153,34 @@ def on_a_free_port(told: str, model_url: str) -> tuple[list[str], dict[str, str]
     return [sys.executable, *command[1:]], settings
 
 
-def test_a_copy_under_another_name_runs(tmp_path: Path) -> None:
-    shutil.copytree(SCORERS, tmp_path / "my_scorers")
-    for other in ("static", "prediction", "llm_forecast", "latency", "ai_workload"):
-        shutil.rmtree(tmp_path / "my_scorers" / other)
-    original = tmp_path / "sample_scorers.py"
-    original.write_text("raise ImportError('a copy should not need the original')")
-    command = [sys.executable, "-m", "my_scorers.sample", "--port", "0"]
-    with started(command, cwd=tmp_path) as url:
-        config = httpx.get(f"{url}/config", trust_env=False).json()
-    assert config["name"] == "sample-scorer"
+def copied(name: str, target: Path) -> Path:
+    """Copy a sample as the README does, and return the folder of the copy."""
+    commands = (SCORERS / "README.md").read_text().partition("mkdir my_scorers\n")[2]
+    copy = next(line for line in commands.splitlines() if line.startswith("cp -r "))
+    folder = target / "my_scorers"
+    folder.mkdir()
+    done = run(
+        "bash", "-c", copy.replace("/sample ", f"/{name} ").replace(" my_scorers/", f" {folder}")
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", ["sample", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[1:])]
+)
+def test_a_copy_is_a_complete_program_with_tests_that_pass(name: str, tmp_path: Path) -> None:
+    folder = copied(name, tmp_path)
+    for other in (*FOREIGN_TO_A_SCORER, "sample_scorers", "tests"):
+        (tmp_path / f"{other}.py").write_text("raise ImportError('no part of a copy')")
+    for part in ("combination", "shared_model"):  # what a README says to delete
+        shutil.rmtree(folder / name / part, ignore_errors=True)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    command = [sys.executable, "-m", f"my_scorers.{name}", "--port", "0"]
+    with started(command, MODEL, cwd=tmp_path) as url:
+        assert httpx.get(f"{url}/healthz", trust_env=False).status_code == 200
 
 
 def test_a_used_port_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -258,7 +268,7 @@ def test_the_test_script_tells_how_it_is_used_and_hands_on_refusals() -> None:
     assert os.access(script, os.X_OK)
     assert run(script).returncode == 2
     assert "cannot read nothing.json" in run(script, "http://localhost:1", "nothing.json").stderr
-    with served(sample_app()) as url:
+    with served(APPS["sample"](NO_MODEL)) as url:
         refused = run(script, url, "pyproject.toml")
     assert refused.returncode != 0
     assert "the body is not JSON" in refused.stdout

@@ -123,7 +123,9 @@ async def _start(
 def _scorer(name: str, options: tuple[str, ...]) -> _Program:
     port = free_port()
     arguments = (f"sample_scorers.{name}", "--port", str(port), *options)
-    return _Program(f"{name}-scorer", arguments, f"http://127.0.0.1:{port}/healthz")
+    return _Program(
+        f"{name.partition('.')[0]}-scorer", arguments, f"http://127.0.0.1:{port}/healthz"
+    )
 
 
 def _server(scorer: _Program) -> str:

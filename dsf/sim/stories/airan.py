@@ -160,7 +160,7 @@ AIRAN = Story(
         site: Recording(STEP_SECONDS, {LOAD_QUERY: (RecordedSeries({"device": DEVICE}, loads),)})
         for site, loads in LOADS.items()
     },
-    scorer="prediction",
+    scorer="prediction.combination",
     options=("--horizon", str(HORIZON_SECONDS), "--quantile", "0.9"),
     dynamic_scorer={
         "description": "Bound of the RAN load in the next hour",

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Posts a file to a scorer's /scoring and prints the answer.
 if [ $# -ne 2 ]; then
   echo "usage: $0 URL FILE    for example: $0 http://localhost:8000 data.json" >&2

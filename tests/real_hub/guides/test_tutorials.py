@@ -309,7 +309,8 @@ def run_outside(kubelet: Kubelet, _: Terminal) -> None:
     listen = ("--host", EXTERNAL_SCORER, "--port", "8000")
     # No model answers there, as for a reader who has none.
     model = ("--endpoint", f"http://{LOOPBACK}:9", "--model", "small", "--fallback")
-    processes.start(name, [sys.executable, "-m", "sample_scorers.llm_forecast", *listen, *model])
+    program = "sample_scorers.llm_forecast.shared_model"
+    processes.start(name, [sys.executable, "-m", program, *listen, *model])
     wait_healthy(processes, name, f"http://{EXTERNAL_SCORER}:8000/healthz")
 
 

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from dsf.sim.prometheus_replay import RecordedSeries, Recording, replaying
-from sample_scorers.wire import CPU_CORES_BY_POD
+from sample_scorers.scoring_service.wire import CPU_CORES_BY_POD
 
 CORES = 0.127
 SERIES = RecordedSeries({"node": "n1", "namespace": "shop", "pod": "cart"}, (CORES,))

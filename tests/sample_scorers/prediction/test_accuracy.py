@@ -7,11 +7,11 @@ import pytest
 from benchmarks.forecast.cases import CASES, Case
 from benchmarks.forecast.shipped import measured, table
 from dsf.cli.root import root
-from sample_scorers.prediction.app import PredictionSettings, create_app
-from sample_scorers.prediction.score import ScoreMeaning
+from sample_scorers.prediction.combination.app import PredictionSettings, create_app
+from sample_scorers.prediction.combination.score import ScoreMeaning
+from sample_scorers.scoring_service.testing import served
 from tests.command_line import invoked
 from tests.repository import ROOT
-from tests.sample_scorers.serving import served
 
 PAGE = (ROOT / "docs/how-to/backtest.md").read_text()
 QUICK = {"aws-load-balancer", "aws-database"}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two completion APIs of OpenAI-compatible servers: requests, and what answers mean. Pure.
 
 vLLM, llama.cpp, Ollama and others have both. Chat completions apply the model's chat template;
@@ -16,7 +17,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from .prompt import INSTRUCTION, SCHEMA, Question, data
+from ..score import INSTRUCTION, Question, data
+from .prompt import SCHEMA
 
 CompletionApi = Literal["chat", "completions"]
 PATHS: dict[CompletionApi, str] = {"chat": "/chat/completions", "completions": "/completions"}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documents of the scoring API: `/config`, and the request and response of `/scoring`.
 
 A series is one element of a Prometheus range query's matrix
@@ -108,11 +109,15 @@ class ScoringRequest(BaseModel):
 class ScoreResult(BaseModel):
     """One score. The agent makes the name of the score entry from the labels.
 
-    The labels that it reads are node, namespace, pod, container, app, device and meta.
+    The labels that it reads are node, namespace, pod, container, app, device and meta. `quantiles`
+    of a forecast are pairs of a probability and a value, in the unit of the series.
     """
 
     metric: dict[str, str]
     score: FiniteFloat
+    quantiles: Annotated[
+        list[tuple[FiniteFloat, FiniteFloat]] | None, Field(exclude_if=lambda given: given is None)
+    ] = None
 
 
 class ScoringResponse(BaseModel):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scorer as a program: its command line, and serving until a signal stops it."""
 
 import argparse
@@ -14,9 +15,12 @@ from urllib.parse import urlsplit
 import uvicorn
 from fastapi import FastAPI
 
-from .bearer_token import BearerTokenCheck, read_token
-from .strict_http import StrictProtocol
+from .bearer_token import read_token, require_token
+from .connections import MOST_CONNECTIONS, TimedConnection
 from .wire import PROMETHEUS_URL
+
+SHUTDOWN_SECONDS = 20
+"""How long requests in work may take after a signal: less than the 30 s of Kubernetes."""
 
 _HIGHEST_PORT = 65535
 _BACKLOG = 128
@@ -138,7 +142,7 @@ def serve(name: str, app: FastAPI, options: argparse.Namespace) -> int:
     """
     host, port = options.host, options.port
     if options.token_file:
-        app.add_middleware(BearerTokenCheck, token_file=options.token_file)
+        require_token(app, options.token_file)
     try:
         listener = _listen(host, port)
     except OSError as error:
@@ -150,7 +154,15 @@ def serve(name: str, app: FastAPI, options: argparse.Namespace) -> int:
     # Kubernetes stops a container by SIGTERM. That is no failure: it ends the program like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        config = uvicorn.Config(app, http=StrictProtocol, log_level="warning", lifespan="off")
+        config = uvicorn.Config(
+            app,
+            http=TimedConnection,
+            ws="none",
+            log_level="warning",
+            lifespan="off",
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
         uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:  # uvicorn has shut down gracefully and raises the signal again
         pass

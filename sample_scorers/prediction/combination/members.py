@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series as arrays of equal steps, their season, and the members of the combined forecast.
 
 One pass forecasts all series whose arrays are alike. A *member* is one method with fixed factors.

@@ -1,18 +1,17 @@
-"""The latency scorer's function, and what is published of it."""
+# SPDX-License-Identifier: Apache-2.0
+"""The latency of apps by their probes."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.crd.published_value import Normalize
-from sample_scorers.latency.app import config
-from sample_scorers.latency.score import CLUSTER, LIMIT_MS, score
-from sample_scorers.wire import ScoringRequest, Series
-from tests.sample_scorers.serving import SCORERS
+from ..scoring_service.wire import ScoringRequest, Series
+from .score import CLUSTER, LIMIT_MS, config, score
 
-DATA = SCORERS / "latency/static/data.json"
+DATA = Path(__file__).parent / "static/data.json"
 
 
 def probes(*values: str, name: str = "probe_duration_seconds", **labels: str) -> Series:
@@ -51,13 +50,6 @@ def test_what_is_no_duration_is_left_out() -> None:
     assert scored(probes("NaN", "-1", "+Inf", app="a")) == {}
     assert scored(probes("1", "1", name="probe_success", app="a")) == {}
     assert scored(probes("1e99", app="a"))["a"] == LIMIT_MS
-
-
-def test_published_values_lie_in_ocms_range_and_near_is_high() -> None:
-    rule = config().scoring.normalize
-    assert rule
-    normalize = Normalize.model_validate(rule.model_dump())
-    assert [normalize.of(latency) for latency in (0, 40, 1000, LIMIT_MS)] == [100, 96, 0, -100]
 
 
 def test_the_recorded_probes_are_not_all_zeros() -> None:

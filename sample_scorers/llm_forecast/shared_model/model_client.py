@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The language model: settings, token budget, one prompt over its server's API, and its health."""
 
 import asyncio
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import httpx
 
-from ..wire import PROMETHEUS_URL
+from ...scoring_service.wire import PROMETHEUS_URL
+from ..score import MOST_CORES, Question, UnusableReply, data, read_reply
 from .completion_api import (
     Completion,
     CompletionApi,
@@ -24,10 +26,6 @@ from .completion_api import (
     request_body,
     retry_after_seconds,
 )
-from .prompt import Question, UnusableReply, data, read_reply
-
-MOST_CORES = 2048.0
-"""CPU cores that no node exceeds: the largest machines of the clouds have 1920."""
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forecasts all series of a request: a few prompts at a time, all before one deadline.
 
 An equal question has an equal answer for a while. Where the model has no forecast, a statistical
@@ -13,9 +14,10 @@ from statistics import fmean
 
 import httpx
 
+from ..score import HORIZON_SECONDS, Question
 from .completion_api import ForecastFailure
 from .model_client import ForecastSettings, ModelClient
-from .prompt import HORIZON_SECONDS, Points, Question, batches, question
+from .prompt import Points, batches, question
 
 MOST_FORECASTS = 10_000
 """Forecasts that are kept: about 20 MB, the questions included."""

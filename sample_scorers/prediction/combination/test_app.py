@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The prediction scorer over HTTP: its options, its answers and its metrics."""
 
 from typing import Any
@@ -5,10 +6,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from dsf.api.scoring.scoring_api import ScorerConfig, ScoringResponse
-from sample_scorers.prediction.__main__ import main
-from sample_scorers.prediction.app import PredictionSettings, config, create_app
-from sample_scorers.prediction.score import ScoreMeaning
+from ...scoring_service.wire import ScoringResponse
+from .__main__ import main
+from .app import PredictionSettings, config, create_app
+from .score import ScoreMeaning
 
 
 def request(end: int, value: float | None = None) -> dict[str, Any]:
@@ -61,9 +62,7 @@ def test_the_config_declares_what_the_score_forecasts() -> None:
     bound = config(PredictionSettings(query="up", step=60, meaning=ScoreMeaning(1200, 0.9)))
     assert bound.forecast is not None
     assert bound.forecast.truth.query == "avg_over_time((up)[1200s:60s])"
-    read = ScorerConfig.model_validate(bound.model_dump(exclude_none=True))
-    assert read.forecast is not None
-    assert (read.forecast.horizon, read.forecast.quantile) == (1200, 0.9)
+    assert (bound.forecast.horizon, bound.forecast.quantile) == (1200, 0.9)
     chance = config(PredictionSettings(meaning=ScoreMeaning(threshold=2)))
     assert chance.forecast is None
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forecasts the mean of series over the next horizon, with calibrated quantiles, in pure numpy.
 
 Members (smoothed levels, damped trends, the running mean, and seasons where the window shows one)

@@ -1,13 +1,17 @@
-"""A scorer as an HTTP service: GET /healthz, GET /config and POST /scoring around a pure function.
+# SPDX-License-Identifier: Apache-2.0
+"""A scorer as an application: /healthz, /config, /scoring and /metrics around a pure function.
 
 The body limit is our own code, because that of Starlette does not respond with problem details.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,6 +28,9 @@ POLICY = (
     " worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """What FastAPI's pages need, and no frame."""
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
+"""Buckets of the time that a request takes: up to what an agent waits."""
 
 HealthEndpoint = Callable[[], Awaitable[Response]]
 
@@ -55,17 +62,27 @@ async def healthy() -> Response:
 
 
 def bare_app(
-    title: str, max_body_bytes: int = MAX_BODY_BYTES, health: HealthEndpoint = healthy
+    title: str,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    health: HealthEndpoint = healthy,
+    registry: CollectorRegistry | None = None,
 ) -> FastAPI:
-    """Return an application with `/healthz`, problem details and a body limit only.
+    """Return an application with `/healthz`, `/metrics`, problem details and a body limit only.
 
-    Scorers that do I/O add their own `/scoring` to it.
+    Scorers that do I/O add their own `/scoring` to it. `registry` has metrics of the scorer's own.
     """
     app = FastAPI(title=title, strict_content_type=False)
+    metrics = registry or CollectorRegistry()
     answer_with_problems(app)
     app.add_middleware(_BodyLimit, max_bytes=max_body_bytes)
     app.add_middleware(_NoFrames)
+    app.add_middleware(_Measured, registry=metrics)
     app.get("/healthz")(health)
+
+    @app.get("/metrics", response_class=Response)
+    async def get_metrics() -> Response:
+        return Response(generate_latest(metrics), media_type=CONTENT_TYPE_LATEST)
+
     return app
 
 
@@ -82,6 +99,44 @@ def _add_scoring(app: FastAPI, scorer: ServedScorer) -> None:
     @app.post(scorer.config.scoring.path)
     def scoring(request: ScoringRequest) -> ScoringResponse:
         return ScoringResponse(results=scorer.score(request.data))
+
+
+class _Measured:
+    """ASGI middleware that counts requests by path and status, and measures how long they take."""
+
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
+        ProcessCollector(registry=registry)
+        self._app = app
+        self._requests = Counter(
+            "scorer_requests", "Requests by path and status.", ("path", "code"), registry=registry
+        )
+        self._seconds = Histogram(
+            "scorer_request_duration_seconds",
+            "Seconds from the headers of a request to the end of its response.",
+            ("path",),
+            registry=registry,
+            buckets=SECONDS,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, code = time.perf_counter(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal code
+            code = message.get("status", code)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        finally:
+            # Of paths that callers make up, one series.
+            known = {getattr(route, "path", None) for route in scope["app"].routes}
+            path = scope["path"] if scope["path"] in known else "other"
+            self._requests.labels(path, str(code)).inc()
+            self._seconds.labels(path).observe(time.perf_counter() - began)
 
 
 class _NoFrames:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scorer with a token file answers a POST only with that token."""
 
 from collections.abc import Iterator
@@ -6,12 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from dsf.cli.root import root
-from sample_scorers.bearer_token import BearerTokenCheck
-from sample_scorers.sample.__main__ import main
-from sample_scorers.sample.app import create_app
-from tests.command_line import invoked
-from tests.sample_scorers.serving import client
+from .application import bare_app
+from .bearer_token import require_token
+from .testing import client
+from .wire import ScoringRequest
 
 TOKEN = "dummy-token-1234"
 
@@ -25,8 +24,13 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def http(file: Path) -> Iterator[httpx.Client]:
-    app = create_app()
-    app.add_middleware(BearerTokenCheck, token_file=file)
+    app = bare_app("token")
+    require_token(app, file)
+
+    @app.get("/config")
+    @app.post("/scoring")
+    def scoring(_request: ScoringRequest | None = None) -> None: ...
+
     with client(app) as found:
         yield found
 
@@ -34,12 +38,6 @@ def http(file: Path) -> Iterator[httpx.Client]:
 def asked(http: httpx.Client, authorization: str | None) -> httpx.Response:
     headers = {} if authorization is None else {"Authorization": authorization}
     return http.post("/scoring", json={"data": []}, headers=headers)
-
-
-def test_a_scorer_with_a_token_passes_the_check(http: httpx.Client, file: Path) -> None:
-    asking = ("scorer", "check", str(http.base_url), "--token-file", str(file))
-    code, out, err = invoked(root, *asking, "--series", "50")
-    assert code == 0, out + err
 
 
 @pytest.mark.parametrize(
@@ -84,11 +82,6 @@ def test_a_rotated_token_counts_at_once_and_a_lost_one_closes_the_door(
     assert asked(http, "Bearer dummy-token-5678").status_code == 503
 
 
-def test_a_program_without_a_readable_token_does_not_start(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file.write_text("\n")
-    with pytest.raises(SystemExit) as stopped:
-        main(["--token-file", str(file)])
-    assert stopped.value.code == 2
-    assert "is not a file with a token" in capsys.readouterr().err
+def test_refusals_are_counted(http: httpx.Client) -> None:
+    asked(http, None)
+    assert 'scorer_requests_total{code="401",path="/scoring"}' in http.get("/metrics").text

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors as RFC 9457 problem details: what was wrong, where, and what to do.
 
 A request can be refused before its body has arrived.

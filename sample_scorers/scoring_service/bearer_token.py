@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check of a scorer's bearer token (RFC 6750): every POST without it is refused with 401.
 
 The token is in a file, so that a Kubernetes Secret can be mounted and rotated: each request reads
@@ -7,13 +8,21 @@ it. GET requests need no token, because the hub sends none to `/healthz` and `/c
 import hmac
 from pathlib import Path
 
+from fastapi import FastAPI
 from starlette.datastructures import Headers
+from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .problem_details import ProblemResponse, problem, refuse
 
 
-class BearerTokenCheck:
+def require_token(app: FastAPI, token_file: Path) -> None:
+    """Let `app` answer a POST only if it carries the token of a file."""
+    # The innermost middleware, so that a refusal is counted in /metrics.
+    app.user_middleware.append(Middleware(_BearerTokenCheck, token_file=token_file))
+
+
+class _BearerTokenCheck:
     """ASGI middleware that lets a POST pass only with the token of a file."""
 
     def __init__(self, app: ASGIApp, token_file: Path) -> None:

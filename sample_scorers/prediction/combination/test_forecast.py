@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The forecast of the prediction scorer: a pure function of the samples."""
 
 from typing import Any
@@ -7,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sample_scorers.prediction.forecast import Forecasts, forecast
-from sample_scorers.prediction.members import MOST_STEPS, Floats, regular, window
-from sample_scorers.prediction.score import ScoreMeaning, score
-from sample_scorers.wire import MAX_MAGNITUDE, Series
+from ...scoring_service.wire import MAX_MAGNITUDE, Series
+from .forecast import Forecasts, forecast
+from .members import MOST_STEPS, Floats, regular, window
+from .score import ScoreMeaning, score
 
 times = st.floats(0, 253_402_300_799)
 numbers = st.floats(-MAX_MAGNITUDE, MAX_MAGNITUDE)

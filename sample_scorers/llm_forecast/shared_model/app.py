@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The LLM forecast scorer as an HTTP application.
 
 It has its own `/scoring` and `/healthz` because a request to a model is I/O that can fail.
@@ -9,49 +10,22 @@ from typing import Annotated
 from fastapi import FastAPI, Header
 from fastapi.responses import JSONResponse, Response
 
-from .. import service
-from ..bearer_token import read_token
-from ..problem_details import problem
-from ..wire import (
-    CPU_CORES_BY_POD,
-    PROMETHEUS_URL,
-    DeclaredForecast,
-    PrometheusSource,
-    RangeQuery,
-    ScorerConfig,
-    ScoreResult,
-    Scoring,
-    ScoringParams,
-    ScoringRequest,
-    ScoringResponse,
-    TruthQuery,
-)
+from ...scoring_service import application
+from ...scoring_service.bearer_token import read_token
+from ...scoring_service.problem_details import problem
+from ...scoring_service.wire import ScoreResult, ScoringRequest, ScoringResponse
+from ..score import config
 from .completion_api import ForecastFailure
 from .forecaster import FALLBACK_META, Forecast, Forecaster
 from .model_client import ForecastSettings, ModelHealth
-from .prompt import HORIZON_SECONDS
 
 _BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)  # RFC 6750, section 2.1
 
 
-def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
-    """Return `/config`: the query that the agent runs, and what the scores forecast."""
-    truth = f"avg_over_time(({CPU_CORES_BY_POD})[{HORIZON_SECONDS}s:60s])"
-    return ScorerConfig(
-        name="llm-forecast-scorer",
-        description="A sample score for time series data with vLLM",
-        source=PrometheusSource(
-            host=prometheus_url, params=RangeQuery(query=CPU_CORES_BY_POD, range=3600, step=60)
-        ),
-        scoring=Scoring(params=ScoringParams(name="llm_forecast_score", interval=60)),
-        forecast=DeclaredForecast(horizon=HORIZON_SECONDS, truth=TruthQuery(query=truth)),
-    )
-
-
 def create_app(settings: ForecastSettings) -> FastAPI:
     """Return the application, which uses the model that `settings` name."""
-    app = service.bare_app("llm-forecast-scorer", health=_health(settings))
-    service.add_config(app, config(settings.prometheus_url))
+    app = application.bare_app("llm-forecast-scorer", health=_health(settings))
+    application.add_config(app, config(settings.prometheus_url))
     forecaster = Forecaster(settings)
 
     @app.post("/scoring", response_model=ScoringResponse)
@@ -70,7 +44,7 @@ def create_app(settings: ForecastSettings) -> FastAPI:
     return app
 
 
-def _health(settings: ForecastSettings) -> service.HealthEndpoint:
+def _health(settings: ForecastSettings) -> application.HealthEndpoint:
     health = ModelHealth(settings)
 
     async def healthz() -> Response:
