@@ -58,7 +58,7 @@ async def test_without_an_api_server_no_secret_can_be_read() -> None:
 
 async def test_a_missing_right_is_told_with_the_value_that_grants_it(managed: EmbeddedHub) -> None:
     denied = Faulty(managed, lambda _: Fault(Forbidden("no right")))
-    found = await AgentSecrets(denied, AGENT_NAMESPACE).credentials(
+    found = await AgentSecrets(denied, AGENT_NAMESPACE, IssuedTokens(HttpClient())).credentials(
         CalledEndpoint("https://h", "api-auth", "token")
     )
     assert found == InvalidInput(
