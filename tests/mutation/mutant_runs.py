@@ -1,12 +1,11 @@
 """Runs tests against mutants, each in a forked process, in a copy of the tree.
 
 A process that has collected the tests forks for each mutant; the fork replaces the code of the
-functions of the changed module. What this can't change, because it runs on import, and what
-survives it, runs in a fork of a process that has imported nothing of ours.
+functions of the changed module. What this can't change, because it ran when the tests were
+collected, runs in a fork of a process that has imported nothing of ours.
 """
 
 import contextlib
-import gc
 import json
 import os
 import resource
@@ -14,34 +13,40 @@ import select
 import signal
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 import coverage
 import pytest
 from hypothesis import Phase, settings
 
-from tests.mutation.mutants import Mutant
+from tests.mutation.mutants import Mutant, replace_code
 from tests.mutation.packages import DecisionPackage
 
 SLOWEST_TEST = 8.0
 """Seconds of CPU, measured while lines are recorded, from which a test is left out: it would cost
 more than all others together. So a figure is never better than that of the whole suite."""
 PATIENCE = 5.0
-"""Times the CPU time of the same tests without a mutant, after which a loop counts as endless."""
-LEAST_CPU_SECONDS = 20
+"""Times the CPU time of a test without a mutant, after which a loop counts as endless."""
+LEAST_CPU_SECONDS = 10.0
+"""CPU time that each test has besides, and the imports before the first one."""
+MOST_CPU_SECONDS = 60.0
+"""CPU time of the tests that are asked about one mutant: a line that all tests execute would cost
+an hour."""
 STANDSTILL_SECONDS = 60.0
 """Seconds in which a process used no CPU, after which it waits for what never comes."""
 STOOD_STILL = "the process stood still"
 OUT_OF_TIME = "the process reached its limit of CPU time"
 LIMITS = (STOOD_STILL, OUT_OF_TIME)
 """Fates of mutants that no assertion noticed: they ran for too long, as an endless loop does."""
-NOT_REPLACED = "not replaced"
-"""The code of the mutant runs on import, so the tests that are collected already can't see it."""
+RAN_ON_IMPORT = "ran on import"
+"""The code of the mutant ran before the tests, which may not see a change of it afterwards."""
+
+ON_IMPORT = ""
+"""What coverage.py names what runs before the first test: the collection of all tests."""
 
 REPORT = os.fdopen(os.dup(1), "w", buffering=1)
 """Where progress is printed, by forks too, whose own output is dropped."""
@@ -51,38 +56,56 @@ REPORT = os.fdopen(os.dup(1), "w", buffering=1)
 class ExecutedLines:
     """Which tests execute which lines, and the CPU seconds that each test takes.
 
-    `tests`: by module, then by line. `left_out`: tests that fail without a mutant, or are slow.
+    `tests`: by module, then by line; a line that ran on import has `ON_IMPORT` among them.
+    `left_out`: tests that fail without a mutant, or are slow.
     """
 
     seconds: Mapping[str, float]
     tests: Mapping[str, Mapping[int, Sequence[str]]]
     left_out: Sequence[str]
 
-    def covering(self, mutant: Mutant) -> list[str]:
-        """Return the tests for a mutant, the fastest first.
-
-        Those that execute its lines; else (it runs on import, or in a process of its own) those
-        that execute any line of its module; else all.
-        """
+    def executing(self, mutant: Mutant) -> set[str]:
+        """Return the tests that execute the mutant's lines, and `ON_IMPORT` if that does."""
         lines = self.tests.get(mutant.module, {})
         span = range(mutant.line, mutant.end_line + 1)
-        found = {test for line in span for test in lines.get(line, ())}
-        found = found or {test for tests in lines.values() for test in tests}
-        return sorted(found or self.seconds, key=lambda test: (self.seconds[test], test))
+        return {test for line in span for test in lines.get(line, ())}
 
-    def cpu_limit(self, tests: Sequence[str]) -> float:
-        """Return the CPU seconds that these tests may take."""
-        return LEAST_CPU_SECONDS + PATIENCE * sum(self.seconds[test] for test in tests)
+    def covering(self, mutant: Mutant) -> list[str]:
+        """Return the tests for a mutant, in the order in which to run them.
+
+        Those that execute its lines, the fastest first. If it runs on import only, all tests in
+        the order of the package. Else (it runs in a process of its own) all tests, first those that
+        execute any line of its module. They take up to `MOST_CPU_SECONDS`.
+        """
+        executing = self.executing(mutant)
+        ordered = sorted(executing - {ON_IMPORT}, key=lambda test: (self.seconds[test], test))
+        if not ordered:
+            lines = {} if executing else self.tests.get(mutant.module, {})
+            near = {test for tests in lines.values() for test in tests}
+            ordered = sorted(self.seconds, key=lambda test: test not in near)
+        ends = accumulate(self.seconds[test] for test in ordered)
+        return [test for test, end in zip(ordered, ends, strict=True) if end <= MOST_CPU_SECONDS]
+
+    def limit_cpu(self, test: str) -> None:
+        """Let this process end by SIGXCPU if the next test takes far longer than it should."""
+        most = sum(os.times()[:2]) + LEAST_CPU_SECONDS + PATIENCE * self.seconds.get(test, 0.0)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(most) + 1, resource.RLIM_INFINITY))
 
 
 class RecordedRun:
     """A pytest plugin that searches without shrinking and without chance, and records failures.
 
     `run` is called once with the collected tests, instead of running them one after another.
+    `before_each` is called with the name of each test that runs.
     """
 
-    def __init__(self, run: Callable[[list[pytest.Item]], None] | None = None) -> None:
+    def __init__(
+        self,
+        run: Callable[[list[pytest.Item]], None] | None = None,
+        before_each: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.run = run
+        self.before_each = before_each
         self.failed: list[str] = []
 
     def pytest_sessionstart(self) -> None:
@@ -94,6 +117,9 @@ class RecordedRun:
             phases=[Phase.explicit, Phase.generate],
         )
         settings.load_profile("mutants")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.before_each(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -113,11 +139,10 @@ class RecordedRun:
         return int(pytest.main([*warned, *marks, *arguments], plugins=[self]))
 
 
-def in_fork(work: Callable[[], Any], *, cpu_limit: float | None = None) -> Any:
+def in_fork(work: Callable[[], Any], *, standstill: float | None = None) -> Any:
     """Return what `work` returns in a process of its own, or a sentence on why it returned nothing.
 
-    With `cpu_limit`, the process and all that it started are killed when it has used more CPU
-    seconds, or when it stands still.
+    The process and all that it started are killed when they used no CPU for `standstill` seconds.
     """
     answer = tempfile.TemporaryFile()  # noqa: SIM115 - both processes close their own
     child = os.fork()
@@ -126,8 +151,6 @@ def in_fork(work: Callable[[], Any], *, cpu_limit: float | None = None) -> Any:
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(silence, stream)
-        if cpu_limit is not None:
-            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_limit), int(cpu_limit) + 5))
         status = 1
         try:
             answer.write(json.dumps(work()).encode())
@@ -136,7 +159,7 @@ def in_fork(work: Callable[[], Any], *, cpu_limit: float | None = None) -> Any:
         finally:
             os._exit(status)
     with answer:
-        reason = _wait(child, None if cpu_limit is None else STANDSTILL_SECONDS)
+        reason = _wait(child, standstill)
         answer.seek(0)
         return reason or json.loads(answer.read())
 
@@ -169,39 +192,6 @@ def group_cpu_ticks(group: int) -> int:
     return ticks
 
 
-def functions_of(code: CodeType, outer: str = "") -> Iterator[tuple[str, CodeType]]:
-    """Yield the code of each function and class body in a module's code, with its scope."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            scope = f"{outer}{constant.co_name}"
-            yield scope, constant
-            yield from functions_of(constant, f"{scope}.")
-
-
-def replace_code(path: Path, mutant: Mutant) -> bool:
-    """Replace the code of the module's functions; return whether the mutant's is among them."""
-    codes: list[dict[str, list[CodeType]]] = []
-    for source in (path.read_text(), mutant.source):
-        by_scope = defaultdict(list)
-        for scope, code in functions_of(compile(source, str(path), "exec")):
-            by_scope[scope].append(code)
-        codes.append(by_scope)
-    mutated = {
-        (scope, old.co_firstlineno): new
-        for scope, olds in codes[0].items()
-        for old, new in zip(olds, codes[1].get(scope, ()), strict=False)
-    }
-    replaced = set()
-    for function in gc.get_objects():
-        if isinstance(function, FunctionType) and function.__code__.co_filename == str(path):
-            scope = function.__code__.co_qualname.replace(".<locals>", "")
-            code = mutated.get((scope, function.__code__.co_firstlineno))
-            if code is not None and len(code.co_freevars) == len(function.__code__.co_freevars):
-                function.__code__ = code
-                replaced.add(scope)
-    return any(f"{mutant.function}.".startswith(f"{scope}.") for scope in replaced)
-
-
 class MutantRuns:
     """Runs the tests of one package; `tree` is a copy that may change, and the current folder."""
 
@@ -227,7 +217,7 @@ class MutantRuns:
             found["left_out"],
         )
         for mutant in mutants:
-            if found["noticed_by"][mutant.name] in {"", NOT_REPLACED}:
+            if found["noticed_by"][mutant.name] == RAN_ON_IMPORT:
                 found["noticed_by"][mutant.name] = self._anew(mutant, lines.covering(mutant), lines)
                 say_fate(mutant, found["noticed_by"][mutant.name])
         return dict(found["noticed_by"])
@@ -235,10 +225,13 @@ class MutantRuns:
     def _of_collected(self, mutants: Sequence[Mutant]) -> dict[str, Any]:
         """Collect the tests, record which lines they execute, and run them against each mutant."""
         found: dict[str, Any] = {}
+        paths = [str(self.tree / name) for name in self.modules]
+        recorder = coverage.Coverage(data_file=None, include=paths, config_file=False)
 
         def run(items: list[pytest.Item]) -> None:
             by_name = {item.nodeid: item for item in items}
-            lines = self._executed_lines(items)
+            lines = self._executed_lines(items, recorder)
+            recorder.stop()
             found.update(vars(lines))
             left_out = ", ".join(lines.left_out) or "none"
             REPORT.write(f"{len(lines.seconds)} tests; left out: {left_out}\n")
@@ -246,43 +239,48 @@ class MutantRuns:
             for mutant in mutants:
                 fate = self._fate(mutant, lines, by_name)
                 found["noticed_by"][mutant.name] = fate
-                if fate not in {"", NOT_REPLACED}:
+                if fate != RAN_ON_IMPORT:
                     say_fate(mutant, fate)
 
+        recorder.start()
         if RecordedRun(run).pytest(self.package.tests) or not found:
             raise RuntimeError
         return found
 
-    def _executed_lines(self, items: Sequence[pytest.Item]) -> ExecutedLines:
-        recorded = in_fork(lambda: self._recorded(items))
+    def _executed_lines(
+        self, items: Sequence[pytest.Item], recorder: coverage.Coverage
+    ) -> ExecutedLines:
+        recorded = in_fork(lambda: self._recorded(items, recorder))
         if isinstance(recorded, str):
             raise TypeError(f"the tests can't be run: {recorded}")
         failed, seconds = set(recorded["failed"]), recorded["seconds"]
-        usable = {test for test in seconds if seconds[test] < SLOWEST_TEST and test not in failed}
+        usable = {
+            test: each
+            for test, each in seconds.items()
+            if each < SLOWEST_TEST and test not in failed
+        }
         tests = {
             module: {
-                int(line): [test for test in tests if test in usable]
+                int(line): [test for test in tests if test in {*usable, ON_IMPORT}]
                 for line, tests in by_line.items()
             }
             for module, by_line in recorded["lines"].items()
         }
-        left_out = sorted(set(seconds) - usable)
-        return ExecutedLines({test: seconds[test] for test in usable}, tests, left_out)
+        return ExecutedLines(usable, tests, sorted(seconds.keys() - usable))
 
-    def _recorded(self, items: Sequence[pytest.Item]) -> dict[str, Any]:
+    def _recorded(
+        self, items: Sequence[pytest.Item], recorder: coverage.Coverage
+    ) -> dict[str, Any]:
         """Run all tests while recording lines; return failures, seconds, and tests by line."""
-        paths = [str(self.tree / name) for name in self.modules]
-        lines = coverage.Coverage(data_file=None, include=paths, config_file=False)
         failed, seconds = list[str](), dict[str, float]()
-        lines.start()
         for item in items:
             before = sum(os.times()[:4])
-            lines.switch_context(item.nodeid)
+            recorder.switch_context(item.nodeid)
             if not passes(item):
                 failed.append(item.nodeid)
             seconds[item.nodeid] = sum(os.times()[:4]) - before
-        lines.stop()
-        data = lines.get_data()
+        recorder.stop()
+        data = recorder.get_data()
         by_line = {name: data.contexts_by_lineno(str(self.tree / name)) for name in self.modules}
         return {"failed": failed, "seconds": seconds, "lines": by_line}
 
@@ -292,29 +290,36 @@ class MutantRuns:
         """Return which collected test notices a mutant; empty if none does."""
         tests = [test for test in lines.covering(mutant) if test in by_name]
 
+        survived = RAN_ON_IMPORT if ON_IMPORT in lines.executing(mutant) else ""
+
         def run() -> str:
             if not replace_code(self.tree / mutant.module, mutant):
-                return NOT_REPLACED
+                return RAN_ON_IMPORT
             with self._applied(mutant):
-                return next((test for test in tests if not passes(by_name[test])), "")
+                for test in tests:
+                    lines.limit_cpu(test)
+                    if not passes(by_name[test]):
+                        return test
+                return survived
 
         while tests:
-            found = str(in_fork(run, cpu_limit=lines.cpu_limit(tests)))
+            found = str(in_fork(run, standstill=STANDSTILL_SECONDS))
             if found not in tests or in_fork(lambda: passes(by_name[found])):  # noqa: B023
                 return found
             tests.remove(found)  # It fails without the mutant, too: the machine is slow.
-        return ""
+        return survived
 
     def _anew(self, mutant: Mutant, tests: Sequence[str], lines: ExecutedLines) -> str:
         """Return what notices a mutant in a process that imports everything with the mutant."""
 
         def run() -> str:
-            recorded = RecordedRun()
+            lines.limit_cpu("the imports")
+            recorded = RecordedRun(before_each=lines.limit_cpu)
             status = recorded.pytest(tests)
             return (recorded.failed or [f"pytest's exit code {status}" if status else ""])[0]
 
         with self._applied(mutant):
-            return str(in_fork(run, cpu_limit=lines.cpu_limit(tests)))
+            return str(in_fork(run, standstill=STANDSTILL_SECONDS))
 
     @contextlib.contextmanager
     def _applied(self, mutant: Mutant) -> Iterator[None]:

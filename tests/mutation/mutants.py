@@ -1,9 +1,13 @@
-"""Makes the mutants of a module: the same source with one small change."""
+"""Makes the mutants of a module, the same source with one small change, and puts them in place."""
 
 import ast
+import gc
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
@@ -94,6 +98,40 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
         seen[mutant.key] = seen.get(mutant.key, -1) + 1
         numbered.append(replace(mutant, occurrence=seen[mutant.key]))
     return numbered
+
+
+def functions_of(code: CodeType, outer: str = "") -> Iterator[tuple[str, CodeType]]:
+    """Yield the code of each function and class body in a module's code, with its scope."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            scope = f"{outer}{constant.co_name}"
+            yield scope, constant
+            yield from functions_of(constant, f"{scope}.")
+
+
+def replace_code(path: Path, mutant: Mutant) -> bool:
+    """Replace the code of the imported functions of a file; return whether the mutant's is one."""
+    codes: list[dict[str, list[CodeType]]] = []
+    for source in (path.read_text(), mutant.source):
+        by_scope = defaultdict(list)
+        for scope, code in functions_of(compile(source, str(path), "exec")):
+            by_scope[scope].append(code)
+        codes.append(by_scope)
+    mutated = {
+        (scope, old.co_firstlineno): new
+        for scope, olds in codes[0].items()
+        for old, new in zip(olds, codes[1].get(scope, ()), strict=False)
+    }
+    replaced = set()
+    gc.unfreeze()  # What was collected is frozen, and not among the objects.
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename == str(path):
+            scope = function.__code__.co_qualname.replace(".<locals>", "")
+            code = mutated.get((scope, function.__code__.co_firstlineno))
+            if code is not None and len(code.co_freevars) == len(function.__code__.co_freevars):
+                function.__code__ = code
+                replaced.add(scope)
+    return any(f"{mutant.function}.".startswith(f"{scope}.") for scope in replaced)
 
 
 def changed(node: ast.AST) -> Iterator[ast.AST]:

@@ -1,14 +1,16 @@
 """Mutants are small changes of valid Python, and those called equivalent exist."""
 
+import gc
 import json
 import tomllib
 from collections import defaultdict
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
-from tests.mutation.mutants import equivalents_of, mutants_of, sample
+from tests.mutation.mutants import equivalents_of, mutants_of, replace_code, sample
 from tests.mutation.packages import PACKAGES
 from tests.repository import ROOT
 
@@ -99,6 +101,25 @@ def test_a_sample_changes_only_where_the_source_does() -> None:
 def test_repeated_statements_are_told_apart() -> None:
     mutants = mutants_of("m.py", "def f(a):\n    a.b = 1\n    a.b = 1\n")
     assert len({mutant.name for mutant in mutants}) == len(mutants) == 6
+
+
+def test_a_function_that_is_imported_already_runs_a_mutant(tmp_path: Path) -> None:
+    """Also one that garbage collections leave out, as our conftest lets them do."""
+    file, source = tmp_path / "judge.py", "def judge(a):\n    return a + 1\n"
+    file.write_text(source)
+    names: dict[str, Any] = {}
+    exec(compile(source, str(file), "exec"), names)  # noqa: S102 - the line above
+    gc.freeze()
+    results = {}
+    for mutant in mutants_of("judge.py", source):
+        assert replace_code(file, mutant)
+        results[mutant.after] = names["judge"](5)
+    assert results == {
+        "return None": None,
+        "return (a - 1)": 4,
+        "return a + (2)": 7,
+        "return a + (0)": 5,
+    }
 
 
 @pytest.mark.parametrize("name", PACKAGES)
