@@ -3,6 +3,8 @@
 Run `make references` after a change of a route.
 """
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,21 @@ from dsf.kube.embedded.hub import EmbeddedHub
 from optimizer.api.app import create_app
 from optimizer.service import Optimizer
 from tests.repository import ROOT
+
+CONSTRAINTS = {
+    "const": "`{}`",
+    "enum": "one of {}",
+    "minimum": "at least {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "below {}",
+    "minLength": "length at least {}",
+    "maxLength": "length at most {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "maxProperties": "at most {} entries",
+}
+"""What keywords of JSON Schema say of a value; patterns are those of names.md."""
 
 PAGE = ROOT / "docs/reference/rest-api.md"
 
@@ -27,7 +44,7 @@ def page() -> str:
     """Return the page."""
     app = create_app(Optimizer(EmbeddedHub(), now=lambda: "2026-01-01T00:00:00Z"))
     document = app.openapi()
-    return "\n".join((_HEAD, *_routes(document), *_errors(document)))
+    return "\n".join((_HEAD, *_routes(document), *_fields(document), *_errors(document)))
 
 
 def _routes(document: dict[str, Any]) -> Iterator[str]:
@@ -41,6 +58,55 @@ def _routes(document: dict[str, Any]) -> Iterator[str]:
             first = said.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
             yield f"| `{method.upper()} {path}` | {first} | {parameters} |"
     yield ""
+
+
+def _fields(document: dict[str, Any]) -> Iterator[str]:
+    """Yield what each field of each request may be, and what it is if it is not stated."""
+    yield "## Fields of requests\n\nThe bounds of each field, and its value where it is left out.\n"
+    yield "| schema | field | default | constraints |\n|---|---|---|---|"
+    schemas = document["components"]["schemas"]
+    for name in sorted(_of_requests(document)):
+        required = schemas[name].get("required", ())
+        for field, stated in schemas[name].get("properties", {}).items():
+            default = "required" if field in required else f"`{json.dumps(stated.get('default'))}`"
+            yield f"| {name} | `{field}` | {default} | {', '.join(_constraints(stated))} |"
+    yield ""
+
+
+def _of_requests(document: dict[str, Any]) -> set[str]:
+    """Return the names of the schemas of all request bodies, with those that they refer to."""
+    bodies = (
+        route["requestBody"]
+        for methods in document["paths"].values()
+        for route in methods.values()
+        if "requestBody" in route
+    )
+    names, left = set[str](), list(_references(list(bodies)))
+    while left:
+        name = left.pop()
+        if name not in names:
+            names.add(name)
+            left += _references(document["components"]["schemas"][name])
+    return names
+
+
+def _references(schema: Any) -> list[str]:
+    return re.findall(r"#/components/schemas/(\w+)", json.dumps(schema))
+
+
+def _constraints(schema: dict[str, Any], where: str = "") -> Iterator[str]:
+    """Yield the bounds of a value, of what it may be instead, and of its items."""
+    for key, words in CONSTRAINTS.items():
+        value = schema.get(key)
+        if key == "enum" and value:
+            value = ", ".join(f"`{item}`" for item in filter(None, value))
+        if value is not None:
+            yield where + words.format(f"{value:.15g}" if isinstance(value, float) else value)
+    for each in schema.get("anyOf", ()):
+        yield from _constraints(each, where)
+    for part in ("items", "additionalProperties"):
+        if isinstance(schema.get(part), dict):
+            yield from _constraints(schema[part], "each ")
 
 
 def _errors(document: dict[str, Any]) -> Iterator[str]:
