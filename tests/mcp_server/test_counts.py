@@ -1,6 +1,7 @@
 """Counts are of the whole, and each list that is cut is followed by how many more there are."""
 
 import re
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -54,6 +55,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def names(prefix: str) -> list[str]:
     return [f"{prefix}{number:03}" for number in range(ALL)]
+
+
+def left_out(shown: int, *lists: str) -> dict[str, int]:
+    return dict.fromkeys(lists, ALL - shown) if shown < ALL else {}
 
 
 def plan() -> Plan:
@@ -133,7 +138,6 @@ def scores(shown: int) -> tuple[ScoreOverview, ...]:
 
 
 def overview() -> FleetOverview:
-    omitted = ALL - OVERVIEW_ITEMS
     return FleetOverview(
         namespace="n",
         ready_clusters=ALL,
@@ -146,7 +150,7 @@ def overview() -> FleetOverview:
         ),
         scores=scores(OVERVIEW_ITEMS),
         findings=findings(OVERVIEW_ITEMS),
-        omitted={"workloads": omitted, "scores": omitted, "findings": omitted},
+        omitted=left_out(OVERVIEW_ITEMS, "workloads", "scores", "findings"),
     )
 
 
@@ -185,7 +189,7 @@ def compared() -> str:
     shown = ComparisonView(
         plans=(compared_plan("o", plan()),),
         trade_offs=points[:6],
-        omitted={"trade_offs": ALL - 6},
+        omitted=left_out(6, "trade_offs"),
     )
     return plan_results.comparison_text(shown, applicable=True)
 
@@ -215,14 +219,18 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
     ),
     "scores": (
         lambda: fleet_results.scores_text(
-            ScoresView(scores=scores(SCORES_SHOWN), omitted=ALL - SCORES_SHOWN, entries=None)
+            ScoresView(
+                scores=scores(SCORES_SHOWN), omitted=max(0, ALL - SCORES_SHOWN), entries=None
+            )
         ),
         {"score": ALL},
     ),
     "diagnosis": (
         lambda: fleet_results.diagnosis_text(
             DiagnosisView(
-                findings=findings(FINDINGS_SHOWN), omitted=ALL - FINDINGS_SHOWN, checked={}
+                findings=findings(FINDINGS_SHOWN),
+                omitted=max(0, ALL - FINDINGS_SHOWN),
+                checked={},
             ),
             "",
         ),
@@ -254,6 +262,19 @@ def test_what_a_text_names_and_the_rest_that_it_counts_are_all(where: str) -> No
         rest = re.search(r"and (\d+) more", text[named[-1].end() :])
         assert rest, (prefix, text)
         assert len({item[0] for item in named}) + int(rest[1]) == whole, (prefix, text)
+
+
+@pytest.mark.parametrize("where", TEXTS)
+def test_a_text_names_all_of_short_lists_and_counts_no_rest(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ALL", 2)
+    monkeypatch.setattr(sys.modules[__name__], "LANDED", 0)
+    make, lists = TEXTS[where]
+    text = make()
+    assert not re.search(r"\d more|-1", text)
+    for prefix in lists:
+        assert {*re.findall(rf"\b{prefix}\d{{3}}\b", text)} == set(names(prefix)), text
 
 
 def test_the_counts_of_a_text_are_of_the_whole() -> None:

@@ -89,7 +89,11 @@ PACKAGES = {
             "optimizer/explain/explanation_process.py",
             "optimizer/explain/linear_programs.py",
         ),
-        tests=("tests/optimizer/explain",),
+        tests=(
+            "tests/optimizer/cli/test_why.py",
+            "tests/optimizer/explain",
+            "tests/optimizer/plan/text",
+        ),
     ),
     "transition": DecisionPackage(
         modules=("optimizer/transition",),
@@ -98,27 +102,49 @@ PACKAGES = {
     "plan": DecisionPackage(
         modules=("optimizer/plan", "optimizer/wire"),
         tests=(
+            "tests/references/test_pages.py",
+            "tests/optimizer/cli/test_mig.py",
+            "tests/optimizer/cli/test_planning.py",
+            "tests/optimizer/operations/test_planning.py",
             "tests/optimizer/plan",
             "tests/optimizer/wire",
+            "tests/optimizer/test_object_specs_end_to_end.py",
             "tests/optimizer/test_service.py",
             "tests/optimizer/test_uncovered_others.py",
         ),
     ),
     "record": DecisionPackage(
         modules=("optimizer/record",),
-        tests=("tests/optimizer/record", "tests/mcp_server/test_repeats.py"),
+        tests=(
+            "tests/mcp_server/test_repeats.py",
+            "tests/optimizer/cli/test_records.py",
+            "tests/optimizer/operations/test_recorded_plans.py",
+            "tests/optimizer/record",
+        ),
     ),
     "rollout": DecisionPackage(
         modules=("optimizer/rollout",),
-        tests=("tests/optimizer/rollout", "tests/optimizer/test_rollout_controller.py"),
+        tests=(
+            "tests/optimizer/cli/test_rollout.py",
+            "tests/optimizer/operations/test_rollouts.py",
+            "tests/optimizer/rollout",
+            "tests/optimizer/test_rollout_controller.py",
+        ),
     ),
     "placement status": DecisionPackage(
         modules=("optimizer/placement_status",),
-        tests=("tests/optimizer/placement_status", "tests/optimizer/test_landing_watch.py"),
+        tests=(
+            "tests/optimizer/cli/test_status.py",
+            "tests/optimizer/operations/test_fleet.py",
+            "tests/optimizer/placement_status",
+            "tests/optimizer/test_landing_watch.py",
+        ),
     ),
     "snapshot": DecisionPackage(
         modules=("optimizer/domain", "optimizer/snapshot"),
         tests=(
+            "tests/optimizer/cli/test_object_files.py",
+            "tests/optimizer/cli/test_planning.py",
             "tests/optimizer/domain",
             "tests/optimizer/snapshot",
             "tests/optimizer/test_not_alone.py",
@@ -132,9 +158,13 @@ PACKAGES = {
     "overview": DecisionPackage(
         modules=("optimizer/hub_health", "optimizer/overview", "mcp_server/results"),
         tests=(
+            "tests/optimizer/cli/test_doctor.py",
             "tests/optimizer/hub_health",
+            "tests/optimizer/operations/test_fleet.py",
+            "tests/optimizer/operations/test_planning.py",
             "tests/optimizer/overview",
             "tests/mcp_server/test_counts.py",
+            "tests/mcp_server/test_eval_transcript.py",
             "tests/mcp_server/test_result_text.py",
             "tests/mcp_server/test_result_views.py",
             "tests/mcp_server/test_tools.py",
