@@ -153,7 +153,13 @@ PACKAGES = {
     ),
     "access": DecisionPackage(
         modules=("optimizer/access/rights.py", "dsf/kube/access_reviews.py"),
-        tests=("tests/optimizer/access", "tests/access_table"),
+        tests=(
+            "tests/dsf/kube/test_access_reviews.py",
+            "tests/references/test_pages.py",
+            "tests/optimizer/access",
+            "tests/optimizer/operations/test_table.py",
+            "tests/access_table",
+        ),
     ),
     "overview": DecisionPackage(
         modules=("optimizer/hub_health", "optimizer/overview", "mcp_server/results"),

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dsf.kube.clock import utc_now
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
@@ -113,6 +115,37 @@ def test_entries_belong_to_the_column_of_their_app_and_device(
     found.add(score("c1", entries))
     made = found.scores["power"].columns
     assert {column: values["c1"] for column, values in made.items()} == columns
+
+
+@given(
+    values=st.dictionaries(
+        st.tuples(st.sampled_from("ab"), st.sampled_from("dg"), st.sampled_from("xyz")),
+        st.integers(-100, 100),
+    ),
+    most=st.integers(0, 4),
+)
+def test_at_most_so_many_columns_are_shown(
+    values: dict[tuple[str, str, str], int], most: int
+) -> None:
+    """Those of a device are one if there are too many, with the best of its apps."""
+    found = FleetColumns([scorer("${app};${device}")])
+    for cluster in "xyz":
+        of = {f"{a};{d}": value for (a, d, where), value in values.items() if where == cluster}
+        found.add(score(cluster, of))
+    every: dict[ScoreColumn, dict[str, int]] = {}
+    for folded in (False, True):
+        every = {}
+        for (app, device, cluster), value in sorted(values.items()):
+            column = every.setdefault(ScoreColumn("" if folded else app, device), {})
+            column[cluster] = max(value, column.get(cluster, value))
+        if len(every) <= most:
+            break
+    shown = found.scores["power"].at_most(most)
+    assert all(every[column] == of for column, of in shown.items())
+    assert len(shown) == min(most, len(every))
+    assert list(shown) == sorted(shown)
+    fewest = min((len(of) for of in shown.values()), default=9)
+    assert all(len(of) <= fewest for column, of in every.items() if column not in shown)
 
 
 def test_of_several_nodes_the_lowest_counts_where_lower_is_better_as_in_a_plan() -> None:

@@ -1,12 +1,16 @@
 """Answers about the guide's fleet on an embedded hub: overview, names, requests, what-if."""
 
 from datetime import UTC, datetime, timedelta
+from statistics import mean
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dsf.api.names import GROUP
+from dsf.api.times import rfc3339
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
@@ -18,17 +22,19 @@ from optimizer.overview.plan_request import PartialRequest
 from optimizer.overview.planning_request import PlanningQuestion, complete_question
 from optimizer.overview.score_overview import (
     ClusterScore,
+    cluster_score,
     ranking,
     score_overviews,
     scorer_overview,
 )
-from optimizer.overview.what_if import WhatIf
+from optimizer.overview.what_if import PretendedObjects, ScoreChange, WhatIf
 from optimizer.plan.plan import Plan
 from optimizer.plan.workload_moves import score_totals
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from tests.mcp_server.service import PERFORMANCE, POWER, request, scenario_hub
+from tests.optimizer.build import obj
 from tests.optimizer.neighbours import work_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -299,6 +305,89 @@ async def test_the_best_cluster_is_best_by_direction() -> None:
     assert (found.expired, found.valid_until, found.unit) == (1, later, "W")
     assert ranking(rows, None)[0].cluster == "a"
     assert not scorer.ready
+
+
+@given(
+    entries=st.dictionaries(st.sampled_from(["c1", "c2", "c3"]), st.lists(st.integers(-9, 9))),
+    direction=st.sampled_from([None, "LowerIsBetter", "HigherIsBetter"]),
+    shown=st.integers(1, 3),
+)
+async def test_a_score_is_summed_up_by_cluster_and_over_the_fleet(
+    entries: dict[str, list[int]], direction: Any, shown: int
+) -> None:
+    now, rows = utc_now(), []
+    for cluster, values in entries.items():
+        listed = [{"name": f"e{at}", "value": value} for at, value in enumerate(values)]
+        status = {"scores": listed, "validUntil": rfc3339(now + timedelta(hours=len(values)))}
+        score = obj(ADD_ON_PLACEMENT_SCORE, "watts", namespace=cluster)
+        rows.append(cluster_score({**score, "status": status}, now=now))
+    means = {cluster: mean(values) for cluster, values in entries.items() if values}
+    for row in rows:
+        values = entries[row.cluster] or [0]
+        assert row.mean == round(mean(values), 2)
+        assert (row.minimum, row.maximum) == (min(values), max(values))
+        assert row.entries == len(entries[row.cluster])
+    stated = {**SCORER, "status": {"meaning": {"direction": direction}}}
+    [found] = score_overviews({"watts": rows}, [scorer_overview(stated)], shown=shown)
+    assert found.clusters == len(entries)
+    assert found.entries == sum(map(len, entries.values()))
+    of_clusters = [round(each, 2) for each in means.values()]
+    assert found.mean == (round(mean(of_clusters), 2) if means else None)
+    sign = 1 if direction == "LowerIsBetter" else -1
+    best = sorted(means, key=lambda cluster: (sign * round(means[cluster], 2), cluster))
+    assert [item.cluster for item in found.best] == best[:shown]
+    worst = [each for each in best[shown:] if means[each] != means[best[0]]][-shown:]
+    assert [item.cluster for item in found.worst] == worst[::-1]
+
+
+CHANGES = st.builds(
+    ScoreChange,
+    score=st.just("power"),
+    cluster=st.sampled_from(["c1", "c2", "copy"]),
+    entry=st.sampled_from(["", "a", "ab", "z"]),
+    value=st.integers(-5, 5),
+)
+
+
+@given(st.lists(CHANGES, min_size=1, max_size=5, unique_by=lambda each: each.model_dump_json()))
+async def test_the_last_change_of_an_entry_counts_and_others_are_named(
+    changes: list[ScoreChange],
+) -> None:
+    """Compared with making one change after another; `copy` is a copy of c1."""
+    values = {"c1": {"a": 50, "ab": 51, "b": 52}, "c2": {"a": 60}}
+    objects = [
+        obj(ADD_ON_PLACEMENT_SCORE, "power", namespace=cluster)
+        | {"status": {"scores": [{"name": name, "value": each} for name, each in of.items()]}}
+        for cluster, of in values.items()
+    ]
+    pretended = PretendedObjects({"copy": "c1"}, tuple(changes))
+    expected = {**values, "copy": values["c1"]}
+    decides: dict[tuple[str, str], ScoreChange] = {}
+    for change in changes:
+        of = expected[change.cluster]
+        hit = {name: change.value for name in of if change.entry in name}
+        expected[change.cluster] = {**of, **hit}
+        decides |= {(change.cluster, name): change for name in hit}
+    seen = {
+        item["metadata"]["namespace"]: {
+            entry["name"]: entry["value"] for entry in item["status"]["scores"]
+        }
+        for item in pretended.seen(ADD_ON_PLACEMENT_SCORE, objects)
+    }
+    assert seen == expected
+    effective = list(pretended.effective(objects))
+    assert all(change in effective for change in decides.values())
+    assert all(change in decides.values() for change in effective)
+    named = list(pretended.without_effect(effective))
+    useless = [change for change in changes if change not in effective]
+    for change, text in zip(useless, named, strict=True):
+        later = changes[changes.index(change) + 1 :]
+        replaced = any(
+            each.cluster == change.cluster and each.entry in change.entry for each in later
+        )
+        assert text.startswith("later changes") == replaced, text
+        assert f"power on {change.cluster}" in text
+        assert ("contains" in text) == (bool(change.entry) and not replaced), text
 
 
 async def test_a_part_of_a_name_is_enough_if_only_one_has_it() -> None:
