@@ -36,6 +36,8 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 OPPOSITE_CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 TYPED_CALLS = {"isinstance", "issubclass", "cast", "TypeVar"}
 """Calls whose arguments, swapped, fail at once: noticing that says nothing of the tests."""
+ASSERTIONS = {"slots", "strict"}
+"""Arguments that only say what is so anyway: equal lengths, and no other attributes."""
 LOGGERS = {"_log", "logger", "logging"}
 """Lines of a log are no decisions."""
 
@@ -257,6 +259,8 @@ class _Mutations:
         for name, value in ast.iter_fields(node):
             for child in value if isinstance(value, list) else [value]:
                 if name in {"annotation", "returns"} or not isinstance(child, ast.AST):
+                    continue
+                if isinstance(child, ast.keyword) and child.arg in ASSERTIONS:
                     continue
                 if isinstance(child, ast.stmt | ast.JoinedStr | ast.excepthandler | ast.match_case):
                     continue

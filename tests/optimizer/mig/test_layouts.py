@@ -93,6 +93,25 @@ def test_a_profile_fits_as_often_as_its_table_says(item: Geometry) -> None:
             )
 
 
+@pytest.mark.parametrize("item", GEOMETRIES, ids=lambda item: item.model)
+def test_profiles_are_what_a_gpu_of_their_model_can_have(item: Geometry) -> None:
+    """Their names say their slices and memory; instances start where they end within the GPU."""
+    assert len({profile.profile_id for profile in item.profiles}) == len(item.profiles)
+    memory = float(item.model.rpartition("-")[2].removesuffix("GB"))
+    for profile in item.profiles:
+        slices, _, size = profile.name.removesuffix("+me").partition("g.")
+        assert int(slices) == profile.compute_slices <= item.compute_slices
+        share = profile.memory_slices / item.memory_slices
+        assert abs(float(size.removesuffix("gb")) - memory * share) <= 1
+        assert list(profile.starts) == sorted(set(profile.starts))
+        ends = [start + profile.memory_slices for start in profile.starts]
+        assert min(profile.starts) == 0
+        assert max(ends) <= item.memory_slices
+        assert all(start % profile.memory_slices == 0 for start in profile.starts)
+        together = min(len(profile.starts), item.compute_slices // profile.compute_slices)
+        assert profile.max_instances == (1 if profile.media else together)
+
+
 def test_the_twelve_full_layouts() -> None:
     among = names(of("A100-80GB"), BASE)
     spelt = {
