@@ -21,7 +21,7 @@ is of no release, and takes it over with --take-ownership. A template can't see 
 */}}
 {{- define "dsf.requireFree" -}}
 {{- $release := .root.Release }}
-{{- with lookup .apiVersion .kind (.namespace | default "") .name }}
+{{- with and (.root.Capabilities.APIVersions.Has .apiVersion) (lookup .apiVersion .kind (.namespace | default "") .name) }}
 {{- $owner := .metadata.annotations | default dict }}
 {{- $name := get $owner "meta.helm.sh/release-name" }}
 {{- $namespace := get $owner "meta.helm.sh/release-namespace" }}
@@ -97,7 +97,7 @@ empty if the chart works without.
 {{- define "dsf.requireMonitoring" -}}
 {{- range $field := list "serviceMonitor" "podMonitor" "rules" }}
 {{- if dig $field "enabled" false $.Values.metrics }}
-{{- include "dsf.requireAPI" (dict "root" $ "api" "monitoring.coreos.com/v1" "hint" (printf "metrics.%s.enabled needs the Prometheus operator." $field)) }}
+{{- include "dsf.requireAPI" (dict "root" $ "api" "monitoring.coreos.com/v1" "hint" (printf "metrics.%s.enabled needs the Prometheus operator. Install it, or set metrics.%s.enabled=false." $field $field)) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -3,8 +3,12 @@ How callers outside of the cluster reach a Service whose port is named http. Eac
 Service), hosts, hostsValue (the value that sets them), values (a value `ingress` or `httpRoute`).
 */}}
 
+{{- define "dsf.requireHosts" -}}
+{{- if not .at.hosts }}{{ fail (printf "%s: empty, but %s is true. Name at least one host, such as scores.example.com." .at.hostsValue .enabled) }}{{ end }}
+{{- end }}
+
 {{- define "dsf.ingress" -}}
-{{- if not .hosts }}{{ fail (printf "%s: name at least one host" .hostsValue) }}{{ end }}
+{{- include "dsf.requireHosts" (dict "at" . "enabled" "ingress.enabled") }}
 {{- $name := .name -}}
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -35,9 +39,9 @@ spec:
 
 {{- /* Takes port as well: that of the Service. */}}
 {{- define "dsf.httpRoute" -}}
-{{- if not .values.parentRefs }}{{ fail "httpRoute.parentRefs: name the Gateway" }}{{ end }}
-{{- if not .hosts }}{{ fail (printf "%s: name at least one host" .hostsValue) }}{{ end }}
-{{- include "dsf.requireAPI" (dict "root" .root "api" "gateway.networking.k8s.io/v1" "hint" "httpRoute.enabled needs the Gateway API's CRDs.") -}}
+{{- if not .values.parentRefs }}{{ fail "httpRoute.parentRefs: empty, but httpRoute.enabled is true. Name the Gateway, such as {name: public, namespace: gateways}." }}{{ end }}
+{{- include "dsf.requireHosts" (dict "at" . "enabled" "httpRoute.enabled") }}
+{{- include "dsf.requireAPI" (dict "root" .root "api" "gateway.networking.k8s.io/v1" "hint" "httpRoute.enabled needs the Gateway API's CRDs. Install them, or set ingress.enabled instead.") -}}
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
