@@ -38,7 +38,7 @@ from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.snapshot.scores.score_meanings import maximised_by_mistake
-from optimizer.solve.solver_process import solve
+from optimizer.solve.solver_process import ignored, solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem, invalid_request
@@ -100,8 +100,17 @@ class Planner:
         self._settings = settings
         self._now = now
 
-    async def plan(self, request: OptimizeRequest, *, name_others: bool) -> Plan | RequestProblem:
-        """Observe, read, generate candidates, formulate, solve, plan, explain."""
+    async def plan(
+        self,
+        request: OptimizeRequest,
+        *,
+        name_others: bool,
+        report: Callable[[Solution], None] = ignored,
+    ) -> Plan | RequestProblem:
+        """Observe, read, generate candidates, formulate, solve, plan, explain.
+
+        `report` is called in another thread with each better decision that the solver finds.
+        """
         start_fork_server()
         observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
         if mistaken := maximised_by_mistake(observation, request):
@@ -113,7 +122,7 @@ class Planner:
         if isinstance(formulated, RequestProblem):
             return formulated
         fleet, problem = formulated
-        solution = await self._solve(problem, request)
+        solution = await self._solve(problem, request, report)
         made = await self._planned(observation, request, read, fleet, problem, solution)
         if isinstance(made, RequestProblem) or not request.explained:
             return made
@@ -208,7 +217,9 @@ class Planner:
             time_left=lambda: monotonic() < until,
         )
 
-    async def _solve(self, problem: Problem, request: OptimizeRequest) -> Solution:
+    async def _solve(
+        self, problem: Problem, request: OptimizeRequest, report: Callable[[Solution], None]
+    ) -> Solution:
         return await solve(
             problem,
             solver=self._settings.solver,
@@ -216,6 +227,7 @@ class Planner:
             gap=self._settings.gap if request.gap is None else request.gap,
             seed=self._settings.seed,
             memory_mib=self._settings.memory_mib,
+            report=report,
         )
 
     async def _explain(self, case: Case) -> Explained:

@@ -20,7 +20,8 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube
 from dsf.kube.reads import require_answer
 from optimizer.domain.issue import Issue
-from optimizer.domain.settings import DEFAULTS, OptimizerSettings
+from optimizer.domain.settings import ANSWER_GAP, DEFAULTS, OptimizerSettings
+from optimizer.domain.solution import Solution
 from optimizer.history.prometheus_history import PrometheusHistory
 from optimizer.history.score_history import HistoryQuestion, ScoreHistory
 from optimizer.landing_watch import LandingWatch
@@ -52,6 +53,7 @@ from optimizer.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload
 from optimizer.snapshot.scores.score_index import score_object
 from optimizer.snapshot.scores.score_meanings import score_list
+from optimizer.solve.solver_process import ignored
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import (
@@ -225,21 +227,30 @@ class Optimizer:
         now = self._now().timestamp()
         return await self._history.read(HistoryQuestion(score, cluster, hours, now))
 
+    @property
+    def answer_gap(self) -> float:
+        """The optimality gap of plans that a person waits for, unless a request says its own."""
+        return max(self._settings.gap, ANSWER_GAP)
+
     async def plan(
         self,
         request: OptimizeRequest,
         *,
         name_others: bool = True,
         pretended: PretendedObjects | None = None,
+        report: Callable[[Solution], None] = ignored,
     ) -> Plan | RequestProblem:
         """Make a plan; write nothing.
 
         `name_others`: whether the plan names what other namespaces have; it counts in any case.
-        `pretended`: what the hub is pretended to have; such a plan must not be applied.
+        `pretended`: what the hub is pretended to have; such a plan must not be applied. `report`
+        is called in another thread with each better decision that the solver finds.
         """
         hub = HypotheticalHub(self._kube, pretended) if pretended else None
         planner = Planner(hub, self._settings, now=self._now) if hub else self._planner
-        made = await self._in_turn(lambda: planner.plan(request, name_others=name_others))
+        made = await self._in_turn(
+            lambda: planner.plan(request, name_others=name_others, report=report)
+        )
         if not isinstance(made, Plan):
             return made
         if hub:

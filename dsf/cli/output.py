@@ -123,7 +123,10 @@ class Progress:
     """A context in which standard error shows `Reading the hub: 3 s`, from two seconds on.
 
     The line disappears at the end. Nothing is written where standard error is no terminal.
+    `detail`, if it is set meanwhile, is shown after the seconds.
     """
+
+    detail = ""
 
     def __init__(
         self, doing: str, stream: TextIO | None = None, *, after_seconds: float = AFTER_SECONDS
@@ -156,7 +159,7 @@ class Progress:
         if self._ended.wait(waited):
             return
         while True:
-            self._write(f"\r{self._doing}: {waited:.0f} s")
+            self._write(f"\r\x1b[K{self._doing}: {waited:.0f} s{self.detail}")
             if self._ended.wait(EVERY_SECONDS):
                 break
             waited += EVERY_SECONDS

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from fastmcp.exceptions import ToolError
-from fastmcp.server.dependencies import get_http_request
+from fastmcp.server.dependencies import get_context, get_http_request
 from fastmcp.tools.base import ToolResult
 from starlette.types import Message, Receive
 
@@ -22,6 +22,7 @@ from optimizer.access.rights import lacking_own_right
 from optimizer.api.authentication import user_of
 from optimizer.domain.issue import Issue
 from optimizer.operations import recorded_plans as plans
+from optimizer.operations.progress import progress_of
 from optimizer.operations.rollouts import list_rollouts
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.base import ResultPart
@@ -63,6 +64,18 @@ async def asked(work: Coroutine[Any, Any, T | RequestProblem]) -> T:
     with hub_errors():
         async with caller_of(http_messages()) as client:
             return granted(await client.wait(work))
+
+
+async def with_progress(work: Coroutine[Any, Any, T], caller: AuthorizedOptimizer) -> T:
+    """Return the result of work that makes a plan; report each second how far it is."""
+    task = asyncio.ensure_future(work)
+    try:
+        async for item in progress_of(task, caller.caller):
+            await get_context().report_progress(item.seconds, message=item.message)
+        return await task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 async def written(

@@ -28,7 +28,15 @@ from mcp_server.tools.arguments import (
     Workload,
     Workloads,
 )
-from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, recorded_plans, refused
+from mcp_server.tools.hub_calls import (
+    CallerRights,
+    answer,
+    asked,
+    granted,
+    recorded_plans,
+    refused,
+    with_progress,
+)
 from optimizer.access.shown_plans import APPROVAL_SECONDS
 from optimizer.operations.fleet import fleet_facts
 from optimizer.operations.planning import make_plan, question
@@ -40,7 +48,6 @@ from optimizer.overview.placement_answer import (
     request_in_force,
 )
 from optimizer.overview.plan_request import PartialRequest, read_objective
-from optimizer.overview.planning_request import complete_question
 from optimizer.overview.what_if import PretendedObjects, WhatIf
 from optimizer.plan.plan import Plan
 from optimizer.wire.explanation import ParetoPoint
@@ -194,8 +201,8 @@ class PlanTools:
         *,
         pareto: bool = False,
     ) -> Plan:
-        partial = PartialRequest(weights, what_if=what_if)
-        made, pretended, _ = granted(complete_question(facts, partial))
+        partial = PartialRequest(weights, what_if=what_if, namespace=facts.namespace)
+        made, pretended, _ = await asked(question(self._caller(), partial, facts))
         if not pareto:
             return await self._plan(made, pretended)
         if len(made.scored) > 1:
@@ -208,7 +215,7 @@ class PlanTools:
     ) -> Plan:
         """Make a plan and remember that its owner was shown it, unless it can't be applied."""
         caller = self._caller()
-        plan: Plan = await asked(make_plan(caller, request, pretended=pretended))
+        plan = await asked(with_progress(make_plan(caller, request, pretended=pretended), caller))
         if pretended is None:
             caller.shown.add(caller.owner, plan)
         return plan

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
+from optimizer.domain.solution import Solution
+
 T = TypeVar("T")
 
 
@@ -15,10 +17,18 @@ class CallerGone(Exception):
 
 
 class Caller:
-    """The caller of one request, who may disconnect at any time; None: who always stays."""
+    """The caller of one request, who may disconnect at any time; None: who always stays.
+
+    `best`: the best decision that is known while a plan is made for the caller.
+    """
 
     def __init__(self, disconnected: "asyncio.Task[None] | None" = None) -> None:
         self._disconnected = disconnected
+        self.best: Solution | None = None
+
+    def was_found(self, solution: Solution) -> None:
+        """Keep a decision that is better than those before, also from another thread."""
+        self.best = solution
 
     def is_connected(self) -> bool:
         """Tell whether the caller still waits for the response."""

@@ -15,11 +15,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from dsf.api.untrusted_text import escaped_json
+from dsf.kube.errors import KubeError
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.access.caller import Caller, caller_of
 from optimizer.api.cached_document import CachedDocument
-from optimizer.api.problem_details import documented, refusal
+from optimizer.api.problem_details import documented, hub_error_response, refusal
 from optimizer.operations.operation import Operation, Route
+from optimizer.operations.progress import PlanProgress, progress_of
 from optimizer.operations.table import OPERATIONS
 from optimizer.overview.fleet_matrix import FleetMatrix
 from optimizer.wire.request_problem import RequestProblem
@@ -61,6 +63,10 @@ def _add_route(app: FastAPI, operation: Operation[..., Any], of: OptimizerOf) ->
         return
 
     async def endpoint(connection: Request, **given: Any) -> Any:
+        if route.progress and _EVENT_STREAM in connection.headers.get("accept", ""):
+            caller = Caller()
+            asked = operation(of(connection, caller), **given)
+            return await _with_progress(asyncio.ensure_future(asked), caller)
         async with caller_of(connection.receive) as caller:
             asked = operation(of(connection, caller), **given)
             # What may write decides itself until when a caller who leaves cancels it.
@@ -77,7 +83,11 @@ def _add_route(app: FastAPI, operation: Operation[..., Any], of: OptimizerOf) ->
         tags=[route.tag],
         summary=route.summary,
         description=getdoc(operation),
-        responses={**documented(*route.problems), **(shown.responses if shown else {})},
+        responses={
+            **documented(*route.problems),
+            **(shown.responses if shown else {}),
+            **(_PROGRESS if route.progress else {}),
+        },
         **{
             "operation_id": operation.name,
             **(shown.route if shown else {"response_model": operation.response}),
@@ -119,8 +129,7 @@ def matrix_document(found: FleetMatrix) -> CachedDocument:
 
 
 async def _events_response(changes: Any, _: Request) -> Response:
-    headers = {"Cache-Control": "no-store"}
-    return StreamingResponse(event_stream(changes), media_type=_EVENT_STREAM, headers=headers)
+    return _streamed(event_stream(changes))
 
 
 async def event_stream(
@@ -138,17 +147,71 @@ async def event_stream(
                 status = following.result()
                 if status is None:
                     return
-                yield f"event: status\ndata: {escaped_json(status.model_dump_json())}\n\n"
+                yield _event("status", status.model_dump_json())
                 following = asyncio.ensure_future(anext(changes, None))
         finally:
             following.cancel()
             await asyncio.wait({following})
 
 
+async def _with_progress(made: "asyncio.Task[Any]", caller: Caller) -> Any:
+    """Return what a task returns within a second, else a stream of its progress and its result."""
+    following = progress_of(made, caller)
+    try:
+        first = await anext(following, None)
+    except asyncio.CancelledError:
+        made.cancel()
+        raise
+    if first is None:
+        found = made.result()
+        return refusal(found) if isinstance(found, RequestProblem) else found
+    return _streamed(_progress_events(made, first, following))
+
+
+async def _progress_events(
+    made: "asyncio.Task[Any]", first: PlanProgress, following: AsyncIterator[PlanProgress]
+) -> AsyncIterator[str]:
+    """Yield a `progress` event each second, then `result`, or `problem` with its details."""
+    try:
+        yield _event("progress", first.model_dump_json())
+        async for item in following:
+            yield _event("progress", item.model_dump_json())
+        try:
+            found = made.result()
+        except KubeError as error:
+            yield _event("problem", bytes(hub_error_response(error).body).decode())
+            return
+        if isinstance(found, RequestProblem):
+            yield _event("problem", bytes(refusal(found).body).decode())
+        else:
+            yield _event("result", found.model_dump_json())
+    finally:
+        made.cancel()
+        await asyncio.wait({made})
+
+
+def _event(name: str, data: str) -> str:
+    return f"event: {name}\ndata: {escaped_json(data)}\n\n"
+
+
+def _streamed(events: AsyncIterator[str]) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return StreamingResponse(events, media_type=_EVENT_STREAM, headers=headers)
+
+
 async def _metrics_response(found: CollectorRegistry, connection: Request) -> Response:
     encode, content_type = choose_encoder(connection.headers.get("accept", ""))
     return Response(encode(found), media_type=content_type)
 
+
+_PROGRESS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The plan. To a request that accepts text/event-stream and takes over a"
+        " second: server-sent events `progress`, each second, then `result` with the same plan, or"
+        " `problem` with its details.",
+        "content": {_EVENT_STREAM: {"schema": {"type": "string"}}},
+    }
+}
 
 _PRESENTATIONS = {
     "fleet": _Presentation(

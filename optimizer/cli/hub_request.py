@@ -222,7 +222,8 @@ async def request_for(
     meant = usable(await question(AuthorizedOptimizer(optimizer), _partial_request(asked), facts))
     if meant.objective is not None:
         click.echo(meant.objective.message, err=True)
-    return meant.request
+    # The gap of a command is that of its option.
+    return meant.request.model_copy(update={"gap": None})
 
 
 def _partial_request(asked: AskedPlan) -> "PartialRequest":

@@ -1,13 +1,13 @@
 """The options that shape the optimizer's model, with the same names and help everywhere."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dsf.api.name_syntax import dns_label, dns_subdomain
-from dsf.cli.options import NumberRange, options
+from dsf.cli.options import Command, NumberRange, options
 
 if TYPE_CHECKING:
     from optimizer.domain.settings import OptimizerSettings
@@ -117,37 +117,45 @@ formulation_options = options(
 )
 """The options that shape what a decision is worth, and how large a request may be."""
 
-choice_options = options(
-    click.option(
-        "--missing-score",
-        type=_MissingScore(),
-        default="forbid",
-        show_default=True,
-        help="Value of a place without a usable score; 'forbid' excludes it.",
-    ),
-    click.option(
-        "--memory-limit",
-        type=click.IntRange(min=0),
-        default=8_192,
-        show_default=True,
-        help="MiB of address space of the solver's process; 0: no limit.",
-    ),
-    click.option(
-        "--gap",
-        type=NumberRange(0.0, 1.0),
-        default=0.0,
-        show_default=True,
-        help="Optimality gap at which solving stops: (bound - objective) / |objective|. 0: it"
-        " stops when the plan is proven best, or at --time-limit.",
-    ),
-    click.option(
-        "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
-    ),
-)
+
+def _choice_options(gap: float) -> Callable[[Command], Command]:
+    return options(
+        click.option(
+            "--missing-score",
+            type=_MissingScore(),
+            default="forbid",
+            show_default=True,
+            help="Value of a place without a usable score; 'forbid' excludes it.",
+        ),
+        click.option(
+            "--memory-limit",
+            type=click.IntRange(min=0),
+            default=8_192,
+            show_default=True,
+            help="MiB of address space of the solver's process; 0: no limit.",
+        ),
+        click.option(
+            "--gap",
+            type=NumberRange(0.0, 1.0),
+            default=gap,
+            show_default=True,
+            help="Optimality gap at which solving stops: (bound - objective) / |objective|. 0: it"
+            " stops when the plan is proven best, or at --time-limit.",
+        ),
+        click.option(
+            "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
+        ),
+    )
+
+
+choice_options = _choice_options(0.0)
 """The options that shape how a decision is found; one that is restored was found before."""
 
 model_options = options(object_options, formulation_options, choice_options)
 """All options that shape a plan; `settings_of` reads them, or some of them."""
+
+answer_options = options(object_options, formulation_options, _choice_options(0.001))
+"""The same for commands whose answer a person waits for: ANSWER_GAP by default."""
 
 key_option = click.option(
     "--record-key-secret",

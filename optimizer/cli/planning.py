@@ -21,10 +21,11 @@ from optimizer.cli.hub_request import (
     request_options,
     usable,
 )
-from optimizer.cli.model_options import history_option, model_options, settings_of
+from optimizer.cli.model_options import answer_options, history_option, settings_of
 
 if TYPE_CHECKING:
     from dsf.kube.port import Kube, Lister
+    from optimizer.domain.solution import Solution
     from optimizer.plan.plan import Plan
     from optimizer.plan.text.object_diffs import ObjectDiff
     from optimizer.service import Optimizer
@@ -41,7 +42,7 @@ EXIT_DIFFERENT, EXIT_NO_DIFF = 1, 2
 @click.command()
 @files_option
 @request_options
-@model_options
+@answer_options
 @output_option(
     "table",
     "json",
@@ -79,7 +80,7 @@ def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> No
 @click.command()
 @files_option
 @request_options
-@model_options
+@answer_options
 @output_option("diff", "json", "yaml", default="diff")
 def diff(*, output: str, **rest: Any) -> None:
     """Show what applying a plan would change in the objects of a hub; write nothing.
@@ -113,7 +114,7 @@ def diff(*, output: str, **rest: Any) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Apply without asking.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @history_option
-@model_options
+@answer_options
 @output_option()
 def optimize(
     *,
@@ -193,9 +194,11 @@ async def _planned_hub(
     named = named_request(asked)
     async with connect(asked.kubeconfig, asked.context) as kube:
         optimizer = Optimizer(kube, settings_of(rest), now=utc_now)
-        with Progress("Planning"):
+        with Progress("Planning") as progress:
             request = named or _not_dry(await request_for(optimizer, asked))
-            made = usable(await optimizer.plan(_changed(request, changes)))
+            made = usable(
+                await optimizer.plan(_changed(request, changes), report=_shown_on(progress))
+            )
         yield _PlannedHub(kube.server, kube, optimizer, made)
 
 
@@ -213,11 +216,23 @@ async def _planned(
 
     files, named = asked_files(asked)
     settings = settings_of(rest)
-    with Progress("Planning"):
+    with Progress("Planning") as progress:
         request = named or _not_dry(await request_of_files(files, asked, settings))
         planner = Planner(files, settings, now=utc_now)
-        made = await planner.plan(_changed(request, changes), name_others=True)
+        made = await planner.plan(
+            _changed(request, changes), name_others=True, report=_shown_on(progress)
+        )
     yield files, usable(made)
+
+
+def _shown_on(progress: Progress) -> "Callable[[Solution], None]":
+    """Return what shows each better decision on the line that says how long planning takes."""
+    from optimizer.operations.progress import best_so_far
+
+    def show_best(solution: "Solution") -> None:
+        progress.detail = best_so_far(solution)
+
+    return show_best
 
 
 def _not_dry(request: "OptimizeRequest") -> "OptimizeRequest":

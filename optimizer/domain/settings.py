@@ -28,6 +28,12 @@ GUIDE = MigLabels(wanted="migsettinglabel", state="migresultlabel", done="true")
 
 SolverName = Literal["highs", "cbc"]
 
+ANSWER_GAP = 0.001
+"""Optimality gap at which solving stops where a person waits for the answer.
+
+To prove the rest can take many times as long as to find the plan.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class OptimizerSettings:

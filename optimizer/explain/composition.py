@@ -235,7 +235,9 @@ class _Parts:
         count = len(self.case.solution.decision.assignments)
         left = count - sum(item.exact for item in known.values())
         if count and self.case.solution.status != "Optimal":
-            self.not_computed.append("margins: the plan is not proven to be the best")
+            self.not_computed.append(
+                "margins: the plan is not proven to be the best; a gap of 0 asks for the proof"
+            )
         elif left:
             bounded = sum(not item.exact for item in known.values())
             some = f"; {bounded} of them have an upper bound" if bounded else ""

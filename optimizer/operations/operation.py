@@ -19,7 +19,10 @@ Handler = Callable[Concatenate[AuthorizedOptimizer, P], Awaitable[R]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the HTTP API has an operation. `problems`: the statuses of its own refusals."""
+    """Where the HTTP API has an operation. `problems`: the statuses of its own refusals.
+
+    `progress`: a caller may ask for events that tell how far it is; then it writes nothing.
+    """
 
     method: Literal["GET", "POST"]
     path: str
@@ -27,6 +30,7 @@ class Route:
     problems: tuple[int, ...] = (404, 422)
     tag: str = "optimize"
     examples: Examples | None = None
+    progress: bool = False
 
 
 class Operation(Generic[P, R]):

@@ -1,6 +1,7 @@
 """The operations that plan: a dry run of a few words, and a complete request that is applied."""
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -36,11 +37,13 @@ async def question(
     """Return the request that a partial one means; `facts`: of its namespace, if they are known.
 
     An objective that it does not say is that of the plan in force, for users who may list
-    recorded plans.
+    recorded plans. A gap that it does not say is that of plans that a person waits for.
     """
     settled = with_namespace(partial)
     if isinstance(settled, RequestProblem):
         return settled
+    further = {"gap": optimizer.service.answer_gap, **settled.further}
+    settled = replace(settled, further=further)
     if settled.is_whole_request:
         return whole_request(settled)
     known = facts or await fleet_facts(optimizer, settled.namespace)
@@ -83,7 +86,9 @@ async def make_plan(
     `pretended`: what the hub is pretended to have; such a plan must not be applied.
     """
     named = await optimizer.may_name_others()
-    return await optimizer.service.plan(request, name_others=named, pretended=pretended)
+    return await optimizer.service.plan(
+        request, name_others=named, pretended=pretended, report=optimizer.caller.was_found
+    )
 
 
 @operation(
@@ -141,13 +146,16 @@ async def optimize(
         "Plan from few words, and write nothing",
         (404, 409, 422),
         examples=PLAN_EXAMPLES,
+        progress=True,
     ),
 )
 async def plan(optimizer: AuthorizedOptimizer, request: PlanRequest) -> PlanResult | RequestProblem:
     """Complete a request from the fleet, plan it, and return both. It never writes.
 
     Candidate policies are those that name the cluster, or none; scores of which lower values
-    are better are inverted. A name that is unknown or not clear is 422 with near names.
+    are better are inverted. Solving stops at a gap of 0.001, or of the server if that is larger;
+    a `gap` of 0 in `request` asks for the proof. A name that is unknown or not clear is 422 with
+    near names.
     """
     wait = optimizer.caller.wait
     asked = await wait(question(optimizer, request.partial))

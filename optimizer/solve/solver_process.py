@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,10 @@ class SolveTask:
     memory_mib: int
 
 
+def ignored(_: Solution) -> None:
+    """Ignore a report."""
+
+
 async def solve(
     problem: Problem,
     *,
@@ -53,6 +57,7 @@ async def solve(
     gap: float = 0.0,
     seed: int = 0,
     memory_mib: int = 0,
+    report: Callable[[Solution], None] = ignored,
 ) -> Solution:
     """Return the solution of a problem; if the solver dies or is late, the best that it reported.
 
@@ -60,7 +65,8 @@ async def solve(
     `failure` of the solution says what the solver died of; a time limit is none. The
     time limit counts from this call and includes the start of the process, which is killed when it
     is late and when the caller is cancelled. `gap`: relative optimality gap that is good enough.
-    `memory_mib`: MiB of address space that the process may have, 0 for any.
+    `memory_mib`: MiB of address space that the process may have, 0 for any. `report` is called in
+    another thread with each better decision.
     """
     if np.isnan(problem.values).all():
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
@@ -80,6 +86,7 @@ async def solve(
         in_calls = solution.failure
         if solution.status != "NotSolved":
             last[:] = [solution]
+            report(solution)
             loop.call_soon_threadsafe(decide, False)
 
     patience = _SILENT_SHARE * max(0.0, time_limit_seconds - _PATIENT_SECONDS)

@@ -1,14 +1,17 @@
 """Plans on the page: what if, why, apply after a second click, history, restore, rollouts."""
 
+import re
 from typing import Any
 
 from playwright.async_api import Page, expect
 
 from dsf.kube import kinds
+from dsf.kube.port import Kube
 from optimizer.plan.plan import Plan
 from optimizer.wire.request import OptimizeRequest
 from tests.browser.conftest import Open
-from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated, request
+from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated, request, serving
+from tests.optimizer.api.test_connection_limits import Held
 from tests.optimizer.test_solver_failures import nothing_starts
 
 
@@ -182,3 +185,21 @@ async def test_a_rollout_shows_its_steps_and_is_paused_after_a_second_click(
     dialog = page.get_by_role("dialog", name="pause the rollout of default?")
     await dialog.get_by_role("button", name="pause").click()
     await expect(page.get_by_text("Paused")).to_be_visible()
+
+
+async def test_a_plan_that_takes_its_time_says_how_far_it_is(open_page: Open) -> None:
+    held = list[Held]()
+
+    def through(hub: Kube) -> Kube:
+        held.append(Held(hub, "list", kinds.POLICY))
+        held[0].reached.set()
+        return held[0]
+
+    async with serving(through=through) as service:
+        page = await open_page(service.url)
+        await page.get_by_role("link", name="What if").click()
+        held[0].reached.clear()
+        await page.get_by_role("button", name="Plan", exact=True).click()
+        await expect(page.get_by_text(re.compile(r"Planning: [2-9] s"))).to_be_visible()
+        held[0].released.set()
+        await expect(page.get_by_text("Optimal: objective")).to_be_visible()

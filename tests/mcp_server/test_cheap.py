@@ -19,6 +19,7 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
 from dsf.kube.port import ObjectList
 from mcp_server.server import create_mcp
 from optimizer.service import Optimizer
+from tests.kube_wrappers.slow_scores import REPORT_SECONDS, SlowScores
 from tests.mcp_server.service import POWER, generated, scenario_hub
 from tests.mcp_server.tokens import definition_tokens, result_tokens
 
@@ -219,3 +220,20 @@ async def test_nothing_that_only_tools_need_is_imported_before_the_first_of_them
     imported = set(ended.stderr.split())
     assert "mcp_server.server" in imported
     assert [name for name in LATE if name in imported] == []
+
+
+async def test_a_plan_that_takes_its_time_tells_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("optimizer.operations.progress.TOLD_EVERY_SECONDS", REPORT_SECONDS)
+    told = list[tuple[float, str | None]]()
+
+    async def hear(progress: float, _: float | None, message: str | None) -> None:
+        told.append((progress, message))
+
+    slow = SlowScores(await scenario_hub())
+    server = create_mcp(lambda: Optimizer(slow, now=utc_now))
+    async with Client(server, progress_handler=hear) as client:
+        await client.call_tool("plan_placement", {"objective": "performance"})
+    assert told[0][1] == "Planning: 0 s"
+    assert [seconds for seconds, _ in told] == sorted({seconds for seconds, _ in told})

@@ -4,6 +4,7 @@ A question begins with how much is at stake, on which hub and in which namespace
 others chose stands in quotes, and each list ends with the count of its rest.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
@@ -157,8 +158,14 @@ def verdict(plan: Plan) -> str:
     if plan.rollback is not None:
         return f"Restores revision {plan.rollback.to_revision} as it was recorded: {worth}."
     unproven = solution.status == "Feasible" and solution.bound is not None
-    limit = f"; no placement is worth more than {solution.bound:g}" if unproven else ""
+    more = f" ({possible_gain(solution)})" if solution.gap is not None else ""
+    limit = f"; no placement is worth more than {solution.bound:g}{more}" if unproven else ""
     return f"{_verdict(solution)}: {worth}{limit}."
+
+
+def possible_gain(solution: Solution) -> str:
+    """Return how much more the best plan may be worth, such as `at most 0.06% more`; rounded up."""
+    return f"at most {math.ceil(1e4 * (solution.gap or 0.0)) / 1e2:g}% more"
 
 
 def _verdict(solution: Solution) -> str:

@@ -9,6 +9,7 @@ from dsf.cli.output import TextTable
 from optimizer.domain.quantity import format_quantity
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
+from optimizer.plan.text.approval_questions import possible_gain
 from optimizer.wire.explanation import (
     AssignmentReason,
     AssignmentRef,
@@ -41,7 +42,8 @@ def _headline(plan: Plan) -> str:
     failed = ", the solver failed" if solution.failure else ""
     value = f"{solution.status}{failed}: objective {solution.objective_value:g}{_costs(plan)}"
     if solution.status == "Feasible" and solution.bound is not None:
-        value += f", at most {solution.bound:g} is possible"
+        more = f" ({possible_gain(solution)})" if solution.gap is not None else ""
+        value += f", at most {solution.bound:g} is possible{more}"
     return f"{value} ({solution.solver}, plan {plan.digest[:12]})"
 
 

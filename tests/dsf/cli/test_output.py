@@ -65,9 +65,14 @@ def test_documents_have_no_invisible_characters(form: str) -> None:
 
 def test_progress_is_told_on_a_terminal_and_taken_away() -> None:
     terminal = Terminal()
-    with Progress("Reading the hub", terminal, after_seconds=0):
+    with Progress("Reading the hub", terminal, after_seconds=0) as progress:
         assert terminal.told.wait(10)
-    assert terminal.getvalue() == "\rReading the hub: 0 s\r\x1b[K"
+        progress.detail = "; half of it"
+        terminal.told.clear()
+        assert terminal.told.wait(10)
+    assert terminal.getvalue() == (
+        "\r\x1b[KReading the hub: 0 s\r\x1b[KReading the hub: 1 s; half of it\r\x1b[K"
+    )
 
 
 def test_a_quick_command_and_a_pipe_hear_of_no_progress() -> None:

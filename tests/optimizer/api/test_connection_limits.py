@@ -374,3 +374,15 @@ async def test_a_client_that_reads_nothing_is_disconnected() -> None:
         await connection.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_gone_caller_of_a_stream_of_progress_is_noticed() -> None:
+    kube = Held(await hub_of(), "list", kinds.POLICY)
+    asked = _post({"objective": {"performance": 1}}, "/plan")
+    asked = asked.replace(b"Host:", b"Accept: text/event-stream\r\nHost:")
+    async with served(kube) as server:
+        connection = await server.connect(asked)
+        await kube.reached.wait()
+        await connection._reader.readuntil(b"event: progress")
+        await connection.close()
+        await kube.cancelled.wait()

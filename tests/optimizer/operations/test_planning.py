@@ -1,5 +1,8 @@
 """POST /plan, and that what is applied is what a dry run showed."""
 
+import asyncio
+import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -7,7 +10,13 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.port import Kube
+from optimizer.access.caller import Caller
 from optimizer.access.rights import fleet_rights, record_rights, writing_rights
+from optimizer.domain.settings import DEFAULTS
+from optimizer.domain.solution import Decision, Solution
+from optimizer.operations.progress import progress_of
+from tests.kube_wrappers.slow_scores import REPORT_SECONDS, SlowScores
 from tests.optimizer.access.callers import READER, TOKENS, WRITER
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import body
@@ -430,3 +439,76 @@ async def test_the_objective_in_force_is_told_to_those_alone_who_may_read_plans(
         ]
     assert reader.json()["objective_value"] == 170
     problem(writer, 422, "NoObjective")
+
+
+@pytest.mark.parametrize(
+    ("said", "of_server", "gap"),
+    [({}, 0.0, 0.001), ({}, 0.05, 0.05), ({"gap": 0}, 0.05, 0), ({"gap": 0.02}, 0.0, 0.02)],
+)
+async def test_a_plan_that_a_person_waits_for_is_not_proven_to_the_last_thousandth(
+    said: dict[str, Any], of_server: float, gap: float
+) -> None:
+    settings = replace(DEFAULTS, gap=of_server)
+    async with client(await hub_of(), settings) as http:
+        shown = await planned(http, request=said)
+        recorded = await http.post("/optimize", json=body())
+    assert shown["request"]["gap"] == gap
+    assert recorded.json()["gap"] <= of_server
+
+
+EVENTS = {"Accept": "application/json, text/event-stream"}
+
+
+async def told(hub: Kube, monkeypatch: pytest.MonkeyPatch, **question: Any) -> list[Any]:
+    """Return the events of a question to a hub that is slow: name and data."""
+    monkeypatch.setattr("optimizer.operations.progress.TOLD_EVERY_SECONDS", REPORT_SECONDS)
+    asked = {"objective": {"performance": 1}, **question}
+    async with client(hub) as http:
+        answer = await http.post("/plan", json=asked, headers=EVENTS)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = [part.split("\n") for part in answer.text.strip().split("\n\n")]
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in events
+    ]
+
+
+async def test_who_accepts_events_hears_how_far_a_plan_is_that_takes_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = await hub_of()
+    (first, progress), *_, (last, shown) = await told(SlowScores(hub), monkeypatch)
+    assert (first, last) == ("progress", "result")
+    assert progress["message"] == "Planning: 0 s"
+    async with client(hub) as http:
+        assert shown["digest"] == (await planned(http))["digest"]
+
+
+async def test_a_plan_that_fails_later_ends_the_events_with_its_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = await hub_of()
+    *_, (refused, unknown) = await told(SlowScores(hub), monkeypatch, clusters=["worker99"])
+    *_, (failed, gone) = await told(SlowScores(hub, broken=True), monkeypatch)
+    assert (refused, unknown["reason"]) == ("problem", "UnknownName")
+    assert (failed, gone["reason"], gone["status"]) == ("problem", "HubUnreachable", 503)
+
+
+async def test_a_plan_that_is_there_soon_is_no_stream_of_events() -> None:
+    async with client(await hub_of()) as http:
+        asked = {"objective": {"performance": 1}}
+        soon = await http.post("/plan", json=asked, headers=EVENTS)
+        refused = await http.post("/plan", json={**asked, "clusters": ["worker99"]}, headers=EVENTS)
+    assert soon.headers["content-type"] == "application/json"
+    assert soon.json()["status"] == "Optimal"
+    problem(refused, 422, "UnknownName")
+
+
+async def test_progress_tells_the_best_decision_and_how_much_better_one_may_be() -> None:
+    caller = Caller()
+    caller.was_found(Solution("Feasible", Decision(), 200.0, 200.21, 1.0, "highs"))
+    making = asyncio.create_task(asyncio.sleep(3600))
+    async for item in progress_of(making, caller):
+        making.cancel()
+        assert (item.objective_value, item.bound) == (200.0, 200.21)
+        assert "; the best so far is worth 200, at most 0.11% more is possible" in item.message

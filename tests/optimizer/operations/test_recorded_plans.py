@@ -8,11 +8,13 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.access_reviews import right
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import AccessTable
+from dsf.kube.port import Kube
 from optimizer.access.authorized_optimizer import Access
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.access.rights import record_rights
 from optimizer.api.app import create_app
+from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.service import Optimizer
 from tests.optimizer.access.callers import READER, TOKENS, WRITER, reads, writes
 from tests.optimizer.build import NOW, body
@@ -22,9 +24,11 @@ WHERE = {"namespace": "default"}
 
 
 @asynccontextmanager
-async def client(hub: EmbeddedHub, *, checked: bool = False) -> AsyncIterator[httpx.AsyncClient]:
+async def client(
+    hub: Kube, settings: OptimizerSettings = DEFAULTS, *, checked: bool = False
+) -> AsyncIterator[httpx.AsyncClient]:
     access = Access(DelegatedAuth(hub)) if checked else None
-    app = create_app(Optimizer(hub, now=lambda: NOW), access=access, read_only=False)
+    app = create_app(Optimizer(hub, settings, now=lambda: NOW), access=access, read_only=False)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         yield http

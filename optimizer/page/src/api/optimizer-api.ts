@@ -27,11 +27,15 @@ export interface ScoreHistory {
   series: { name: string; points: [number, number | null][] }[];
 }
 
+/** Hears one line of progress, in words. */
+export type Tell = (line: string) => void;
+
 /** The optimizer, by REST in a browser and through the host's MCP tools in a chat. */
 export interface OptimizerApi {
   /** Returns null if the fleet has not changed since the last call. */
   fleet(namespace: string): Promise<Fleet | null>;
-  plan(namespace: string, wish: Wish): Promise<ShownPlan>;
+  /** `tell` hears how far a plan is that takes its time. */
+  plan(namespace: string, wish: Wish, tell: Tell): Promise<ShownPlan>;
   /** Plans a recorded request again and explains it. */
   explain(request: PlanRequest, whyNot: { workload: string; cluster: string }[]): Promise<Plan>;
   /** Applies exactly what was shown, or is refused. */

@@ -1,4 +1,4 @@
-import { ApiProblem, type OptimizerApi, type ShownPlan, type Wish } from "./optimizer-api";
+import { ApiProblem, type OptimizerApi, type ShownPlan, type Tell, type Wish } from "./optimizer-api";
 import type * as wire from "./wire";
 
 const UNREACHABLE: wire.Problem = {
@@ -6,6 +6,8 @@ const UNREACHABLE: wire.Problem = {
   status: 0,
   detail: "What you see is what it answered last. The page asks again by itself.",
 };
+
+const EVENTS = "text/event-stream";
 
 /** Milliseconds that a read may take, so that a connection that drops packets is noticed. */
 const READ = 60_000;
@@ -30,9 +32,16 @@ export class RestApi implements OptimizerApi {
     this.#tag = "";
   }
 
-  async plan(namespace: string, wish: Wish) {
+  async plan(namespace: string, wish: Wish, tell: Tell) {
     const { objective, ...whatIf } = wish;
-    return this.#post<ShownPlan>("/plan", { namespace, objective, whatIf });
+    const answer = await this.#send("/plan", {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Accept: `application/json, ${EVENTS}` },
+      body: JSON.stringify({ namespace, objective, whatIf }),
+    });
+    return answer.headers.get("Content-Type")?.startsWith(EVENTS)
+      ? planIn(answer, tell)
+      : ((await answer.json()) as ShownPlan);
   }
 
   explain(request: wire.PlanRequest, whyNot: { workload: string; cluster: string }[]) {
@@ -99,6 +108,32 @@ export class RestApi implements OptimizerApi {
     if (answer.ok || answer.status === 304) return answer;
     throw new ApiProblem(await problemIn(answer));
   }
+}
+
+/** The plan at the end of a stream of events; `tell` hears how far it is. */
+async function planIn(answer: Response, tell: Tell): Promise<ShownPlan> {
+  let text = "";
+  try {
+    for await (const part of parts(answer)) {
+      const events = (text + part).split("\n\n");
+      text = events.pop() ?? "";
+      for (const event of events) {
+        const [name, data] = event.split("\n").map((line) => line.slice(line.indexOf(": ") + 2));
+        const said = JSON.parse(data ?? "null");
+        if (name === "result") return said as ShownPlan;
+        if (name === "problem") throw new ApiProblem(said as wire.Problem);
+        tell((said as { message: string }).message);
+      }
+    }
+  } catch (thrown) {
+    throw thrown instanceof ApiProblem ? thrown : new ApiProblem(UNREACHABLE);
+  }
+  throw new ApiProblem(UNREACHABLE);
+}
+
+async function* parts(answer: Response) {
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
 }
 
 /** The problem details of an answer; what stands before the optimizer may send other errors. */

@@ -17,10 +17,12 @@ interface Props {
 export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
   const [call, start] = useCall<ShownPlan>();
   const [planned, setPlanned] = useState(0);
+  const [progress, tell] = useState("");
   const plan = (event: Event) => {
     event.preventDefault();
     setPlanned(planned + 1);
-    void start(() => api.plan(fleet.namespace, wish));
+    tell("Planning");
+    void start(() => api.plan(fleet.namespace, wish, tell));
   };
   return (
     <section aria-label="What if">
@@ -71,7 +73,7 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
         </button>{" "}
         Nothing is written.
       </form>
-      {call.running && <Busy what="Solving" />}
+      {call.running && <Busy what={progress} />}
       {call.problem && <ProblemNotice problem={call.problem} />}
       {call.answer && !call.running && (
         <PlanView key={planned} api={api} shown={call.answer} onApplied={onApplied} />
