@@ -29,7 +29,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from benchmarks.agent.data_path import kubeconfig, labels
 from dsf.agent.otlp.receiver import MAX_BYTES, MAX_CALLS
-from dsf.agent.otlp.sample_windows import MemoryBounds
+from dsf.agent.wire.series_buffer import MemoryBounds
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 
 SERIES, STEP = MemoryBounds().series, 60

@@ -180,9 +180,10 @@ async def _managed(
     in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
     if settings.summaries_file is not None and kubeconfig is None and not in_cluster:
         return None
+    from dsf.agent.fetch.kubernetes_source import PAGE_BYTES
     from dsf.kube.client.connect import connect
 
-    return await stack.enter_async_context(connect(kubeconfig))
+    return await stack.enter_async_context(connect(kubeconfig, answer_bytes=PAGE_BYTES))
 
 
 def _print(

@@ -25,6 +25,7 @@ from dsf.agent.fetch.credentials import (
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.issued_tokens import IssuedTokens
+from dsf.agent.fetch.kubernetes_source import KubernetesSource
 from dsf.agent.fetch.scoring_call import Observe, ScoringApi, unobserved
 from dsf.agent.fetch.sources import ReceivedSource, Sources
 from dsf.agent.metrics import AgentMetrics
@@ -217,7 +218,10 @@ async def round_runner(
         scoring = ScoringApi(
             settings.cluster, client, secrets, settings.limits, observe, settings.max_series
         )
-        sources = Sources(client, secrets, settings.limits, settings.prometheus_url, received)
+        objects = KubernetesSource(managed)
+        sources = Sources(
+            client, secrets, settings.limits, settings.prometheus_url, received, objects
+        )
         budget = AnswerBudget(settings.answers_in_flight)
         runner = RoundRunner(settings.cluster, sources, scoring, now, budget, settings.max_series)
         budget.total = max(budget.total, runner.max_memory)

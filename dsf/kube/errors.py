@@ -12,6 +12,7 @@
     │   ├── Invalid           422
     │   ├── TooManyRequests   429
     │   └── ServerError       5xx
+    ├── AnswerTooLarge        the answer is larger than the client reads
     └── Unreachable           no answer: refused, reset, timed out, bad TLS
 
 `retryable` is true if the same call may succeed later without a change of the request.
@@ -36,6 +37,10 @@ class Unreachable(KubeError):
     """No usable answer came from the API server."""
 
     retryable = True
+
+
+class AnswerTooLarge(KubeError):
+    """The API server's answer is larger than the client reads."""
 
 
 class ApiError(KubeError):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dsf.agent.wire.scoring_request import EncodedSeries, of_source
+from dsf.api.crd.kubernetes_objects import OWN_LABELS
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 UNGROUPED = ("node", "namespace", "pod")
@@ -58,6 +59,8 @@ def _form_of(summary: ScorerSummary, end: int) -> SeriesForm:
     grouped = [label for found in _BY.findall(summary.source_query) for label in _names(found)]
     step = summary.source_step or DEFAULT_STEP
     samples = min(max(summary.source_range // step, 1), MOST_SAMPLES)
+    if summary.source_kubernetes:
+        grouped = [*OWN_LABELS, *summary.source_kubernetes.labels]
     query = summary.source_query
     single = not grouped and _AGGREGATION.search(query) and not _WITHOUT.search(query)
     labels = () if single else tuple(dict.fromkeys(grouped)) or UNGROUPED

@@ -33,6 +33,9 @@ from dsf.sim.prometheus_replay import replaying
 _FILE = "http://file"
 """Stands for the server of a file, whose URL replaces it."""
 
+_OBJECTS = "objects"
+"""Stands for the query of a source of objects: a file answers any query."""
+
 _NODE = {"node": "node-1"}
 """The label that a recording of one machine lacks."""
 
@@ -99,9 +102,11 @@ def _asking(summary: ScorerSummary, source: TrialSource) -> ScorerSummary:
     if summary.sources:
         sources = tuple(_served(one, at_own_path=bool(source.data)) for one in summary.sources)
         return summary.model_copy(update={"sources": sources})
-    if summary.source_type != "OpenTelemetry":
+    if summary.source_type not in {"OpenTelemetry", "Kubernetes"}:
         return summary
-    served = {"source_type": "Prometheus", "source_endpoint": f"{_FILE}{DEFAULT_SOURCE_PATH}"}
+    query = summary.source_query or _OBJECTS
+    endpoint = f"{_FILE}{DEFAULT_SOURCE_PATH}"
+    served = {"source_type": "Prometheus", "source_endpoint": endpoint, "source_query": query}
     return summary.model_copy(update=served)
 
 
@@ -109,9 +114,8 @@ def _served(source: SummarySource, *, at_own_path: bool) -> SummarySource:
     base = f"{_FILE}/{source.name}" if at_own_path else _FILE
     if source.type == "Prometheus" and not at_own_path:
         return source
-    return source.model_copy(
-        update={"type": "Prometheus", "endpoint": f"{base}{DEFAULT_SOURCE_PATH}"}
-    )
+    served = {"type": "Prometheus", "endpoint": f"{base}{DEFAULT_SOURCE_PATH}"}
+    return source.model_copy(update={**served, "query": source.query or _OBJECTS})
 
 
 @asynccontextmanager

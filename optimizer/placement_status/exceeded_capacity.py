@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import MANAGED_CLUSTER
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Selector, Supply, Workload
-from optimizer.domain.quantity import format_quantity
 from optimizer.placement_status.drift import drifted
 from optimizer.record.content import RecordContent
 from optimizer.record.recorded_plan import RecordedPlan

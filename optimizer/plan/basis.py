@@ -9,11 +9,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
+from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
-from optimizer.domain.quantity import format_quantity
 from optimizer.domain.solution import Decision
 from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.ownership.namespace_reader import Dependent

@@ -16,6 +16,7 @@ from dsf.api.names import (
     SUPPLY_KIND,
 )
 from dsf.api.optimization import generating_optimization
+from dsf.api.scoring.quantity import parse_quantity
 from dsf.api.untrusted_text import UntrustedName, listed, quoted
 from dsf.kube.port import Object
 from dsf.placement import Toleration
@@ -30,7 +31,6 @@ from optimizer.domain.fleet import (
     Workload,
 )
 from optimizer.domain.issue import Issue
-from optimizer.domain.quantity import parse_quantity
 from optimizer.mig.policy_spec import parse_layout
 from optimizer.snapshot.annotations import merge_specs, read_annotations
 from optimizer.wire.object_specs import (

@@ -13,10 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.named_values import parse_pairs
+from dsf.api.scoring.quantity import parse_quantity, parse_resource
 from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
 from dsf.placement import Toleration, misconfigured
-from optimizer.domain.quantity import parse_quantity, parse_resource
 from optimizer.mig.policy_spec import LAYOUT_REGEX
 from optimizer.wire.base import Name, ObjectName, RequestPart
 

@@ -21,7 +21,12 @@ RENDERED: tuple[tuple[str, Values], ...] = (
             "hubSetting": {
                 "resourceController": {"distributeSecrets": True, "manifestNamespaces": ["shop"]}
             },
-            "spokeSetting": {"agent": {"secretNames": ["token"]}},
+            "spokeSetting": {
+                "agent": {
+                    "secretNames": ["token"],
+                    "readableResources": [{"apiGroup": "metrics.k8s.io", "resource": "nodes"}],
+                }
+            },
         },
     ),
     (
@@ -58,6 +63,9 @@ NEEDED = {
     "dynamic-scoring-controller-manifests": f"{USED}::test_the_controller",
     "dynamic-scoring-agent": f"{USED}::test_the_agent_on_the_hub",
     "dynamic-scoring-agent-secrets": f"{USED}::test_the_agent_on_its_cluster",
+    "dynamic-scoring-agent-nodes.metrics.k8s.io": (
+        "tests/real_hub/product/test_kubernetes_source.py"
+    ),
     "dynamic-scoring-agent-binder": "tests/real_hub/product/test_install.py",
     "dynamic-scoring-uninstall": "tests/real_hub/test_uninstall.py",
     OPTIMIZER: f"{USED}::test_the_optimizer",
@@ -100,6 +108,9 @@ WHY: dict[str, dict[str, str]] = {
     "dynamic-scoring-agent-secrets": {
         "secrets": "on its cluster: those that its scorers reference; the controller sends"
         " this Role, and the add-on binds it where `secretNames` is empty",
+    },
+    "dynamic-scoring-agent-nodes.metrics.k8s.io": {
+        "nodes": "on its cluster: those of `readableResources`, for sources of type Kubernetes",
     },
     "dynamic-scoring-agent-binder": {
         "clusterroles": "lets OCM's add-on manager bind the role of the agent for each cluster",

@@ -114,6 +114,16 @@ CHARTS: dict[str, dict[str, Values]] = {
             "spokeSetting": {"agent": {"networkPolicy": {"metricsFrom": PEERS}}},
         },
         "otlp": {"spokeSetting": {"agent": {"otlp": {"enabled": True, "allowedFrom": PEERS}}}},
+        "readable resources": {
+            "spokeSetting": {
+                "agent": {
+                    "readableResources": [
+                        {"apiGroup": "metrics.k8s.io", "resource": "nodes"},
+                        {"apiGroup": "", "resource": "pods", "namespace": "shop"},
+                    ]
+                }
+            }
+        },
         "secrets": {
             "hubSetting": {"resourceController": {"distributeSecrets": True}},
             "spokeSetting": {"agent": {"secretNames": ["token"]}},

@@ -24,6 +24,11 @@ TWO = {
     "source": None,
     "sources": [{"name": name, "host": f"http://{name}", **QUERIED} for name in ("a", "b")],
 }
+NODES = {
+    "apiVersion": "metrics.k8s.io/v1beta1",
+    "resource": "nodes",
+    "values": {"cpu": ".usage.cpu"},
+}
 OAUTH2 = {
     "oauth2": {
         "tokenURL": "http://login/token",
@@ -34,6 +39,23 @@ OAUTH2 = {
 TOKEN = {"tokenSecretRef": {"name": "token", "key": "key"}}
 AUTHORITY = {"caSecretRef": {"name": "ca", "key": "pem"}}
 SENT: Fields = {"context.workloads": {}}
+
+
+def objects_cases(path: str, given: Fields) -> dict[str, Case]:
+    """The cases of a source of objects."""
+    of_objects = {**given, f"{path}.type": "Kubernetes", f"{path}.kubernetes": NODES}
+    of_objects |= {f"{path}.host": None, f"{path}.params": None}
+    if given:  # several sources, of which the second one asks a server
+        of_objects["sources"] = [{"name": "a", "type": "Kubernetes"}, given["sources"][1]]
+    inner = f"{path}.kubernetes"
+    return {
+        f"{inner}.apiVersion": Case("v1", of_objects),
+        f"{inner}.resource": Case("pods", of_objects),
+        f"{inner}.namespace": Case("shop", of_objects),
+        f"{inner}.labelSelector": Case("app=web", of_objects),
+        f"{inner}.values": Case({"cpu": ".usage.memory"}, of_objects),
+        f"{inner}.labels": Case({"node": ".metadata.name"}, of_objects),
+    }
 
 
 def auth_cases(path: str, given: Fields) -> dict[str, Case]:
@@ -67,6 +89,7 @@ def source_cases(path: str, given: Fields) -> dict[str, Case]:
         **auth_cases(path, given),
         f"{path}.auth.serviceAccountToken": Case(True, given),
         f"{path}.tenant": Case("team-a", given),
+        **objects_cases(path, given),
         f"{path}.endpoint": Case({"host": "http://a"}, given),
         f"{path}.query": Case({"text": "up"}, given),
     }

@@ -26,6 +26,7 @@ FORMATTERS = {"str", "repr", "quoted", "cleaned", "escaped", "display_url"}
 EXEMPT = {
     "sentences and numbers that were formatted before": {
         "dsf/agent/dry_run.py:explained",
+        "dsf/agent/fetch/kubernetes_source.py:fetch",
         "optimizer/plan/text/approval_questions.py:_places",
         "optimizer/plan/text/approval_questions.py:policy_changes",
         "mcp_server/results/write_results.py:_loses",

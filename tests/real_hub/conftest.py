@@ -26,6 +26,8 @@ LOGS = pytest.StashKey[Path]()
 NUMBERS = itertools.count(1)
 # The chart's own 30 s would make tests wait for nothing.
 RESYNC_SECONDS = 1
+READABLE = [{"apiGroup": "metrics.k8s.io", "resource": "nodes"}]
+"""What agents may list on their clusters."""
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +101,7 @@ def framework(hub: Hub, policies: None, manifests_namespace: str) -> str:
     }
     values = {
         "hubSetting": {"resourceController": controller},
-        "spokeSetting": {"agent": {"scorers": scorers}},
+        "spokeSetting": {"agent": {"scorers": scorers, "readableResources": READABLE}},
     }
     return install_chart(
         hub, CHARTS / "dynamic-scoring-framework", "open-cluster-management", values=values

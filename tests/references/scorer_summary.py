@@ -32,7 +32,8 @@ A summary has one of these only if it is set. Agents ignore those that they do n
 MEANINGS = {
     "name": "the DynamicScorer",
     "scoreName": "the score; with `-` for `_` it is the name of the AddOnPlacementScore",
-    "sourceType": "`Prometheus`, `OpenTelemetry`, `None`, or `Several` where `sources` counts",
+    "sourceType": "`Prometheus`, `OpenTelemetry`, `Kubernetes`, `None`, or `Several` where"
+    " `sources` counts",
     "sourceEndpoint": "URL of the source: host and path",
     "sourceEndpointAuthName": "Secret with the source's token, in the agent's namespace",
     "sourceEndpointAuthKey": "key of that Secret",
@@ -64,6 +65,7 @@ MEANINGS = {
     "sourceEndpointOAuth2": "where the agent gets a token for the source, as an OAuth client",
     "scoringEndpointCertificateName": "Secret with the client certificate for the scoring API",
     "scoringEndpointOAuth2": "where the agent gets a token for the scoring API",
+    "sourceKubernetes": "the objects that a source of type Kubernetes reads",
     "context": "what the scoring API asks for besides series",
     "contextWorkloads": "the workloads of that context",
     "contextDevices": "the devices of that context",

@@ -1,7 +1,7 @@
 """Fetches the time series of a round, by the scorer's source type."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from dsf.agent.failure import Failure
@@ -21,6 +21,7 @@ from dsf.agent.fetch.http_exchange import (
     decode_within,
     exchange,
 )
+from dsf.agent.fetch.kubernetes_source import SOURCE_TYPE, KubernetesSource
 from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import HttpAnswer, display_url
 from dsf.agent.wire.prometheus_answer import (
@@ -65,8 +66,8 @@ Read = Callable[[ScorerSummary, float, FetchRoom], Awaitable[FetchedSeries | Fai
 class Sources:
     """Fetches series for every source type that a summary may name.
 
-    `prometheus_url` replaces the server that scorers name. `received` contains what OTLP senders
-    pushed, None if the agent does not receive OTLP.
+    `objects` reads those of the managed cluster. `prometheus_url` replaces the server that scorers
+    name. `received` contains what OTLP senders pushed, None if the agent does not receive OTLP.
     """
 
     client: HttpClient
@@ -74,6 +75,7 @@ class Sources:
     limits: CallLimits
     prometheus_url: str = ""
     received: ReceivedSource | None = None
+    objects: KubernetesSource = field(default_factory=lambda: KubernetesSource(None))
 
     @property
     def max_memory(self) -> int:
@@ -105,12 +107,15 @@ class Sources:
         read = self._read_of(summary)
         if read is None:
             named = NO_SECRETS.excerpt(summary.source_type)
-            message = f"source type {named} is unknown: use Prometheus, OpenTelemetry or None"
+            message = f"source type {named} is unknown: use Prometheus, OpenTelemetry, Kubernetes"
+            message = f"{message} or None"
             return Failure("source", "UnsupportedSource", message)
         return await read(summary, now, room)
 
     def endpoint(self, summary: ScorerSummary) -> str:
-        """Return the URL that is asked for a scorer's series; empty if no server is asked."""
+        """Return what is asked for a scorer's series: a URL, or objects; empty for nothing."""
+        if self._read_of(summary) == self._kubernetes and summary.source_kubernetes:
+            return summary.source_kubernetes.qualified
         if self._read_of(summary) != self._prometheus:
             return ""
         try:
@@ -122,6 +127,7 @@ class Sources:
         types: Mapping[str, Read] = {
             "prometheus": self._prometheus,
             "opentelemetry": self._open_telemetry,
+            SOURCE_TYPE: self._kubernetes,
             "none": _nothing,
             "": _nothing,
         }
@@ -137,6 +143,16 @@ class Sources:
             )
             return Failure("source", "NotReceiving", message)
         return _labelled(self.received.fetch(summary, now), summary.source_name)
+
+    async def _kubernetes(
+        self, summary: ScorerSummary, now: float, room: FetchRoom
+    ) -> FetchedSeries | Failure:
+        fetched = await self.objects.fetch(
+            summary, now, room.deadline, room.series, room.reservation
+        )
+        if isinstance(fetched, FetchedSeries):
+            room.series -= len(fetched.series)
+        return _labelled(fetched, summary.source_name)
 
     async def _prometheus(
         self, summary: ScorerSummary, now: float, room: FetchRoom

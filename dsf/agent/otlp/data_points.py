@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from dsf.agent.wire.series_buffer import Labels, number_text
 from dsf.api.scoring.series_selector import NAME, label_name, metric_name
 
 if TYPE_CHECKING:
@@ -49,9 +50,6 @@ DEPTH_LIMIT = 8
 
 _NANOSECONDS = 1e9
 _SUFFIXES = ("", "_bucket", "_count", "_sum")
-
-Labels = tuple[tuple[str, str], ...]
-"""Label names and values, ordered by name; the metric's name is the label `__name__`."""
 
 EXPONENTIAL = "buckets of exponential histograms are not kept: send explicit buckets"
 NO_TEMPORALITY = "sums and histograms need a temporality: delta or cumulative"
@@ -88,15 +86,6 @@ def points(
                 name = metric_name(metric.name)
                 if any(selects(name + suffix) for suffix in _SUFFIXES):
                     yield from _metric(metric, name, shared)
-
-
-def text(number: float) -> str:
-    """Return a number in Prometheus' text form."""
-    if number != number:  # noqa: PLR0124 - only NaN differs from itself
-        return "NaN"
-    if number in {float("inf"), float("-inf")}:
-        return "+Inf" if number > 0 else "-Inf"
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)  # noqa: PLR2004
 
 
 def _metric(metric: "Metric", name: str, shared: dict[str, str]) -> Iterator[DataPoint]:
@@ -153,7 +142,7 @@ def _buckets(
         yield DataPoint(_key(f"{name}_bucket", labels), 0.0, 0.0, problem=BAD_BUCKETS)
         return
     for bound, count in zip(bounds, accumulate(point.bucket_counts), strict=True):
-        key = _key(f"{name}_bucket", {**labels, "le": text(bound)})
+        key = _key(f"{name}_bucket", {**labels, "le": number_text(bound)})
         yield DataPoint(key, _seconds(point), float(count), delta)
 
 
@@ -161,7 +150,7 @@ def _summary(name: str, point: "SummaryDataPoint", shared: dict[str, str]) -> It
     labels = _merged(shared, point.attributes)
     yield from _totals(name, point, labels, delta=False)
     for at in point.quantile_values:
-        key = _key(name, {**labels, "quantile": text(at.quantile)})
+        key = _key(name, {**labels, "quantile": number_text(at.quantile)})
         yield DataPoint(key, _seconds(point), at.value)
 
 

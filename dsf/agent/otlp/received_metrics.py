@@ -9,13 +9,13 @@ from dsf.agent.failure import Failure
 from dsf.agent.otlp.data_points import points
 from dsf.agent.otlp.sample_windows import (
     TAKEN,
-    MemoryBounds,
     SampleWindow,
     SampleWindows,
     compile_selectors,
 )
 from dsf.agent.round_schedule import read_scorers
 from dsf.agent.wire.prometheus_answer import FetchedSeries
+from dsf.agent.wire.series_buffer import MemoryBounds
 from dsf.api.crd.scorer_source import DEFAULT_STEP_SECONDS
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector

@@ -5,7 +5,6 @@ first one, so that they read like counters scraped by Prometheus. RE2 matches th
 expressions of a query in linear time.
 """
 
-from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +13,9 @@ from dataclasses import dataclass, field
 import msgspec
 import re2
 
-from dsf.agent.otlp.data_points import EXPONENTIAL, DataPoint, Labels, text
+from dsf.agent.otlp.data_points import EXPONENTIAL, DataPoint
 from dsf.agent.wire.scoring_request import EncodedSeries
+from dsf.agent.wire.series_buffer import Labels, MemoryBounds, SeriesBuffer
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.series_selector import NAME, Matcher, SeriesSelector
 
@@ -99,52 +99,6 @@ LABELS_LIMIT = 4096
 """Characters of the labels of one series: `MemoryBounds` counts on short ones."""
 
 LABELS_TOO_LONG = f"labels of more than {LABELS_LIMIT} characters"
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryBounds:
-    """Limits of all windows together; a sample takes 16 bytes, a series about 1 KiB.
-
-    Sending adds 40 bytes for each sample of a scorer: see `benchmarks/agent/otlp.py`.
-    """
-
-    series: int = 10_000
-    samples: int = 500_000
-
-
-@dataclass(slots=True)
-class SeriesBuffer:
-    """The samples of one series, oldest first; `total` is the sum of its deltas."""
-
-    times: "array[float]" = field(default_factory=lambda: array("d"))
-    values: "array[float]" = field(default_factory=lambda: array("d"))
-    total: float = 0.0
-
-    def add(self, point: DataPoint, step: float) -> int | None:
-        """Add a point; return how many samples that added, None if it is older than the last."""
-        if self.times and point.seconds <= self.times[-1]:
-            return None
-        self.total += point.value if point.delta else 0.0
-        value = self.total if point.delta else point.value
-        if self.times and self.times[-1] // step == point.seconds // step:
-            self.times[-1], self.values[-1] = point.seconds, value
-            return 0
-        self.times.append(point.seconds)
-        self.values.append(value)
-        return 1
-
-    def drop_before(self, seconds: float) -> int:
-        """Drop older samples and return how many were dropped."""
-        old = bisect_left(self.times, seconds)
-        del self.times[:old], self.values[:old]
-        return old
-
-    def samples(self, since: int) -> bytes:
-        """Return the samples from an index on as JSON in matrix form."""
-        pairs = zip(self.times[since:], self.values[since:], strict=True)
-        return msgspec.json.encode(
-            [(int(time) if time.is_integer() else time, text(value)) for time, value in pairs]
-        )
 
 
 @dataclass(slots=True)
@@ -263,7 +217,7 @@ class SampleWindows:
             self.series_held += 1
         if self.samples_held >= self.bounds.samples:
             return TOO_MANY_SAMPLES
-        added = track.add(point, window.step)
+        added = track.add(point.seconds, point.value, window.step, delta=point.delta)
         self.samples_held += added or 0
         return STALE if added is None else TAKEN
 

@@ -110,8 +110,9 @@ def _spec_rules(schema: Schema) -> None:
         rule("!has(self.source) || !has(self.sources)", "give source or sources, not both"),
         rule(
             f"!{_MODE_NONE} || !has(self.sources)"
-            " || self.sources.all(one, has(one.params) && has(one.params.query))",
-            "configSyncMode None needs params.query in each of spec.sources",
+            " || self.sources.all(one, has(one.kubernetes)"
+            " || has(one.params) && has(one.params.query))",
+            "configSyncMode None needs params.query or kubernetes in each of spec.sources",
         ),
         rule(
             "!has(self.scoring) || !has(self.scoring.defaultScore)"

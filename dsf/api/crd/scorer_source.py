@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from dsf.api.crd.kubernetes_objects import KubernetesObjects
 from dsf.api.crd.structural_schema import Schema, refused_fields, rule, rules
 from dsf.api.wire_model import WireModel, is_empty, is_none
 
@@ -42,8 +43,8 @@ SeveralSourceType = Annotated[
     Field(
         default="Prometheus",
         max_length=13,
-        pattern=r"(?i)^(prometheus|opentelemetry)$",
-        description="Prometheus or OpenTelemetry, in any letter case.",
+        pattern=r"(?i)^(prometheus|opentelemetry|kubernetes)$",
+        description="Prometheus, OpenTelemetry or Kubernetes, in any letter case.",
     ),
 ]
 
@@ -200,7 +201,11 @@ class SourceParams(WireModel):
         " several are joined by ';' outside quotes and braces.",
     )
     range: int | None = Field(
-        None, ge=0, le=31_622_400, description="Seconds of history; 0 queries the instant value."
+        None,
+        ge=0,
+        le=31_622_400,
+        description="Seconds of history; 0 queries the instant value. By default an hour, and 0"
+        " for Kubernetes.",
     )
     step: int | None = Field(None, ge=1, le=31_622_400, description="Seconds between two samples.")
 
@@ -217,6 +222,17 @@ def _source_rules(schema: Schema) -> None:
             "!has(self.tenant) || self.type.matches('(?i)^prometheus$')",
             "only a source of type Prometheus has tenants",
             ".tenant",
+        ),
+        rule(
+            "!has(self.kubernetes) || self.type.matches('(?i)^kubernetes$')",
+            "only a source of type Kubernetes has objects",
+            ".kubernetes",
+        ),
+        rule(
+            "!self.type.matches('(?i)^kubernetes$') || !(has(self.host) || has(self.path)"
+            " || has(self.auth) || has(self.tls) || has(self.params) && has(self.params.query))",
+            "source type Kubernetes reads the managed cluster's API server as the agent: remove"
+            " host, path, auth, tls and params.query",
         ),
     )
     refused_fields(
@@ -237,8 +253,8 @@ class Source(WireModel):
     type: str = Field(
         "Prometheus",
         max_length=13,
-        pattern=r"(?i)^(prometheus|opentelemetry|none)$",
-        description="Prometheus, OpenTelemetry or None, in any letter case.",
+        pattern=r"(?i)^(prometheus|opentelemetry|kubernetes|none)$",
+        description="Prometheus, OpenTelemetry, Kubernetes or None, in any letter case.",
     )
     host: str | None = Field(
         None,
@@ -248,6 +264,7 @@ class Source(WireModel):
     )
     path: str | None = Field(None, max_length=2048, description="Path of the query API.")
     params: SourceParams | None = None
+    kubernetes: KubernetesObjects | None = None
     auth: SourceAuth | None = None
     tls: Tls | None = None
     tenant: str | None = Field(

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import FailFast, Field, TypeAdapter, ValidationError, field_serializer
 
+from dsf.api.crd.kubernetes_objects import KubernetesObjects
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import DefaultScore, ForecastRules, OnFailure
@@ -21,7 +22,7 @@ from dsf.api.crd.scoring_params import AskedContext, ParamValue
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import value_count
 from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
-from dsf.api.wire_model import WireModel, is_empty
+from dsf.api.wire_model import WireModel, is_empty, is_none
 
 _OptionalText = Annotated[str, Field(exclude_if=is_empty)]
 _OptionalFlag = Annotated[bool, Field(exclude_if=is_empty)]
@@ -53,6 +54,7 @@ class SummarySource(WireModel):
     query: str = ""
     range: int = 0
     step: int = 0
+    kubernetes: KubernetesObjects | None = Field(None, exclude_if=is_none)
 
 
 class ScorerSummary(WireModel):
@@ -98,6 +100,7 @@ class ScorerSummary(WireModel):
     source_endpoint_oauth2: OAuth2 | None = Field(
         None, alias="sourceEndpointOAuth2", exclude_if=is_empty
     )
+    source_kubernetes: KubernetesObjects | None = Field(None, exclude_if=is_none)
     scoring_endpoint_certificate_name: _OptionalText = ""
     scoring_endpoint_oauth2: OAuth2 | None = Field(
         None, alias="scoringEndpointOAuth2", exclude_if=is_empty

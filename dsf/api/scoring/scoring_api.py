@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from dsf.api.crd.dynamic_scorer import DEFAULT_SCORING_PATH
+from dsf.api.crd.kubernetes_objects import KubernetesObjects
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import DeclaredMeaning
 from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, OnFailure
@@ -126,14 +127,17 @@ class ConfiguredSource(WireModel):
 
     type: str = Field(
         "Prometheus",
-        pattern=r"(?i)^(prometheus|opentelemetry|none)$",
-        description="Prometheus, OpenTelemetry or None, in any letter case.",
+        pattern=r"(?i)^(prometheus|opentelemetry|kubernetes|none)$",
+        description="Prometheus, OpenTelemetry, Kubernetes or None, in any letter case.",
     )
     host: str | None = Field(None, description="URL of the server, such as http://prometheus:9090.")
     path: str | None = Field(
         None, description=f"Path of its query API; by default {DEFAULT_SOURCE_PATH}."
     )
     params: SourceParams | None = None
+    kubernetes: KubernetesObjects | None = Field(
+        None, description="The objects of the managed cluster that a source of type Kubernetes is."
+    )
 
 
 class ConfiguredNamedSource(ConfiguredSource):

@@ -33,6 +33,7 @@ from dsf.api.crd.scoring_params import ScoringParams, params_problem
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.object_paths import object_paths
 from dsf.api.scoring.scorer_summary import SEVERAL, ScorerSummary, SummarySource
 from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
 from dsf.api.untrusted_text import listed
@@ -41,9 +42,9 @@ from dsf.hub.snapshot.registered_scorer import is_full
 
 M = TypeVar("M", bound=BaseModel)
 
-PROMETHEUS, NO_SOURCE = "Prometheus", "None"
+PROMETHEUS, KUBERNETES, NO_SOURCE = "Prometheus", "Kubernetes", "None"
 
-_TYPES = {"prometheus": PROMETHEUS, "opentelemetry": "OpenTelemetry", "none": NO_SOURCE}
+_TYPES = {one.lower(): one for one in (PROMETHEUS, "OpenTelemetry", KUBERNETES, NO_SOURCE)}
 _MERGED = ("scoring", "forecast", *DeclaredMeaning.model_fields, "context")
 """The fields of both sides that are merged; sources are matched by name before that."""
 _SECTIONS = (ConfiguredScoring, ScoringParams, SourceParams)
@@ -316,6 +317,8 @@ def _source(source: Source | None, name: str, place: str) -> SummarySource | Inv
     """Return a source as agents get it."""
     if source is None or source.type == NO_SOURCE:
         return SummarySource(name=name, type=NO_SOURCE)
+    if source.type == KUBERNETES:
+        return _kubernetes(source, name, place)
     prometheus = source.type == PROMETHEUS
     if unusable := _unusable(source, place):
         return unusable
@@ -341,6 +344,23 @@ def _source(source: Source | None, name: str, place: str) -> SummarySource | Inv
         query=params.query or "",
         range=DEFAULT_RANGE_SECONDS if params.range is None else params.range,
         step=params.step or DEFAULT_STEP_SECONDS,
+    )
+
+
+def _kubernetes(source: Source, name: str, place: str) -> SummarySource | InvalidInput:
+    objects, params = source.kubernetes, source.params or SourceParams()
+    if objects is None:
+        message = f"source type Kubernetes needs {place}.kubernetes: the objects to read"
+        return InvalidInput("MissingObjects", message)
+    paths = object_paths(objects)
+    if isinstance(paths, InvalidInput):
+        return InvalidInput(paths.reason, f"{place}.kubernetes.{paths.message}")
+    return SummarySource(
+        name=name,
+        type=KUBERNETES,
+        range=params.range or 0,
+        step=params.step or DEFAULT_STEP_SECONDS,
+        kubernetes=objects,
     )
 
 

@@ -65,9 +65,9 @@ def _source_type(error: ValidationError) -> str:
         if where[:1] in (("source",), ("sources",)) and where[-1] == "type":
             served = UntrustedText(str(item["input"])[:_SHOWN_CHARACTERS])
             place, or_none = (
-                ("source", ", OpenTelemetry or None")
+                ("source", ", OpenTelemetry, Kubernetes or None")
                 if len(where) == len(("source", "type"))
-                else (f"sources.{where[1]}", " or OpenTelemetry")
+                else (f"sources.{where[1]}", ", OpenTelemetry or Kubernetes")
             )
             return f"{place}.type is {served}: serve Prometheus{or_none}"
     return ""

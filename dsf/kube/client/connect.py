@@ -115,17 +115,19 @@ async def connect(
     *,
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
+    answer_bytes: int = 0,
 ) -> AsyncIterator[Client]:
     """Yield a client for the API server that kubectl would talk to.
 
     It takes the first of: an explicit file, $KUBECONFIG, ~/.kube/config, a pod's service account.
-    It sends nothing yet. Raises BadKubeconfig with a message of one line for the user.
+    It sends nothing yet; `answer_bytes` limits each answer, 0 does not. Raises BadKubeconfig
+    with a message of one line for the user.
     """
     transport = Transport(
         find_source(kubeconfig, context, environ=environ, service_account=service_account)
     )
     await transport.open()
     try:
-        yield Client(transport)
+        yield Client(transport, answer_bytes=answer_bytes)
     finally:
         await transport.close()

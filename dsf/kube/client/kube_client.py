@@ -18,6 +18,7 @@ from dsf.kube.client.http_session import ApiRequest, lines
 from dsf.kube.errors import (
     FLOW_SCHEMA_UID,
     PRIORITY_LEVEL_UID,
+    AnswerTooLarge,
     ApiError,
     BadRequest,
     NotFound,
@@ -62,7 +63,8 @@ _LONGEST_MESSAGE = 200
 class Client:
     """A client of a real API server; implements `dsf.kube.port.Kube`.
 
-    A call takes at most `call_seconds`. A watch lasts at most `watch_grace_seconds` longer than
+    A call takes at most `call_seconds`, and its answer has at most `answer_bytes` (0: any number),
+    or it raises AnswerTooLarge. A watch lasts at most `watch_grace_seconds` longer than
     the server was asked to keep it open, because a dead connection sends no end.
     With a `user`, every call is made with the rights of that user (impersonation), without those of
     groups that begin with `system:`, such as `system:masters`. Clients of
@@ -77,8 +79,10 @@ class Client:
         watch_grace_seconds: float = WATCH_GRACE_SECONDS,
         user: UserInfo | None = None,
         pool: str = "",
+        answer_bytes: int = 0,
     ) -> None:
         self._transport = transport
+        self._answer_bytes = answer_bytes
         self._call_seconds = call_seconds
         self._watch_grace_seconds = watch_grace_seconds
         self._pool = pool
@@ -105,6 +109,7 @@ class Client:
             watch_grace_seconds=self._watch_grace_seconds,
             user=user,
             pool=self._pool,
+            answer_bytes=self._answer_bytes,
         )
 
     def on_own_connections(self, pool: str) -> "Client":
@@ -114,6 +119,7 @@ class Client:
             call_seconds=self._call_seconds,
             watch_grace_seconds=self._watch_grace_seconds,
             pool=pool,
+            answer_bytes=self._answer_bytes,
         )
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
@@ -229,10 +235,19 @@ class Client:
             method, path, self._call_seconds, body, content_type, self._headers, self._pool
         )
         async with self._transport.send(request) as response:
-            data = await response.read()
+            data = await self._read(response)
             if not response.ok:
                 raise _error(kind, response, data, _token(body))
         return _object(data)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        most = self._answer_bytes
+        data = bytearray()
+        async for piece in response.content.iter_any():
+            data += piece
+            if most and len(data) > most:
+                raise AnswerTooLarge(f"the answer has more than {most >> 20} MiB")
+        return bytes(data)
 
 
 def _path(

@@ -126,12 +126,16 @@ def _broken(
 
 
 def _seen(schema: Schema, value: Any) -> Any:
-    """Return a value as rules see it: only fields of the schema, with types of CEL."""
+    """Return a value as rules see it: only fields of the schema, with types of CEL.
+
+    Names of fields are escaped, keys of maps are not.
+    """
     if isinstance(value, list):
         items = schema.get("items", {})
         return [_seen(items, item) for item in value]
     if isinstance(value, dict):
-        return {_escaped(key): _seen(member, value[key]) for key, member in _visible(schema, value)}
+        name = str if isinstance(schema.get("additionalProperties"), Mapping) else _escaped
+        return {name(key): _seen(member, value[key]) for key, member in _visible(schema, value)}
     if isinstance(value, str) and schema.get("format") in {"date-time", "datetime"}:
         return datetime.fromisoformat(value)
     return float(value) if schema.get("type") == "number" and type(value) is int else value

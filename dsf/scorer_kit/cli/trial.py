@@ -126,6 +126,8 @@ async def _round(
             if source.given
             else "name the series with --prometheus, --data or --recording"
         )
+    if not source.data and any(one.source_kubernetes for one in summary.single_sources):
+        raise click.UsageError("objects of a cluster come from a file here: name it with --data")
     try:
         credentials = AuthorCredentials(summary.scoring_endpoint, token, target.named.ca)
         if objects_path and not summary.context:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import listed
 from optimizer.candidates.further_layouts import FurtherLayout, gpu_names
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
-from optimizer.domain.quantity import format_quantity
 from optimizer.domain.solution import Assignment, Decision
 from optimizer.explain.conflicts.feasibility import (
     WORTH,

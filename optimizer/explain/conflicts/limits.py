@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields, replace
 from functools import reduce
 from typing import ClassVar
 
+from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import listed
 from dsf.kube.selectors import valid_selector
 from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayout, FurtherLayouts
 from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
-from optimizer.domain.quantity import format_quantity
 from optimizer.explain.conflicts.fleet_changes import (
     missing_scores,
     supplied,

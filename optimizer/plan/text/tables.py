@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dsf.api.plural import joined
+from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import listed
 from dsf.cli.output import TextTable
-from optimizer.domain.quantity import format_quantity
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import possible_gain

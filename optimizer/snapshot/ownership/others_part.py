@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dsf.api.scoring.quantity import format_quantity, parse_quantity
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.kinds import MANIFEST_WORK
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Supply, Workload, net_supplies
 from optimizer.domain.issue import Issue
-from optimizer.domain.quantity import format_quantity, parse_quantity
 from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation

@@ -84,6 +84,17 @@ async def test_pushed_metrics_come_from_a_file(data: str) -> None:
     shows_the_round(out)
 
 
+async def test_objects_of_a_cluster_come_from_a_file(data: str) -> None:
+    objects = {"apiVersion": "v1", "resource": "nodes", "values": {"cpu": ".status.capacity.cpu"}}
+    source = {"type": "Kubernetes", "kubernetes": {**objects, "labels": {"node": ".metadata.name"}}}
+    api = TestApi(config=lambda base: config(base, source))
+    code, out, _ = await tried(api, "--data", data)
+    assert code == 0
+    shows_the_round(out)
+    code, _, err = await tried(api, "--prometheus", "http://127.0.0.1:9")
+    assert (code, "name it with --data" in err) == (2, True)
+
+
 async def test_a_scorer_that_refuses_is_exit_code_1(data: str) -> None:
     code, out, err = await tried(TestApi(protected()), "--data", data)
     assert code == 1

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring import json_path
 from dsf.api.times import shown_duration
 from dsf.kube.port import Object
 from dsf.kube.resources.resource_catalog import Column, Resource
@@ -32,7 +34,6 @@ _STATUS_VERBS = ["get", "patch", "update"]
 Included = Literal["None", "Metadata", "Object"]
 
 _NAME = Column("Name", "string", ".metadata.name", format="name", description="Name must be unique")
-_SEGMENT = re.compile(r"""\.(\w+)(?:\[\?\(@\.(\w+)==(['"])(.*?)\3\)\])?""")
 _UNKNOWN_AGE, _FUTURE_AGE = "<unknown>", "<invalid>"
 
 
@@ -229,20 +230,9 @@ def cell(column: Column, obj: Object, now: datetime) -> Any:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """Return the value at a JSONPath, or None.
-
-    The columns of our kinds and of OCM's have the forms `.a.b` and `.a[?(@.type=="Ready")].b`; a
-    path of another form finds nothing.
-    """
-    if _SEGMENT.sub("", path):
-        return None
-    for name, key, _, text in _SEGMENT.findall(path):
-        value = value.get(name) if isinstance(value, Mapping) else None
-        if key:
-            items = value if isinstance(value, list) else ()
-            matching = (i for i in items if isinstance(i, Mapping) and i.get(key) == text)
-            value = next(matching, None)
-    return value
+    """Return the first value at a JSONPath, or None."""
+    parsed = json_path.parse(path)
+    return None if isinstance(parsed, InvalidInput) else next(iter(parsed.find(value)), None)
 
 
 def age(time: str, now: datetime) -> str:

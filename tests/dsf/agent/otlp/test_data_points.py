@@ -11,8 +11,8 @@ from dsf.agent.otlp.data_points import (
     NO_DATA,
     NO_TEMPORALITY,
     points,
-    text,
 )
+from dsf.agent.wire.series_buffer import number_text
 from tests.dsf.agent.otlp.builders import NOW, at, gauge, histogram, number, request, total
 
 
@@ -128,7 +128,7 @@ def test_what_makes_no_number_is_named(metric: dict[str, Any], problem: str) -> 
 
 @given(st.floats())
 def test_numbers_are_read_back_as_they_were(number: float) -> None:
-    back = float(text(number))
+    back = float(number_text(number))
     assert back == number or (math.isnan(back) and math.isnan(number))
 
 
@@ -144,4 +144,4 @@ def test_numbers_are_read_back_as_they_were(number: float) -> None:
     ],
 )
 def test_numbers_are_written_as_prometheus_does(number: float, expected: str) -> None:
-    assert text(number) == expected
+    assert number_text(number) == expected

@@ -19,9 +19,9 @@ from dsf.agent.otlp.sample_windows import (
     TAKEN,
     TOO_MANY_SAMPLES,
     TOO_MANY_SERIES,
-    MemoryBounds,
 )
 from dsf.agent.wire.prometheus_answer import FetchedSeries
+from dsf.agent.wire.series_buffer import MemoryBounds
 from dsf.api.scoring.scorer_summary import (
     SEVERAL,
     ScorerSummary,

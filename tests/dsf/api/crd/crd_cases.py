@@ -20,6 +20,14 @@ NONE = {"configSyncMode": "None", "scoring": {"params": {"name": "s"}}}
 # Keywords that say nothing about a value, or that every field has.
 _SILENT = ("type", "format", "description", "default", "properties", "items")
 _GONE = object()
+NODES: dict[str, Any] = {
+    "apiVersion": "metrics.k8s.io/v1beta1",
+    "resource": "nodes",
+    "namespace": "default",
+    "labelSelector": "a=b",
+    "values": {"cpu": ".usage.cpu"},
+    "labels": {"node": ".metadata.name"},
+}
 CLIENT: dict[str, Any] = {
     "clientCertificateSecretRef": {"name": "agent-tls"},
     "oauth2": {
@@ -39,6 +47,7 @@ TEXTS = (
     *("", " ", " W", "W\n", "W\x1b[31m", "a\x85b", "two words", "gCO2eq/kWh", "\N{DEGREE SIGN}C"),
     *("-", "-a", "sample_my.score-1", "team-a|team_b", "a||b", "a.b", "Region", "As_Expected"),
     *("https://h:1/a?b=c", "http://h:9090", "ftp://h/c", "http://", "http:// h", "http:///api"),
+    *("v1", "metrics.k8s.io/v1beta1", "a/b/v1", "pods", "-pods", "Pods"),
     *("h:9090", "http://u@h", "http://h/base", "FULL", "none", "prometheus", "Graphite"),
     *(
         "OpenTelemetry",
@@ -86,7 +95,9 @@ def _samples() -> Iterator[Object]:
     of_a_client = deepcopy(one)
     for side in (of_a_client["spec"]["source"], of_a_client["spec"]["scoring"]):
         side["auth"] = CLIENT
-    alone = (one, of_one_tenant, of_a_client)
+    of_objects = deepcopy(one)
+    of_objects["spec"]["source"] = {"type": "Kubernetes", "kubernetes": NODES}
+    alone = (one, of_one_tenant, of_a_client, of_objects)
     for obj in (*alone, *map(_of_several, alone), fleet, stored):
         yield {**obj, "metadata": {"name": obj["metadata"]["name"]}}
 
@@ -230,7 +241,7 @@ def _items(schema: Object, number: int) -> Callable[[list[Any]], list[Any]]:
 
 
 def _properties(number: int) -> Callable[[Object], Object]:
-    return lambda own: own | {f"p{place}": place for place in range(number - len(own))}
+    return lambda own: own | {f"p{place}": f"{place}" for place in range(number - len(own))}
 
 
 _AT_LIMIT: Mapping[str, Callable[[Object], AtLimit]] = {
@@ -248,6 +259,7 @@ _AT_LIMIT: Mapping[str, Callable[[Object], AtLimit]] = {
         f"Too many: {schema['maxProperties'] + 1}",
     ),
     "x-kubernetes-list-type": lambda schema: (_items(schema, 2), _items({}, 2), "Duplicate value"),
+    "minProperties": lambda _: (_same, _to({}), "should have at least 1 properties"),
     "additionalProperties": lambda _: (_to({"a": "b"}), _to({"a": ["b"]}), "must be of type"),
     **{
         bound: partial(_bound, bound)
@@ -305,9 +317,10 @@ def _source_rules() -> Iterator[Constraint]:
         bad = {"type": "OpenTelemetry", "tenant": "a"}
         alone = "only a source of type Prometheus has tenants"
         yield Constraint("spec.source", "rule 2", scorer(source=good), scorer(source=bad), alone)
+    yield from _rules_of_objects()
     for number, field, instead in (
-        (3, "endpoint", "source.host and source.path"),
-        (4, "query", "source.params.query, source.params.range and source.params.step"),
+        (5, "endpoint", "source.host and source.path"),
+        (6, "query", "source.params.query, source.params.range and source.params.step"),
     ):
         bad = scorer(source={field: {"host": "http://h:9090"}})
         yield Constraint("spec.source", f"rule {number}", scorer(source={}), bad, instead)
@@ -318,6 +331,29 @@ def _source_rules() -> Iterator[Constraint]:
             message = "serviceAccountToken, oauth2 and tokenSecretRef exclude each other"
             field = "spec.source.auth"
             yield Constraint(field, "rule 1", _spec(field, good), _spec(field, bad), message)
+
+
+def _rules_of_objects() -> Iterator[Constraint]:
+    objects = {"type": "kubernetes", "kubernetes": NODES}
+    alone = "only a source of type Kubernetes has objects"
+    for kind in ("Prometheus", "OpenTelemetry"):
+        bad = scorer(source={**objects, "type": kind})
+        yield Constraint("spec.source", "rule 3", scorer(source=objects), bad, alone)
+    for of_servers in (
+        *({"host": "http://h:9090"}, {"path": "/api"}, {"params": {"query": "up"}}),
+        *({"auth": {"serviceAccountToken": True}}, {"tls": {}}),
+    ):
+        good, bad = scorer(source=objects), scorer(source={**objects, **of_servers})
+        alone = "reads the managed cluster's API server as the agent: remove"
+        yield Constraint("spec.source", "rule 4", good, bad, alone)
+    field = "spec.source.kubernetes"
+    for number, part, names, message in (
+        (1, "values", ("a-b", "1a", "a.b"), "a name of values is that of a metric"),
+        (2, "labels", ("a:b", "__a", "name", "namespace"), "a name of labels has letters"),
+    ):
+        for name in names:
+            bad = scorer(source={**objects, "kubernetes": {**NODES, part: {name: ".a"}}})
+            yield Constraint(field, f"rule {number}", scorer(source=objects), bad, message)
 
 
 def _among_several(case: Constraint) -> Constraint:
@@ -372,10 +408,12 @@ def _rules() -> Iterator[Constraint]:
     both = scorer(sources=[gpu], source={"params": {"query": "up"}})
     one = scorer(sources=[gpu])
     yield Constraint("spec", "rule 5", one, both, "give source or sources, not both")
-    each = "configSyncMode None needs params.query in each of spec.sources"
+    each = "configSyncMode None needs params.query or kubernetes in each of spec.sources"
+    of_objects = {"name": "nodes", "type": "Kubernetes", "kubernetes": NODES}
     for bad in ({"name": "power"}, {"name": "power", "params": {"step": 5}}):
         refused = scorer(**NONE, sources=[gpu, bad])
-        for good in (scorer(**NONE, sources=[gpu]), scorer(sources=[gpu, bad])):
+        goods = (scorer(**NONE, sources=[gpu, of_objects]), scorer(sources=[gpu, bad]))
+        for good in goods:
             yield Constraint("spec", "rule 6", good, refused, each)
     unnamed = "a default score needs names of entries"
     nameless_default = {"scoring": {"defaultScore": {"value": 0}}}

@@ -1,5 +1,6 @@
 """The CRDs have every field of the earlier release, and accept what it accepted."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ TEXTS = {"description", "x-kubernetes-validations"}
 UPPER = {"maxLength", "maxItems", "maxProperties", "maximum"}
 LOWER = {"minLength", "minItems", "minProperties", "minimum"}
 INSIDE = {"properties", "items", "additionalProperties"}
+_CHOICE = re.compile(r"\(\?i\)\^\(([\w|]+)\)\$")
 UNREACHABLE = {(".spec.scoring.params", "maxProperties")}
 """0.1.0 dropped all but two properties, so that no object has more."""
 
@@ -57,6 +59,9 @@ def accepts(key: str, old: Any, new: Any) -> bool:
         return set(new or ()) <= set(old or ())
     if key == "enum":
         return new is None or (old is not None and set(old) <= set(new))
+    if key == "pattern":
+        ours, theirs = map(_CHOICE.fullmatch, (new or "", old or ""))
+        return bool(ours and theirs and set(theirs[1].split("|")) <= set(ours[1].split("|")))
     if key in UPPER | LOWER:
         return new is None or (old is not None and (new > old) == (key in UPPER))
     return key == "x-kubernetes-preserve-unknown-fields" and new is True
@@ -67,6 +72,8 @@ def accepts(key: str, old: Any, new: Any) -> bool:
     [
         ("type", "integer", "number", False),
         ("pattern", "^a$", "^b$", False),
+        ("pattern", "(?i)^(a|b)$", "(?i)^(a|c|b)$", True),
+        ("pattern", "(?i)^(a|b)$", "(?i)^(a|c)$", False),
         ("default", 1, None, False),
         ("maximum", 5, 4, False),
         ("maximum", 5, 6, True),

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.kubernetes_objects import KubernetesObjects
 from dsf.api.crd.score_meaning import DeclaredMeaning
 from dsf.api.crd.score_rules import DefaultScore, OnFailure
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.scorer_summary import dump_summaries, load_summaries
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import ConfigConflict, Resolved, resolve
 from tests.dsf.hub.builders import api_config, scorer
@@ -175,6 +177,47 @@ def test_only_prometheus_has_tenants() -> None:
     source = {**OWN["source"], "type": "OpenTelemetry", "params": {"query": "gpu"}, "tenant": "a"}
     summary = resolved(None, mode="None", source=source, scoring=OWN["scoring"]).summary
     assert summary.source_endpoint_tenant == ""
+
+
+NODES = {
+    "apiVersion": "metrics.k8s.io/v1beta1",
+    "resource": "nodes",
+    "values": {"cpu": ".usage.cpu"},
+}
+
+
+def test_objects_are_a_source_of_either_side_that_asks_no_server() -> None:
+    """What the DynamicScorer says of a server does not reach agents with the API's objects."""
+    objects = {"type": "kubernetes", "kubernetes": NODES}
+    document = {**api_config(), "source": objects}
+    own = {**objects, "params": {"range": 600, "step": 30}}
+    for outcome, window in (
+        (resolved(document), (0, 60)),
+        (resolved(document, source=OWN["source"]), (0, 15)),
+        (resolved(None, mode="None", source=own, scoring=OWN["scoring"]), (600, 30)),
+    ):
+        summary = outcome.summary
+        assert (summary.source_type, summary.source_endpoint) == ("Kubernetes", "")
+        assert summary.source_endpoint_auth_name == summary.source_query == ""
+        assert (summary.source_range, summary.source_step) == window
+        assert summary.source_kubernetes == KubernetesObjects.model_validate(NODES)
+        assert load_summaries(dump_summaries([summary])) == (summary,)
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason", "said"),
+    [
+        (None, "MissingObjects", "needs source.kubernetes"),
+        ({**NODES, "values": {"cpu": "usage"}}, "InvalidPath", "source.kubernetes.values.cpu: "),
+        ({**NODES, "labels": {"a": ".a[?(@.b=~1)]"}}, "InvalidPath", "source.kubernetes.labels.a"),
+        ({**NODES, "apiVersion": "v1", "resource": "secrets"}, "SecretsRefused", "Secrets are not"),
+    ],
+)
+def test_objects_that_cannot_be_read_are_refused(objects: Any, reason: str, said: str) -> None:
+    outcome = attempt({**api_config(), "source": {"type": "Kubernetes", "kubernetes": objects}})
+    assert isinstance(outcome, InvalidInput)
+    assert outcome.reason == reason
+    assert said in outcome.message
 
 
 def test_conflicts_name_the_field_and_both_values_and_the_api_wins() -> None:

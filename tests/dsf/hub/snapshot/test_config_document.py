@@ -74,7 +74,7 @@ def test_several_sources_are_read_and_what_is_unknown_in_one_is_named() -> None:
         ({"sources": [{"name": "a b"}]}, "sources.0.name: String should match pattern"),
         (
             {"sources": [{"name": "gpu", "type": "None"}]},
-            'sources.0.type is "None": serve Prometheus or OpenTelemetry',
+            'sources.0.type is "None": serve Prometheus, OpenTelemetry or Kubernetes',
         ),
     ],
 )
@@ -117,7 +117,8 @@ def test_parameters_over_a_size_are_refused(params: dict[str, Any], message: str
 
 def test_a_source_type_that_nobody_knows_is_named_with_those_that_are_known() -> None:
     told = refused(api_config(type="Graphite"))
-    assert told.message == 'source.type is "Graphite": serve Prometheus, OpenTelemetry or None'
+    known = "Prometheus, OpenTelemetry, Kubernetes or None"
+    assert told.message == f'source.type is "Graphite": serve {known}'
 
 
 documents = st.recursive(

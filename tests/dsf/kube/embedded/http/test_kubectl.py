@@ -30,10 +30,10 @@ OBJ: dict[str, Any] = {
         ('.spec.text[?(@.type=="Ready")].status', None),
         (".spec.text.deeper", None),
         (".nothing.at.all", None),
-        (".spec.list[*].n", None),
+        (".spec.list[*].n", 1),
         ("spec.text", None),
         (".spec.text[", None),
-        ("", OBJ),
+        ("", None),
     ],
 )
 def test_the_value_at_a_path(path: str, value: Any) -> None:
