@@ -139,7 +139,7 @@ leader_options = options(
     default=30.0,
     show_default=True,
     type=NumberRange(min=1.0),
-    help="Seconds between two full reconciles, and between two fetches of one API's config.",
+    help="Seconds between two full reconciles, and at most between two fetches of a config.",
 )
 @click.option(
     "--probe-period-seconds",

@@ -37,8 +37,9 @@ class Polling:
     """Keeps what is believed of each scoring API; calls `news` when that changes.
 
     Every API is probed once per period, counted from the start of a probe. A probe is one request,
-    for its health. Its config is fetched too if the last one is `config_seconds` old, if fetching
-    it failed, or if the API is unhealthy, because one that recovers may serve another config.
+    for its health. Its config is fetched too if the last one would be over `config_seconds` old at
+    the next probe, if fetching it failed, or if the API is unhealthy, because one that recovers may
+    serve another config.
 
     An API that several scorers share is probed once for all of them, because otherwise one moment
     of failure would count as several failures in a row. An API that timed out moves to a queue of
@@ -141,8 +142,9 @@ class Polling:
     async def _probed(self, target: ProbeTarget, now: float) -> ProbeResult:
         """Return what the API answers, with the config believed where it is not fetched."""
         history = self._histories.get(target)
-        age = now - self._config_at.get(target, -math.inf)
-        if not target.full or history is None or _config_is_due(history, age, self._config_seconds):
+        # At the next probe it would be too late.
+        late = now + self._seconds - self._config_at.get(target, -math.inf) > self._config_seconds
+        if not target.full or history is None or late or _is_config_unsure(history):
             self._config_at[target] = now
             return await self._prober.probe(target)
         result = await self._prober.probe(ProbeTarget(target.config_url, full=False))
@@ -162,10 +164,10 @@ class Polling:
         return history
 
 
-def _config_is_due(history: ProbeHistory, age: float, seconds: float) -> bool:
+def _is_config_unsure(history: ProbeHistory) -> bool:
     believed = history.believed
-    unsure = history.config_against or not isinstance(believed.config, ScorerConfig)
-    return bool(unsure or believed.health or age >= seconds)
+    unknown = history.config_against or not isinstance(believed.config, ScorerConfig)
+    return bool(unknown or believed.health)
 
 
 def _timed_out(result: ProbeResult) -> bool:
