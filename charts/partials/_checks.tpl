@@ -105,6 +105,6 @@ empty if the chart works without.
 {{- /* Fails if the values lack those of this version. Each template asks first, since helm may render it first. */}}
 {{- define "dsf.requireValues" -}}
 {{- if not (hasKey .Values "commonLabels") }}
-{{- fail (printf "the values are those of an earlier version of the chart, without the defaults of %s: run helm upgrade with --reset-then-reuse-values instead of --reuse-values" .Chart.Version) }}
+{{- fail (printf "the values are those of an earlier version of the chart, without the defaults of %s: run helm upgrade with --reset-then-reuse-values (helm 3.14 or newer) instead of --reuse-values" .Chart.Version) }}
 {{- end }}
 {{- end }}

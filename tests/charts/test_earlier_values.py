@@ -175,6 +175,21 @@ def test_values_of_the_first_implementation_choose_images_and_namespaces() -> No
     assert not [obj for obj in objects if obj["kind"] == "ManagedClusterSetBinding"]
 
 
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("hubSetting.resourceController", "dynamic-scoring-controller"),
+        ("spokeSetting.agent", "dynamic-scoring-addon"),
+    ],
+)
+def test_images_of_the_first_implementation_are_refused(value: str, name: str) -> None:
+    """They know none of the arguments with which the Pods start them."""
+    setting, component = value.split(".")
+    image = {"name": f"quay.io/open-cluster-management/{name}", "tag": "latest"}
+    with pytest.raises(ValueError, match=rf"{value}\.image\.name: .*{name} is .* Leave it out"):
+        render(CORE, {setting: {component: {"image": image}}})
+
+
 def unchanged(values: Values, changed: Values, path: str = "") -> Iterator[str]:
     """The paths of values that are the same, or missing, among the changed ones."""
     for name, value in values.items():
