@@ -123,6 +123,11 @@ def _spec_rules(schema: Schema) -> None:
             "a default score needs names of entries: set spec.scoring.defaultScore.entries, or a"
             " dimension format that names only ${cluster} and ${scoreName}",
         ),
+        rule(
+            "!has(self.configURL) || !self.configURL.matches('^https?://(:|[^/?#]*[${}<>])')",
+            "configURL has a placeholder in its host, or no host: write the address. What envsubst"
+            " is to replace, such as ${NODE_IP}, has to be exported before",
+        ),
     )
     instead = "metadata.name is the name of a DynamicScorer: remove spec.name"
     refused_fields(schema, {"name": instead}, "string")

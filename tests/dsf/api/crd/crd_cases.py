@@ -371,7 +371,7 @@ def _among_several(case: Constraint) -> Constraint:
 def _shape_of_the_article() -> Iterator[Constraint]:
     """Yield what refuses the example of the first article: each message shows the right field."""
     message = "metadata.name is the name of a DynamicScorer: remove spec.name"
-    yield Constraint("spec", "rule 8", scorer(), scorer(name="cpu-predictor"), message)
+    yield Constraint("spec", "rule 9", scorer(), scorer(name="cpu-predictor"), message)
     bad = _spec("spec.scoring.endpoint", {"host": "http://h:8000", "path": "/scoring"})
     instead = "write host and path of the endpoint as scoring.host and scoring.path"
     yield Constraint("spec.scoring", "rule 1", scorer(scoring={}), bad, instead)
@@ -436,6 +436,11 @@ def _rules() -> Iterator[Constraint]:
 
 
 def _value_rules() -> Iterator[Constraint]:
+    for host in ("${NODE_IP}:30007", "$NODE_IP", "<address>:8000", "{{ip}}", ":30007"):
+        refused = scorer(configURL=f"http://{host}/config")
+        for good in ("http://[::1]:8000/config", "https://scorer/${app}?of=<all>"):
+            accepted = scorer(configURL=good)
+            yield Constraint("spec", "rule 8", accepted, refused, "configURL has a placeholder")
     field = "spec.scoring.normalize"
     for least, most in ((5, 5), (1, 0.5)):
         good, bad = ({"min": low, "max": high} for low, high in ((0, 0.5), (least, most)))

@@ -1,5 +1,6 @@
 """Objects of our three kinds: minimal ones, ones that people have, and what becomes of them."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -92,7 +93,8 @@ def existing() -> Iterator[tuple[str, Object]]:
     """Yield manifests that people have: those that we ship, and those of the wire contract."""
     for pattern in MANIFESTS:
         for path in sorted(ROOT.glob(pattern)):
-            for obj in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            text = re.sub(r"\$\{\w+_IP\}", "10.0.0.1", path.read_text(encoding="utf-8"))
+            for obj in yaml.safe_load_all(text):
                 if obj.get("apiVersion") == API_VERSION:
                     yield f"{path.relative_to(ROOT)} {obj['metadata']['name']}", obj
     masks = [{"clusterName": "cluster1", "scoreName": "something_gpu_score"}]
