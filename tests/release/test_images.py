@@ -96,7 +96,7 @@ def test_the_values_are_those_of_the_chart_and_name_the_registry(
     checkout: Checkout, chart: Path
 ) -> None:
     checkout.install("docker")
-    code, said = checkout.make("images", "REGISTRY=registry.example.com:5000/team", "TAG=t1")
+    code, said = checkout.make("images", "REGISTRY=registry.test:5000/team", "TAG=t1")
     assert code == 0, said
     values = checkout.values(chart.name)
     schema = json.loads((chart / "values.schema.json").read_text())
@@ -105,7 +105,7 @@ def test_the_values_are_those_of_the_chart_and_name_the_registry(
     built = {call[3] for call in checkout.calls() if call[1] == "build"}
     assert images
     assert {f"{name}:{tag}" for name, tag in images.items()} <= built
-    assert all(name.startswith("registry.example.com:5000/team/") for name in images)
+    assert all(name.startswith("registry.test:5000/team/") for name in images)
     defaults = yaml.safe_load((chart / "values.yaml").read_text())
     assert len(_images(values)) == sum(bool(image) for image in _images(defaults))
 
@@ -129,13 +129,13 @@ def test_the_charts_name_what_is_built_by_default(checkout: Checkout) -> None:
 
 def test_images_are_pushed_after_they_were_built(checkout: Checkout) -> None:
     checkout.install("podman")
-    code, said = checkout.make("push", "REGISTRY=registry.example.com/team", "IMAGES=sample-scorer")
+    code, said = checkout.make("push", "REGISTRY=registry.test/team", "IMAGES=sample-scorer")
     assert code == 0, said
     assert [call[1] for call in checkout.calls() if call[1] in ("build", "push")] == [
         "build",
         "push",
     ]
-    assert f"push registry.example.com/team/sample-scorer:{__version__}".split() in [
+    assert f"push registry.test/team/sample-scorer:{__version__}".split() in [
         call[1:] for call in checkout.calls()
     ]
 
@@ -158,12 +158,13 @@ def test_kind_clusters_get_archives_so_that_no_engine_is_special(
     ("installed", "words", "environment", "message"),
     [
         ("", "images", {}, "neither docker nor podman answers"),
-        ("docker", "images ENGINE=podman", {}, "podman answers; start it"),
+        ("docker", "images ENGINE=podman", {}, "podman does not answer; start it"),
         ("docker", "images ENGINE=buildah", {}, "'buildah' is unknown; write docker or podman"),
         ("docker", "push", {}, "REGISTRY: not set; write where to push"),
         ("docker", "push REGISTRY=https://r", {}, "'https://r' is no address of a registry"),
         ("docker", "push REGISTRY=REGISTRY", {}, "'REGISTRY' is no address of a registry"),
         ("docker", "push REGISTRY=<registry>", {}, "'<registry>' is no address of a registry"),
+        ("docker", "push REGISTRY=registry.example.com/t", {}, "stands for yours in the documents"),
         ("docker", "push REGISTRY=r/t", {"PUSH_ENDS_WITH": "1"}, "log in first: docker login r"),
         ("docker", "images TAG=a:b", {}, "TAG: 'a:b' is no tag of an image"),
         ("docker", "images IMAGES=scorer", {}, "there is no image scorer; write some of"),
