@@ -23,7 +23,9 @@ PARTS = {
     "the chart of Prometheus": {"servicemonitor", "podmonitor", "prometheusrule"},
     "the optimizer": {"placementplan"},
 }
-"""Kinds by what brings them; other kinds are Kubernetes' own."""
+"""Kinds by what brings them."""
+OF_KUBERNETES = {"configmap", "deployment", "node", "pod"}
+"""Kinds that the guides read in every cluster."""
 CHARTS = {
     "dynamic-scoring-framework": "the framework",
     "dynamic-scoring-optimizer": "the optimizer",

@@ -9,7 +9,7 @@ import yaml
 from tests.repository import ROOT
 
 from .call_options import cluster_of, pinned, value, values
-from .clusters import Cluster, Reader, kind_of
+from .clusters import OF_KUBERNETES, PARTS, Cluster, Reader, kind_of
 from .typed_calls import Call
 
 IMAGE = re.compile(r"^\s*(?:- )?image: ['\"]?([^\s'\"]+)", re.MULTILINE)
@@ -77,6 +77,8 @@ def _read(call: Call, target: Target, reader: Reader) -> Iterator[str]:
     named = [word for word in words if "/" in word and word[0] != "-"] or [words[0]]
     for one in ",".join(named).split(","):
         kind, _, name = one.partition("/")
+        if not any(kind_of(kind) in kinds for kinds in (OF_KUBERNETES, *PARTS.values())):
+            yield f"nothing brings the kind {kind}"
         if by := target.cluster.lacks(kind_of(kind)):
             yield f"{target.name} does not know {kind_of(kind)}, which {by} brings"
         if kind == "pod" and name and "--for=condition=Ready" in words:

@@ -35,6 +35,12 @@ def test_who_has_clusters_has_what_each_step_of_the_quickstart_needs(tmp_path: P
     assert read(QUICKSTART, after_clusters(), tmp_path) == []
 
 
+@pytest.mark.parametrize("page", [GUIDE, QUICKSTART])
+def test_no_command_has_a_comment(page: str) -> None:
+    """Whoever types into zsh, which macOS has, would pass it on as words."""
+    assert [item.place for item in typed(page) if re.search(r"\s#", item.text)] == []
+
+
 MISTAKES = {
     "a variable that nothing sets": (
         GUIDE,
@@ -98,6 +104,13 @@ MISTAKES = {
         "",
         "kubectl apply -f dsf/sim/scenario/manifests",
         "hub01 does not know Policy, which the policy framework brings",
+    ),
+    "a misspelt kind": (
+        GUIDE,
+        "kubectl get clusterclaims",
+        "kubectl get clusterclaimz",
+        "kubectl get clusterclaimz",
+        "nothing brings the kind clusterclaimz",
     ),
     "a step that does not wait": (
         QUICKSTART,

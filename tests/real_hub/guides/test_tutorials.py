@@ -74,14 +74,11 @@ READS = re.compile(
 """Commands that only read: they are typed until they show what they must."""
 MUST_SHOW: dict[str, Callable[[str], bool]] = {
     "kubectl get managedclusters --context": has("worker01", "worker02"),
-    "kubectl get managedclusteraddons": has("worker01", "worker02"),
     "curl -sS http://$NODE_IP:30007/config": has('"name": "sample_my_score"'),
     "kubectl get dynamicscorers,dynamicscoringconfigs": has("sample-scorer", "Active"),
     "kubectl get addonplacementscores sample-my-score": has("name: n1;shop;cart", "value: 12"),
     "dsf scores": has("n1;shop;cart"),
     "kubectl get addonplacementscores -A": every_score,
-    "kubectl get nodes -L migsettinglabel --": has("3g.48gb"),
-    "kubectl get nodes -L migsettinglabel,migresultlabel": has("2g.24gb", "true"),
     "dsf status": has("Landed"),
     "\"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' \\\n  -d @dsf/sim": plans(
         115, "3g"
