@@ -72,6 +72,8 @@ WORDS = (
     *("Internal and External API", "health check", "freshness", "off-peak", "PolicyWatcher"),
     *("NodePort", "feature gate", "agentfeedback", "NoManagedClusterMatched"),
     *("AllDecisionsScheduled", "migsettinglabel", "curl-tester", "vm-hub", "spoke", "AI-RAN"),
+    *("OTel", "remotewrite", "implementer-driven", "Inference Efficiency", "auto-scaling"),
+    *("install-on-ocp", "SourceConfig", "VS Code Copilot", "mydynamicscorer", "Radio Access"),
 )
 
 
