@@ -187,7 +187,15 @@ PACKAGES = {
     ),
     "scoring API": DecisionPackage(
         modules=("dsf/api",),
-        tests=("tests/dsf/api", "tests/dsf/agent/score"),
+        tests=(
+            "tests/dsf/api/crd/test_definitions.py",
+            "tests/dsf/api/scoring/test_openapi.py",
+            "tests/dsf/api",
+            "tests/dsf/agent/score",
+            "tests/dsf/hub/observe/test_prober.py",
+            "tests/optimizer/api/test_connection_limits.py",
+            "tests/optimizer/test_named_optimizations.py",
+        ),
     ),
     "kube": DecisionPackage(
         modules=(

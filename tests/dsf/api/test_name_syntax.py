@@ -31,3 +31,41 @@ def test_a_pattern_and_its_length_accept_what_the_check_accepts(
 ) -> None:
     accepted = len(text) <= most and re.search(pattern, text) is not None
     assert accepted is (check(text) == [])
+
+
+@pytest.mark.parametrize(
+    ("check", "before", "most"),
+    [
+        (name_syntax.dns_label, "", 63),
+        (name_syntax.dns_subdomain, "", 253),
+        (name_syntax.label_value, "", 63),
+        (name_syntax.config_key, "", 253),
+        (name_syntax.qualified_name, "", 63),
+        (name_syntax.qualified_name, "a.b/", 63),
+    ],
+)
+def test_the_longest_name_is_accepted_and_a_longer_one_is_not(
+    check: Check, before: str, most: int
+) -> None:
+    """The lengths are those of k8s.io/apimachinery, pkg/util/validation/validation.go."""
+    assert check(before + "x" * most) == []
+    [problem] = check(before + "x" * (most + 1))
+    assert problem.endswith(f"must be no more than {most} bytes")
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("a/b", []),
+        ("a.b/C_d", []),
+        ("/b", ["prefix part must be non-empty"]),
+        ("a/", ["name part must be non-empty", "name part"]),
+        ("A/b", ["prefix part a lowercase RFC 1123 subdomain"]),
+        ("a/b/c", ["a valid label key"]),
+        ("a/-b", ["name part"]),
+    ],
+)
+def test_both_parts_of_a_key_are_checked(name: str, parts: list[str]) -> None:
+    found = name_syntax.qualified_name(name)
+    assert len(found) == len(parts)
+    assert all(text.startswith(part) for text, part in zip(found, parts, strict=True))

@@ -43,6 +43,21 @@ def test_a_rendered_name_is_read_back(fields: list[str], data: st.DataObject) ->
     assert format_.match(format_.render(labels)) == labels
 
 
+@given(
+    st.lists(st.sampled_from(PLACEHOLDERS), min_size=1),
+    st.dictionaries(st.sampled_from(PLACEHOLDERS), VALUES),
+    st.dictionaries(st.sampled_from(PLACEHOLDERS), VALUES),
+)
+def test_labels_are_filled_in_at_once_or_one_after_the_other(
+    fields: list[str], first: dict[str, str], later: dict[str, str]
+) -> None:
+    dimension = parsed("<" + "|".join(f"${{{field}}}" for field in fields) + ">")
+    bound = dimension.bound(first)
+    assert bound.fields == tuple(field for field in fields if field not in first)
+    assert bound.render(later) == dimension.render({**later, **first})
+    assert str(dimension.bound({})) == str(dimension)
+
+
 @given(st.text(max_size=40))
 def test_the_text_of_a_parsed_format_is_the_format(text: str) -> None:
     result = DimensionFormat.parse(text)
