@@ -18,6 +18,7 @@ from optimizer.plan.manifests import manifests
 from optimizer.plan.rollout_plan import RolloutPace, RolloutPlan
 from optimizer.rollout.next_step import (
     RolloutProgress,
+    located,
     next_move,
     turned_back,
 )
@@ -164,6 +165,33 @@ def test_a_rollout_ends_at_its_goal_or_its_start_and_uncovers_nothing_else(
         walk.run()
     assert walk.progress.phase == ("TurnedBack" if turned else "Complete")
     _is_at(walk, walk.states[0 if turned else -1])
+
+
+@given(st.integers(0, 10**6), st.integers(0, 20), st.integers(-2, 9), st.integers(-2, 9))
+def test_a_progress_that_was_edited_is_put_where_the_objects_are(
+    seed: int, ticks: int, source: int, target: int
+) -> None:
+    walk = drawn_walk(seed)
+    for _ in range(ticks):
+        walk.turn()
+        walk.ocm.tick()
+    last, there = len(walk.states) - 1, walk.ocm.observation()
+    assert located(walk.plan, walk.states, walk.progress, there) == walk.progress
+    edited = replace(walk.progress, source=source, target=target)
+    found = located(walk.plan, walk.states, edited, there)
+    neighbours = (found.source, found.target)
+    assert 0 <= min(neighbours) <= max(neighbours) <= min(last, min(neighbours) + 1)
+    differing = [
+        {(change.kind, change.name) for change in changes(state.objects.values(), there, "default")}
+        for state in (walk.states[each] for each in neighbours)
+    ]
+    assert not set.intersection(*differing)
+    nowhere = replace(there, placements=(), bindings=())
+    if all(changes(state.objects.values(), nowhere, "default") for state in walk.states):
+        lost = located(walk.plan, walk.states, edited, nowhere)
+        legal = {source, target} <= {*range(last + 1)} and abs(source - target) <= 1
+        at = sorted((0, source, last))[1]
+        assert (lost.source, lost.target) == ((source, target) if legal else (at, at))
 
 
 def _is_at(walk: Walk, state: RolloutState) -> None:
