@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -103,6 +104,15 @@ def test_a_scaffold_passes_its_tests_and_the_check_at_once(
     assert "AddOnPlacementScore cluster1/cpu-mean: 2 of 2 results" in out
     (folder / "token").write_text(TOKEN)
     with started(start, own, SCORING_TOKEN=TOKEN) as url:
+        httpx.post(f"{url}/scoring", json={"data": []}, trust_env=False)
+        httpx.get(f"{url}/of-a-caller", trust_env=False)
+        metrics = httpx.get(f"{url}/metrics", trust_env=False)
+        assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert set(metrics.text.splitlines()) == {
+            "# TYPE scorer_requests_total counter",
+            'scorer_requests_total{code="401",path="/scoring"} 1',
+            'scorer_requests_total{code="404",path="other"} 1',
+        }
         report = typed(f"dsf scorer check {url} --token-file {folder / 'token'} {TOO_LARGE}")
     assert "answered 413" in report
     assert report.splitlines()[-1].startswith("16 passed, 1 warning, 0 failed, 1 skipped")
@@ -123,6 +133,19 @@ async def test_the_hub_accepts_the_manifests(lang: str) -> None:
     assert container["image"] == "localhost/cpu-mean:latest"
     assert service["spec"]["ports"][0]["nodePort"] == 30_080
     assert ":30080/config" in files["manifests/dynamicscorer.yaml"]
+    assert "env" not in container
+    (work,) = yaml.safe_load_all(text.replace("# TOKEN: ", ""))
+    pod = work["spec"]["workload"]["manifests"][0]["spec"]["template"]["spec"]
+    (variable,) = pod["containers"][0]["env"]
+    assert variable["name"] == "SCORING_TOKEN"
+    assert variable["valueFrom"]["secretKeyRef"] == {"name": "cpu-mean-token", "key": "token"}
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_each_file_of_code_names_its_licence(lang: str) -> None:
+    for path, text in files_of(lang, "cpu-mean", 30_080).items():
+        if not path.endswith((".md", ".json", ".mod")):
+            assert "SPDX-License-Identifier: Apache-2.0" in "".join(text.splitlines()[:2]), path
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)

@@ -1,4 +1,6 @@
-// The scoring API around score.go: GET /healthz, GET /config, POST /scoring.
+// SPDX-License-Identifier: Apache-2.0
+
+// The scoring API around score.go: GET /healthz, /config and /metrics, POST /scoring.
 //
 // HOST and PORT, or --port, set the address, and SCORING_TOKEN the bearer token that the scoring call
 // must carry; without it the call needs none. It needs nothing but Go's standard library.
@@ -17,6 +19,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -132,6 +135,47 @@ func serving(document any) http.HandlerFunc {
 	}
 }
 
+// metrics counts answers by path and status, and tells Prometheus.
+type metrics struct {
+	sync.Mutex
+	counts map[string]int
+}
+
+// counted is a response whose status is known.
+type counted struct {
+	http.ResponseWriter
+	status int
+}
+
+func (answer *counted) WriteHeader(status int) {
+	answer.status = status
+	answer.ResponseWriter.WriteHeader(status)
+}
+
+func (found *metrics) around(routes *http.ServeMux) http.HandlerFunc {
+	return func(answer http.ResponseWriter, request *http.Request) {
+		path := "other"
+		if _, pattern := routes.Handler(request); pattern != "" {
+			path = request.URL.Path
+		}
+		known := &counted{answer, http.StatusOK}
+		routes.ServeHTTP(known, request)
+		found.Lock()
+		defer found.Unlock()
+		found.counts[fmt.Sprintf("scorer_requests_total{code=\"%d\",path=%q}", known.status, path)]++
+	}
+}
+
+func (found *metrics) ServeHTTP(answer http.ResponseWriter, _ *http.Request) {
+	found.Lock()
+	defer found.Unlock()
+	answer.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	fmt.Fprintln(answer, "# TYPE scorer_requests_total counter")
+	for series, count := range found.counts {
+		fmt.Fprintln(answer, series, count)
+	}
+}
+
 // portOf returns the port of the arguments, or of PORT; 0 for a free one.
 func portOf(arguments []string) (string, error) {
 	words := strings.Split(strings.Join(arguments, "="), "=")
@@ -157,11 +201,13 @@ func main() {
 	routes.HandleFunc("GET /healthz", serving(map[string]string{"status": "ok"}))
 	routes.HandleFunc("GET /config", serving(Config))
 	routes.HandleFunc("POST /scoring", scoring(environment("SCORING_TOKEN", "")))
+	found := &metrics{counts: map[string]int{}}
+	routes.Handle("GET /metrics", found)
 	listener, err := net.Listen("tcp", net.JoinHostPort(environment("HOST", "127.0.0.1"), port))
 	if err != nil {
 		log.Fatalf("my-scorer can't listen: %v; choose another port with --port", err)
 	}
 	fmt.Printf("my-scorer listens on http://%s\n", listener.Addr())
-	server := http.Server{Handler: routes, ReadTimeout: 30 * time.Second}
+	server := http.Server{Handler: found.around(routes), ReadTimeout: 30 * time.Second}
 	log.Fatal(server.Serve(listener))
 }

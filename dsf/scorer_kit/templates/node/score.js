@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The score: what this scorer asks for, and a function of the series. This is the file to change.
 
 export const CONFIG = {

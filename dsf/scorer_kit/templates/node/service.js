@@ -1,4 +1,5 @@
-// The scoring API around score.js: GET /healthz, GET /config, POST /scoring.
+// SPDX-License-Identifier: Apache-2.0
+// The scoring API around score.js: GET /healthz, /config and /metrics, POST /scoring.
 //
 // HOST and PORT, or --port, set the address, and SCORING_TOKEN the bearer token that the scoring call
 // must carry; without it the call needs none. It needs nothing but Node.js 20.
@@ -12,6 +13,8 @@ const MAX_BODY_BYTES = 8 * 1024 * 1024;
 const MAX_DISCARDED_BYTES = 4 * MAX_BODY_BYTES;
 const NUMBER = /^([-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|NaN|[-+]?Inf)$/i;
 const { HOST = "127.0.0.1", PORT = "8000", SCORING_TOKEN = "" } = process.env;
+
+const counts = new Map();
 
 class Refused extends Error {
   constructor(status, detail) {
@@ -93,12 +96,29 @@ async function answerOf(request) {
 }
 
 function write(response, status, kind, document, headers = {}) {
-  response.writeHead(status, { "Content-Type": `application/${kind}`, ...headers });
-  response.end(JSON.stringify(document));
+  send(response, status, `application/${kind}`, JSON.stringify(document), headers);
 }
 
-const server = createServer(async (request, response) => {
+function send(response, status, kind, text, headers = {}) {
+  const { url } = response.req;
+  const path = ["/healthz", "/config", "/metrics", "/scoring"].includes(url) ? url : "other";
+  const series = `scorer_requests_total{code="${status}",path="${path}"}`;
+  counts.set(series, (counts.get(series) ?? 0) + 1);
+  response.writeHead(status, { "Content-Type": kind, ...headers });
+  response.end(text);
+}
+
+function metrics() {
+  const lines = [...counts].map(([series, count]) => `${series} ${count}\n`);
+  return ["# TYPE scorer_requests_total counter\n", ...lines].join("");
+}
+
+const server = createServer({ requestTimeout: 30_000 }, async (request, response) => {
   try {
+    if (request.method === "GET" && request.url === "/metrics") {
+      send(response, 200, "text/plain; version=0.0.4", metrics());
+      return;
+    }
     write(response, 200, "json", await answerOf(request));
   } catch (error) {
     const refused = error instanceof Refused;

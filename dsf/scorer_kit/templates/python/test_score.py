@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run: python3 -m unittest"""
 
 import unittest

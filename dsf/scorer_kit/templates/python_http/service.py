@@ -1,4 +1,5 @@
-"""The scoring API around `score.py`: GET /healthz, GET /config, POST /scoring.
+# SPDX-License-Identifier: Apache-2.0
+"""The scoring API around `score.py`: GET /healthz, /config and /metrics, POST /scoring.
 
 HOST and PORT, or --port, set the address, and SCORING_TOKEN the bearer token that the scoring call
 must carry; without it the call needs none. It needs nothing but Python 3.11.
@@ -10,8 +11,10 @@ import os
 import signal
 import sys
 import traceback
+from collections import Counter
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock
 from typing import Any
 
 from score import CONFIG, score
@@ -20,6 +23,8 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_DISCARDED_BYTES = 4 * MAX_BODY_BYTES
 PIECE_BYTES = 64 * 1024
 HIGHEST_PORT = 65535
+COUNTS: Counter[tuple[int, str]] = Counter()
+COUNTING = Lock()
 TOKEN = os.environ.get("SCORING_TOKEN", "")
 
 
@@ -75,10 +80,18 @@ class Service(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """Answer /healthz and /config."""
+        """Answer /healthz, /config and /metrics."""
         known = {"/healthz": {"status": "ok"}, "/config": CONFIG}
         if self.path in known:
             self._answer(200, known[self.path])
+        elif self.path == "/metrics":
+            with COUNTING:
+                found = [
+                    f'scorer_requests_total{{code="{code}",path="{path}"}} {count}\n'
+                    for (code, path), count in COUNTS.items()
+                ]
+            text = "".join(("# TYPE scorer_requests_total counter\n", *found))
+            self._send(200, "text/plain; version=0.0.4", text.encode())
         else:
             self._problem(404, "there is nothing at this path")
 
@@ -120,9 +133,14 @@ class Service(BaseHTTPRequestHandler):
         self._answer(status, {"title": title, "status": status, "detail": detail}, "problem+json")
 
     def _answer(self, status: int, document: Any, kind: str = "json") -> None:
-        body = json.dumps(document).encode()
+        self._send(status, f"application/{kind}", json.dumps(document).encode())
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
+        known = ("/healthz", "/config", "/metrics", CONFIG["scoring"]["path"])
+        with COUNTING:
+            COUNTS[status, self.path if self.path in known else "other"] += 1
         self.send_response(status)
-        self.send_header("Content-Type", f"application/{kind}")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if status == HTTPStatus.UNAUTHORIZED:
             self.send_header("WWW-Authenticate", "Bearer")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs score.sh for each request: series on its standard input, results on its standard output."""
 
 import json

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Run: sh test_score.sh
 set -eu
 cd "$(dirname "$0")"
