@@ -199,7 +199,10 @@ async def test_a_plan_that_takes_its_time_says_how_far_it_is(open_page: Open) ->
         page = await open_page(service.url)
         await page.get_by_role("link", name="What if").click()
         held[0].reached.clear()
-        await page.get_by_role("button", name="Plan", exact=True).click()
+        await page.get_by_label("Prove that no plan is better").check()
+        async with page.expect_request("**/plan") as asked:
+            await page.get_by_role("button", name="Plan", exact=True).click()
+        assert (await asked.value).post_data_json["request"] == {"gap": 0}
         await expect(page.get_by_text(re.compile(r"Planning: [2-9] s"))).to_be_visible()
         held[0].released.set()
         await expect(page.get_by_text("Optimal: objective")).to_be_visible()

@@ -2,6 +2,7 @@ import type { App } from "@modelcontextprotocol/ext-apps";
 import {
   ApiProblem,
   problemOf,
+  questionOf,
   type OptimizerApi,
   type ShownPlan,
   type Wish,
@@ -50,8 +51,7 @@ export class HostApi implements OptimizerApi {
   }
 
   async plan(namespace: string, wish: Wish) {
-    const { objective, ...whatIf } = wish;
-    return this.#plan({ of: "plan", request: { namespace, objective, whatIf } });
+    return this.#plan({ of: "plan", request: questionOf(namespace, wish) });
   }
 
   /** The whole plan of a tool's result; what the result contains if the plan can't be made again. */

@@ -11,6 +11,14 @@ export interface Wish {
   drain: string[];
   /** The most that a score may sum up to, by score. */
   budget: Record<string, number>;
+  /** Whether solving goes on until the plan is proven best, or the time is over. */
+  prove: boolean;
+}
+
+/** The question that a wish asks of POST /plan. */
+export function questionOf(namespace: string, wish: Wish) {
+  const { objective, prove, ...whatIf } = wish;
+  return { namespace, objective, whatIf, ...(prove ? { request: { gap: 0 } } : {}) };
 }
 
 /** A plan that was computed and not applied; without a request it can't be, because it pretends facts. */

@@ -1,4 +1,11 @@
-import { ApiProblem, type OptimizerApi, type ShownPlan, type Tell, type Wish } from "./optimizer-api";
+import {
+  ApiProblem,
+  questionOf,
+  type OptimizerApi,
+  type ShownPlan,
+  type Tell,
+  type Wish,
+} from "./optimizer-api";
 import type * as wire from "./wire";
 
 const UNREACHABLE: wire.Problem = {
@@ -33,11 +40,10 @@ export class RestApi implements OptimizerApi {
   }
 
   async plan(namespace: string, wish: Wish, tell: Tell) {
-    const { objective, ...whatIf } = wish;
     const answer = await this.#send("/plan", {
       method: "POST",
       headers: { "Content-Type": "application/json", Accept: `application/json, ${EVENTS}` },
-      body: JSON.stringify({ namespace, objective, whatIf }),
+      body: JSON.stringify(questionOf(namespace, wish)),
     });
     return answer.headers.get("Content-Type")?.startsWith(EVENTS)
       ? planIn(answer, tell)

@@ -62,6 +62,14 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
             onNames={(drain) => onWish({ ...wish, drain })}
           />
         </fieldset>
+        <label>
+          <input
+            type="checkbox"
+            checked={wish.prove}
+            onChange={(event) => onWish({ ...wish, prove: event.currentTarget.checked })}
+          />{" "}
+          Prove that no plan is better, which can take as long as the solver may
+        </label>
         {/* A click, which Enter is too: a frame without allow-forms submits nothing. */}
         <button
           type="submit"
@@ -86,7 +94,7 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
 export function firstWish(fleet: Fleet): Wish {
   const first = fleet.scores.find((score) => score.columns.some((column) => column.app));
   const name = (first ?? fleet.scores[0])?.name;
-  return { objective: name ? { [name]: 1 } : {}, lose: [], drain: [], budget: {} };
+  return { objective: name ? { [name]: 1 } : {}, lose: [], drain: [], budget: {}, prove: false };
 }
 
 function ScoreWish(props: { score: FleetScore; wish: Wish; onWish: (wish: Wish) => void }) {
