@@ -137,6 +137,23 @@ def test_an_address_is_judged_alike_in_all_its_forms(address: ipaddress.IPv4Addr
     assert plain == (Destinations().why_address_denied(str(nat64)) is None)
 
 
+@given(
+    st.sampled_from(["169.254.169.254", "224.0.0.1", "100.100.100.200"]),
+    st.sampled_from([48, 56, 64, 96]),
+    st.integers(0, 2**48 - 1),
+    st.integers(0, 2**40 - 1),
+)
+def test_an_address_behind_a_local_nat64_is_denied_for_each_length_of_its_prefix(
+    denied: str, length: int, subnet: int, suffix: int
+) -> None:
+    """RFC 6052, 2.2: the prefix, the address and a suffix, around the bits 64 to 71."""
+    prefix = f"{0x0064FF9B0001:048b}{subnet:048b}"[: length - 8 * (length > 64)]
+    number = f"{int(ipaddress.IPv4Address(denied)):032b}"
+    bits = f"{prefix}{number}{suffix:040b}"[:120].ljust(120, "0")
+    address = ipaddress.IPv6Address(int(f"{bits[:64]}{0:08b}{bits[64:]}", 2))
+    assert Destinations().why_address_denied(str(address))
+
+
 @given(st.text(max_size=40))
 def test_any_text_is_judged(text: str) -> None:
     Destinations(denied_hosts=("a*",)).why_host_denied(text)
