@@ -33,7 +33,7 @@ PATIENCE = 5.0
 """Times the CPU time of a test without a mutant, after which a loop counts as endless."""
 LEAST_CPU_SECONDS = 10.0
 """CPU time that each test has besides, and the imports before the first one."""
-MOST_CPU_SECONDS = 60.0
+MOST_CPU_SECONDS = 30.0
 """CPU time of the tests that are asked about one mutant: a line that all tests execute would cost
 an hour."""
 STANDSTILL_SECONDS = 60.0

@@ -78,7 +78,7 @@ def plan_question(plan: Plan, hub: str) -> str:
         *([f"It is written in {counted(len(steps), 'step')}."] if steps else []),
         verdict(plan),
         *issue_lines(plan),
-        f"Objects: {writes}.",
+        f"Objects: {writes or 'none'}.",
         f"Digest: {plan.digest}",
     ]
     return "\n".join(lines)
