@@ -24,8 +24,6 @@ class Case:
 
     @property
     def path(self) -> Path:
-        if self.name == "build-machine":
-            return ROOT / "dsf" / "sim" / "recording.json"
         return RECORDINGS / f"{self.name}.json"
 
     def windows(self, every: int = 1) -> tuple[Floats, Floats]:

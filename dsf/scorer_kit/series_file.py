@@ -12,6 +12,15 @@ MOST_BYTES = 32 << 20
 """The largest answer that an agent reads from a source."""
 
 
+_TABLES = frozenset({".csv", ".parquet"})
+"""How the names of tables end."""
+
+
+def is_table(path: Path) -> bool:
+    """Return whether the name of a file is that of a table."""
+    return path.suffix.lower() in _TABLES
+
+
 class UnusableFile(Exception):
     """A file is no document with series; the message says why."""
 

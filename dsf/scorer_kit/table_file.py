@@ -10,10 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from dsf.api.untrusted_text import listed
+from dsf.scorer_kit.sampled_series import Samples
 from dsf.scorer_kit.series_file import MOST_BYTES, UnusableFile
-
-SUFFIXES = (".csv", ".parquet")
-"""How the names of tables end."""
 
 TIMES = ("time", "timestamp")
 """Names of the column of times."""
@@ -22,9 +20,6 @@ _VALUE, _TRUTH = "value", "truth"
 
 _LATEST = 1e11
 """Unix seconds of the year 5138: a larger number counts milliseconds or less."""
-
-Samples = Sequence[tuple[Mapping[str, str], Sequence[tuple[float, float]]]]
-"""The labels of each series, and its samples: unix seconds and a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +32,6 @@ class SeriesTable:
     step: int
     series: Samples
     truth: Samples | None
-
-
-def is_table(path: Path) -> bool:
-    """Return whether the name of a file is that of a table."""
-    return path.suffix.lower() in SUFFIXES
 
 
 def read_table(path: Path) -> SeriesTable:

@@ -24,11 +24,11 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary, SummarySource
 from dsf.kube.clock import utc_now
 from dsf.runtime.endpoints import serving
-from dsf.scorer_kit.recordings import load
+from dsf.scorer_kit.prometheus_replay import Repeated, replaying
+from dsf.scorer_kit.recordings import RECORDINGS, replayable
 from dsf.scorer_kit.registration import suggested_format
 from dsf.scorer_kit.scorer_target import AuthorCredentials
 from dsf.scorer_kit.series_file import prometheus_answer
-from dsf.sim.prometheus_replay import replaying
 
 _FILE = "http://file"
 """Stands for the server of a file, whose URL replaces it."""
@@ -125,7 +125,8 @@ async def _serving(source: TrialSource) -> AsyncIterator[str]:
         async with serving(_answering(prometheus_answer(source.data)), "127.0.0.1:0") as url:
             yield url
     elif source.recording:
-        async with replaying(load(source.recording), labels=_NODE, shift=0) as url:
+        labels = _NODE if source.recording in RECORDINGS.values() else {}
+        async with replaying(Repeated(replayable(source.recording), labels)) as url:
             yield url
     else:
         yield source.prometheus_url

@@ -1,5 +1,5 @@
-"""A simulated Open Cluster Management for the embedded hub, a replayed Prometheus, and the demo.
+"""A simulated Open Cluster Management for the embedded hub, and the demo.
 
-`controllers` is pure; `simulation`, `prometheus_replay` and `demo` do I/O.
+`controllers` is pure; `simulation` and `demo` do I/O.
 Imports every other part of dsf; nothing imports this package, except the command line by name.
 """

@@ -34,6 +34,7 @@ KIT = (
 )
 TESTS: dict[str, tuple[str, ...]] = {
     "demo": (
+        "dsf/sim/demo/test_authors_part.py",
         "dsf/sim/demo/test_demo.py",
         "dsf/sim/stories/test_stories.py",
         "release/test_files.py",

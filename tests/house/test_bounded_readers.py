@@ -76,7 +76,7 @@ BOUNDS = {
     "dsf/scorer_kit/templates/shell/score.py:score": USER,
     "dsf/sim/demo/running_demo.py:_call": OWN,
     "dsf/sim/demo/walkthrough.py:_planned": OWN,
-    "dsf/sim/prometheus_replay.py:load": USER,
+    "dsf/scorer_kit/prometheus_replay.py:load": USER,
     "mcp_server/install/config_text.py:_parsed": "MAX_CONFIG_BYTES",
     "mcp_server/install/config_text.py:_spelled": "MAX_CONFIG_BYTES",
     "optimizer/api/request_guards.py:json": "MAX_BODY_BYTES",

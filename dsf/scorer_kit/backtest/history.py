@@ -3,20 +3,17 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
-from dsf.api.untrusted_text import listed
+from dsf.scorer_kit.sampled_series import Labels, Samples, at_steps, labels_of, span, why_not_apart
 
 START = 1_700_000_000
 """Unix seconds of the first step of a recording: equal runs send equal requests."""
-
-Labels = frozenset[tuple[str, str]]
-"""The labels of a series, without `meta`, which scorers add."""
 
 Values = Sequence[float | None]
 """A value for each step, None for a hole."""
@@ -145,26 +142,11 @@ class History:
         ]
 
 
-def labels_of(metric: Mapping[str, str]) -> Labels:
-    """Return labels without `meta`, which says something about a score."""
-    return frozenset((name, value) for name, value in metric.items() if name != "meta")
-
-
 def named_apart(series: Sequence[PastSeries]) -> tuple[PastSeries, ...]:
     """Return the series. Raises UnusableHistory if two have the same labels."""
-    counts = Counter(one.labels for one in series)
-    twice = [labels for labels, count in counts.items() if count > 1]
-    if twice:
-        named = listed(f"{name}={value}" for name, value in sorted(twice[0]))
-        raise UnusableHistory(
-            f"{counts[twice[0]]} series have the same labels ({named or 'none'}), so a score could"
-            " be of each of them: give them different labels, or add them up in the query"
-        )
+    if why := why_not_apart(one.metric for one in series):
+        raise UnusableHistory(why)
     return tuple(series)
-
-
-Samples = Sequence[tuple[Mapping[str, str], Sequence[tuple[float, float]]]]
-"""The labels of each series, and its samples: unix seconds and a number."""
 
 
 def from_samples(series: Samples, step: int) -> History:
@@ -172,38 +154,18 @@ def from_samples(series: Samples, step: int) -> History:
 
     Numbers that are not finite are holes. Raises UnusableHistory if there is none, or too much.
     """
-    times = [time for _, samples in series for time, _ in _finite(samples)]
-    if not times:
-        raise UnusableHistory("the history has no finite sample")
-    start = min(times)
-    length = round((max(times) - start) / step) + 1
-    if length * len(series) > MOST_VALUES:
-        raise UnusableHistory(
-            f"the history has {len(series)} series of {length} steps, more than {MOST_VALUES}"
-            " values: choose a longer step or fewer series"
-        )
-    return History(step, at_steps(series, step, start, length), round(start))
+    found = span(series, step)
+    if isinstance(found, str):
+        raise UnusableHistory(f"the history can't be used: {found}")
+    start, length = found
+    return History(step, past_series(series, step, start, length), round(start))
 
 
-def at_steps(series: Samples, step: int, start: float, length: int) -> tuple[PastSeries, ...]:
+def past_series(series: Samples, step: int, start: float, length: int) -> tuple[PastSeries, ...]:
     """Return series with each sample at the nearest of the steps from `start` on."""
-    rows = []
-    for metric, samples in series:
-        values: list[float | None] = [None] * length
-        for time, value in _finite(samples):
-            index = round((time - start) / step)
-            if 0 <= index < length:
-                values[index] = value
-        rows.append(PastSeries(metric, values))
-    return named_apart(rows)
-
-
-def _finite(samples: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    return (pair for pair in samples if all(map(math.isfinite, pair)))
-
-
-MOST_VALUES = 5_000_000
-"""Values of a history: what a few hundred megabytes hold."""
+    return named_apart(
+        [PastSeries(metric, at_steps(samples, step, start, length)) for metric, samples in series]
+    )
 
 
 class SeriesIndex:

@@ -28,22 +28,21 @@ from dsf.kube.clock import utc_now
 from dsf.scorer_kit.backtest.history import (
     Answered,
     History,
-    Labels,
     PastSeries,
     Said,
-    Samples,
     SeriesIndex,
     UnusableHistory,
-    at_steps,
     from_samples,
     named_apart,
+    past_series,
 )
 from dsf.scorer_kit.backtest.truth import of_query
+from dsf.scorer_kit.prometheus_replay import RecordedSeries
 from dsf.scorer_kit.recordings import load, name_of
+from dsf.scorer_kit.sampled_series import Labels, Samples
 from dsf.scorer_kit.scorer_target import AuthorCredentials
 from dsf.scorer_kit.series_file import read_series
 from dsf.scorer_kit.table_file import read_table
-from dsf.sim.prometheus_replay import RecordedSeries
 
 DEFAULT_STEP = 60
 """Seconds, where neither the scorer nor its author says."""
@@ -124,7 +123,7 @@ async def from_prometheus(
 def _with_truth(history: History, truth: Samples | None) -> History:
     if truth is None:
         return history
-    answers = at_steps(truth, history.step, history.start, len(history))
+    answers = past_series(truth, history.step, history.start, len(history))
     return replace(history, series=of_query(history.series, answers))
 
 

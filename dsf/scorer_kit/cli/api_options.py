@@ -54,11 +54,14 @@ def _token(_: click.Context, __: click.Parameter, value: Path | None) -> str:
 
 
 def _recording(_: click.Context, __: click.Parameter, value: str) -> Path | None:
+    return recording_path(value) if value else None
+
+
+def recording_path(value: str) -> Path:
+    """Return the file of a recording that is named, or is a file. Raises click.BadParameter."""
     from dsf.api.untrusted_text import listed
     from dsf.scorer_kit.recordings import RECORDINGS
 
-    if not value:
-        return None
     path = RECORDINGS.get(value) or Path(value)
     if not path.is_file():
         raise click.BadParameter(f"no recording {value!r}; there are: {listed(RECORDINGS)}")
@@ -100,7 +103,8 @@ recording_option = click.option(
     default="",
     metavar="NAME|FILE",
     callback=_recording,
-    help="Recorded series by name, such as build-machine, or a file of that form.",
+    help="Recorded series by name, such as build-machine, or a file of that form, or a CSV or"
+    " Parquet table.",
 )
 """`--recording`; a command gets a path, None without it."""
 

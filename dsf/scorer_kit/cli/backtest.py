@@ -256,7 +256,7 @@ async def _history(
 ) -> tuple[str, "History"]:
     """Return the name of a history and its series, with the truth of the config if `measured`."""
     from dsf.scorer_kit.backtest import replay
-    from dsf.scorer_kit.table_file import is_table
+    from dsf.scorer_kit.series_file import is_table
 
     if sum(map(bool, (recording, data, prometheus_url))) != 1:
         raise click.UsageError("name one history: --recording, --data or --prometheus")

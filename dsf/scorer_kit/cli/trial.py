@@ -40,7 +40,8 @@ EXIT_FAILED = 1
 @click.option(
     "--data",
     type=FILE,
-    help="File with the series: a scoring request, or an answer of Prometheus.",
+    help="File with the series: a scoring request, an answer of Prometheus, or a CSV or Parquet"
+    " table.",
 )
 @recording_option
 @click.option(
@@ -84,9 +85,15 @@ def trial(
     Prints where each value came from, as `dsf agent --explain` does, and the metrics. Exits with 1
     if the round failed, and with 2 if the API can't be asked.
     """
+    from dsf.scorer_kit.series_file import is_table
     from dsf.scorer_kit.trial_round import TrialSource
 
-    api, chosen = named(url, scoring_url, dimension_formats, ca_file), TrialSource(**source)
+    api = named(url, scoring_url, dimension_formats, ca_file)
+    if sum(map(bool, source.values())) > 1:
+        raise click.UsageError("name the series once: --prometheus, --data or --recording")
+    if source["data"] and is_table(source["data"]):
+        source = {**source, "data": None, "recording": source["data"]}
+    chosen = TrialSource(**source)
 
     async def tried() -> "Round":
         return await _round(await reached(api), chosen, cluster, token_file, objects_path)

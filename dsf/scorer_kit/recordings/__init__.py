@@ -1,18 +1,21 @@
 """Recorded loads, by name. README.md says where each comes from, and under which licence.
 
-Shell: files. May import `dsf.sim`, which reads recordings, and `dsf.scorer_kit.series_file`.
+Shell: files. May import the modules of `dsf.scorer_kit` that read series.
 """
 
 from pathlib import Path
 
-from dsf.scorer_kit.series_file import UnusableFile
-from dsf.sim import prometheus_replay
-from dsf.sim.prometheus_replay import Recording
+from dsf.api.untrusted_text import UntrustedText
+from dsf.scorer_kit.prometheus_replay import ANY_QUERY, RecordedSeries, Recording
+from dsf.scorer_kit.sampled_series import at_steps, span, why_not_apart
+from dsf.scorer_kit.series_file import UnusableFile, is_table
+
+DAY = 86_400
 
 _FOLDER = Path(__file__).parent
 
 RECORDINGS = {
-    "build-machine": Path(prometheus_replay.__file__).with_name("recording.json"),
+    "build-machine": _FOLDER / "build-machine.json",
     "aws-load-balancer": _FOLDER / "aws-load-balancer.json",
     "aws-database": _FOLDER / "aws-database.json",
     "gpu-inference": _FOLDER / "gpu-inference.json",
@@ -22,12 +25,67 @@ RECORDINGS = {
 
 
 def load(path: Path) -> Recording:
-    """Return the recording in a file. Raises UnusableFile."""
+    """Return the recording in a file, which may be a table. Raises UnusableFile.
+
+    The series of a table answer any query.
+    """
+    return _table(path) if is_table(path) else _document(path)
+
+
+def replayable(path: Path) -> Recording:
+    """Return the recording in a file if each of its answers has samples and series that differ.
+
+    Raises UnusableFile.
+    """
+    recording = load(path)
+    for query, series in recording.queries.items():
+        of_query = f" for the query {UntrustedText(query)}" if query else ""
+        if all(value is None for one in series for value in one.values):
+            raise UnusableFile(f"{path} has no {'sample' if series else 'series'}{of_query}")
+        if why := why_not_apart(one.metric for one in series):
+            raise UnusableFile(f"{path}: {why}")
+    return recording
+
+
+def _document(path: Path) -> Recording:
     try:
-        return Recording.load(path)
+        recording = Recording.load(path)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         said = "write {step, queries: [{query, series: [{metric, values}]}]}"
         raise UnusableFile(f"{path} is not a recording: {said}") from error
+    if not recording.queries:
+        raise UnusableFile(f"{path} has no queries")
+    return recording
+
+
+def _table(path: Path) -> Recording:
+    try:
+        from dsf.scorer_kit.table_file import read_table  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as error:
+        needed = "pip install 'dynamic-scoring-framework[kit]'"
+        raise UnusableFile(f"{path} is a table, which needs {error.name}: {needed}") from error
+    table = read_table(path)
+    found = span(table.series, table.step)
+    if isinstance(found, str):
+        raise UnusableFile(f"{path}: {found}")
+    start, length = found
+    cut = _before_whole_periods(table.step, length)
+    series = tuple(
+        RecordedSeries(dict(metric), tuple(at_steps(samples, table.step, start, length)[cut:]))
+        for metric, samples in table.series
+    )
+    return Recording(table.step, {ANY_QUERY: series}, round(start) + cut * table.step)
+
+
+def _before_whole_periods(step: int, length: int) -> int:
+    """Return how many of the oldest steps to leave out, so that whole weeks or days are repeated.
+
+    Weekdays and hours then stay what they were.
+    """
+    for period in (7 * DAY, DAY):
+        if period % step == 0 and length * step >= period:
+            return length % (period // step)
+    return 0
 
 
 def name_of(path: Path) -> str:

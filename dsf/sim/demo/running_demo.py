@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.clock import utc_now
+from dsf.kube.port import Object
 from dsf.sim.demo.clusters import (
     DemoCluster,
     DemoClusters,
@@ -74,10 +75,11 @@ async def running_demo(
         simulation = Simulation(clusters.hub.kube, managed, now=utc_now)
         await stack.enter_async_context(_background(simulation.run))
         prometheus = await stack.enter_async_context(setup.prometheus())
+        authors = await setup.authors(prometheus) if setup.authors else []
         running = await stack.enter_async_context(running_processes(work_dir))
         demo = RunningDemo(clusters, running, f"http://127.0.0.1:{port}", output)
         output.step("Components, each a process of its own")
-        await _start(demo, setup, prometheus, _optimizer(demo, "--allow-writes"))
+        await _start(demo, setup, prometheus, authors)
         yield demo
 
 
@@ -91,23 +93,23 @@ async def refuse_writes(demo: RunningDemo) -> None:
 
 
 async def _start(
-    demo: RunningDemo, setup: DemoSetup, prometheus: Mapping[str, str], optimizer: _Program
+    demo: RunningDemo, setup: DemoSetup, prometheus: Mapping[str, str], authors: list[Object]
 ) -> None:
     managed = demo.clusters.managed
     scorers = {name: _scorer(name, options) for name, options in setup.scorers.items()}
     programs = [
         *scorers.values(),
-        _controller(demo.clusters.hub),
+        _controller(demo.clusters.hub, setup.manifest_namespaces),
         *(_agent(demo.clusters.hub, w, prometheus[w.name]) for w in managed),
         *(_policy_watcher(cluster) for cluster in managed if setup.policy_watchers),
-        optimizer,
+        _optimizer(demo, "--allow-writes"),
     ]
     started = []
     for program in programs:
         component = await demo.processes.start(program.name, program.arguments)
         started.append((component, program.url))
         demo.output.note(f"{program.name} (log: {component.log})")
-    registered = setup.registered({name: _server(one) for name, one in scorers.items()})
+    registered = setup.registered({name: _server(one) for name, one in scorers.items()}) + authors
     await apply_or_fail(
         demo.clusters.hub.kube,
         [
@@ -132,7 +134,7 @@ def _server(scorer: _Program) -> str:
     return scorer.url.removesuffix("/healthz")
 
 
-def _controller(hub: DemoCluster) -> _Program:
+def _controller(hub: DemoCluster, manifest_namespaces: Iterable[str]) -> _Program:
     return _serving(
         "controller",
         "controller",
@@ -140,6 +142,7 @@ def _controller(hub: DemoCluster) -> _Program:
         f"--namespace={HUB_NAMESPACE}",
         "--resync-seconds=2",
         "--probe-period-seconds=2",
+        *(f"--manifest-namespace={name}" for name in manifest_namespaces),
     )
 
 

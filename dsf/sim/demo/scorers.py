@@ -3,14 +3,14 @@
 Both GPUs have the MIG profiles of the scenario. The rates are made up.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from dsf.api.names import API_VERSION, HUB_NAMESPACE, SCORING_CONFIG
 from dsf.kube.port import Object
+from dsf.scorer_kit.prometheus_replay import RecordedSeries
 from dsf.sim.demo.clusters import ClusterLabels
-from dsf.sim.prometheus_replay import RecordedSeries
 
 PROMETHEUS_URL = "http://prometheus.monitoring.svc:9090"
 """What DynamicScorers name as source; agents ask the server of their --prometheus-url instead."""
@@ -23,7 +23,9 @@ class DemoSetup:
     `cluster_labels` are the labels of each managed cluster, and of its node. `scorers` are the
     options of each sample scorer that is started, by the name of its module. `registered` returns
     the DynamicScorers, given the base URL of each. `prometheus` serves the base URL of a Prometheus
-    for each managed cluster. With `policy_watchers`, each managed cluster has one.
+    for each managed cluster. With `policy_watchers`, each managed cluster has one. Workloads and
+    policies of `manifest_namespaces` are sent to scorers that ask for them. `authors` returns the
+    DynamicScorers of scorers that run already, given the URLs that `prometheus` serves.
     """
 
     title: str
@@ -32,6 +34,8 @@ class DemoSetup:
     registered: Callable[[Mapping[str, str]], list[Object]]
     prometheus: Callable[[], AbstractAsyncContextManager[Mapping[str, str]]]
     policy_watchers: bool = True
+    manifest_namespaces: tuple[str, ...] = ()
+    authors: Callable[[Mapping[str, str]], Awaitable[list[Object]]] | None = None
 
 
 THROUGHPUT_QUERY = "sum by (app, device) (rate(app_requests_total[5m]))"
@@ -77,11 +81,19 @@ HARDWARE = {
 """The best plan runs app02 on 2g.24gb of worker01, and app01 on 3g.48gb of worker02: 165."""
 
 
-def scorers(sample_url: str, static_url: str) -> list[Object]:
-    """Return the demo's DynamicScorers for scoring APIs at the given base URLs.
+def static_scorers(static_url: str) -> list[Object]:
+    """Return the DynamicScorers of the scenario's scores, which need no source."""
+    return [
+        _better_if_higher("example-performance", f"{static_url}/performance/config"),
+        _better_if_higher("example-powerconsumption", f"{static_url}/powerconsumption/config"),
+    ]
 
-    Entries are whole numbers: the sample score of a pod that uses less than a core is normalized,
-    because it would be 0.
+
+def sample_scorer(sample_url: str) -> Object:
+    """Return the DynamicScorer of the CPU use of pods.
+
+    Entries are whole numbers: the score of a pod that uses less than a core is normalized, because
+    it would be 0.
     """
     sample = _scorer("sample-scorer", f"{sample_url}/config", "${node};${namespace};${pod}")
     cores = {
@@ -90,11 +102,7 @@ def scorers(sample_url: str, static_url: str) -> list[Object]:
         "range": {"min": 0},
         "scoring": {"normalize": {"min": 0, "max": 1}},
     }
-    return [
-        {**sample, "spec": {**sample["spec"], **cores}},
-        _better_if_higher("example-performance", f"{static_url}/performance/config"),
-        _better_if_higher("example-powerconsumption", f"{static_url}/powerconsumption/config"),
-    ]
+    return {**sample, "spec": {**sample["spec"], **cores}}
 
 
 def throughput_scorer(sample_url: str) -> Object:

@@ -4,22 +4,23 @@ Only the last score differs between the clusters, so it chooses clusters as well
 """
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from dsf.api.conditions import is_true
 from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
+from dsf.cli.missing_scores import why_missing
 from dsf.cli.output import TextTable
 from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.port import Object
 from dsf.kube.yaml_documents import documents
 from dsf.sim.controllers import mig_manager
+from dsf.sim.demo.authors_part import AuthorsPart, require_own_scores
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
+from dsf.sim.demo.guide_setup import guide_setup
 from dsf.sim.demo.output import (
     DemoOutput,
     comparison_table,
@@ -28,6 +29,7 @@ from dsf.sim.demo.output import (
     score_tables,
     table_of,
 )
+from dsf.sim.demo.processes import DemoError
 from dsf.sim.demo.running_demo import (
     RunningDemo,
     get,
@@ -38,8 +40,7 @@ from dsf.sim.demo.running_demo import (
     until,
     what_next,
 )
-from dsf.sim.demo.scorers import HARDWARE, THROUGHPUT_QUERY, DemoSetup, scorers, throughput_scorer
-from dsf.sim.prometheus_replay import Recording, replaying
+from dsf.sim.demo.scorers import HARDWARE
 
 PREFERENCES = {
     "performance": "example-performance-score",
@@ -50,18 +51,33 @@ THROUGHPUT = "example-throughput-score"
 
 STATUS = f"/placements/status?namespace={WORKLOAD_NAMESPACE}"
 
+KEYS = (*PREFERENCES, "throughput")
+"""Names of the demo's own plans in its result."""
+
 SCORES = ("sample-my-score", *PREFERENCES.values(), THROUGHPUT)
 
 
 async def walk_through(
-    output: DemoOutput, work_dir: Path, *, port: int, keep: bool, allow_writes: bool
+    output: DemoOutput,
+    work_dir: Path,
+    part: AuthorsPart | None = None,
+    *,
+    port: int,
+    keep: bool,
+    allow_writes: bool,
 ) -> None:
     """Run all steps; raise DemoError if one fails. With `keep`, stay until cancelled.
 
-    While it stays, callers of the optimizer may write if `allow_writes`.
+    `part` is what an author brings. While it stays, callers of the optimizer may write if
+    `allow_writes`.
     """
-    async with running_demo(GUIDE, output, work_dir, port) as demo:
-        answers = await _run_steps(demo)
+    part = part or AuthorsPart()
+    scorers = await part.asked()
+    require_own_scores(scorers, (*SCORES, *KEYS))
+    setup = guide_setup(part, scorers, output)
+    async with running_demo(setup, output, work_dir, port) as demo:
+        own = PREFERENCES.values() if part.prometheus_url else SCORES
+        answers = await _run_steps(demo, own, [one.score for one in scorers])
         if keep and not allow_writes:
             await refuse_writes(demo)
         output.step("Results")
@@ -72,11 +88,15 @@ async def walk_through(
             await stay(demo, _configure_mig)
 
 
-async def _run_steps(demo: RunningDemo) -> dict[str, dict[str, Any]]:
-    await _score(demo)
+async def _run_steps(
+    demo: RunningDemo, own: Collection[str], of_author: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Run all steps with the demo's own scores and those of an author."""
+    # Before the scores: a scorer may ask for the workloads and policies.
     manifests = [document.value for document in documents(scenario() / "manifests")]
     created = [Create(kind, obj) for obj in manifests if (kind := kinds.find(obj))]
     await apply_or_fail(demo.clusters.hub.kube, created)
+    await _score(demo, {*own, *of_author})
     answers = {}
     for number, (name, score) in enumerate(PREFERENCES.items()):
         if number:
@@ -86,24 +106,31 @@ async def _run_steps(demo: RunningDemo) -> dict[str, dict[str, Any]]:
         await _land(demo)
     await _show_status(demo)
     await _roll_back(demo)
-    answers["throughput"] = await _plan_by_hardware(demo)
+    if THROUGHPUT in own:
+        answers["throughput"] = await _plan_by_hardware(demo)
+    for score in of_author:
+        answers[score] = await _plan_alone(demo, score)
     return answers
 
 
-async def _score(demo: RunningDemo) -> None:
+async def _score(demo: RunningDemo, scores: Collection[str]) -> None:
     demo.output.step("Agents read time series, call the scoring APIs, publish scores")
-    names = [cluster.name for cluster in demo.clusters.managed]
+    hub, names = demo.clusters.hub.kube, [cluster.name for cluster in demo.clusters.managed]
 
     async def scored() -> bool:
-        listed = (await demo.clusters.hub.kube.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
+        listed = (await hub.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
         found = {
             (obj["metadata"]["namespace"], obj["metadata"]["name"])
             for obj in listed
             if obj.get("status", {}).get("scores")
         }
-        return {(cluster, score) for cluster in names for score in SCORES} <= found
+        return {(cluster, score) for cluster in names for score in scores} <= found
 
-    await until(demo, scored, "scores of every scorer on every cluster")
+    try:
+        await until(demo, scored, "scores of every scorer on every cluster")
+    except DemoError as error:
+        reasons = why_missing((await hub.list(kinds.DYNAMIC_SCORER)).items, None, ())
+        raise DemoError("; ".join((f"{error}", *reasons))) from error
     listed = (await demo.clusters.hub.kube.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
     demo.output.show(score_tables(listed))
 
@@ -122,10 +149,26 @@ async def _plan_by_hardware(demo: RunningDemo) -> dict[str, Any]:
     return await _planned(demo, "/optimize?dry_run=true", THROUGHPUT)
 
 
+async def _plan_alone(demo: RunningDemo, score: str) -> dict[str, Any]:
+    """Plan one workload by the score of an author, and write nothing.
+
+    With both workloads, each cluster would have to run one, whatever the score is.
+    """
+    workload = "mwrs-app01"
+    demo.output.step(f"POST /plan: where {score} places {workload} alone")
+    alone = {"workloads": [workload], "request": {"prune": True}}
+    question = {"namespace": WORKLOAD_NAMESPACE, "objective": {score: 1}, **alone}
+    return _shown(demo, await post(demo, "/plan", question))
+
+
 async def _planned(demo: RunningDemo, path: str, score: str) -> dict[str, Any]:
     request = json.loads((scenario() / "params.json").read_text(encoding="utf-8"))
     request["preference"] = {**request["preference"], "addonPlacementScore": score}
-    answer = await post(demo, path, request)
+    return _shown(demo, await post(demo, path, request))
+
+
+def _shown(demo: RunningDemo, answer: dict[str, Any]) -> dict[str, Any]:
+    """Print an answer, and return it."""
     demo.output.note(f"{answer['status']}, objective {answer['objective_value']:g}")
     demo.output.show(plan_tables(answer))
     return answer
@@ -231,6 +274,11 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
 
 def _what_next(demo: RunningDemo, *, keep: bool) -> None:
     what_next(demo, "" if keep else "`make demo ARGS=--keep` (or `dsf demo --keep`)")
+    hub = demo.clusters.hub.kubeconfig
+    demo.output.note(
+        f"scores and plans: dsf scores --kubeconfig {hub}; dsf plan --kubeconfig {hub} --objective"
+        " performance"
+    )
     demo.output.note(
         "a request of your own: curl"
         f" --json @{scenario() / 'params.json'} '{demo.optimizer_url}/optimize?dry_run=true' (with"
@@ -242,42 +290,6 @@ def _what_next(demo: RunningDemo, *, keep: bool) -> None:
     )
 
 
-CLUSTER_SHIFT = 60
-"""Steps of the recording between two clusters, so that their scores differ."""
-
-
 def scenario() -> Path:
     """Return the folder with the development guide's manifests and request."""
     return Path(str(resources.files("dsf.sim") / "scenario"))
-
-
-@asynccontextmanager
-async def _prometheus() -> AsyncIterator[Mapping[str, str]]:
-    recording = Recording.load(Path(str(resources.files("dsf.sim") / "recording.json")))
-    async with AsyncExitStack() as stack:
-        yield {
-            name: await stack.enter_async_context(
-                replaying(
-                    replace(
-                        recording,
-                        queries={**recording.queries, THROUGHPUT_QUERY: hardware.series()},
-                    ),
-                    labels={"node": f"{name}-control-plane"},
-                    shift=index * CLUSTER_SHIFT,
-                )
-            )
-            for index, (name, hardware) in enumerate(HARDWARE.items())
-        }
-
-
-def _registered(urls: Mapping[str, str]) -> list[Object]:
-    return [*scorers(urls["sample"], urls["static"]), throughput_scorer(urls["sample"])]
-
-
-GUIDE = DemoSetup(
-    title="A hub and two managed clusters, in memory and over HTTP",
-    cluster_labels={name: hardware.labels() for name, hardware in HARDWARE.items()},
-    scorers={"sample": (), "static": ()},
-    registered=_registered,
-    prometheus=_prometheus,
-)

@@ -1,7 +1,7 @@
 """Story 2 of the proposal: AI workloads share the GPUs of radio sites, and leave before peaks."""
 
 from dsf.cli.output import TextTable
-from dsf.sim.prometheus_replay import RecordedSeries, Recording
+from dsf.scorer_kit.prometheus_replay import RecordedSeries, Recording
 from dsf.sim.stories.ran_load import (
     STEP_SECONDS,
     STEPS_PER_DAY,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from dsf.cli.output import TextTable
-from dsf.sim.prometheus_replay import RecordedSeries, Recording
+from dsf.scorer_kit.prometheus_replay import RecordedSeries, Recording
 from dsf.sim.stories.story import (
     SCORING_INTERVAL,
     Moment,

@@ -9,9 +9,9 @@ from dsf.api.scoring.placement_scores import ByDimension
 from dsf.api.untrusted_text import listed
 from dsf.cli.output import TextTable
 from dsf.kube.port import Object
+from dsf.scorer_kit.prometheus_replay import Recording
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, ClusterLabels
 from dsf.sim.demo.scorers import PROMETHEUS_URL
-from dsf.sim.prometheus_replay import Recording
 
 SCORING_INTERVAL = 1
 """Seconds between two rounds of an agent: short, because a moment lasts as long as a round."""

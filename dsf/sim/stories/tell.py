@@ -19,6 +19,7 @@ from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
+from dsf.scorer_kit.prometheus_replay import PausedReplay
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoError
@@ -33,7 +34,6 @@ from dsf.sim.demo.running_demo import (
     what_next,
 )
 from dsf.sim.demo.scorers import DemoSetup
-from dsf.sim.prometheus_replay import PausedReplay
 from dsf.sim.stories.airan import AIRAN
 from dsf.sim.stories.inference import INFERENCE
 from dsf.sim.stories.story import (

@@ -17,7 +17,9 @@ PAGES = "".join(
     (ROOT / "docs/how-to" / page).read_text() for page in ("scorer-kit.md", "backtest.md")
 )
 NEW, *COMMANDS = dict.fromkeys(re.findall(r"```bash\n(dsf .*?)\n```", PAGES, re.DOTALL))
-RECORDED = json.loads((ROOT / "dsf/sim/recording.json").read_text())["queries"][0]["query"]
+RECORDED = json.loads((ROOT / "dsf/scorer_kit/recordings/build-machine.json").read_text())[
+    "queries"
+][0]["query"]
 
 
 def test_the_pages_show_each_command_of_the_kit() -> None:

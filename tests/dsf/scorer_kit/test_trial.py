@@ -14,7 +14,9 @@ from tests.repository import ROOT
 
 SERIES = ({"node": "n", "namespace": "s", "pod": "p"}, [[0, "0.25"], [60, "NaN"], [120, "0.75"]])
 DATA = {"data": [{"metric": SERIES[0], "values": SERIES[1]}]}
-RECORDED_QUERY = json.loads((ROOT / "dsf/sim/recording.json").read_text())["queries"][0]["query"]
+RECORDED_QUERY = json.loads((ROOT / "dsf/scorer_kit/recordings/build-machine.json").read_text())[
+    "queries"
+][0]["query"]
 OTHER_FORM = ("--dimension-format", "${pod}")
 
 
@@ -167,3 +169,28 @@ async def test_a_scorer_without_a_source_takes_no_series(data: str) -> None:
     assert code == 2
     assert "leave out" in err
     assert (await tried(api))[0] == 0
+
+
+async def test_a_table_is_tried_too_and_a_gap_is_no_sample(tmp_path: Path) -> None:
+    hours = "".join(f"2026-03-{day:02}T12:00:00Z,n,shop,a,{day}\n" for day in range(2, 18))
+    path = tmp_path / "history.csv"
+    path.write_text(f"time,node,namespace,pod,value\n{hours.replace(',9', ',')}")
+    for option in ("--data", "--recording"):
+        code, out, _ = await tried(TestApi(), option, str(path))
+        assert code == 0
+        assert "1 series, " in out
+        assert "n;shop;a" in out
+    code, _, err = await tried(TestApi(), "--data", str(path), "--recording", str(path))
+    assert (code, "name the series once" in err) == (2, True)
+
+
+async def test_a_recording_keeps_the_nodes_of_its_series(tmp_path: Path) -> None:
+    metrics = [{"node": node, "namespace": "shop", "pod": "a"} for node in ("n1", "n2")]
+    series = [{"metric": metric, "values": [1]} for metric in metrics]
+    path = tmp_path / "nodes.json"
+    path.write_text(json.dumps({"step": 60, "queries": [{"query": QUERY, "series": series}]}))
+    code, out, _ = await tried(TestApi(), "--recording", str(path))
+    assert (code, "n1;shop;a" in out, "n2;shop;a" in out) == (0, True, True)
+    path.write_text(path.read_text().replace("n2", "n1"))
+    code, _, err = await tried(TestApi(), "--recording", str(path))
+    assert (code, "2 series have the same labels" in err) == (2, True)

@@ -86,7 +86,7 @@ def test_manifests_are_the_generated_objects_alone() -> None:
 
 def test_a_whole_folder_is_enough_and_what_is_not_read_is_said(tmp_path: Path) -> None:
     folder = tmp_path / "scenario"
-    shutil.copytree(SCENARIO, folder, ignore=shutil.ignore_patterns("recording.json"))
+    shutil.copytree(SCENARIO, folder)
     (folder / "other.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}")
     (folder / "more.yaml").write_text("[1, 2]")
     result = run(f"-f{folder}")

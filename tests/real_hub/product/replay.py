@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from dsf.sim.prometheus_replay import RecordedSeries, Recording, replaying
+from dsf.scorer_kit.prometheus_replay import RecordedSeries, Recording, Repeated, replaying
 from sample_scorers.scoring_service.wire import CPU_CORES_BY_POD
 
 CORES = 0.127
@@ -15,7 +15,7 @@ SERIES = RecordedSeries({"node": "n1", "namespace": "shop", "pod": "cart"}, (COR
 async def serve(port: int) -> None:
     """Serve until a signal ends the process."""
     recording = Recording(60, {CPU_CORES_BY_POD: (SERIES,)})
-    async with replaying(recording, labels={}, shift=0, port=port):
+    async with replaying(Repeated(recording), port=port):
         await asyncio.Event().wait()
 
 

@@ -3,11 +3,14 @@
 import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,12 +21,16 @@ import httpx
 import pytest
 
 from dsf.api.conditions import is_true
-from dsf.api.names import REPLICA_SET_LABEL
+from dsf.api.names import HUB_NAMESPACE, REPLICA_SET_LABEL
+from dsf.cli.scores import scores
 from dsf.kube.client.connect import connect
-from dsf.kube.kinds import MANIFEST_WORK, POLICY
+from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, POLICY
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo.processes import free_port
 from dsf.sim.demo.walkthrough import scenario
+from tests.command_line import invoked_meanwhile
+from tests.dsf.scorer_kit.programs import started
+from tests.dsf.sim.demo.test_authors_part import OF_CLUSTER, START, scaffold
 from tests.eventually import eventually
 from tests.pages.blocks import BASH, blocks
 from tests.repository import ROOT
@@ -43,6 +50,7 @@ class KeptDemo:
     result: dict[str, Any]
     optimizer: str
     hub: Path
+    scorer: str
 
     def post(self, path: str, body: Any) -> dict[str, Any]:
         """Post a request to the optimizer and return its answer."""
@@ -61,17 +69,39 @@ class KeptDemo:
         return {(place["workload"], place["cluster"]) for place in answer["placements"]}
 
 
+def write_table(path: Path, value: float) -> None:
+    """Write a table of a week with a sample of `value` for each hour, one of them missing."""
+    hours = (f"{hour * 3600},{value}\n" for hour in range(168) if hour != 9)
+    path.write_text(f"time,value\n{''.join(hours)}")
+
+
+def with_scorer(scorer: str, folder: Path) -> list[str]:
+    """The options by which scorer-kit.md adds a scorer to the demo, with its tables."""
+    page = ROOT / "docs/how-to/scorer-kit.md"
+    (block,) = (one for one in blocks(page) if "dsf demo" in one.commands)
+    command = block.commands.replace("http://localhost:8000", scorer)
+    for name, value in (("east.csv", 0.6), ("west.csv", 1.4)):
+        write_table(folder / name, value)
+        command = command.replace(name, str(folder / name))
+    return shlex.split(command)[3:]
+
+
 @pytest.fixture(scope="module")
 def kept() -> Iterator[KeptDemo]:
-    with TemporaryDirectory() as folder:
+    with (
+        TemporaryDirectory() as folder,
+        TemporaryDirectory() as authors,
+        started(START, scaffold(Path(authors), "headroom", OF_CLUSTER)) as scorer,
+    ):
         port = free_port()
         command = [*DEMO, "--json", "--keep", "--allow-writes", "--port", str(port)]
+        command += with_scorer(scorer, Path(authors))
         environ = environment(Path(folder))
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as demo:
             assert demo.stdout
             result = json.loads(first_document(demo.stdout))
             (hub,) = Path(folder).glob("*/hub.kubeconfig")
-            yield KeptDemo(result, f"http://127.0.0.1:{port}", hub)
+            yield KeptDemo(result, f"http://127.0.0.1:{port}", hub, scorer)
             demo.send_signal(signal.SIGINT)
             assert demo.wait() == 0
 
@@ -98,6 +128,37 @@ def test_scores_that_differ_choose_clusters_as_well_as_profiles(kept: KeptDemo) 
         ("mwrs-app01", "worker02", "3g.48gb"),
         ("mwrs-app02", "worker01", "2g.24gb"),
     }
+
+
+def test_the_score_of_an_author_decides_a_plan(kept: KeptDemo) -> None:
+    answer = kept.result["headroom"]
+    (place,) = answer["placements"]
+    assert (place["workload"], place["cluster"], place["score"]) == ("mwrs-app01", "worker02", 70)
+
+
+async def test_the_hub_of_the_demo_says_why_a_scorer_has_no_scores(kept: KeptDemo) -> None:
+    kubeconfig = f"--kubeconfig={kept.hub}"
+    code, out, err = await invoked_meanwhile(scores, kubeconfig, "--score=headroom")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[2].split() == ["headroom", "30", "70"]
+    wrong = {"type": "Prometheus", "host": "http://prometheus", "params": {"query": "up"}}
+    spec = {
+        "description": "d",
+        "configURL": kept.scorer + "/config",
+        "configSyncMode": "None",
+        "source": wrong,
+        "scoring": {"path": "/scoring", "params": {"name": "unknown", "interval": 5}},
+    }
+    async with connect(kept.hub) as hub:
+        metadata = {"name": "unknown", "namespace": HUB_NAMESPACE}
+        await hub.create(DYNAMIC_SCORER, {"metadata": metadata, "spec": spec})
+
+        async def told() -> bool:
+            _, _, err = await invoked_meanwhile(scores, kubeconfig, "--score=unknown")
+            return err.startswith("unknown fails on worker01: QueryRejected: ")
+
+        assert await eventually(told)
+        await hub.delete(DYNAMIC_SCORER, "unknown", HUB_NAMESPACE)
 
 
 def test_the_rollback_is_on_record_after_both_plans(kept: KeptDemo) -> None:
@@ -159,12 +220,29 @@ async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> N
 
 
 def test_a_kept_demo_is_read_only_unless_it_is_told_otherwise(tmp_path: Path) -> None:
-    port = free_port()
-    command = [*DEMO, "--json", "--keep", "--port", str(port)]
-    environ = environment(tmp_path)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as demo:
+    port, source, folder = free_port(), free_port(), tmp_path / "temporary"
+    folder.mkdir()
+    replay = f"{sys.executable} {ROOT}/tests/real_hub/product/replay.py {source}"
+    own = scaffold(tmp_path, "cores", {})
+    environ = environment(folder)
+    with (
+        subprocess.Popen(replay.split(), env={**os.environ, "PYTHONPATH": str(ROOT)}) as prometheus,
+        started(START, own) as scorer,
+        ExitStack() as stack,
+    ):
+        stack.callback(prometheus.kill)
+        while not listens(source):
+            time.sleep(0.1)
+        asked = ["--prometheus-url", f"http://127.0.0.1:{source}", "--scorer", scorer]
+        command = [*DEMO, "--json", "--keep", "--port", str(port), *asked]
+        demo = stack.enter_context(
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
+        )
         assert demo.stdout
-        assert json.loads(first_document(demo.stdout))["power"]["objective_value"] == 170
+        result = json.loads(first_document(demo.stdout))
+        assert [*result] == ["performance", "power", "cores"]
+        assert result["power"]["objective_value"] == 170
+        assert result["cores"]["placements"][0]["score"] == 6
         url = f"http://127.0.0.1:{port}/reset"
         answer = httpx.post(
             url, json={"namespace": "default"}, timeout=REQUEST_SECONDS, trust_env=False
@@ -172,6 +250,11 @@ def test_a_kept_demo_is_read_only_unless_it_is_told_otherwise(tmp_path: Path) ->
         assert answer.json()["reason"] == "ReadOnly"
         demo.send_signal(signal.SIGINT)
         assert demo.wait() == 0
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_without_keep_it_ends_by_itself() -> None:

@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.sim.prometheus_replay import (
+from dsf.scorer_kit.prometheus_replay import (
+    ANY_QUERY,
     PausedReplay,
     RecordedSeries,
     Recording,
+    Repeated,
     matrix,
     replaying,
 )
+from dsf.scorer_kit.recordings import replayable
 
 QUERY = "sum by (pod) (rate(cpu[1m]))"
 RECORDING = Recording(30, {QUERY: (RecordedSeries({"pod": "a"}, (1.0, 2.0, 3.0)),)})
@@ -27,7 +30,7 @@ HOLES = {"a": [1, None, 3], "b": [None, None, None], "c": [4, 5, 6]}
 @pytest.fixture
 async def prometheus() -> AsyncIterator[httpx.AsyncClient]:
     async with (
-        replaying(RECORDING, labels={"node": "n1"}, shift=1) as url,
+        replaying(Repeated(RECORDING, {"node": "n1"}, 1)) as url,
         httpx.AsyncClient(base_url=url, trust_env=False) as client,
     ):
         yield client
@@ -88,7 +91,7 @@ async def test_a_hole_is_no_sample(tmp_path: Path) -> None:
     (tmp_path / "holes.json").write_text(json.dumps(document))
     recording = Recording.load(tmp_path / "holes.json")
     async with (
-        replaying(recording, labels={}, shift=0) as url,
+        replaying(Repeated(recording)) as url,
         httpx.AsyncClient(base_url=url, trust_env=False) as client,
     ):
         window = {"query": QUERY, "start": "0", "end": "60", "step": "30"}
@@ -138,3 +141,21 @@ async def test_a_paused_replay_tells_when_it_was_asked_since_it_moved() -> None:
         assert not waiting.done()
         await client.get("/api/v1/query", params=asked)
         await waiting
+
+
+async def test_a_table_longer_than_a_week_repeats_with_its_weekdays(tmp_path: Path) -> None:
+    """Seventeen days of which each sample is its hour of the week: the newest two weeks count."""
+    monday = 1_772_409_600
+    hours = (f"{monday + hour * 3600},{hour % 168}\n" for hour in range(17 * 24))
+    (tmp_path / "hours.csv").write_text(f"time,value\n{''.join(hours)}")
+    recording = replayable(tmp_path / "hours.csv")
+    (series,) = recording.queries[ANY_QUERY]
+    assert (len(series.values), recording.start) == (14 * 24, monday + 3 * 24 * 3600)
+    async with (
+        replaying(Repeated(recording)) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
+        for hour in (0, 30, 400, 5000):
+            asked = {"query": "anything", "time": f"{monday + hour * 3600}"}
+            (found,) = (await client.get("/api/v1/query", params=asked)).json()["data"]["result"]
+            assert float(found["value"][1]) == hour % 168

@@ -13,17 +13,21 @@ import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from aiohttp import web
 
+from dsf.api.untrusted_text import listed
 from dsf.runtime.endpoints import serving
 
 MAX_POINTS = 11_000
 """Points of one series in a range query; Prometheus refuses more, too."""
 
+
+ANY_QUERY = ""
+"""Stands for each query that has no answer of its own."""
 
 Matrix = list[dict[str, Any]]
 """Series with their samples, as Prometheus answers a range query."""
@@ -39,18 +43,25 @@ class RecordedSeries:
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
         """Read a series; a hole is null. Raises KeyError, TypeError, ValueError."""
-        values = tuple(document["values"])
+        metric, values = document["metric"], tuple(document["values"])
+        if not isinstance(metric, dict) or not all(isinstance(one, str) for one in metric.values()):
+            raise TypeError("metric: labels are texts")
         if not values or not all(value is None or math.isfinite(value) for value in values):
             raise ValueError("values: at least one is needed, each a finite number or null")
-        return cls(document["metric"], values)
+        return cls(metric, values)
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The recorded answers by query; `step` is the number of seconds between two values."""
+    """The recorded answers by query; `step` is the number of seconds between two values.
+
+    The answer to ANY_QUERY is that to each query without another. The first value is of the time
+    `start` in unix seconds.
+    """
 
     step: int
     queries: Mapping[str, tuple[RecordedSeries, ...]]
+    start: int = 0
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -64,16 +75,47 @@ class Recording:
             raise ValueError("step: a whole number of seconds is needed")
         return cls(int(document["step"]), queries)
 
+    def answer(self, query: str) -> tuple[RecordedSeries, ...] | None:
+        """Return the answer to a query; None if it is not recorded."""
+        return self.queries.get(query, self.queries.get(ANY_QUERY))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A recording that repeats without end.
+
+    `labels` are added to series that lack them. `shift` moves it by that number of steps, so that
+    clusters with the same recording have different values.
+    """
+
+    recording: Recording
+    labels: Mapping[str, str] = field(default_factory=dict)
+    shift: int = 0
+
+    def samples(self, query: str, times: Iterable[float]) -> Matrix | None:
+        """Return the answer to a query in matrix form; None if it is not recorded."""
+        found, recording = self.recording.answer(query), self.recording
+        if found is None:
+            return None
+        series = [RecordedSeries({**self.labels, **one.metric}, one.values) for one in found]
+        start, step = recording.start, recording.step
+        return matrix(series, times, step=step, shift=self.shift, start=start)
+
 
 def matrix(
-    series: Iterable[RecordedSeries], times: Iterable[float], *, step: int, shift: int
+    series: Iterable[RecordedSeries],
+    times: Iterable[float],
+    *,
+    step: int,
+    shift: int,
+    start: int = 0,
 ) -> Matrix:
     """Return the series in matrix form at the given times in unix seconds.
 
-    The recording repeats without end. `shift` moves it by that number of steps, so that clusters
-    with the same recording have different values. Holes are left out, and series without a sample.
+    They begin at `start` and repeat without end, moved by `shift` steps. Holes are left out, and
+    series without a sample.
     """
-    indices = [(time, int(time // step) + shift) for time in times]
+    indices = [(time, int((time - start) // step) + shift) for time in times]
     found = ({"metric": one.metric, "values": _samples(one.values, indices)} for one in series)
     return [one for one in found if one["values"]]
 
@@ -86,19 +128,15 @@ def _samples(
 
 
 @asynccontextmanager
-async def replaying(
-    recording: Recording, *, labels: Mapping[str, str], shift: int, port: int = 0
-) -> AsyncIterator[str]:
-    """Serve a recording on loopback; yield the base URL. `labels` are added to every series."""
-    queries = {
-        query: [RecordedSeries({**one.metric, **labels}, one.values) for one in series]
-        for query, series in recording.queries.items()
-    }
+async def replaying(*repeated: Repeated, port: int = 0) -> AsyncIterator[str]:
+    """Serve recordings on loopback, the first that has the query; yield the base URL."""
 
-    def repeated(query: str, times: Sequence[float]) -> Matrix:
-        return matrix(queries[query], times, step=recording.step, shift=shift)
+    def first(query: str, times: Sequence[float]) -> Matrix | None:
+        answers = (one.samples(query, times) for one in repeated)
+        return next((found for found in answers if found is not None), None)
 
-    async with _served(_Replay(recording, repeated), port) as url:
+    known = [query for one in repeated for query in one.recording.queries]
+    async with _served(_Replay(known, first), port) as url:
         yield url
 
 
@@ -117,7 +155,7 @@ class PausedReplay:
 
     def serving(self) -> AbstractAsyncContextManager[str]:
         """Serve the recording on loopback; yield the base URL."""
-        return _served(_Replay(self._recording, self._latest))
+        return _served(_Replay(tuple(self._recording.queries), self._latest))
 
     def show(self, step: int) -> None:
         """Stand at a step of the recording from now on."""
@@ -130,12 +168,14 @@ class PausedReplay:
             self._news.clear()
             await self._news.wait()
 
-    def _latest(self, query: str, times: Sequence[float]) -> Matrix:
+    def _latest(self, query: str, times: Sequence[float]) -> Matrix | None:
+        series = self._recording.queries.get(query)
+        if series is None:
+            return None
         self._asked[query] += 1
         self._news.set()
         steps = [self._step - round((times[-1] - time) / self._recording.step) for time in times]
         known = [(time, step) for time, step in zip(times, steps, strict=True) if step >= 0]
-        series = self._recording.queries[query]
         found = ({"metric": one.metric, "values": _samples(one.values, known)} for one in series)
         return [one for one in found if one["values"]]
 
@@ -160,9 +200,9 @@ async def _ready(_: web.Request) -> web.Response:
 
 class _Replay:
     def __init__(
-        self, recording: Recording, samples: Callable[[str, Sequence[float]], Matrix]
+        self, known: Sequence[str], samples: Callable[[str, Sequence[float]], Matrix | None]
     ) -> None:
-        self._recording = recording
+        self._known = known
         self._samples = samples
 
     async def query_range(self, request: web.Request) -> web.Response:
@@ -190,10 +230,9 @@ class _Replay:
         self, parameters: Mapping[str, str], times: list[float], *, instant: bool = False
     ) -> web.Response:
         query = parameters.get("query", "")
-        if query not in self._recording.queries:
-            known = "; ".join(self._recording.queries)
-            return _bad(f"the recording has no answer to {query!r}; it has: {known}")
         result = self._samples(query, times)
+        if result is None:
+            return _bad(f"the recording has no answer to {query!r}; it has: {listed(self._known)}")
         if instant:
             result = [{"metric": one["metric"], "value": one["values"][0]} for one in result]
         data = {"resultType": "vector" if instant else "matrix", "result": result}
