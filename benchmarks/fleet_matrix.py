@@ -16,8 +16,8 @@ from typing import TypeVar
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
 from dsf.kube.port import Object, ObjectList
 from optimizer.api.operation_routes import matrix_document
-from optimizer.observe_fleet import observe_fleet
-from optimizer.overview.fleet_matrix import fleet_matrix
+from optimizer.follow.overview.fleet_matrix import fleet_matrix
+from optimizer.service.observe_fleet import observe_fleet
 
 CLUSTERS, SCORES, APPS, DEVICES = 5_000, 4, 10, 6
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ import asyncio
 from playwright.async_api import Browser, async_playwright
 
 from dsf.kube.clock import utc_now
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.browser.chromium import chromium
 from tests.browser.large_fleet import large_fleet
 from tests.mcp_server.service import serving_hub

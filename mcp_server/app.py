@@ -15,10 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.server import create_mcp
-from optimizer.access.authorized_optimizer import Access
 from optimizer.api.app import create_app, guards
-from optimizer.api.stream_limit import DEFAULT_STREAMS, StreamLimits
-from optimizer.service import Optimizer
+from optimizer.api.caller_limits import DEFAULT_STREAMS, StreamLimits
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.service.optimizer import Optimizer
 
 PATH = "/mcp"
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from dsf.kube.port import Kube
     from optimizer.api.watched_certificate import WatchedCertificate
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
 
 _log = logging.getLogger(__name__)
 
@@ -197,6 +197,6 @@ async def _serve_http(
 def _optimizer(kube: "Kube", rest: "Mapping[str, Any]") -> "Optimizer":
     """Return the optimizer; its imports take a second, which `initialize` does not wait for."""
     from dsf.kube.clock import utc_now
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
 
     return Optimizer(kube, settings_of(rest), now=utc_now)

@@ -36,13 +36,13 @@ from mcp_server.confirmation import WhenClientCannotAsk
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from mcp_server.completion import NameCompletion
-    from mcp_server.subscriptions import ResourceSubscriptions
+    from mcp_server.prompts import NameCompletion
+    from mcp_server.resources import ResourceSubscriptions
     from mcp_server.tools.hub_calls import CallerRights
-    from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
-    from optimizer.access.caller import Caller
-    from optimizer.access.shown_plans import ShownPlans
-    from optimizer.service import Optimizer
+    from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
+    from optimizer.operations.access.caller import Caller
+    from optimizer.operations.access.shown_plans import ShownPlans
+    from optimizer.service.optimizer import Optimizer
 
 
 _INSTRUCTIONS = """\
@@ -73,13 +73,13 @@ def create_mcp(
 
     @cache
     def shown() -> "ShownPlans":
-        from optimizer.access.shown_plans import ShownPlans  # noqa: PLC0415
+        from optimizer.operations.access.shown_plans import ShownPlans  # noqa: PLC0415
 
         return ShownPlans(clock=clock)
 
     def caller(client: "Caller | None" = None) -> "AuthorizedOptimizer":
         from mcp_server.tools.hub_calls import user  # noqa: PLC0415
-        from optimizer.access.authorized_optimizer import AuthorizedOptimizer  # noqa: PLC0415
+        from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer  # noqa: PLC0415
 
         return AuthorizedOptimizer(
             optimizer(), user(), access, read_only=read_only, shown=shown(), caller=client
@@ -119,7 +119,7 @@ def _complete(mcp: FastMCP, caller: "CallerRights", clock: Callable[[], float]) 
 
     @cache
     def names() -> "NameCompletion":
-        from mcp_server.completion import NameCompletion  # noqa: PLC0415
+        from mcp_server.prompts import NameCompletion  # noqa: PLC0415
 
         return NameCompletion(clock)
 
@@ -141,7 +141,7 @@ def _let_clients_subscribe(mcp: FastMCP, caller: "CallerRights") -> None:
 
     @cache
     def subscriptions() -> "ResourceSubscriptions":
-        from mcp_server.subscriptions import ResourceSubscriptions  # noqa: PLC0415
+        from mcp_server.resources import ResourceSubscriptions  # noqa: PLC0415
 
         return ResourceSubscriptions(mcp, caller)
 

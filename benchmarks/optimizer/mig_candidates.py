@@ -18,9 +18,9 @@ import pulp
 from optimizer.candidates.frontier import frontier
 from optimizer.candidates.layout_bounds import value_bound
 from optimizer.domain.fleet import GPU_KIND, GpuPattern, OmittedLayouts
-from optimizer.mig.demand import Demand, DeviceRequest
-from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpu_pools import Gpu, patterns
+from optimizer.domain.mig.demand import Demand, DeviceRequest
+from optimizer.domain.mig.geometry import Geometry, geometry
+from optimizer.domain.mig.gpu_pools import Gpu, patterns
 from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
 
 FEW = ("2g.24gb", "3g.48gb", "all")

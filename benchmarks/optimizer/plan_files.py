@@ -92,7 +92,7 @@ def _solve(folder: Path) -> float:
 
     from optimizer.cli.object_files import read_object_files  # noqa: PLC0415
     from optimizer.domain.settings import DEFAULTS  # noqa: PLC0415
-    from optimizer.planner import Planner  # noqa: PLC0415
+    from optimizer.service.planner import Planner  # noqa: PLC0415
 
     read = read_object_files([folder], None)
     request = read.request

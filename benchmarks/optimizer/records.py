@@ -24,19 +24,19 @@ from typing import TypeVar
 
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Selector, Supply, Workload
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
-from optimizer.plan.basis import Basis
-from optimizer.plan.generated_objects import changes
-from optimizer.plan.manifests import manifests
-from optimizer.plan.plan import Plan
-from optimizer.plan.rollout_plan import RolloutPlan
-from optimizer.record.content import (
+from optimizer.follow.record.content import (
     MAX_CONTENT_CHARACTERS,
     MAX_CONTENT_VALUES,
     RecordContent,
     unpacked,
 )
-from optimizer.record.recorded_plan import read_records, record_of
+from optimizer.follow.record.recorded_plan import read_records, record_of
+from optimizer.plan.basis import Basis
+from optimizer.plan.generated_objects import changes
+from optimizer.plan.manifests import manifests
+from optimizer.plan.plan import Plan
 from optimizer.snapshot.observation import Observation
+from optimizer.wire.plan_record import RolloutPlan
 from optimizer.wire.request import OptimizeRequest
 
 T = TypeVar("T")

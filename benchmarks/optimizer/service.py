@@ -103,7 +103,7 @@ async def _plan(port: int, asked: Asked) -> Planned:
     from dsf.kube.embedded.http.server import kubeconfig  # noqa: PLC0415
     from optimizer.domain.settings import OptimizerSettings  # noqa: PLC0415
     from optimizer.plan.plan import Plan, result  # noqa: PLC0415
-    from optimizer.service import Optimizer  # noqa: PLC0415
+    from optimizer.service.optimizer import Optimizer  # noqa: PLC0415
     from optimizer.wire.request import OptimizeRequest  # noqa: PLC0415
 
     body = OptimizeRequest.model_validate(request(asked.clusters, asked.workloads, asked.limit))

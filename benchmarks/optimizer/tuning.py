@@ -307,7 +307,7 @@ HEURISTICS: Mapping[str, Replaced] = {
         _first_patterns,
     ),
     "parallel stages": Replaced(
-        "optimizer.transition.parallel_stages",
+        "optimizer.transition.stages",
         "in_parallel",
         lambda _old: lambda _moves, stages, _left: list(stages),
     ),

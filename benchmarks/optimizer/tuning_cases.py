@@ -34,12 +34,18 @@ from optimizer.domain.fleet import (
     TopologySpread,
     Workload,
 )
+from optimizer.domain.mig.geometry import Geometry, geometry
+from optimizer.domain.mig.gpu_pools import (
+    Gpu,
+    GpuPool,
+    NodeGpus,
+    ReconfigurationRules,
+    possible_devices,
+)
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision
 from optimizer.explain import case as explained_case
 from optimizer.explain.explanation_process import ExplanationJob, explain_here
-from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpu_pools import Gpu, GpuPool, NodeGpus, ReconfigurationRules, possible_devices
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.solve.move_reduction import unchanged_count

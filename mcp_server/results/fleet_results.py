@@ -12,9 +12,9 @@ from dsf.api.plural import counted
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, plain, quoted
 from mcp_server.results.tool_result import cleaned_texts
-from optimizer.overview.findings import FleetFinding
-from optimizer.overview.fleet_overview import FleetOverview, WorkloadDescription
-from optimizer.overview.score_overview import ScoreOverview, ScorerOverview
+from optimizer.follow.overview.findings import FleetFinding
+from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
+from optimizer.follow.overview.score_overview import ScoreOverview, ScorerOverview
 from optimizer.plan.text.approval_questions import first_lines
 from optimizer.wire.base import ResultPart
 from optimizer.wire.result import ScoreEntry, ScoreObject

@@ -15,9 +15,16 @@ from mcp_server.results.tool_result import LIST_LIMIT, Omitted, bounded, cleaned
 from mcp_server.results.write_results import AppliedView
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import STATUS_MEANING, Status
-from optimizer.overview.findings import status_findings
-from optimizer.overview.placement_answer import PlacementAnswer, answer_lines
-from optimizer.placement_status.landing_report import placed_sentence
+from optimizer.follow.overview.findings import status_findings
+from optimizer.follow.overview.placement_answer import PlacementAnswer, answer_lines
+from optimizer.follow.placement_status.landing_report import placed_sentence
+from optimizer.follow.record.plan_history import (
+    ObjectiveInForce,
+    PlanHistory,
+    in_force,
+    in_force_text,
+)
+from optimizer.follow.rollout.text import rollout_headline
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import (
@@ -34,8 +41,6 @@ from optimizer.plan.text.approval_questions import (
 from optimizer.plan.text.tables import explanation_sentences
 from optimizer.plan.uncovered_others import as_result
 from optimizer.plan.workload_moves import score_totals
-from optimizer.record.plan_history import ObjectiveInForce, PlanHistory, in_force, in_force_text
-from optimizer.rollout.text import rollout_headline
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.placement_status import PlacementStatus

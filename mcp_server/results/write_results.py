@@ -11,11 +11,11 @@ from pydantic import Field
 from dsf.api.plural import counted, joined
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted, quoted_name
 from mcp_server.results.tool_result import LIST_LIMIT, Omitted, bounded
+from optimizer.follow.rollout.text import rollout_headline
 from optimizer.operations.recorded_plans import RepeatedPlan
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.text.approval_questions import first_lines, whose
-from optimizer.plan_writer import PlannedReset
-from optimizer.rollout.text import rollout_headline
+from optimizer.service.plan_writer import PlannedReset
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.result import (

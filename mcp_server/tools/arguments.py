@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from optimizer.overview.what_if import WhatIf
+from optimizer.follow.overview.what_if import WhatIf
 from optimizer.wire.request import Namespace as NamespaceName
 from optimizer.wire.request import OptimizationName
 

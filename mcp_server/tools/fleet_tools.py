@@ -23,13 +23,13 @@ from mcp_server.tools.arguments import (
     Workload,
 )
 from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused
+from optimizer.follow.overview.findings import findings, findings_about
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.fleet_overview import describe_workload, fleet_overview
+from optimizer.follow.overview.name_search import find_name
+from optimizer.follow.overview.score_overview import score_overviews
 from optimizer.operations.fleet import fleet_facts
 from optimizer.operations.scores import scores
-from optimizer.overview.findings import findings, findings_about
-from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.fleet_overview import describe_workload, fleet_overview
-from optimizer.overview.name_search import find_name
-from optimizer.overview.score_overview import score_overviews
 
 OVERVIEW_ITEMS = 12
 """Items of each list in an overview: it has at most 4,000 tokens, whatever the fleet has."""

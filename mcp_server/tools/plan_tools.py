@@ -37,18 +37,18 @@ from mcp_server.tools.hub_calls import (
     refused,
     with_progress,
 )
-from optimizer.access.shown_plans import APPROVAL_SECONDS
-from optimizer.operations.fleet import fleet_facts
-from optimizer.operations.planning import make_plan, question
-from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.name_search import find_name
-from optimizer.overview.placement_answer import (
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.name_search import find_name
+from optimizer.follow.overview.placement_answer import (
     explained_request,
     placement_answer,
     request_in_force,
 )
-from optimizer.overview.plan_request import PartialRequest, read_objective
-from optimizer.overview.what_if import PretendedObjects, WhatIf
+from optimizer.follow.overview.plan_request import PartialRequest, read_objective
+from optimizer.follow.overview.what_if import PretendedObjects, WhatIf
+from optimizer.operations.access.shown_plans import APPROVAL_SECONDS
+from optimizer.operations.fleet import fleet_facts
+from optimizer.operations.planning import make_plan, question
 from optimizer.plan.plan import Plan
 from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.request import OptimizeRequest

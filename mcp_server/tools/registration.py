@@ -23,8 +23,8 @@ from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import RolloutTools
 from mcp_server.tools.view_tools import ViewAnswer, ViewTools
 from mcp_server.tools.write_tools import WriteTools
-from optimizer.overview.fleet_overview import FleetOverview, WorkloadDescription
-from optimizer.overview.placement_answer import PlacementAnswer
+from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
+from optimizer.follow.overview.placement_answer import PlacementAnswer
 from optimizer.wire.base import ResultPart
 
 _READS = ToolAnnotations(

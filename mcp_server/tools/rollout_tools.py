@@ -12,9 +12,9 @@ from mcp_server.tools.hub_calls import (
     recorded_plans,
     recorded_rollouts,
 )
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.follow.record.plan_history import history_of
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.fleet import placement_status
-from optimizer.record.plan_history import history_of
 from optimizer.wire.rollout import RolloutStatus
 
 

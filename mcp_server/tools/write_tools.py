@@ -35,16 +35,16 @@ from mcp_server.tools.hub_calls import (
 )
 from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import followed
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.access.shown_plans import SHORTEST_DIGEST
 from optimizer.operations import rollouts, writes
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.operations.access.shown_plans import SHORTEST_DIGEST
 from optimizer.operations.fleet import placement_status
 from optimizer.operations.recorded_plans import applied_before, make_rollback
 from optimizer.operations.rollouts import rollout_status
 from optimizer.operations.writes import plan_reset, reset, write_attempt
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import plan_question, rollout_question
-from optimizer.plan_writer import reset_changed
+from optimizer.service.plan_writer import reset_changed
 from optimizer.wire.request import OptimizationName, ResetRequest, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied

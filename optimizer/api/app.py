@@ -12,17 +12,16 @@ from fastapi_offline import FastAPIOffline
 from starlette.middleware import Middleware
 
 from dsf import __version__
-from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
-from optimizer.access.caller import Caller
-from optimizer.access.shown_plans import ShownPlans
 from optimizer.api.authentication import Authentication, is_open, user_of
+from optimizer.api.caller_limits import DEFAULT_STREAMS, RateLimit, StreamLimit, StreamLimits
 from optimizer.api.operation_routes import add_operation_routes
 from optimizer.api.page_route import PagePolicy, add_page_route
 from optimizer.api.problem_details import describe, install
-from optimizer.api.rate_limit import RateLimit
 from optimizer.api.request_guards import BodyLimit, DeclaredRoute, HostGuard
-from optimizer.api.stream_limit import DEFAULT_STREAMS, StreamLimit, StreamLimits
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
+from optimizer.operations.access.caller import Caller
+from optimizer.operations.access.shown_plans import ShownPlans
+from optimizer.service.optimizer import Optimizer
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Largest request body: enough for the largest request that the model accepts."""

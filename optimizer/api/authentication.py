@@ -12,10 +12,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
-from optimizer.access.authorized_optimizer import audit_failed_login, unauthorized
-from optimizer.access.delegated_auth import DelegatedAuth, bearer_token
-from optimizer.access.protected_resource import WELL_KNOWN, ProtectedResource
 from optimizer.api.problem_details import hub_error_response, refusal
+from optimizer.operations.access.authorized_optimizer import audit_failed_login, unauthorized
+from optimizer.operations.access.delegated_auth import DelegatedAuth, bearer_token
+from optimizer.operations.access.protected_resource import WELL_KNOWN, ProtectedResource
 
 OPEN_PATHS = ("/", "/healthz", "/readyz", "/docs", "/redoc", "/openapi.json")
 """Kubelets have no token; the page and the documentation are the same in every installation."""

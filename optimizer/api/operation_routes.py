@@ -16,14 +16,14 @@ from pydantic.fields import FieldInfo
 
 from dsf.api.untrusted_text import escaped_json
 from dsf.kube.errors import KubeError
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer
-from optimizer.access.caller import Caller, caller_of
 from optimizer.api.cached_document import CachedDocument
 from optimizer.api.problem_details import documented, hub_error_response, refusal
+from optimizer.follow.overview.fleet_matrix import FleetMatrix
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.operations.access.caller import Caller, caller_of
 from optimizer.operations.operation import Operation, Route
 from optimizer.operations.progress import PlanProgress, progress_of
 from optimizer.operations.table import OPERATIONS
-from optimizer.overview.fleet_matrix import FleetMatrix
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.rollout import RolloutStatus
 

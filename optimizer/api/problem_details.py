@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from dsf.api.plural import joined
 from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.errors import KubeError, Unreachable
-from optimizer.access.caller import CallerGone
-from optimizer.access.rights import lacking_own_right
+from optimizer.operations.access.caller import CallerGone
+from optimizer.operations.access.rights import lacking_own_right
 from optimizer.wire.request_problem import (
     CALLER_GONE,
     TOO_MANY_REQUESTS,

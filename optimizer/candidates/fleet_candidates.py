@@ -27,9 +27,9 @@ from optimizer.domain.fleet import (
     net_supplies,
 )
 from optimizer.domain.issue import Issue
+from optimizer.domain.mig.demand import Demand, DeviceRequest
+from optimizer.domain.mig.gpu_pools import GpuPool, GpuPools, ReconfigurationRules, possible_devices
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.mig.demand import Demand, DeviceRequest
-from optimizer.mig.gpu_pools import GpuPool, GpuPools, ReconfigurationRules, possible_devices
 
 Dependents = Mapping[str, tuple[Workload, ...]]
 """For each workload, those that may need it on their cluster, directly or through others."""

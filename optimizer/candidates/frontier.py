@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.domain.fleet import GpuPattern
-from optimizer.mig.demand import Demand
+from optimizer.domain.mig.demand import Demand
 
 _COMPARED_POINTS = 1_500
 """Points up to which all pairs are compared, which takes less than 0.1 s."""

@@ -7,9 +7,8 @@ from functools import partial
 from dsf.api.untrusted_text import listed
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, ProfileCounts, gpu_name
-from optimizer.domain.solution import PolicyEnforcement
-from optimizer.mig.demand import Demand
-from optimizer.mig.gpu_pools import (
+from optimizer.domain.mig.demand import Demand
+from optimizer.domain.mig.gpu_pools import (
     Gpu,
     GpuPool,
     GpuPools,
@@ -18,6 +17,7 @@ from optimizer.mig.gpu_pools import (
     ReconfigurationRules,
     current_pattern,
 )
+from optimizer.domain.solution import PolicyEnforcement
 
 _MOST_DRAINED = 64
 """Policies generated for a pool where the request allows fewer: a repair is worth the search."""

@@ -12,8 +12,8 @@ from dsf.api.optimization import Optimization
 from optimizer.candidates.frontier import Frontier, FrontierPoint, frontier
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import GpuPattern, NodeLayout, OmittedLayouts
-from optimizer.mig.demand import Demand
-from optimizer.mig.gpu_pools import (
+from optimizer.domain.mig.demand import Demand
+from optimizer.domain.mig.gpu_pools import (
     Gpu,
     GpuPool,
     ReconfigurationRules,

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from dsf.kube.client.kube_client import Client
     from dsf.kube.port import Kube
-    from optimizer.access.authorized_optimizer import Access
     from optimizer.api.serving import Certificate
     from optimizer.api.watched_certificate import WatchedCertificate
+    from optimizer.operations.access.authorized_optimizer import Access
 
 _log = logging.getLogger(__name__)
 
@@ -141,9 +141,9 @@ def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:
 
 def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":
     """Return how callers are authorized; None for `--auth none`."""
-    from optimizer.access.authorized_optimizer import Access
-    from optimizer.access.delegated_auth import DelegatedAuth
-    from optimizer.access.protected_resource import ProtectedResource
+    from optimizer.operations.access.authorized_optimizer import Access
+    from optimizer.operations.access.delegated_auth import DelegatedAuth
+    from optimizer.operations.access.protected_resource import ProtectedResource
 
     if rest["auth"] == "none":
         return None

@@ -32,9 +32,9 @@ from optimizer.cli.model_options import history_option, model_options, settings_
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from optimizer.access.authorized_optimizer import Access
-    from optimizer.api.stream_limit import StreamLimits
-    from optimizer.service import Optimizer
+    from optimizer.api.caller_limits import StreamLimits
+    from optimizer.operations.access.authorized_optimizer import Access
+    from optimizer.service.optimizer import Optimizer
 
 SERVICE_APP = "mcp_server.app:create_service_app"
 
@@ -124,7 +124,7 @@ async def _serve(
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from optimizer.api.serving import serve, url
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
     from optimizer.solve.supervised_process import start_fork_server
 
     files = certificate_of(rest)

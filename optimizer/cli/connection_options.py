@@ -8,8 +8,8 @@ import click
 from dsf.cli.options import NumberRange
 
 if TYPE_CHECKING:
+    from optimizer.api.caller_limits import StreamLimits
     from optimizer.api.connection_limits import ConnectionLimits
-    from optimizer.api.stream_limit import StreamLimits
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -95,7 +95,7 @@ def connection_limits(rest: Mapping[str, Any]) -> "ConnectionLimits":
 
 def stream_limits(rest: Mapping[str, Any]) -> "StreamLimits":
     """Return the limits of streams; they leave half of the connections to other requests."""
-    from optimizer.api.stream_limit import StreamLimits
+    from optimizer.api.caller_limits import StreamLimits
 
     most = max(1, rest["max_connections"] // 2)
     return StreamLimits(

@@ -10,7 +10,7 @@ from dsf.cli.options import Namespace, cluster_options, server_url
 from dsf.cli.output import Progress, document_of, output_option, show
 
 if TYPE_CHECKING:
-    from optimizer.hub_health.checks import HubCheck
+    from optimizer.follow.hub_health.checks import HubCheck
 
 EXIT_UNHEALTHY = 1
 
@@ -44,8 +44,8 @@ def doctor(
 
     Each problem comes with its fix. Exit code 0 if no check failed, else 1. Writes nothing.
     """
-    from optimizer.hub_health.checks import is_healthy
-    from optimizer.hub_health.hub_status import checks_text
+    from optimizer.follow.hub_health.checks import is_healthy
+    from optimizer.follow.hub_health.hub_status import checks_text
 
     with Progress("Checking the hub"):
         found = asyncio.run(_checks(kubeconfig, context, namespace, prometheus_url))
@@ -62,10 +62,10 @@ async def _checks(
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from dsf.kube.errors import KubeError
-    from optimizer.access.rights import planning_rights, status_rights, writing_rights
-    from optimizer.hub_health.checks import hub_checks, missing_namespace, refused_access
-    from optimizer.observe_hub import observe_installation
-    from optimizer.service import Optimizer
+    from optimizer.follow.hub_health.checks import hub_checks, missing_namespace, refused_access
+    from optimizer.operations.access.rights import planning_rights, status_rights, writing_rights
+    from optimizer.service.observe_fleet import observe_installation
+    from optimizer.service.optimizer import Optimizer
 
     rights = (
         *planning_rights(namespace),

@@ -12,8 +12,8 @@ from dsf.cli.options import Namespace, cluster_options, options
 if TYPE_CHECKING:
     from dsf.kube.port import Kube, Lister
     from optimizer.domain.settings import OptimizerSettings
-    from optimizer.overview.plan_request import PartialRequest
-    from optimizer.service import Optimizer
+    from optimizer.follow.overview.plan_request import PartialRequest
+    from optimizer.service.optimizer import Optimizer
     from optimizer.wire.request import Aggregation, OptimizeRequest
     from optimizer.wire.request_problem import RequestProblem
 
@@ -185,8 +185,8 @@ async def request_of_files(
 ) -> "OptimizeRequest":
     """Return the request that the options mean, for the objects of files. Raises ClickException."""
     from dsf.kube.clock import utc_now
-    from optimizer.observe_fleet import observe_fleet
-    from optimizer.overview.planning_request import complete_question
+    from optimizer.follow.overview.planning_request import complete_question
+    from optimizer.service.observe_fleet import observe_fleet
 
     facts = await observe_fleet(
         files,
@@ -205,11 +205,11 @@ async def request_for(
 
     Raises ClickException.
     """
-    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.domain.issue import Issue
+    from optimizer.follow.overview.name_search import find_name
+    from optimizer.follow.overview.placement_answer import request_in_force
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.operations.planning import question
-    from optimizer.overview.name_search import find_name
-    from optimizer.overview.placement_answer import request_in_force
 
     if not (asked.objective or asked.clusters or asked.workloads):
         records = await optimizer.plans(asked.namespace)
@@ -227,7 +227,7 @@ async def request_for(
 
 
 def _partial_request(asked: AskedPlan) -> "PartialRequest":
-    from optimizer.overview.plan_request import PartialRequest, read_objective
+    from optimizer.follow.overview.plan_request import PartialRequest, read_objective
 
     return PartialRequest(
         usable(read_objective(asked.objective)),

@@ -8,9 +8,9 @@ import click
 from dsf.cli.output import TextTable
 
 if TYPE_CHECKING:
-    from optimizer.mig.demand import Demand
-    from optimizer.mig.geometry import Geometry
-    from optimizer.mig.layouts import GpuInstance
+    from optimizer.domain.mig.demand import Demand
+    from optimizer.domain.mig.geometry import Geometry
+    from optimizer.domain.mig.layouts import GpuInstance
 
 
 class _Model(click.ParamType["Geometry"]):
@@ -20,7 +20,7 @@ class _Model(click.ParamType["Geometry"]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> "Geometry":
         from dsf.api.invalid_input import InvalidInput
-        from optimizer.mig.geometry import geometry
+        from optimizer.domain.mig.geometry import geometry
 
         found = geometry(value)
         if isinstance(found, InvalidInput):
@@ -34,7 +34,7 @@ class _Placed(click.ParamType["GpuInstance"]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> "GpuInstance":
-        from optimizer.mig.layouts import GpuInstance
+        from optimizer.domain.mig.layouts import GpuInstance
 
         profile, _, start = value.partition("@")
         if not start.isdecimal():
@@ -72,7 +72,7 @@ def mig() -> None:
 @mig.command()
 def models() -> None:
     """List the GPU models whose geometry is known."""
-    from optimizer.mig.geometry import GEOMETRIES
+    from optimizer.domain.mig.geometry import GEOMETRIES
 
     rows = [
         (
@@ -105,7 +105,7 @@ def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, eve
 
     The column AT shows the first memory slice of each instance, for the least fragmented layout.
     """
-    from optimizer.mig.layouts import (
+    from optimizer.domain.mig.layouts import (
         conflict,
         distinct_profile_counts,
         layouts,
@@ -165,8 +165,8 @@ def explain(
     There are --count idle GPUs of MODEL. The output states the share of the demand that is served.
     """
     from optimizer.candidates.pool_candidates import best_configuration
-    from optimizer.mig.gpu_pools import Gpu, ReconfigurationRules
-    from optimizer.mig.policy_spec import config_file, config_name, node_config
+    from optimizer.domain.mig.gpu_pools import Gpu, ReconfigurationRules
+    from optimizer.domain.mig.policy_spec import config_file, config_name, node_config
 
     demand = _demand(model, want)
     point, bound = best_configuration((Gpu(model),) * count, demand, ReconfigurationRules(most=400))
@@ -185,7 +185,7 @@ def explain(
 
 def _demand(model: "Geometry", want: tuple[tuple[str, int, int, float], ...]) -> "Demand":
     from optimizer.domain.fleet import WHOLE_GPU
-    from optimizer.mig.demand import Demand, DeviceRequest
+    from optimizer.domain.mig.demand import Demand, DeviceRequest
 
     requests: dict[str, list[DeviceRequest]] = {}
     for name, amount, times, value in want:

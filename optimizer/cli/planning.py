@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from optimizer.domain.solution import Solution
     from optimizer.plan.plan import Plan
     from optimizer.plan.text.object_diffs import ObjectDiff
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
     from optimizer.wire.request import OptimizeRequest
     from optimizer.wire.result import Applied
     from optimizer.wire.rollout import RolloutStrategy
@@ -189,7 +189,7 @@ async def _planned_hub(
     """Yield a hub and the plan that is asked for; `changes`: fields of the request."""
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
 
     named = named_request(asked)
     async with connect(asked.kubeconfig, asked.context) as kube:
@@ -212,7 +212,7 @@ async def _planned(
             yield found.kube, found.plan
         return
     from dsf.kube.clock import utc_now
-    from optimizer.planner import Planner
+    from optimizer.service.planner import Planner
 
     files, named = asked_files(asked)
     settings = settings_of(rest)
@@ -250,8 +250,8 @@ async def _plan(asked: AskedPlan, rest: dict[str, Any], *, explain: bool) -> "Pl
 
 
 async def _diffs(asked: AskedPlan, rest: dict[str, Any]) -> "tuple[ObjectDiff, ...]":
-    from optimizer.observe import list_all
     from optimizer.plan.text.object_diffs import object_diffs
+    from optimizer.service.observe import list_all
 
     async with _planned(asked, rest) as (lister, plan):
         places = {(item.kind, item.namespace) for item in plan.changes}
@@ -269,7 +269,7 @@ async def _optimize(
     show_plan: Callable[["Plan"], None],
 ) -> "tuple[Plan, Applied | None]":
     from optimizer.plan.text.approval_questions import plan_question
-    from optimizer.plan_writer import Writer
+    from optimizer.service.plan_writer import Writer
 
     async with _planned_hub(asked, rest, rollout=strategy, dry_run=dry_run) as found:
         made = found.plan

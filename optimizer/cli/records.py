@@ -18,9 +18,9 @@ from optimizer.cli.model_options import (
 
 if TYPE_CHECKING:
     from dsf.kube.port import Kube
+    from optimizer.follow.record.recorded_plan import RecordedPlan
     from optimizer.plan.plan import Plan
-    from optimizer.record.recorded_plan import RecordedPlan
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
     from optimizer.wire.request import RollbackRequest
     from optimizer.wire.result import Applied
     from optimizer.wire.rollout import RolloutStrategy
@@ -110,8 +110,8 @@ async def _read(
     kubeconfig: Path | None, context: str | None, namespace: str
 ) -> "tuple[RecordedPlan, ...]":
     from dsf.kube.client.connect import connect
-    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.domain.issue import Issue
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.operations.recorded_plans import recorded_plans
 
     async with connect(kubeconfig, context) as kube:
@@ -127,7 +127,7 @@ async def _rollback(
 ) -> None:
     from dsf.kube.client.connect import connect
     from optimizer.plan.text.tables import render
-    from optimizer.plan_writer import Writer
+    from optimizer.service.plan_writer import Writer
 
     async with connect(kubeconfig, context) as kube:
         optimizer = _optimizer(kube, rest)
@@ -141,7 +141,7 @@ async def _rollback(
 
 def _optimizer(kube: "Kube", rest: dict[str, Any]) -> "Optimizer":
     from dsf.kube.clock import utc_now
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
 
     return Optimizer(kube, settings_of(rest), now=utc_now)
 
@@ -166,7 +166,7 @@ def _outcome_sentence(made: "Plan", applied: "Applied | None") -> str:
 
 
 def _text(namespace: str, found: "list[RecordedPlan]", output: str) -> str:
-    from optimizer.record.plan_views import plan_record, plan_summary, plans_table
+    from optimizer.follow.record.plan_views import plan_record, plan_summary, plans_table
 
     if output == "table":
         return plans_table(namespace, map(plan_summary, found))

@@ -15,7 +15,7 @@ from optimizer.cli.model_options import key_option, settings_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 
 EXIT_NOT_COMPLETE = 1
@@ -80,8 +80,8 @@ def cancel(**which: Any) -> None:
 
 
 def _change(which: dict[str, Any], command: "RolloutCommand") -> None:
+    from optimizer.follow.rollout.text import rollout_headline
     from optimizer.operations.rollouts import change_rollout
-    from optimizer.rollout.text import rollout_headline
 
     async def changed(optimizer: "AuthorizedOptimizer", **of: str) -> "RolloutStatus":
         return usable(await change_rollout(optimizer, **of, command=command))
@@ -101,8 +101,8 @@ async def _status(which: dict[str, Any], output: str) -> "RolloutStatus":
 
 
 async def _follow(which: dict[str, Any], output: str) -> "RolloutStatus":
+    from optimizer.follow.rollout.text import rollout_headline
     from optimizer.operations.rollouts import follow_rollout
-    from optimizer.rollout.text import rollout_headline
 
     async def followed(optimizer: "AuthorizedOptimizer", **of: str) -> "RolloutStatus":
         async for found in usable(await follow_rollout(optimizer, **of)):
@@ -119,8 +119,8 @@ async def _with_optimizer(
 ) -> "RolloutStatus":
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
-    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
-    from optimizer.service import Optimizer
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
+    from optimizer.service.optimizer import Optimizer
 
     kubeconfig: Path | None = which["kubeconfig"]
     only = replace(settings_of(which), rollout_namespaces=(which["namespace"],))
@@ -133,6 +133,6 @@ async def _with_optimizer(
 def _text(found: "RolloutStatus", output: str) -> str:
     if output != "table":
         return document_of(found, output)
-    from optimizer.rollout.text import rollout_tables
+    from optimizer.follow.rollout.text import rollout_tables
 
     return rollout_tables(found)

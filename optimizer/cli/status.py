@@ -12,7 +12,7 @@ from dsf.cli.output import Progress, document_of, output_option, show
 from optimizer.cli.hub_request import usable
 
 if TYPE_CHECKING:
-    from optimizer.hub_health.hub_status import HubStatus
+    from optimizer.follow.hub_health.hub_status import HubStatus
     from optimizer.wire.placement_status import PlacementStatus
 
 EXIT_NOT_LANDED = 1
@@ -83,9 +83,9 @@ async def _read(
 ) -> "PlacementStatus":
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
-    from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.operations.fleet import placement_status
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
 
     async with connect(kubeconfig, context) as kube:
         optimizer = AuthorizedOptimizer(Optimizer(kube, now=utc_now))
@@ -101,14 +101,14 @@ async def _read(
 def _text(found: "PlacementStatus", optimization: str | None, output: str) -> str:
     if output != "table":
         return document_of(found, output)
-    from optimizer.placement_status.landing_report import status_tables
+    from optimizer.follow.placement_status.landing_report import status_tables
 
     return status_tables(found, optimization)
 
 
 def _show_hub(kubeconfig: Path | None, context: str | None, output: str) -> None:
     from dsf.kube.clock import utc_now
-    from optimizer.hub_health.hub_status import hub_status_text
+    from optimizer.follow.hub_health.hub_status import hub_status_text
 
     with Progress("Reading the hub"):
         found = asyncio.run(_read_hub(kubeconfig, context))
@@ -122,11 +122,10 @@ async def _read_hub(kubeconfig: Path | None, context: str | None) -> "HubStatus"
     from dsf.kube.clock import utc_now
     from dsf.kube.errors import Forbidden
     from optimizer.domain.settings import OptimizerSettings
-    from optimizer.hub_health.checks import part_checks
-    from optimizer.hub_health.hub_status import hub_status
-    from optimizer.observe_fleet import observe_fleets
-    from optimizer.observe_hub import observe_installation
-    from optimizer.record_keys import RecordKeys
+    from optimizer.follow.hub_health.checks import part_checks
+    from optimizer.follow.hub_health.hub_status import hub_status
+    from optimizer.service.observe_fleet import observe_fleets, observe_installation
+    from optimizer.service.record_keys import RecordKeys
 
     async with connect(kubeconfig, context) as kube:
         installed = await observe_installation(kube, kube.server, rights=(), now=utc_now)

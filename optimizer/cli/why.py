@@ -12,7 +12,7 @@ from optimizer.cli.hub_request import AskedPlan, namespace_option, request_for, 
 from optimizer.cli.model_options import choice_options, formulation_options, settings_of
 
 if TYPE_CHECKING:
-    from optimizer.overview.placement_answer import PlacementAnswer
+    from optimizer.follow.overview.placement_answer import PlacementAnswer
 
 
 @click.command()
@@ -43,7 +43,7 @@ def why(
 
     Parts of names are enough. It solves the plan again with changes, and writes nothing.
     """
-    from optimizer.overview.placement_answer import answer_lines
+    from optimizer.follow.overview.placement_answer import answer_lines
 
     asked = AskedPlan(kubeconfig, context, namespace, objective)
     with Progress(f"Explaining {workload[:SHOWN]}"):
@@ -57,9 +57,9 @@ async def _answer(
 ) -> "PlacementAnswer":
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
-    from optimizer.overview.name_search import find_name
-    from optimizer.overview.placement_answer import explained_request, placement_answer
-    from optimizer.service import Optimizer
+    from optimizer.follow.overview.name_search import find_name
+    from optimizer.follow.overview.placement_answer import explained_request, placement_answer
+    from optimizer.service.optimizer import Optimizer
 
     async with connect(asked.kubeconfig, asked.context) as kube:
         optimizer = Optimizer(kube, settings_of(rest), now=utc_now)

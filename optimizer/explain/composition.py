@@ -22,10 +22,10 @@ from optimizer.explain.case import (
 from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
 from optimizer.explain.margins import Margin, Margins, why_not
 from optimizer.explain.tradeoffs import binding_limits, multi_objective, pareto_set
-from optimizer.explain.transition_steps import transition_plan
 from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
+from optimizer.transition.transition_steps import MAX_TRANSITION_ASSIGNMENTS, transition_plan
 from optimizer.wire.explanation import (
     AssignmentReason,
     BindingLimit,
@@ -47,9 +47,6 @@ MAX_PRICED_ASSIGNMENTS = 50_000
 
 MAX_CONFLICT_ASSIGNMENTS = 200_000
 """Candidate assignments up to which conflicts are computed: each test formulates a problem."""
-
-MAX_TRANSITION_ASSIGNMENTS = 1_000
-"""Changed assignments up to which a transition is ordered."""
 
 _TOO_LATE = "the time limit was reached"
 

@@ -48,10 +48,10 @@ from optimizer.explain.forced_problems import (
     solve_forced,
 )
 from optimizer.explain.tuning import MARGIN_RESOURCES
-from optimizer.explain.wire_values import assignment_value, placed
 from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
 from optimizer.model.problem import Problem, objective
 from optimizer.model.rules import violations
+from optimizer.model.wire_values import assignment_value, placed
 from optimizer.wire.explanation import (
     AssignmentReason,
     ObjectiveLoss,

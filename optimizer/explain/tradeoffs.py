@@ -21,10 +21,10 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision
 from optimizer.explain.case import BudgetExceeded, LinearSolution, LinearSolver
-from optimizer.explain.wire_values import assignment_value, policy_value
 from optimizer.model.decision_comparison import tie_weights, trimmed
 from optimizer.model.problem import Problem
 from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, RULES, Row
+from optimizer.model.wire_values import assignment_value, policy_value
 from optimizer.wire.explanation import BindingLimit, ParetoPoint, ParetoSet
 
 _FULL = 1e-6

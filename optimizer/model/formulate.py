@@ -13,8 +13,6 @@ from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.fleet import Fleet, FleetLimit, Workload
 from optimizer.model.predicates import PREDICATES, ResourceIndex
 from optimizer.model.problem import NO_DEVICE, Limit, Problem, ProblemWorkload
-from optimizer.snapshot.fleet_snapshot import FleetSnapshot
-from optimizer.snapshot.scores.score_index import ScoreIndex
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 
 
@@ -188,11 +186,6 @@ _PLACES_PER_ENTRY = 4
 """An assignment in a row of a rule beyond capacity takes as much memory as four without any."""
 
 
-def too_large_to_read(unscored: FleetSnapshot, scores: int, most: int) -> RequestProblem | None:
-    """Refuse a fleet of too many places, or of too many scores, before its scores are read."""
-    return too_large(unscored.fleet, most) or too_many_scores(unscored.score_index, scores, most)
-
-
 def too_large(fleet: Fleet, most: int) -> RequestProblem | None:
     """Refuse a fleet of more assignments than `most`.
 
@@ -225,13 +218,13 @@ def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
     return counted + len(ruled) + (workload.replicas > 1)
 
 
-def too_many_scores(wanted: ScoreIndex, scores: int, most: int) -> RequestProblem | None:
+def too_many_scores(apps: int, devices: int, scores: int, most: int) -> RequestProblem | None:
     """Refuse to read more scores than fit besides `most` assignments: each takes at least 2 bytes.
 
     GPUs may be offered for many more devices than anybody scores, each of which is an assignment
     then.
     """
-    apps, devices, allowed = len(wanted.apps), len(wanted.places), _SCORES_PER_PLACE * most
+    allowed = _SCORES_PER_PLACE * most
     if apps * devices * scores <= allowed:
         return None
     return _refusal(

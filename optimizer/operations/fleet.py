@@ -8,11 +8,11 @@ from pydantic import Field
 
 from dsf.kube.access_reviews import right
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer
-from optimizer.access.rights import describing_rights, fleet_rights, status_rights
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.fleet_matrix import FleetMatrix, fleet_matrix
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.operations.access.rights import describing_rights, fleet_rights, status_rights
 from optimizer.operations.operation import Route, operation
-from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.fleet_matrix import FleetMatrix, fleet_matrix
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import Namespace, OptimizationName
 from optimizer.wire.request_problem import RequestProblem

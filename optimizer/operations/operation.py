@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, get_args, get_type_hints
 
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.access.rights import Rights
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.operations.access.rights import Rights
 from optimizer.operations.examples import Examples
 from optimizer.wire.request_problem import RequestProblem
 

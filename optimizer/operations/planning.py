@@ -6,25 +6,30 @@ from typing import Annotated
 
 from pydantic import Field
 
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.access.rights import Rights, planning_rights, writing_rights
 from optimizer.domain.issue import Issue
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.plan_request import (
+    PartialRequest,
+    PlanRequest,
+    PlanResult,
+    with_namespace,
+)
+from optimizer.follow.overview.planning_request import (
+    PlanningQuestion,
+    complete_question,
+    whole_request,
+)
+from optimizer.follow.overview.what_if import PretendedObjects
+from optimizer.follow.record.plan_history import PlanInForce, requests_in_force
+from optimizer.follow.record.recorded_plan import recorded_request
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.operations.access.rights import Rights, planning_rights, writing_rights
 from optimizer.operations.examples import OPTIMIZE_EXAMPLES, PLAN_EXAMPLES
 from optimizer.operations.fleet import fleet_facts
 from optimizer.operations.operation import Route, operation
 from optimizer.operations.recorded_plans import recorded_plans
 from optimizer.operations.writes import shown_or_applied
-from optimizer.overview.fleet_facts import FleetFacts
-from optimizer.overview.plan_request import PartialRequest, PlanRequest, PlanResult, with_namespace
-from optimizer.overview.planning_request import (
-    PlanningQuestion,
-    complete_question,
-    whole_request,
-)
-from optimizer.overview.what_if import PretendedObjects
 from optimizer.plan.plan import Plan, result
-from optimizer.record.plan_history import PlanInForce, requests_in_force
-from optimizer.record.recorded_plan import recorded_request
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import OptimizeResult

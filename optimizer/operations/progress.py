@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from optimizer.access.caller import Caller
 from optimizer.domain.solution import Solution
+from optimizer.operations.access.caller import Caller
 from optimizer.plan.text.approval_questions import possible_gain
 from optimizer.wire.base import ResultPart, Sentence
 

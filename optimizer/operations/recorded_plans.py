@@ -7,24 +7,29 @@ from pydantic import Field
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import joined
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.access.rights import (
+from optimizer.domain.issue import Issue
+from optimizer.follow.record.plan_history import history_of, in_force, rolling_out, what_became
+from optimizer.follow.record.plan_views import (
+    plan_record,
+    plan_summary,
+    rollback_result,
+    unknown_digest,
+)
+from optimizer.follow.record.recorded_plan import RecordedPlan
+from optimizer.follow.record.rollback import no_longer_in_force
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.operations.access.rights import (
     Rights,
     planning_rights,
     record_rights,
     status_rights,
     writing_rights,
 )
-from optimizer.domain.issue import Issue
 from optimizer.operations.examples import ROLLBACK_EXAMPLES
 from optimizer.operations.operation import Route, operation
 from optimizer.operations.rollouts import rollout_status
 from optimizer.operations.writes import shown_or_applied
 from optimizer.plan.plan import MAX_NAMED, Plan
-from optimizer.record.plan_history import history_of, in_force, rolling_out, what_became
-from optimizer.record.plan_views import plan_record, plan_summary, rollback_result, unknown_digest
-from optimizer.record.recorded_plan import RecordedPlan
-from optimizer.record.rollback import no_longer_in_force
 from optimizer.wire.plan_record import PlanList, PlanRecord, RollbackResult
 from optimizer.wire.request import Namespace, OptimizationName, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem

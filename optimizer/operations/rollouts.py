@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.access.rights import record_rights, rollout_rights
+from optimizer.follow.rollout.rollout_commands import no_rollout
+from optimizer.follow.rollout.rollout_record import RolloutRecord, status_of
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.operations.access.rights import record_rights, rollout_rights
 from optimizer.operations.operation import Route, operation
-from optimizer.rollout.rollout_commands import no_rollout
-from optimizer.rollout.rollout_record import RolloutRecord, status_of
-from optimizer.rollout_controller import RolloutController
+from optimizer.service.rollout_controller import RolloutController
 from optimizer.wire.request import Namespace, OptimizationName
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.rollout import RolloutCommand, RolloutList, RolloutStatus

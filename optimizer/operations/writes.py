@@ -3,13 +3,18 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.access.rights import Rights, changing_rights, resetting_rights, uncovering_rights
-from optimizer.access.shown_plans import not_as_shown
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.operations.access.rights import (
+    Rights,
+    changing_rights,
+    resetting_rights,
+    uncovering_rights,
+)
+from optimizer.operations.access.shown_plans import not_as_shown
 from optimizer.operations.examples import RESET_EXAMPLES
 from optimizer.operations.operation import Route, operation
 from optimizer.plan.plan import Plan, refused_writes
-from optimizer.plan_writer import PlannedReset
+from optimizer.service.plan_writer import PlannedReset
 from optimizer.wire.request import ResetRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult

@@ -14,8 +14,8 @@ from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
+from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.solution import Decision
-from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.ownership.namespace_reader import Dependent
 from optimizer.wire.rollout import RolloutStrategy
 

@@ -17,9 +17,9 @@ from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from dsf.placement import Toleration
 from optimizer.domain.fleet import CandidatePolicy, Fleet, Selector, Workload, gpu_name
+from optimizer.domain.mig.policy_spec import generated_policy, layout_text, policy_specs
 from optimizer.domain.settings import GPU_OPERATOR, MigLabels
 from optimizer.domain.solution import Decision, PolicyEnforcement
-from optimizer.mig.policy_spec import generated_policy, layout_text, policy_specs
 from optimizer.snapshot.annotations import PREFIX
 
 COMPLIANT = "compliant"

@@ -16,23 +16,32 @@ from dsf.kube.port import Object
 from optimizer.candidates.layout_bounds import bounded_over_all_layouts, omitted_layout_issues
 from optimizer.domain.fleet import Fleet, Selector
 from optimizer.domain.issue import OTHERS_REASONS, Issue
+from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.domain.solution import Decision, PolicyEnforcement, ProcessFailure, Solution
-from optimizer.explain.wire_values import placed
-from optimizer.mig.gpu_pools import GpuPools
+from optimizer.domain.solution import (
+    Decision,
+    PolicyEnforcement,
+    ProcessFailure,
+    Solution,
+    solver_issues,
+)
 from optimizer.model.formulate import staying
 from optimizer.model.problem import Problem
+from optimizer.model.wire_values import placed
 from optimizer.plan.basis import Basis, assumptions, basis_of, changed_facts, digest_of
 from optimizer.plan.generated_objects import after_changes, changes, describe, taken_names
 from optimizer.plan.manifests import manifests, workload_placement
-from optimizer.plan.removals import removal_issues, removals, staying_issues
-from optimizer.plan.rollout_plan import RolloutPlan
-from optimizer.plan.solver_failure import solver_issues
 from optimizer.plan.uncovered_others import as_result as uncovered_as_result
 from optimizer.plan.uncovered_others import issues as uncovering_issues
 from optimizer.plan.uncovered_others import losing_claims, uncovered_others
 from optimizer.plan.unplaced_reasons import unplaced
-from optimizer.plan.workload_moves import enforcement_changes, workload_moves
+from optimizer.plan.workload_moves import (
+    enforcement_changes,
+    removal_issues,
+    removals,
+    staying_issues,
+    workload_moves,
+)
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.ineffective_input import unknown_names
@@ -47,6 +56,7 @@ from optimizer.snapshot.observation import (
 )
 from optimizer.snapshot.ownership.others import Dependents
 from optimizer.wire.explanation import Explanation, Placed
+from optimizer.wire.plan_record import RolloutPlan
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
     CONFLICT,

@@ -24,8 +24,8 @@ from dsf.placement import (
 )
 from optimizer.domain.fleet import Cluster, Workload
 from optimizer.domain.issue import Issue
+from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest

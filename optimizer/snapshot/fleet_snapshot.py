@@ -20,9 +20,9 @@ from optimizer.domain.fleet import (
     Workload,
 )
 from optimizer.domain.issue import Issue
+from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.eligible_clusters import (
     default_tolerations,
     eligible_clusters,

@@ -10,7 +10,7 @@ from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import CLUSTER_NAME_KEY, GPU_KIND, Cluster, FleetLimit, Workload
 from optimizer.domain.issue import Issue
-from optimizer.mig.gpu_pools import GpuPools
+from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.snapshot.annotations import unknown_annotations as unknown_keys
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation

@@ -31,7 +31,7 @@ from optimizer.domain.fleet import (
     Workload,
 )
 from optimizer.domain.issue import Issue
-from optimizer.mig.policy_spec import parse_layout
+from optimizer.domain.mig.policy_spec import parse_layout
 from optimizer.snapshot.annotations import merge_specs, read_annotations
 from optimizer.wire.object_specs import (
     ClusterSpec,

@@ -11,9 +11,9 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
-from optimizer.mig.geometry import geometry
-from optimizer.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
-from optimizer.mig.policy_spec import ALL_DISABLED
+from optimizer.domain.mig.geometry import geometry
+from optimizer.domain.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
+from optimizer.domain.mig.policy_spec import ALL_DISABLED
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.mig_request import MigOptions
 from optimizer.wire.mig_request import gpu_pools_of as pools_of

@@ -1,5 +1,5 @@
 """From what runs now to what was decided, in stages between which every rule holds.
 
 Pure: a stage is data, nothing here applies it.
-Imports optimizer.model, optimizer.mig and optimizer.domain.
+Imports optimizer.model, optimizer.wire and optimizer.domain.
 """

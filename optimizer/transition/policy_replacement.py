@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from optimizer.domain.fleet import GPU_KIND, CandidatePolicy, Fleet, NodeLayout, gpu_name
+from optimizer.domain.mig.gpu_pools import device_counts
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.mig.gpu_pools import device_counts
 from optimizer.model.problem import NO_DEVICE, ClusterResource
 
 

@@ -12,9 +12,8 @@ from optimizer.model.allocation import Allocation
 from optimizer.model.current_state import with_surge
 from optimizer.model.problem import Problem
 from optimizer.model.rules import chosen_part
-from optimizer.transition.greedy_order import greedy_stages
-from optimizer.transition.parallel_stages import in_parallel
 from optimizer.transition.policy_replacement import ReplacementLookup, nothing_stays
+from optimizer.transition.stages import greedy_stages, in_parallel
 from optimizer.transition.transition_state import (
     Move,
     TransitionProblem,

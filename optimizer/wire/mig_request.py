@@ -9,8 +9,8 @@ from pydantic import FailFast, Field, model_validator
 from dsf.api import name_syntax
 from dsf.api.invalid_input import InvalidInput
 from optimizer.domain.fleet import WHOLE_GPU
-from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpu_pools import (
+from optimizer.domain.mig.geometry import Geometry, geometry
+from optimizer.domain.mig.gpu_pools import (
     Gpu,
     GpuPool,
     NodeGpus,
@@ -18,7 +18,7 @@ from optimizer.mig.gpu_pools import (
     ReconfigurationMode,
     ReconfigurationRules,
 )
-from optimizer.mig.layouts import (
+from optimizer.domain.mig.layouts import (
     GpuInstance,
     Layout,
     conflict,

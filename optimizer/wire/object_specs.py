@@ -17,7 +17,7 @@ from dsf.api.scoring.quantity import parse_quantity, parse_resource
 from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
 from dsf.placement import Toleration, misconfigured
-from optimizer.mig.policy_spec import LAYOUT_REGEX
+from optimizer.domain.mig.policy_spec import LAYOUT_REGEX
 from optimizer.wire.base import Name, ObjectName, RequestPart
 
 MAX_AMOUNT = 1e18

@@ -1,14 +1,16 @@
-"""The responses of GET /plans and GET /plans/{digest}: the recorded plans of a namespace."""
+"""The responses of GET /plans and GET /plans/{digest}, and the steps of a recorded rollout."""
 
 from datetime import datetime
 
 from pydantic import Field
 
 from dsf.api.crd.placement_plan import PlanPhase
+from dsf.api.optimization import Optimization
 from optimizer.domain.issue import Issue
-from optimizer.wire.base import Document, Name, ResultPart, Sentence, Text
+from optimizer.wire.base import Document, GeneratedObject, Name, ResultPart, Sentence, Text
 from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy
-from optimizer.wire.result import OptimizeResult, PlannedChange, Unplaced
+from optimizer.wire.result import ObjectRef, OptimizeResult, PlannedChange, Unplaced
+from optimizer.wire.rollout import ReplicaRef, StepActions
 
 
 class PlanSummary(ResultPart):
@@ -81,3 +83,43 @@ class RollbackResult(OptimizeResult):
 
     from_revision: int = Field(description="The revision that was current.")
     to_revision: int = Field(description="The revision that is restored.")
+
+
+class RecordedStep(ResultPart):
+    """A step as the record has it: its actions, and what it writes and deletes going forward."""
+
+    actions: StepActions
+    write: tuple[GeneratedObject, ...] = ()
+    delete: tuple[ObjectRef, ...] = ()
+
+
+class RolloutPace(ResultPart):
+    """How long a step may take, and how long what it enforced must stay compliant, in seconds."""
+
+    progress_deadline_seconds: int = 600
+    min_ready_seconds: int = 60
+
+
+class RolloutPlan(ResultPart):
+    """All steps of a rollout, decided when it was planned; the record on the hub carries it.
+
+    `policies`, `replicas` and `objects` are what there was at the start.
+    """
+
+    namespace: Name
+    optimization: Name
+    pace: RolloutPace
+    policies: tuple[EnforcedPolicy, ...]
+    replicas: tuple[ReplicaRef, ...]
+    objects: tuple[GeneratedObject, ...]
+    steps: tuple[RecordedStep, ...]
+
+    @property
+    def actions(self) -> tuple[StepActions, ...]:
+        """What each step does."""
+        return tuple(step.actions for step in self.steps)
+
+    @property
+    def owner(self) -> Optimization:
+        """The optimization whose objects are written."""
+        return Optimization(self.namespace, self.optimization)

@@ -14,7 +14,7 @@ from dsf.kube.kinds import (
     PLACEMENT_PLAN,
     SECRET,
 )
-from optimizer.access.rights import (
+from optimizer.operations.access.rights import (
     describing_rights,
     fleet_rights,
     listing_rights,
@@ -23,8 +23,8 @@ from optimizer.access.rights import (
     scraping_rights,
     writing_rights,
 )
-from tests.optimizer.access.callers import AUDIENCE
 from tests.optimizer.neighbours import TEAM
+from tests.optimizer.operations.access.callers import AUDIENCE
 
 OWN = "system:serviceaccount:dynamic-scoring:optimizer"
 """Who the optimizer itself is on the hub."""

@@ -13,11 +13,11 @@ from typing import Any
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import NAMESPACE
 from mcp_server.app import create_service_app
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.api.serving import listen, serve, url
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.service.optimizer import Optimizer
 from tests.access_table.answers import Answer, Asker, Refused
 from tests.access_table.callers import CALLERS, OWN, Caller, own_rights, table
 from tests.access_table.mcp_operations import MCP, PAGE

@@ -8,14 +8,14 @@ from playwright.async_api import Page, expect
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import AccessTable
 from dsf.kube.errors import Unreachable
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import fleet_rights
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.rights import fleet_rights
+from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.mcp_server.service import PERFORMANCE, Service, generated, scenario_hub, serving_hub
-from tests.optimizer.access.callers import READER, TOKENS
+from tests.optimizer.operations.access.callers import READER, TOKENS
 
 
 async def test_a_hub_that_goes_away_is_named_and_the_fleet_stays(open_page: Open) -> None:

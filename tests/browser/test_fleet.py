@@ -12,7 +12,7 @@ from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
 from tests.browser.large_fleet import large_fleet
 from tests.dsf.agent.servers import matrix, replying, serving

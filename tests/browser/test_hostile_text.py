@@ -12,10 +12,10 @@ from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import fleet_rights
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.rights import fleet_rights
+from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
 from tests.browser.test_chat_view import OpenChat, chat, host
 from tests.browser.test_failures import enter
@@ -23,7 +23,7 @@ from tests.browser.test_plans import apply
 from tests.evals.fleets import guide
 from tests.house.marker import MARKER, raw
 from tests.mcp_server.service import PERFORMANCE, POWER, scenario_hub, serving_hub
-from tests.optimizer.access.callers import READER, TOKENS
+from tests.optimizer.operations.access.callers import READER, TOKENS
 
 __all__ = ["chat", "host"]
 

@@ -17,7 +17,7 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from tests.mcp_server.service import request, scenario_hub
 

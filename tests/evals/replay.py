@@ -15,7 +15,7 @@ from mcp_types import Tool
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.server import create_mcp
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
 from tests.evals.fleets import FLEETS
 from tests.evals.told_names import guessed

@@ -10,7 +10,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import ApiError
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, NAMESPACE, Kind
 from dsf.kube.port import Object
-from optimizer.overview.score_overview import scorer_overview
+from optimizer.follow.overview.score_overview import scorer_overview
 from tests.dsf.hub.assess.test_context_completion import MANIFESTS, workload
 from tests.dsf.hub.builders import HUB, World, answer, cluster, scorer, scoring_config, settled
 from tests.fields.door import Case, Door, Fields, leaves, with_values

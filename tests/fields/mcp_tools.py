@@ -13,7 +13,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import PLACEMENT_PLAN
 from mcp_server.server import create_mcp
 from mcp_server.tools.view_tools import QUESTIONS
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.fields.door import Case, Door, Fields, leaves, with_values
 from tests.fields.optimize_request import hub_in, on_hub, seen
 from tests.fields.rest_routes import CASES as ROUTE_CASES

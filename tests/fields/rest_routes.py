@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.api.app import create_app
 from optimizer.domain.settings import OptimizerSettings
+from optimizer.follow.overview.plan_request import PartialRequest
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.planning import question
-from optimizer.overview.plan_request import PartialRequest
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from tests.dsf.agent.servers import matrix, replying, serving

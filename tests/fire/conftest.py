@@ -8,15 +8,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 
 import pytest
 
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.service.optimizer import Optimizer
 from tests.mcp_server.service import serving
-from tests.optimizer.access.callers import table
 from tests.optimizer.build import NOW
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.access.callers import table
 
 
 @asynccontextmanager

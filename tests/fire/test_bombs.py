@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import load_summaries
-from optimizer.plan.rollout_plan import RolloutPlan
-from optimizer.record.content import MAX_CONTENT_BYTES, RecordContent, unpacked
-from tests.optimizer.record.test_content_limits import bomb
+from optimizer.follow.record.content import MAX_CONTENT_BYTES, RecordContent, unpacked
+from optimizer.wire.plan_record import RolloutPlan
+from tests.optimizer.follow.record.test_content_limits import bomb
 
 EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "100"))
 MOST = 4 * MAX_CONTENT_BYTES

@@ -21,14 +21,14 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists, Invalid
 from dsf.kube.port import Object
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer
-from optimizer.observe_fleet import observe_fleets
+from optimizer.follow.record.recorded_plan import record_digest
+from optimizer.follow.rollout.rollout_commands import COMMANDS
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.recorded_plans import applied_before
 from optimizer.operations.rollouts import rollout_status
 from optimizer.plan.plan import Plan
-from optimizer.record.recorded_plan import record_digest
-from optimizer.rollout.rollout_commands import COMMANDS
-from optimizer.service import Optimizer
+from optimizer.service.observe_fleet import observe_fleets
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied

@@ -8,7 +8,7 @@ from starlette.routing import Mount
 
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.app import create_service_app
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.optimizer.build import NOW
 
 ACCEPTS = ("text/html", "*/*", "application/json", "text/html;q=0.1, application/xhtml+xml", "")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dsf.kube.embedded import EmbeddedHub
 from optimizer.api.app import create_app
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.optimizer.build import NOW
 
 schemathesis = pytest.importorskip("schemathesis", reason="in the dependency group `fire`")

@@ -26,17 +26,17 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from mcp_server.server import create_mcp
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import fleet_rights
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.rights import fleet_rights
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from tests.command_line import invoked_meanwhile
 from tests.evals.fleets import guide
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
 from tests.mcp_server.service import request, serving_hub
-from tests.optimizer.access.callers import READER, TOKENS, WRITER, writes
+from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, writes
 
 WATCHED = (
     ADD_ON_PLACEMENT_SCORE,

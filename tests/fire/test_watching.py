@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.api.stream_limit import StreamLimits
+from optimizer.api.caller_limits import StreamLimits
 from tests.optimizer.api.event_streams import (
     EVENTS,
     PLANS,

@@ -80,11 +80,13 @@ BOUNDS = {
     "mcp_server/install/config_text.py:_parsed": "MAX_CONFIG_BYTES",
     "mcp_server/install/config_text.py:_spelled": "MAX_CONFIG_BYTES",
     "optimizer/api/request_guards.py:json": "MAX_BODY_BYTES",
-    "optimizer/history/score_history.py:_series": ANSWER,
+    "optimizer/service/score_history.py:_series": ANSWER,
     "optimizer/plan/text/object_diffs.py:document": OWN,
-    "optimizer/record/content.py:_decompressed": "MAX_CONTENT_BYTES",
-    "optimizer/record/content.py:unpacked": "MAX_CONTENT_BYTES, MAX_CONTENT_VALUES, first error",
-    "optimizer/record_keys.py:_key_of": SERVER,
+    "optimizer/follow/record/content.py:_decompressed": "MAX_CONTENT_BYTES",
+    "optimizer/follow/record/content.py:unpacked": (
+        "MAX_CONTENT_BYTES, MAX_CONTENT_VALUES, first error"
+    ),
+    "optimizer/service/record_keys.py:_key_of": SERVER,
     "optimizer/api/self_signed_certificate.py:_decoded": SERVER,
     "sample_scorers/llm_forecast/__main__.py:ask": "max_bytes",
     "sample_scorers/llm_forecast/score.py:read_reply": "max_bytes",

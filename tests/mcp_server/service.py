@@ -21,7 +21,7 @@ from dsf.kube.port import Kube, Object
 from mcp_server.app import create_service_app
 from mcp_server.confirmation import WhenClientCannotAsk
 from optimizer.api.serving import listen, serve, url
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 
 SCENARIO = Path(dsf.sim.__file__).parent / "scenario"
 PERFORMANCE = "example-performance-score"

@@ -16,17 +16,17 @@ from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
 from mcp_server.app import create_mcp_app, create_service_app
 from mcp_server.server import create_mcp
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.api.serving import listen, serve, url
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.mcp_server.service import POWER, generated, request, scenario_hub, wish
-from tests.optimizer.access.callers import READER, TOKENS, WRITER, reads, writes
 from tests.optimizer.build import NOW
 from tests.optimizer.build import request as guide_request
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, reads, writes
 
 HANGS_SECONDS = 60
 HEADERS = {"Accept": "application/json, text/event-stream"}

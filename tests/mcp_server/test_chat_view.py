@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from dsf.kube.clock import utc_now
 from mcp_server.chat_view import URI, add_chat_view
 from mcp_server.server import create_mcp
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.mcp_server.service import PERFORMANCE, POWER, scenario_hub, serving
 from tests.mcp_server.tool_names import READS, WRITES
 

@@ -18,7 +18,7 @@ from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
 from dsf.kube.port import ObjectList
 from mcp_server.server import create_mcp
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.slow_scores import REPORT_SECONDS, SlowScores
 from tests.mcp_server.service import POWER, generated, scenario_hub
 from tests.mcp_server.tokens import definition_tokens, result_tokens

@@ -1,15 +1,15 @@
 """Completion reads the hub once for the keys that a person types, and for each user alone."""
 
 from dsf.kube.embedded import AccessTable
-from mcp_server.completion import NAMES_SECONDS, NameCompletion
-from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import status_rights
-from optimizer.service import Optimizer
+from mcp_server.prompts import NAMES_SECONDS, NameCompletion
+from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.rights import status_rights
+from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.counting import Counting
 from tests.mcp_server.service import POWER, scenario_hub
-from tests.optimizer.access.callers import READER, STRANGER, TOKENS, reads
 from tests.optimizer.build import NOW
+from tests.optimizer.operations.access.callers import READER, STRANGER, TOKENS, reads
 
 
 async def test_the_fleet_is_read_once_for_the_keys_of_a_name() -> None:

@@ -12,7 +12,7 @@ from fastmcp.exceptions import ToolError
 
 from dsf.kube.clock import utc_now
 from mcp_server.server import create_mcp
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.mcp_server.service import Service, generated, scenario_hub, serving, wish
 
 YES = ElicitResult(action="accept", content={"confirm": True})

@@ -17,13 +17,13 @@ from mcp_server.results.write_results import applied_view, planned_reset_view, r
 from mcp_server.tools.fleet_tools import FINDINGS_SHOWN, OVERVIEW_ITEMS, SCORES_SHOWN
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
-from optimizer.overview.findings import FleetFinding
-from optimizer.overview.fleet_overview import FleetOverview, WorkloadOverview
-from optimizer.overview.score_overview import ScoreOverview
+from optimizer.follow.overview.findings import FleetFinding
+from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadOverview
+from optimizer.follow.overview.score_overview import ScoreOverview
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import approval_questions
-from optimizer.plan_writer import PlannedReset
+from optimizer.service.plan_writer import PlannedReset
 from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.placement_status import (
     BoundPolicy,

@@ -16,12 +16,12 @@ from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig
 from dsf.kube.embedded.http.server import serving as serving_hub
 from mcp_server.app import create_service_app
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.service.optimizer import Optimizer
 from tests.mcp_server.service import generated, request, scenario_hub, wish
 from tests.mcp_server.test_cli import DSF
-from tests.optimizer.access.callers import READER, TOKENS, WRITER, reads, writes
+from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, reads, writes
 
 WRITES = {
     "/optimize": request(),

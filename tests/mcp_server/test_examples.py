@@ -10,7 +10,7 @@ from fastmcp import Client
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.server import create_mcp
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.evals.fleets import guide
 from tests.mcp_server.tool_names import READS, WRITES
 

@@ -9,7 +9,7 @@ import pytest
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.server import create_mcp
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 
 GOLDEN = Path(__file__).with_name("tools.json")
 

@@ -35,14 +35,14 @@ from mcp_server.results.write_results import AppliedView, ResetView, applied_vie
 from mcp_server.tools.registration import tool_results
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
-from optimizer.overview.fleet_overview import FleetOverview, WorkloadDescription
-from optimizer.overview.placement_answer import PlacementAnswer
-from optimizer.placement_status.landing_report import status_tables
+from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
+from optimizer.follow.overview.placement_answer import PlacementAnswer
+from optimizer.follow.placement_status.landing_report import status_tables
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import approval_questions
 from optimizer.plan.text.tables import render
-from optimizer.plan_writer import PlannedReset
+from optimizer.service.plan_writer import PlannedReset
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest

@@ -14,11 +14,11 @@ from dsf.kube.errors import NotFound
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_PLAN, Kind
 from dsf.kube.port import Kube, ObjectList
 from mcp_server.server import create_mcp
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.evals.fleets import guide
 from tests.kube_wrappers.wrapper import Wrapper
 from tests.mcp_server.service import generated
-from tests.optimizer.rollout.guide_rollout import guide_rollout
+from tests.optimizer.follow.rollout.guide_rollout import guide_rollout
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from fastmcp import Client
 
 from tests.mcp_server.service import serving_hub
 from tests.mcp_server.strict_play import StrictAssistant, play
-from tests.optimizer.placement_status.guide_run import guide_run
+from tests.optimizer.follow.placement_status.guide_run import guide_run
 
 HUB = "https://hub.example:6443"
 

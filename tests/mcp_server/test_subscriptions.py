@@ -13,12 +13,12 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
-from mcp_server import subscriptions
-from optimizer.api.stream_limit import LISTEN, SUBSCRIPTIONS
+from mcp_server import resources
+from optimizer.api.caller_limits import LISTEN, SUBSCRIPTIONS
 from optimizer.wire.request_problem import TOO_MANY_REQUESTS
 from tests.mcp_server.service import POWER, Service, serving
 from tests.mcp_server.test_access import door
-from tests.optimizer.access.callers import READER, reads
+from tests.optimizer.operations.access.callers import READER, reads
 
 HANGS_SECONDS = 60
 SCORE = f"scores://worker01/{POWER}"
@@ -27,7 +27,7 @@ SCORE = f"scores://worker01/{POWER}"
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read a resource again at once, and not only after seconds."""
-    monkeypatch.setattr(subscriptions, "CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(resources, "CHECK_SECONDS", 0.02)
 
 
 async def changed(service: Service, value: int) -> None:
@@ -74,7 +74,7 @@ async def test_a_subscriber_is_told_of_nothing_that_it_may_not_read(
 async def test_a_stream_ends_by_itself_and_the_client_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(subscriptions, "STREAM_SECONDS", 0.01)
+    monkeypatch.setattr(resources, "STREAM_SECONDS", 0.01)
     async with (
         serving() as service,
         Client(service.mcp) as client,

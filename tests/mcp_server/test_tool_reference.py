@@ -12,7 +12,7 @@ from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.server import create_mcp
 from mcp_server.tools.registration import tool_results
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 
 PAGE = Path(__file__).parents[2] / "docs/reference/assistant-tools.md"
 BEGIN, END = "<!-- generated: tools -->", "<!-- end -->"

@@ -10,7 +10,7 @@ from dsf.agent.otlp.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.receiver import OtlpMetrics
 from dsf.hub.run import HubController
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.metrics import OptimizerMetrics
+from optimizer.service.metrics import OptimizerMetrics
 from policy_watcher.run import PolicyWatcher
 
 

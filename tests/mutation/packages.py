@@ -71,24 +71,26 @@ PACKAGES = {
         ),
     ),
     "engine": DecisionPackage(
-        modules=("optimizer/candidates", "optimizer/mig", "optimizer/model", "optimizer/solve"),
+        modules=(
+            "optimizer/candidates",
+            "optimizer/domain/mig",
+            "optimizer/model",
+            "optimizer/solve",
+        ),
         without=(
             "optimizer/solve/solver_process.py",
             "optimizer/solve/supervised_process.py",
         ),
         tests=(
             "tests/optimizer/candidates",
-            "tests/optimizer/mig",
+            "tests/optimizer/domain/mig",
             "tests/optimizer/model",
             "tests/optimizer/solve",
         ),
     ),
     "explanation": DecisionPackage(
         modules=("optimizer/explain",),
-        without=(
-            "optimizer/explain/explanation_process.py",
-            "optimizer/explain/linear_programs.py",
-        ),
+        without=("optimizer/explain/explanation_process.py",),
         tests=(
             "tests/optimizer/cli/test_why.py",
             "tests/optimizer/explain",
@@ -109,35 +111,35 @@ PACKAGES = {
             "tests/optimizer/plan",
             "tests/optimizer/wire",
             "tests/optimizer/test_object_specs_end_to_end.py",
-            "tests/optimizer/test_service.py",
+            "tests/optimizer/service/test_optimizer.py",
             "tests/optimizer/test_uncovered_others.py",
         ),
     ),
     "record": DecisionPackage(
-        modules=("optimizer/record",),
+        modules=("optimizer/follow/record",),
         tests=(
             "tests/mcp_server/test_repeats.py",
             "tests/optimizer/cli/test_records.py",
             "tests/optimizer/operations/test_recorded_plans.py",
-            "tests/optimizer/record",
+            "tests/optimizer/follow/record",
         ),
     ),
     "rollout": DecisionPackage(
-        modules=("optimizer/rollout",),
+        modules=("optimizer/follow/rollout",),
         tests=(
             "tests/optimizer/cli/test_rollout.py",
             "tests/optimizer/operations/test_rollouts.py",
-            "tests/optimizer/rollout",
-            "tests/optimizer/test_rollout_controller.py",
+            "tests/optimizer/follow/rollout",
+            "tests/optimizer/service/test_rollout_controller.py",
         ),
     ),
     "placement status": DecisionPackage(
-        modules=("optimizer/placement_status",),
+        modules=("optimizer/follow/placement_status",),
         tests=(
             "tests/optimizer/cli/test_status.py",
             "tests/optimizer/operations/test_fleet.py",
-            "tests/optimizer/placement_status",
-            "tests/optimizer/test_landing_watch.py",
+            "tests/optimizer/follow/placement_status",
+            "tests/optimizer/service/test_landing_watch.py",
         ),
     ),
     "snapshot": DecisionPackage(
@@ -152,23 +154,23 @@ PACKAGES = {
         ),
     ),
     "access": DecisionPackage(
-        modules=("optimizer/access/rights.py", "dsf/kube/access_reviews.py"),
+        modules=("optimizer/operations/access/rights.py", "dsf/kube/access_reviews.py"),
         tests=(
             "tests/dsf/kube/test_access_reviews.py",
             "tests/references/test_pages.py",
-            "tests/optimizer/access",
+            "tests/optimizer/operations/access",
             "tests/optimizer/operations/test_table.py",
             "tests/access_table",
         ),
     ),
     "overview": DecisionPackage(
-        modules=("optimizer/hub_health", "optimizer/overview", "mcp_server/results"),
+        modules=("optimizer/follow/hub_health", "optimizer/follow/overview", "mcp_server/results"),
         tests=(
             "tests/optimizer/cli/test_doctor.py",
-            "tests/optimizer/hub_health",
+            "tests/optimizer/follow/hub_health",
             "tests/optimizer/operations/test_fleet.py",
             "tests/optimizer/operations/test_planning.py",
-            "tests/optimizer/overview",
+            "tests/optimizer/follow/overview",
             "tests/mcp_server/test_counts.py",
             "tests/mcp_server/test_eval_transcript.py",
             "tests/mcp_server/test_result_text.py",

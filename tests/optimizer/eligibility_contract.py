@@ -14,7 +14,7 @@ from dsf.kube.errors import AlreadyExists
 from dsf.kube.port import Kube
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem

@@ -8,7 +8,7 @@ from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.record_keys import RecordKeys
+from optimizer.service.record_keys import RecordKeys
 from optimizer.snapshot.observation import Observation
 from tests.optimizer.build import NOW, guide, obj
 

@@ -8,7 +8,7 @@ from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Applied
 from tests.optimizer.build import NOW, guide, obj, request, workload

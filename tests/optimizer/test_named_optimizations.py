@@ -11,7 +11,7 @@ from dsf.kube.port import Object
 from optimizer.plan.plan import Plan, result
 from optimizer.plan.text.approval_questions import plan_question
 from optimizer.plan.text.tables import render
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest, ResetRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied

@@ -7,7 +7,7 @@ import pytest
 from dsf.kube import kinds
 from dsf.kube.errors import Forbidden
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request_problem import RequestProblem
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call

@@ -8,7 +8,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan, result
 from optimizer.plan.text.tables import render
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.result import Applied

@@ -27,7 +27,7 @@ from optimizer.cli.status import status
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.domain.solution import ProcessFailure
 from optimizer.explain.explanation_process import Explained, explained
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.observation import Observation
 from optimizer.solve.supervised_process import SupervisedResult
 from optimizer.wire.explanation import Explanation
@@ -35,7 +35,7 @@ from tests.command_line import invoked, invoked_meanwhile
 from tests.optimizer.build import NOW, body, managed_cluster, policy, score, workload
 from tests.optimizer.cli.test_object_files import FOLDERS, SCENARIO
 from tests.optimizer.hubs import hub_of
-from tests.optimizer.test_metrics import client, samples
+from tests.optimizer.service.test_metrics import client, samples
 
 PATIENT = replace(DEFAULTS, time_limit_seconds=3_000)
 """Nothing here reaches a limit of time."""

@@ -13,9 +13,9 @@ from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
-from optimizer.namespace_lease import LEASE_NAME
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.namespace_lease import LEASE_NAME
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
@@ -23,7 +23,7 @@ from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import WRITES, Call
 from tests.optimizer.build import NOW, obj, request
 from tests.optimizer.neighbours import TEAM, hub_of_two_teams, of_team, service
-from tests.optimizer.test_namespace_lease import Slow
+from tests.optimizer.service.test_namespace_lease import Slow
 
 REQUESTS = (request("performance"), of_team("power"))
 FOR_EVER = (

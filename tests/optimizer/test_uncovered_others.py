@@ -7,19 +7,19 @@ from dsf.api.optimization import Optimization
 from dsf.kube import kinds
 from dsf.kube.access_reviews import ResourceAttributes, right
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import naming_rights
+from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.rights import naming_rights
 from optimizer.operations.planning import make_plan
 from optimizer.operations.writes import apply_plan
 from optimizer.plan.plan import Plan, result
-from optimizer.plan_writer import Writer
+from optimizer.service.plan_writer import Writer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from tests.dsf.sim.builders import config_map
-from tests.optimizer.access.callers import TOKENS, WRITER, reads, writes
 from tests.optimizer.build import body, guide, obj, policy, request, workload
+from tests.optimizer.follow.rollout.guide_rollout import GuideRollout, guide_rollout
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.neighbours import (
     TEAM,
@@ -29,7 +29,7 @@ from tests.optimizer.neighbours import (
     service,
     uncovered_by_hand,
 )
-from tests.optimizer.rollout.guide_rollout import GuideRollout, guide_rollout
+from tests.optimizer.operations.access.callers import TOKENS, WRITER, reads, writes
 
 OWNER = f"optimization default of namespace {TEAM}"
 

@@ -7,9 +7,9 @@ import pytest
 from dsf.kube import kinds
 from dsf.kube.errors import Forbidden
 from dsf.kube.port import Object
+from optimizer.follow.rollout.rollout_record import status_of
 from optimizer.plan.plan import Plan, result
-from optimizer.rollout.rollout_record import status_of
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
@@ -17,9 +17,9 @@ from tests.dsf.sim.builders import NOW
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
 from tests.mcp_server.service import put
+from tests.optimizer.follow.placement_status.guide_run import SCENARIO, GuideRun, guide_run
+from tests.optimizer.follow.rollout.guide_rollout import GuideRollout, guide_rollout
 from tests.optimizer.neighbours import TEAM, in_namespace
-from tests.optimizer.placement_status.guide_run import SCENARIO, GuideRun, guide_run
-from tests.optimizer.rollout.guide_rollout import GuideRollout, guide_rollout
 
 APPS = ["mwrs-app01", "mwrs-app02"]
 

@@ -14,10 +14,10 @@ from fastmcp.client.transports import StreamableHttpTransport
 from dsf.kube.client.connect import connect
 from dsf.kube.clock import utc_now
 from mcp_server.app import create_service_app
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DEFAULT_AUDIENCE, DelegatedAuth
 from optimizer.api.serving import listen, serve, url
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DEFAULT_AUDIENCE, DelegatedAuth
+from optimizer.service.optimizer import Optimizer
 from tests.eventually import eventually, until
 from tests.mcp_server.strict_play import StrictAssistant, play
 from tests.mcp_server.strict_reader import read_truth

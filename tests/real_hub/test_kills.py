@@ -13,7 +13,7 @@ from dsf.kube.client.connect import connect
 from optimizer.plan.plan import Plan
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.result import Applied
-from tests.optimizer.test_namespace_lease import Killed, Mortal
+from tests.optimizer.service.test_namespace_lease import Killed, Mortal
 
 from .test_rollout import objects, place, request, server
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dsf.kube.port import Kube
-    from optimizer.service import Optimizer
+    from optimizer.service.optimizer import Optimizer
     from optimizer.wire.request_problem import RequestProblem
 
     from .harness.hub import Hub

@@ -11,7 +11,7 @@ import yaml
 
 from dsf.kube.client.connect import connect
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Applied
 from tests.eventually import until

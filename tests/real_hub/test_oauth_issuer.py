@@ -22,11 +22,11 @@ from joserfc.jwk import RSAKey
 from dsf.kube.client.connect import connect
 from dsf.kube.clock import utc_now
 from mcp_server.app import create_service_app
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.protected_resource import ProtectedResource
 from optimizer.api.serving import listen, serve, url
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.protected_resource import ProtectedResource
+from optimizer.service.optimizer import Optimizer
 from tests.eventually import until
 
 from .harness.control_plane import NO_ISSUER

@@ -10,7 +10,7 @@ import pytest
 
 from dsf.kube.client.connect import connect
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied

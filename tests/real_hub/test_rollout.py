@@ -19,14 +19,14 @@ from dsf.kube.changes import diff
 from dsf.kube.client.connect import connect
 from dsf.kube.clock import utc_now
 from dsf.kube.port import WatchEvent
+from optimizer.follow.rollout.rollout_record import RolloutRecord, rollout_record
 from optimizer.plan.plan import Plan
-from optimizer.rollout.rollout_record import RolloutRecord, rollout_record
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Applied
 from tests.eventually import eventually
-from tests.optimizer.rollout.coverage import uncovered_events
-from tests.optimizer.test_namespace_lease import Killed, Mortal
+from tests.optimizer.follow.rollout.coverage import uncovered_events
+from tests.optimizer.service.test_namespace_lease import Killed, Mortal
 
 from .harness.api import parse
 

@@ -15,7 +15,7 @@ from dsf.kube import kinds
 from dsf.kube.client.connect import connect
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import NotFound
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.object_readers import replica_set_of
 from tests.eventually import eventually
 

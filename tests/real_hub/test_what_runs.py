@@ -23,7 +23,7 @@ from dsf.kube.client.connect import connect
 from dsf.kube.clock import utc_now
 from dsf.kube.port import WatchEvent
 from optimizer.plan.plan import Plan, result
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.object_readers import replica_set_of
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.result import Applied, ResetResult

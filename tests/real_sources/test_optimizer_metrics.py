@@ -8,16 +8,16 @@ import yaml
 
 from dsf.kube.access_reviews import NonResourceAttributes
 from dsf.kube.embedded import AccessTable
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DEFAULT_AUDIENCE, DelegatedAuth
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DEFAULT_AUDIENCE, DelegatedAuth
+from optimizer.service.optimizer import Optimizer
 from tests.eventually import eventually
 from tests.monitoring.rules_and_dashboards import EXAMPLES, queries
-from tests.optimizer.access.callers import READER, TOKENS, reads
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.access.callers import READER, TOKENS, reads
 from tests.real_hub.harness.ports import LOOPBACK, Ports
 from tests.real_hub.harness.processes import Processes
 from tests.real_sources.servers import start_prometheus

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
-from optimizer.history.prometheus_history import PrometheusHistory
-from optimizer.history.score_history import HistoryQuestion, ScoreHistory
+from optimizer.service.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from tests.eventually import eventually
 from tests.real_hub.harness.ports import LOOPBACK, Ports
 from tests.real_hub.harness.processes import Processes

@@ -10,7 +10,7 @@ from typing import Any
 
 from dsf.kube.embedded.hub import EmbeddedHub
 from optimizer.api.app import create_app
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 
 _NO_TYPE = ("title", "default", "examples", "pattern")
 

@@ -6,10 +6,10 @@ from types import ModuleType
 import pytest
 
 from dsf.api import names
-from optimizer.hub_health.tested_versions import KUBERNETES, OCM, OLDEST_KUBERNETES
-from optimizer.placement_status.landing_report import DRIFTED, LANDED
-from optimizer.record.plan_status import APPLIED, SUPERSEDED
-from optimizer.rollout.rollout_record import PROGRESSING
+from optimizer.follow.hub_health.hub_installation import KUBERNETES, OCM, OLDEST_KUBERNETES
+from optimizer.follow.placement_status.landing_report import DRIFTED, LANDED
+from optimizer.follow.record.plan_status import APPLIED, SUPERSEDED
+from optimizer.follow.rollout.rollout_record import PROGRESSING
 from tests.references.names import ANNOTATIONS, LABELS
 from tests.references.pages import PAGES
 from tests.references.tested_versions import REAL_HUB, charts, pinned

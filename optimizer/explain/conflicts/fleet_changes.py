@@ -22,7 +22,7 @@ from optimizer.domain.fleet import (
     Supply,
     Workload,
 )
-from optimizer.mig.gpu_pools import device_counts
+from optimizer.domain.mig.gpu_pools import device_counts
 from optimizer.model.problem import NO_DEVICE
 
 FleetChange = Callable[[Fleet], Fleet]

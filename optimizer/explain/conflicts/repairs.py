@@ -24,9 +24,9 @@ from optimizer.explain.forced_problems import (
     solve_with_workload,
 )
 from optimizer.explain.tuning import TRIED_REPAIRS
-from optimizer.explain.wire_values import assignment_value
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
+from optimizer.model.wire_values import assignment_value
 from optimizer.wire.explanation import Repair, RepairChange
 
 _MORE = 1e-2

@@ -19,7 +19,7 @@ from dsf.kube.kinds import MANIFEST_WORK
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Supply, Workload, net_supplies
 from optimizer.domain.issue import Issue
-from optimizer.mig.gpu_pools import GpuPools
+from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.namespace_reader import UNNAMED, OthersPolicy, ResourceUse

@@ -13,8 +13,8 @@ from dsf.api.scoring.score_conditions import read_trust
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import GPU_KIND, Cluster, Workload
+from optimizer.domain.mig.gpu_pools import GpuPools, possible_devices
 from optimizer.domain.score_matrix import ClusterDevice
-from optimizer.mig.gpu_pools import GpuPools, possible_devices
 from optimizer.wire.result import ScoreEntry, ScoreObject
 
 AppNumbers = NDArray[np.int64]

@@ -18,20 +18,20 @@ from dsf.kube.client.connect import connect
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig
 from dsf.kube.embedded.http.server import serving as serving_hub
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import record_rights
 from optimizer.api.app import create_app
+from optimizer.api.caller_limits import StreamLimits
 from optimizer.api.connection_limits import ConnectionLimits
 from optimizer.api.serving import listen, serve, url
-from optimizer.api.stream_limit import StreamLimits
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.rights import record_rights
+from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.open_watches import OpenWatches
-from tests.optimizer.access.callers import READER, TOKENS, WRITER, reads, writes
 from tests.optimizer.build import NOW
+from tests.optimizer.follow.record.signing import copy_key, sign
+from tests.optimizer.follow.rollout.guide_rollout import guide_rollout
 from tests.optimizer.hubs import hub_of
-from tests.optimizer.record.signing import copy_key, sign
-from tests.optimizer.rollout.guide_rollout import guide_rollout
+from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, reads, writes
 
 EVENTS = "/rollouts/default/default/events"
 PLANS = kinds.PLACEMENT_PLAN.resource

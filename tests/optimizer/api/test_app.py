@@ -19,7 +19,7 @@ from dsf.kube.port import Kube
 from optimizer.api.app import MAX_BODY_BYTES, create_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.operations.examples import OPTIMIZE_EXAMPLES
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.optimizer.build import NOW, body, obj
 from tests.optimizer.hubs import bound, hub_of, names
 from tests.optimizer.neighbours import work_of

@@ -14,19 +14,19 @@ from dsf.kube.access_reviews import ResourceAttributes, right
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.errors import Forbidden, Unreachable
 from dsf.kube.port import Kube
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.protected_resource import ProtectedResource
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
-from optimizer.service import Optimizer
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.protected_resource import ProtectedResource
+from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.authorized import Authorized
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.read_only import ReadOnly
 from tests.kube_wrappers.wrapper import Call
-from tests.optimizer.access.callers import WRITER, reads, table, writes
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of, names
+from tests.optimizer.operations.access.callers import WRITER, reads, table, writes
 
 HANGS_SECONDS = 60
 

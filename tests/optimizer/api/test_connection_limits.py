@@ -20,12 +20,12 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, ObjectList
-from optimizer.access.caller import caller_of
 from optimizer.api.app import create_app
 from optimizer.api.connection_limits import ConnectionLimits
 from optimizer.api.serving import listen, serve, url
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.service import Optimizer
+from optimizer.operations.access.caller import caller_of
+from optimizer.service.optimizer import Optimizer
 from tests.dsf.runtime.test_endpoints import AMBIGUOUS
 from tests.eventually import eventually
 from tests.kube_wrappers.wrapper import Wrapper

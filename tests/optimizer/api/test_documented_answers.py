@@ -7,14 +7,14 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.api.app import MAX_BODY_BYTES, create_app
-from optimizer.service import Optimizer
-from tests.optimizer.access.callers import table
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.service.optimizer import Optimizer
 from tests.optimizer.api.test_app import client, problem
 from tests.optimizer.build import NOW, obj
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.access.callers import table
 
 DOCUMENT: dict[str, Any] = create_app(Optimizer(EmbeddedHub(), now=lambda: NOW)).openapi()
 OPERATIONS = [

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from optimizer.api.stream_limit import StreamLimits
+from optimizer.api.caller_limits import StreamLimits
 from tests.eventually import eventually
 from tests.optimizer.api.event_streams import EVENTS, PLANS, served, token_of
 from tests.optimizer.api.test_app import problem

@@ -10,9 +10,9 @@ from fastapi import FastAPI
 
 from dsf.kube.embedded import AccessTable
 from optimizer.api.page_route import add_page_route
-from tests.optimizer.access.callers import TOKENS
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.access.callers import TOKENS
 from tests.optimizer.operations.test_recorded_plans import client
 
 SCRIPT = 'document.title = "<style>no style</style> & more"'

@@ -18,7 +18,7 @@ from dsf.kube.port import Kube, Object
 from optimizer.api.app import create_app
 from optimizer.api.self_signed_certificate import SelfSignedCertificate
 from optimizer.api.serving import listen, serve
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 from tests.optimizer.build import NOW
 

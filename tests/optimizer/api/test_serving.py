@@ -10,8 +10,8 @@ from dsf.kube.kinds import LEASE, PLACEMENT, Kind
 from dsf.kube.port import Object
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
-from optimizer.namespace_lease import LEASE_NAME
-from optimizer.service import Optimizer
+from optimizer.service.namespace_lease import LEASE_NAME
+from optimizer.service.optimizer import Optimizer
 from tests.eventually import eventually
 from tests.kube_wrappers.wrapper import Wrapper
 from tests.optimizer.build import NOW, body

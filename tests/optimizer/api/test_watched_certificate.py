@@ -13,7 +13,7 @@ from dsf.kube.embedded import EmbeddedHub
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.api.watched_certificate import BadCertificate, WatchedCertificate
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.optimizer.build import NOW
 
 HANGS_SECONDS = 60

@@ -16,7 +16,7 @@ from dsf.placement import UNREACHABLE
 from optimizer.domain.fleet import CandidatePolicy, NodeLayout
 from optimizer.domain.settings import GUIDE, OptimizerSettings
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.object_readers import read_policy
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem

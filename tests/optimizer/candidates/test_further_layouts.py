@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.candidates.further_layouts import further_layouts
-from optimizer.mig.geometry import GEOMETRIES
-from optimizer.mig.gpu_pools import Gpu, GpuPool, NodeGpus, ReconfigurationRules
-from optimizer.mig.layouts import layouts
+from optimizer.domain.mig.geometry import GEOMETRIES
+from optimizer.domain.mig.gpu_pools import Gpu, GpuPool, NodeGpus, ReconfigurationRules
+from optimizer.domain.mig.layouts import layouts
 from tests.optimizer.build import fleet
 
 A30 = next(item for item in GEOMETRIES if item.model == "A30-24GB")

@@ -31,10 +31,8 @@ from optimizer.domain.fleet import (
     Supply,
     Workload,
 )
-from optimizer.domain.score_matrix import ScoreMatrix
-from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
-from optimizer.mig.geometry import Geometry
-from optimizer.mig.gpu_pools import (
+from optimizer.domain.mig.geometry import Geometry
+from optimizer.domain.mig.gpu_pools import (
     Gpu,
     GpuPool,
     GpuPools,
@@ -43,10 +41,12 @@ from optimizer.mig.gpu_pools import (
     ReconfigurationRules,
     device_counts,
 )
-from optimizer.mig.layouts import layouts
+from optimizer.domain.mig.layouts import layouts
+from optimizer.domain.score_matrix import ScoreMatrix
+from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
 from optimizer.model.formulate import formulate
 from optimizer.solve.strategy import solve_problem
-from tests.optimizer.mig.test_layouts import of
+from tests.optimizer.domain.mig.test_layouts import of
 
 ALL = 1000
 SIX = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")

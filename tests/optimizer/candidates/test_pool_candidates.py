@@ -16,9 +16,9 @@ from optimizer.candidates.pool_candidates import (
     pool_candidates,
 )
 from optimizer.domain.fleet import WHOLE_GPU
-from optimizer.mig.demand import Demand, DeviceRequest
-from optimizer.mig.geometry import Geometry
-from optimizer.mig.gpu_pools import (
+from optimizer.domain.mig.demand import Demand, DeviceRequest
+from optimizer.domain.mig.geometry import Geometry
+from optimizer.domain.mig.gpu_pools import (
     Gpu,
     GpuPool,
     NodeGpus,
@@ -27,11 +27,11 @@ from optimizer.mig.gpu_pools import (
     ReconfigurationRules,
     patterns,
 )
-from optimizer.mig.layouts import GpuInstance, Layout, layouts
-from optimizer.mig.policy_spec import config_name
+from optimizer.domain.mig.layouts import GpuInstance, Layout, layouts
+from optimizer.domain.mig.policy_spec import config_name
 from optimizer.wire.mig_request import GpuNode
-from tests.optimizer.mig.brute_force import best_value
-from tests.optimizer.mig.test_layouts import of
+from tests.optimizer.domain.mig.brute_force import best_value
+from tests.optimizer.domain.mig.test_layouts import of
 
 Requests = dict[str, list[tuple[int, float]]]
 

@@ -8,8 +8,8 @@ import yaml
 from click.testing import CliRunner
 
 from mcp_server.cli import mcp
+from optimizer.api.caller_limits import DEFAULT_STREAMS, StreamLimits
 from optimizer.api.connection_limits import DEFAULT_LIMITS, ConnectionLimits
-from optimizer.api.stream_limit import DEFAULT_STREAMS, StreamLimits
 from optimizer.cli.commands import optimizer
 from optimizer.cli.connection_options import (
     CONNECTION_OPTIONS,

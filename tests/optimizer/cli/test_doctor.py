@@ -8,7 +8,7 @@ import yaml
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.doctor import doctor
 from tests.command_line import invoked, invoked_meanwhile
-from tests.optimizer.hub_health.test_checks import installed_hub
+from tests.optimizer.follow.hub_health.test_checks import installed_hub
 
 
 async def test_each_check_is_a_line_and_a_failure_is_exit_code_1(tmp_path: Path) -> None:

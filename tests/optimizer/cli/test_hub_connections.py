@@ -15,7 +15,7 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import ObjectList
 from tests.eventually import eventually
 from tests.mcp_server.test_cli import DSF
-from tests.optimizer.access.callers import READER, TOKENS, reads
+from tests.optimizer.operations.access.callers import READER, TOKENS, reads
 
 HELD = 99
 """Calls that are held when all of 100 connections are in use; one has the watch of plans."""

@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 
 import dsf.sim
 from dsf.cli.root import root
-from tests.optimizer.mig.test_layouts import of
-from tests.optimizer.mig.test_policy_spec import check_parted_file
+from tests.optimizer.domain.mig.test_layouts import of
+from tests.optimizer.domain.mig.test_policy_spec import check_parted_file
 
 SCENARIO = Path(dsf.sim.__path__[0]) / "scenario"
 

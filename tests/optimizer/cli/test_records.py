@@ -12,7 +12,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.records import plans, rollback
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.command_line import invoked_meanwhile
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import bound, hub_of

@@ -8,7 +8,7 @@ import yaml
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.rollout import rollout as command
 from tests.command_line import invoked_meanwhile
-from tests.optimizer.rollout.guide_rollout import GuideRollout, guide_rollout
+from tests.optimizer.follow.rollout.guide_rollout import GuideRollout, guide_rollout
 
 
 async def dsf_rollout(run: GuideRollout, folder: Path, *arguments: str) -> tuple[int, str, str]:

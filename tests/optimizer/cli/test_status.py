@@ -13,8 +13,8 @@ from dsf.kube import kinds
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.status import status
 from tests.command_line import invoked_meanwhile
-from tests.optimizer.hub_health.test_checks import installed_hub
-from tests.optimizer.placement_status.guide_run import GuideRun, guide_run
+from tests.optimizer.follow.hub_health.test_checks import installed_hub
+from tests.optimizer.follow.placement_status.guide_run import GuideRun, guide_run
 
 
 async def dsf_status(run: GuideRun, folder: Path, *arguments: str) -> tuple[int, str, str]:

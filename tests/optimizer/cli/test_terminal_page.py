@@ -14,7 +14,7 @@ import yaml
 from dsf.cli.root import root
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from tests.command_line import invoked_meanwhile
-from tests.optimizer.hub_health.test_checks import installed_hub
+from tests.optimizer.follow.hub_health.test_checks import installed_hub
 from tests.repository import ROOT
 
 PAGE = ROOT / "docs/how-to/terminal.md"

@@ -8,7 +8,7 @@ import yaml
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.why import why
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from tests.command_line import invoked_meanwhile
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import hub_of

@@ -24,7 +24,8 @@ from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.plan.plan import Plan, result
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
+from optimizer.transition.transition_steps import MAX_TRANSITION_ASSIGNMENTS
 from optimizer.wire.explanation import Explanation, WhyNotQuestion
 from optimizer.wire.request import OptimizeRequest
 from tests.optimizer.build import NOW, body, fleet, guide
@@ -236,5 +237,5 @@ def test_the_limits_are_those_of_the_code() -> None:
     conflicts, workloads = composition.MAX_CONFLICT_ASSIGNMENTS, composition.MAX_UNPLACED
     assert f"| conflicts | {conflicts:,} places, {workloads} " in TEXT
     assert f"At most {composition.MAX_PARETO_POINTS} are looked for" in TEXT
-    moved = composition.MAX_TRANSITION_ASSIGNMENTS
+    moved = MAX_TRANSITION_ASSIGNMENTS
     assert f"| transition | {moved:,} changed assignments |" in TEXT

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from optimizer.domain.fleet import CandidatePolicy, NodeLayout, Supply
 from optimizer.domain.solution import unlimited
-from optimizer.explain.transition_steps import transition_plan
 from optimizer.model.current_state import current_state
 from optimizer.model.formulate import formulate
+from optimizer.transition.transition_steps import transition_plan
 from optimizer.wire.explanation import GpusToDrain
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE

@@ -5,11 +5,11 @@ import httpx
 from dsf.kube import kinds
 from dsf.kube.access_reviews import right
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from optimizer.access.rights import fleet_rights
-from tests.optimizer.access.callers import READER, TOKENS, WRITER
+from optimizer.operations.access.rights import fleet_rights
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER
 from tests.optimizer.operations.test_recorded_plans import client
 
 

@@ -11,16 +11,16 @@ import pytest
 from dsf.kube import kinds
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.port import Kube
-from optimizer.access.caller import Caller
-from optimizer.access.rights import fleet_rights, record_rights, writing_rights
 from optimizer.domain.settings import DEFAULTS
 from optimizer.domain.solution import Decision, Solution
+from optimizer.operations.access.caller import Caller
+from optimizer.operations.access.rights import fleet_rights, record_rights, writing_rights
 from optimizer.operations.progress import progress_of
 from tests.kube_wrappers.slow_scores import REPORT_SECONDS, SlowScores
-from tests.optimizer.access.callers import READER, TOKENS, WRITER
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import body
 from tests.optimizer.hubs import bound, hub_of
+from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER
 from tests.optimizer.operations.test_recorded_plans import client
 
 BEST = {"3g.48gb-worker01", "3g.48gb-worker02"}

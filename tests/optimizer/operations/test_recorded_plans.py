@@ -10,15 +10,15 @@ from dsf.kube import kinds
 from dsf.kube.access_reviews import right
 from dsf.kube.embedded import AccessTable
 from dsf.kube.port import Kube
-from optimizer.access.authorized_optimizer import Access
-from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import record_rights
 from optimizer.api.app import create_app
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
-from optimizer.service import Optimizer
-from tests.optimizer.access.callers import READER, TOKENS, WRITER, reads, writes
+from optimizer.operations.access.authorized_optimizer import Access
+from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.operations.access.rights import record_rights
+from optimizer.service.optimizer import Optimizer
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import bound, hub_of
+from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, reads, writes
 
 WHERE = {"namespace": "default"}
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator
 
 from dsf.kube import kinds
 from dsf.kube.port import Kube
-from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.api.app import create_app
 from optimizer.api.operation_routes import event_stream
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.rollouts import follow_rollout
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
@@ -16,7 +16,7 @@ from optimizer.wire.rollout import RolloutStatus
 from tests.eventually import eventually
 from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.optimizer.api.test_app import client, problem
-from tests.optimizer.rollout.guide_rollout import asked, guide_rollout
+from tests.optimizer.follow.rollout.guide_rollout import asked, guide_rollout
 
 
 async def test_a_rollout_is_begun_followed_and_changed() -> None:

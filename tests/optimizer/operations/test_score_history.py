@@ -4,15 +4,15 @@ import httpx
 import pytest
 
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from optimizer.access.rights import listing_rights
 from optimizer.api.app import create_app
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.service import Optimizer
+from optimizer.operations.access.rights import listing_rights
+from optimizer.service.optimizer import Optimizer
 from tests.dsf.agent.servers import matrix, replying, serving
-from tests.optimizer.access.callers import READER, TOKENS
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import NOW
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.access.callers import READER, TOKENS
 from tests.optimizer.operations.test_recorded_plans import client
 
 WHICH = {"score": "power", "cluster": "worker01"}

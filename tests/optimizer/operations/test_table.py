@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 
 from dsf.kube.access_reviews import Right, UserInfo
-from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
-from optimizer.access.delegated_auth import DelegatedAuth
+from optimizer.follow.overview.plan_request import PlanRequest
+from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
+from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.operations.operation import Operation, operation
 from optimizer.operations.table import OPERATIONS
-from optimizer.overview.plan_request import PlanRequest
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import ResetRequest, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
-from tests.optimizer.access.callers import STRANGER, table
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.operations.access.callers import STRANGER, table
 
 REQUESTS = {
     "reset": ResetRequest(namespace="default"),

@@ -8,7 +8,7 @@ from dsf.kube import kinds
 from optimizer.plan.plan import Plan, result
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Applied
-from tests.optimizer.placement_status.guide_run import SCENARIO, GuideRun, guide_run
+from tests.optimizer.follow.placement_status.guide_run import SCENARIO, GuideRun, guide_run
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.result import Unplaced
 from tests.optimizer.build import NOW, body, guide, request, workload
 from tests.optimizer.hubs import hub_of

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dsf.kube.yaml_documents import YamlFileError, documents
-from optimizer.snapshot.files import objects, request_of
+from optimizer.cli.object_files import objects, request_of
 
 
 def _file(tmp_path: Path, text: str, name: str = "a.yaml") -> Path:

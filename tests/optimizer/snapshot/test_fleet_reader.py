@@ -16,7 +16,7 @@ from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.settings import DEFAULTS
-from optimizer.model.formulate import too_large_to_read
+from optimizer.model.formulate import too_many_scores
 from optimizer.snapshot.fleet_reader import MAX_ISSUES, FleetReader
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
@@ -173,7 +173,8 @@ def test_scores_that_would_not_fit_are_refused_before_they_are_read() -> None:
     gpus = {"gpus": [{"model": "A100-40GB"}]}
     asked = request(clusters=[{"name": "worker01", **gpus}])
     unscored = read_objects(guide(), asked, DEFAULTS)
-    refused = too_large_to_read(unscored, len(asked.read_scores), 1)
+    wanted = unscored.score_index
+    refused = too_many_scores(len(wanted.apps), len(wanted.places), len(asked.read_scores), 1)
     assert refused is not None
     assert refused.reason == "TooManyPlaces"
     assert "scores of 2 apps" in refused.detail

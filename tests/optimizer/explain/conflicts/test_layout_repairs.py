@@ -10,14 +10,14 @@ import pytest
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.candidates.further_layouts import further_layouts
 from optimizer.domain.fleet import Fleet, gpu_name
+from optimizer.domain.mig.geometry import GEOMETRIES
+from optimizer.domain.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
+from optimizer.domain.mig.layouts import Layout, layouts
 from optimizer.explain.conflicts.feasibility import replica_counts
 from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
-from optimizer.mig.geometry import GEOMETRIES
-from optimizer.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
-from optimizer.mig.layouts import Layout, layouts
 from optimizer.model.formulate import formulate
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.explanation import UnplacedReason
 from optimizer.wire.request import OptimizeRequest
 from tests.optimizer.build import NOW, body, fleet

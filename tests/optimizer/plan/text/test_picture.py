@@ -9,7 +9,7 @@ import pytest
 from dsf.kube.clock import utc_now
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.picture import MOST_CLUSTERS, svg
-from optimizer.service import Optimizer
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import MoveAction, WorkloadMove, WorkloadPlace
 from tests.house.marker import MARKER, raw

@@ -1,0 +1,179 @@
+"""The whole hub on one screen: what is installed, healthy, stale and waiting, and what to do."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from dsf.api.plural import counted
+from dsf.api.times import rfc3339, shown_duration
+from dsf.api.untrusted_text import UntrustedName, escaped
+from dsf.cli.output import TextTable
+from optimizer.follow.hub_health.checks import HubCheck
+from optimizer.follow.overview.findings import findings
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.score_overview import score_overviews
+from optimizer.wire.base import Name, ResultPart, Sentence
+
+_HUB_STAGES = frozenset({"scorer", "score", "cluster"})
+"""Stages of findings that are about the hub, and not about one namespace."""
+
+
+class ScoreFreshness(ResultPart):
+    """A score: how many managed clusters have it, on how many it expired, and when it expires."""
+
+    score: Name
+    scorer: Name
+    clusters: int
+    expired: int
+    valid_until: Annotated[datetime | None, Field(description="Of the first; null: never.")]
+
+
+class NamespaceStatus(ResultPart):
+    """A namespace with workloads: how many are placed, have landed, wait and drifted."""
+
+    namespace: Name
+    workloads: int
+    placed: int
+    landed: int
+    waiting: int
+    drifted: int
+
+
+class HubFinding(ResultPart):
+    """Something to do: what it is about, what is wrong, since when, and the next step."""
+
+    about: Sentence
+    message: Sentence
+    next: Sentence
+    since: datetime | None = None
+
+
+class HubStatus(ResultPart):
+    """A hub on one screen. `healthy`: nothing is to be done."""
+
+    server: Sentence
+    ready_clusters: int
+    total_clusters: int
+    parts: tuple[HubCheck, ...]
+    scores: tuple[ScoreFreshness, ...]
+    namespaces: tuple[NamespaceStatus, ...]
+    findings: tuple[HubFinding, ...]
+    healthy: bool
+
+
+def hub_status(server: str, checks: Sequence[HubCheck], fleets: Sequence[FleetFacts]) -> HubStatus:
+    """Return the status of a hub; the first of the fleets is that of no namespace."""
+    hub, *namespaces = fleets
+    found = tuple(_findings(checks, hub, namespaces))
+    scores = score_overviews(hub.scores, hub.scorers, shown=1)
+    return HubStatus(
+        server=server,
+        ready_clusters=len(hub.hub.clusters) - len(hub.faults),
+        total_clusters=len(hub.hub.clusters),
+        parts=tuple(checks),
+        scores=tuple(ScoreFreshness(**{**dict(item), "score": item.name}) for item in scores),
+        namespaces=tuple(map(_namespace_status, namespaces)),
+        findings=found,
+        healthy=not found,
+    )
+
+
+def _namespace_status(facts: FleetFacts) -> NamespaceStatus:
+    rows = facts.status.workloads
+    landed = sum(item.state == "Landed" for item in rows)
+    placed = {item.workload for item in rows}
+    return NamespaceStatus(
+        namespace=facts.namespace,
+        workloads=len(facts.workloads),
+        placed=len(placed & facts.workloads.keys()),
+        landed=landed,
+        waiting=len(rows) - landed,
+        drifted=len(facts.status.drift),
+    )
+
+
+def _findings(
+    checks: Iterable[HubCheck], hub: FleetFacts, namespaces: Iterable[FleetFacts]
+) -> Iterator[HubFinding]:
+    """Yield what is wrong with the installation, with the hub, and with each namespace."""
+    for check in checks:
+        if check.state in ("failed", "warning"):
+            yield HubFinding(about=check.check, message=check.message, next=check.fix)
+    for facts in (hub, *namespaces):
+        where = "" if facts is hub else f" of namespace {UntrustedName(facts.namespace)}"
+        for item in findings(facts):
+            if (item.stage in _HUB_STAGES) == (facts is hub):
+                about = f"{item.stage} {UntrustedName(item.name)}{where}"
+                yield HubFinding(**{**dict(item), "about": about})
+
+
+FINDINGS_SHOWN = 20
+"""Things to do in one text: more than a person does before looking again."""
+
+
+def checks_text(checks: Iterable[HubCheck]) -> str:
+    """Return a line for each check, and the fix of what is wrong below it."""
+    return "\n".join(escaped(line) for item in checks for line in _check_lines(item)) + "\n"
+
+
+def _check_lines(item: HubCheck) -> Iterator[str]:
+    yield f"{item.state:<10}{item.check:<19}{item.message}"
+    if item.fix and item.state != "ok":
+        yield f"{'':<10}{'':<19}fix: {item.fix}"
+
+
+def hub_status_text(status: HubStatus, now: datetime) -> str:
+    """Return what is installed, the freshness of scores, each namespace, and what to do."""
+    head = (
+        f"{status.server}: {status.ready_clusters} of"
+        f" {counted(status.total_clusters, 'managed cluster')} ready,"
+        f" {counted(len(status.scores), 'score')}"
+    )
+    tables = (
+        TextTable(
+            ("part", "state", "message"),
+            [(item.check, item.state, item.message) for item in status.parts],
+        ),
+        TextTable(
+            ("score", "scorer", "clusters", "expired on", "first expires"),
+            [
+                (
+                    item.score,
+                    item.scorer or "-",
+                    str(item.clusters),
+                    str(item.expired),
+                    _expiry(item.valid_until, now),
+                )
+                for item in status.scores
+            ],
+        ),
+        TextTable(
+            tuple(NamespaceStatus.model_fields),
+            [tuple(map(str, dict(item).values())) for item in status.namespaces],
+        ),
+    )
+    parts = [head, *(str(table) for table in tables if table.rows), "\n".join(_to_do(status))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _to_do(status: HubStatus) -> Iterator[str]:
+    if status.healthy:
+        yield "Nothing is to be done."
+        return
+    yield "What to do:"
+    for number, item in enumerate(status.findings[:FINDINGS_SHOWN], 1):
+        since = f" (since {rfc3339(item.since)})" if item.since else ""
+        yield escaped(f"{number:>3}. {item.about}: {item.message}{since}")
+        yield escaped(f"     {item.next}")
+    left = len(status.findings) - FINDINGS_SHOWN
+    if left > 0:
+        yield f"     and {left} more: dsf status -o json"
+
+
+def _expiry(until: datetime | None, now: datetime) -> str:
+    if until is None:
+        return "never"
+    left = (until - now).total_seconds()
+    return f"in {shown_duration(left)}" if left > 0 else f"{shown_duration(-left)} ago"

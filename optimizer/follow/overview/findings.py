@@ -1,0 +1,286 @@
+"""What is broken on the way from a scorer to a workload that has landed, and what to do next."""
+
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dsf.api.plural import counted
+from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.kube.port import Object
+from dsf.placement import Obstacle
+from optimizer.domain.arrays import members_by_key
+from optimizer.domain.issue import Issue
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.score_overview import ScorerOverview
+from optimizer.snapshot.object_readers import placements_of, read_workload
+from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
+
+Stage = Literal["scorer", "score", "cluster", "namespace", "workload", "generated object", "plan"]
+
+Severity = Literal["error", "warning", "info"]
+
+MAX_NAMED = 5
+"""Managed clusters that one sentence names."""
+
+_NEXT_FOR_STATE = {
+    "WaitingForPolicy": "look at the policy's status on the cluster: what does it report?",
+    "WaitingForClaim": "wait for the policy watcher's stable window; if it lasts, look at the"
+    " policy watcher of the cluster",
+    "Planned": "wait; if it lasts, look at OCM's placement controller and at the ManifestWorks",
+    "Refused": "mend what the message names, or plan again without it",
+}
+
+
+class FleetFinding(ResultPart):
+    """Something that is broken or missing, since when, and the next step."""
+
+    stage: Annotated[Stage, Field(description="Where on the way from scorer to workload.")]
+    name: Name
+    reason: Name
+    message: Sentence
+    next: Sentence
+    severity: Annotated[
+        Severity,
+        Field(description="warning: a part is missing. info: OCM is at work. Else error."),
+    ] = "error"
+    since: datetime | None = Field(
+        default=None, description="Left out: not known.", exclude_if=lambda value: value is None
+    )
+    count: Annotated[int, Field(description="Objects with this cause; `name` is the first.")] = 1
+    names: Annotated[tuple[Name, ...], Field(exclude=True)] = ()
+    """All objects with this cause."""
+
+
+_Found = tuple[FleetFinding, Hashable]
+"""A finding about one object, and its cause: findings with equal causes are merged."""
+
+
+def findings(facts: FleetFacts) -> tuple[FleetFinding, ...]:
+    """Return what is wrong, in the order of the way: scorers first, the plan in force last."""
+    return tuple(_by_cause(_all(facts)))
+
+
+def findings_of(facts: FleetFacts, names: Container[str]) -> tuple[FleetFinding, ...]:
+    """Return the findings about objects of these names, as if there were no others."""
+    return tuple(_by_cause(found for found in _all(facts) if found[0].name in names))
+
+
+def scorer_findings(scorers: Iterable[ScorerOverview]) -> tuple[FleetFinding, ...]:
+    """Return the findings about scorers that do not work wherever they should."""
+    return tuple(_by_cause(_of_scorers(scorers)))
+
+
+def cluster_findings(faults: Mapping[str, Obstacle]) -> tuple[FleetFinding, ...]:
+    """Return the findings about managed clusters that OCM selects for nothing new."""
+    return tuple(_by_cause(_of_clusters(faults)))
+
+
+def status_findings(status: PlacementStatus) -> tuple[FleetFinding, ...]:
+    """Return each workload that has not landed, each drift, and what is wrong with plans."""
+    return tuple(finding for finding, _ in _of_status(status))
+
+
+def findings_about(found: Iterable[FleetFinding], names: Iterable[str]) -> tuple[FleetFinding, ...]:
+    """Return the findings that are about one of these objects."""
+    wanted = frozenset(names)
+    return tuple(item for item in found if not wanted.isdisjoint(item.names))
+
+
+def _all(facts: FleetFacts) -> Iterator[_Found]:
+    yield from _of_scorers(facts.scorers)
+    yield from _of_scores(facts)
+    yield from _of_clusters(facts.faults)
+    yield from _of_namespace(facts)
+    yield from _of_unplaced(facts)
+    yield from _of_status(facts.status)
+
+
+def landed(item: WorkloadLanding) -> bool:
+    """Return whether a workload has landed on a cluster."""
+    return item.state == "Landed"
+
+
+def _by_cause(found: Iterable[_Found]) -> Iterator[FleetFinding]:
+    """Yield one finding for each cause: that of the first object, with the names of the others."""
+    alike = members_by_key(
+        ((item.stage, item.reason, item.severity, cause), item) for item, cause in found
+    )
+    for items in alike.values():
+        first, names = items[0], list(dict.fromkeys(item.name for item in items))
+        said = first.message
+        if len(names) > 1:
+            nouns = "objects" if first.stage == "generated object" else f"{first.stage}s"
+            said = f"{len(names)} {nouns} ({listed(names, MAX_NAMED)}); the first: {said}"
+        summary = {"message": said, "count": len(names), "names": tuple(names)}
+        yield first.model_copy(update=summary)
+
+
+def _found(
+    stage: Stage,
+    name: str,
+    reason: str,
+    message: str,
+    next_step: str,
+    severity: Severity = "error",
+    *,
+    since: datetime | None = None,
+) -> FleetFinding:
+    return FleetFinding(
+        stage=stage,
+        name=name,
+        reason=reason,
+        message=message,
+        next=next_step,
+        severity=severity,
+        since=since,
+    )
+
+
+def _of_scorers(scorers: Iterable[ScorerOverview]) -> Iterator[_Found]:
+    for item in scorers:
+        if not item.ready:
+            cause = (item.failing[0] if item.failing else item.message, item.health)
+            severity: Severity = "warning" if item.clusters.get("scoring") else "error"
+            said, remedy = _scorer_message(item), scorer_remedy(item)
+            yield _found("scorer", item.name, item.reason, said, remedy, severity), cause
+
+
+def _scorer_message(item: ScorerOverview) -> str:
+    said = f"scorer {item.name} is {item.health} and {item.reach}"
+    first = item.failing[0] if item.failing else None
+    if first:
+        return f"{said}; first failing: {first.cluster}: {first.reason}: {first.message}"
+    return f"{said}: {item.message}" if item.message else said
+
+
+def scorer_remedy(item: ScorerOverview) -> str:
+    """Return the next step to make a DynamicScorer work."""
+    describe = f"`kubectl describe dynamicscorer {item.name} -n {item.namespace}`"
+    if item.failing:
+        return f"{describe} lists where it fails"
+    if item.health == "Inactive":
+        return "make the scoring API answer at its /healthz; `dsf scorer check URL` says what fails"
+    return f"mend what the message says; {describe} has the conditions of its registration"
+
+
+def _of_scores(facts: FleetFacts) -> Iterator[_Found]:
+    expected = _scored_clusters(facts)
+    for name, rows in sorted(facts.scores.items()):
+        expired = [item.cluster for item in rows if item.expired]
+        empty = [item.cluster for item in rows if not item.entries and not item.expired]
+        missing = sorted(expected - {item.cluster for item in rows})
+        scorer = facts.scorer_of(name)
+        remedy = (
+            f"`kubectl describe dynamicscorer {scorer.name} -n {scorer.namespace}`"
+            if scorer
+            else "no DynamicScorer fills it: find out who writes it"
+        )
+        wrong: tuple[tuple[str, Severity, str, list[str]], ...] = (
+            ("ScoreExpired", "error", "has expired on", expired),
+            ("NoEntries", "warning", "has no entries on", empty),
+            ("ScoreMissing", "warning", "does not exist on", missing),
+        )
+        for reason, severity, says, clusters in wrong:
+            if clusters:
+                where = f"{counted(len(clusters), 'cluster')}: {listed(clusters, MAX_NAMED)}"
+                said = f"score {UntrustedName(name)} {says} {where}"
+                yield _found("score", name, reason, said, remedy, severity), tuple(clusters)
+
+
+def _scored_clusters(facts: FleetFacts) -> set[str]:
+    """Return the managed clusters that have any score, and so should have each."""
+    known = {row.cluster for found in facts.scores.values() for row in found}
+    return known & facts.hub.clusters.keys()
+
+
+def _of_clusters(faults: Mapping[str, Obstacle]) -> Iterator[_Found]:
+    next_step = "do what the message says, or plan without the cluster"
+    for name, fault in sorted(faults.items()):
+        said = fault.message
+        found = _found("cluster", name, fault.reason, said, next_step, since=fault.since)
+        yield found, said.replace(name, "")
+
+
+def _of_namespace(facts: FleetFacts) -> Iterator[_Found]:
+    """Yield that a namespace has nothing, so that nobody takes that for a namespace in order."""
+    if facts.is_empty and facts.with_workloads is not None:
+        said = nothing_there(facts.namespace, facts.with_workloads)
+        next_step = "name a namespace with workloads"
+        yield _found("namespace", facts.namespace, "NothingThere", said, next_step, "warning"), ""
+
+
+def nothing_there(namespace: str, with_workloads: Sequence[str]) -> str:
+    """Return that a namespace has nothing to place, and which namespaces have something."""
+    known = f"; namespaces with workloads: {listed(with_workloads, MAX_NAMED)}"
+    return (
+        f"namespace {UntrustedName(namespace)} has no workload, policy or generated object"
+        f"{known if with_workloads else ''}"
+    )
+
+
+def _of_unplaced(facts: FleetFacts) -> Iterator[_Found]:
+    """Yield each workload with the labels of a request that runs on fewer clusters than it asks."""
+    for name, obj in facts.workloads.items():
+        read, places = read_workload(obj), len(facts.landings.get(name, ()))
+        wanted = 1 if isinstance(read, Issue) else read.replicas
+        if places >= wanted:
+            continue
+        shown, planned = UntrustedName(name), _planned_placements(facts, obj)
+        next_step = (
+            f"plan_placement, or `dsf plan -n {UntrustedName(facts.namespace)} --objective SCORE`,"
+            " places it or says why not"
+        )
+        if isinstance(read, Issue):
+            reason, message, next_step = read.reason, read.message, "mend its labels, then plan"
+        elif places:
+            reason, message = "FewerPlaces", f"{shown} has {counted(places, 'place')} of {wanted}"
+        elif planned:
+            reason = "SelectsNothing"
+            message = (
+                f"{shown} has no place: {listed(planned)} of the plan in force"
+                " selects no cluster by the labels that they have now"
+            )
+        else:
+            reason, message = "NotPlaced", f"{shown} has no place: no plan in force places it"
+        yield _found("workload", name, reason, message, next_step, "warning"), next_step
+
+
+def _planned_placements(facts: FleetFacts, workload: Object) -> list[str]:
+    """Return the generated Placements that a workload refers to, but those that place nothing."""
+    found = (facts.hub.placements.get(name) for name in placements_of(workload))
+    return [item.name for item in found if item is not None and item.number != 0]
+
+
+def _of_status(status: PlacementStatus) -> Iterator[_Found]:
+    for item in status.workloads:
+        if not landed(item):
+            said = f"{item.workload} on {item.cluster}: {item.state}: {item.message}"
+            reason, next_step = item.reason or item.state, _NEXT_FOR_STATE[item.state]
+            severity: Severity = "error" if item.state == "Refused" else "info"
+            name, since = item.workload, item.since
+            yield (
+                _found("workload", name, reason, said, next_step, severity, since=since),
+                next_step,
+            )
+    for drift in status.drift:
+        found = _found("generated object", drift.name, drift.reason, drift.sentence, drift.next)
+        yield found, (drift.kind, drift.next)
+    for failed in status.solver_failures:
+        said = f"revision {failed.revision} of {failed.optimization}: {failed.message}"
+        next_step = "plan again and apply: a solver that does not fail may find a better plan"
+        found = _found("plan", failed.optimization, failed.cause, said, next_step, "warning")
+        yield found, failed.optimization
+    yield from _of_unread_plans(status)
+
+
+def _of_unread_plans(status: PlacementStatus) -> Iterator[_Found]:
+    """Yield why drift is not known, unless nothing was placed, or nobody can change that."""
+    next_step = "do what the message says, or plan again and apply, which makes a new record"
+    for item in status.not_compared if status.workloads else ():
+        if item.reason != "NoContent":
+            said = f"drift is not known: {item.message}"
+            found = _found("plan", status.namespace, item.reason, said, next_step, "warning")
+            yield found, item.message

@@ -1,0 +1,288 @@
+"""The fleet as a matrix: managed clusters by score, what is enforced and runs there, and faults.
+
+Values of scores are lists in the order of the clusters, so that a fleet of thousands stays small.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dsf.api.conditions import conditions_of, find
+from dsf.api.crd.score_meaning import Direction
+from dsf.kube.port import Object
+from optimizer.domain.issue import Issue
+from optimizer.follow.overview.findings import FleetFinding, findings, scorer_remedy
+from optimizer.follow.overview.fleet_facts import (
+    ClusterValues,
+    FleetFacts,
+    ScoreColumn,
+    ScoreColumns,
+)
+from optimizer.follow.overview.fleet_overview import (
+    WorkloadOverview,
+    hardware_of,
+    workload_overview,
+)
+from optimizer.follow.overview.score_overview import ClusterScore, ScorerOverview
+from optimizer.snapshot.object_readers import read_workload
+from optimizer.wire.base import Name, ResultPart, Sentence, Text
+
+MAX_CLUSTERS = 10_000
+"""Managed clusters of one answer: twice what the documentation says a hub was tried with."""
+
+MAX_LISTED = 20_000
+"""Workloads and policies of one answer: some for each cluster."""
+
+MAX_FINDINGS = 1_000
+"""Findings of one answer: more than a person reads."""
+
+MAX_CELLS = 500_000
+"""Values of all columns together: about 2 MB of JSON, a tenth of it compressed."""
+
+
+class ClusterObstacle(ResultPart):
+    """Why OCM selects a managed cluster for no new Placement, and what to do."""
+
+    reason: Name
+    message: Sentence
+    since: datetime | None = None
+
+
+class EnforcedOnCluster(ResultPart):
+    """A policy that a plan enforces on the cluster; `compliance` is empty until OCM reports it."""
+
+    policy: Name
+    compliance: Name = ""
+
+
+class WorkloadOnCluster(ResultPart):
+    """A workload that a plan placed on the cluster, and how far OCM is with it."""
+
+    workload: Name
+    state: Name
+    message: Sentence
+    since: datetime | None = None
+
+
+class MatrixCluster(ResultPart):
+    """A managed cluster: a row of the matrix."""
+
+    name: Name
+    eligible: Annotated[bool, Field(description="Whether OCM may select it for new Placements.")]
+    obstacles: tuple[ClusterObstacle, ...] = ()
+    health: Annotated[
+        Literal["Available", "Unavailable", "Unknown"],
+        Field(description="Its condition ManagedClusterConditionAvailable."),
+    ]
+    hardware: Annotated[
+        dict[Name, Name], Field(description="status.allocatable, and GPUs by model where known.")
+    ]
+    claim: Annotated[Name, Field(description="Its policy-watcher-claim; empty: none.")] = ""
+    enforced: tuple[EnforcedOnCluster, ...] = ()
+    running: tuple[WorkloadOnCluster, ...] = ()
+
+
+class MatrixColumn(ResultPart):
+    """The values of a score for an app on a device, one for each cluster of the matrix.
+
+    Of entries that app and device do not tell apart, such as those of several nodes, the best
+    counts, as in a plan whose request states no `aggregation`: the highest, or the lowest if lower
+    is better. `entry`: the whole name of an entry that does not match the dimension format.
+    """
+
+    app: Name = ""
+    device: Name = ""
+    entry: Name = ""
+    values: Annotated[
+        tuple[float | None, ...],
+        Field(description="In the order of the clusters; null: there is no such entry."),
+    ]
+
+
+class MatrixScore(ResultPart):
+    """A score over the fleet. Lists of values are in the order of the clusters."""
+
+    name: Annotated[Name, Field(description="Name of its AddOnPlacementScores.")]
+    scorer: Annotated[Name, Field(description="Name of its DynamicScorer; empty: none known.")] = ""
+    display_name: Text = ""
+    description: Text = ""
+    unit: Text = ""
+    direction: Annotated[
+        Direction | None, Field(description="null: not stated, so higher is better.")
+    ] = None
+    dimension_format: Text = ""
+    minimum: Annotated[float | None, Field(description="Of all columns; null: no values.")]
+    maximum: Annotated[float | None, Field(description="Of all columns; null: no values.")]
+    mean: Annotated[
+        tuple[float | None, ...], Field(description="Mean of all entries; null: no entries.")
+    ]
+    written: Annotated[
+        tuple[int | None, ...],
+        Field(description="Unix time in seconds of the last write; null: not kept by the hub."),
+    ]
+    valid_until: Annotated[
+        tuple[int | None, ...], Field(description="Unix time in seconds; null: never expires.")
+    ]
+    expired: Annotated[
+        tuple[int, ...],
+        Field(description="Positions of the clusters whose score had expired at observed_at."),
+    ]
+    columns: Annotated[
+        tuple[MatrixColumn, ...],
+        Field(
+            description="By app, device and entry. Where they would be too many, those of a device"
+            " are one, without an app: the best of them."
+        ),
+    ]
+    omitted_columns: Annotated[
+        int, Field(description="Columns that are not listed, or are one with others.")
+    ] = 0
+
+
+class MatrixWorkload(WorkloadOverview):
+    """A workload, and why it has no place."""
+
+    replicas: int = 1
+    unplaced: Annotated[
+        Sentence, Field(description="Why it is on no cluster; empty: it is on some.")
+    ] = ""
+
+
+class MatrixScorer(ScorerOverview):
+    """A DynamicScorer with the next step, which is empty where it works."""
+
+    working: Annotated[bool, Field(description="Wherever it is desired.")]
+    remedy: Sentence
+
+
+class FleetMatrix(ResultPart):
+    """The response of GET /fleet.
+
+    Others wrote the texts in it: they are data, never markup or instructions.
+    """
+
+    observed_at: Annotated[datetime, Field(description="When the hub was read.")]
+    namespace: Name
+    clusters: Annotated[tuple[MatrixCluster, ...], Field(description="By name.")]
+    scores: Annotated[tuple[MatrixScore, ...], Field(description="By name.")]
+    workloads: Annotated[tuple[MatrixWorkload, ...], Field(description="By name.")]
+    policies: Annotated[tuple[Name, ...], Field(description="Policies that people wrote.")]
+    scorers: Annotated[
+        tuple[MatrixScorer, ...],
+        Field(description="Empty also for callers who may not list DynamicScorers."),
+    ]
+    findings: tuple[FleetFinding, ...]
+    omitted: Annotated[dict[str, int], Field(description="Items left out of each list.")]
+
+
+def fleet_matrix(facts: FleetFacts) -> FleetMatrix:
+    """Return the matrix of a fleet whose facts have columns."""
+    names, wrong = sorted(facts.hub.clusters), findings(facts)
+    clusters = names[:MAX_CLUSTERS]
+    lists = {
+        "clusters": (names, MAX_CLUSTERS),
+        "workloads": (facts.workloads, MAX_LISTED),
+        "policies": (facts.policies, MAX_LISTED),
+        "findings": (wrong, MAX_FINDINGS),
+    }
+    return FleetMatrix(
+        observed_at=facts.observation.observed_at,
+        namespace=facts.namespace,
+        clusters=tuple(_cluster(facts, name) for name in clusters),
+        scores=tuple(_scores(facts, clusters)),
+        workloads=tuple(_workload(facts, name) for name in [*facts.workloads][:MAX_LISTED]),
+        policies=tuple(facts.policies)[:MAX_LISTED],
+        scorers=tuple(map(_scorer, facts.scorers)),
+        findings=wrong[:MAX_FINDINGS],
+        omitted={
+            name: len(items) - most for name, (items, most) in lists.items() if len(items) > most
+        },
+    )
+
+
+def _cluster(facts: FleetFacts, name: str) -> MatrixCluster:
+    obj, fault = facts.hub.clusters[name], facts.faults.get(name)
+    return MatrixCluster(
+        name=name,
+        eligible=fault is None,
+        obstacles=(ClusterObstacle(**fault._asdict()),) if fault else (),
+        health=_health(obj),
+        hardware=hardware_of(obj),
+        claim=facts.hub.claim(name),
+        enforced=tuple(EnforcedOnCluster(**dict(item)) for item in facts.bound.get(name, ())),
+        running=tuple(WorkloadOnCluster(**dict(item)) for item in facts.running.get(name, ())),
+    )
+
+
+def _health(cluster: Object) -> Literal["Available", "Unavailable", "Unknown"]:
+    available = find(conditions_of(cluster), "ManagedClusterConditionAvailable") or {}
+    match available.get("status"):
+        case "True":
+            return "Available"
+        case "False":
+            return "Unavailable"
+        case _:
+            return "Unknown"
+
+
+def _workload(facts: FleetFacts, name: str) -> MatrixWorkload:
+    seen, read = workload_overview(facts, name), read_workload(facts.workloads[name])
+    return MatrixWorkload(
+        **dict(seen),
+        replicas=1 if isinstance(read, Issue) else read.replicas,
+        unplaced="" if seen.places else _unplaced(read),
+    )
+
+
+def _unplaced(read: object) -> str:
+    if isinstance(read, Issue):
+        return read.message
+    return "no plan in force places it; a dry run says whether one would, and why not"
+
+
+def _scorer(item: ScorerOverview) -> MatrixScorer:
+    remedy = "" if item.ready else scorer_remedy(item)
+    return MatrixScorer(**dict(item), working=item.ready, remedy=remedy)
+
+
+def _scores(facts: FleetFacts, clusters: Sequence[str]) -> Iterator[MatrixScore]:
+    share = MAX_CELLS // max(1, len(clusters) * len(facts.scores))
+    for name, rows in sorted(facts.scores.items()):
+        found = facts.columns.get(name) or ScoreColumns()
+        yield _score(facts.scorer_of(name), name, rows, found, clusters, share)
+
+
+def _score(
+    scorer: ScorerOverview | None,
+    name: str,
+    rows: Iterable[ClusterScore],
+    found: ScoreColumns,
+    clusters: Sequence[str],
+    share: int,
+) -> MatrixScore:
+    by_cluster = {item.cluster: item for item in rows}
+    seen = [by_cluster.get(cluster) for cluster in clusters]
+    values = [item for item in by_cluster.values() if item.entries]
+    kept = found.at_most(share)
+    return MatrixScore(
+        name=name,
+        **(scorer.stated if scorer else {}),
+        minimum=min((item.minimum for item in values), default=None),
+        maximum=max((item.maximum for item in values), default=None),
+        mean=tuple(item.mean if item and item.entries else None for item in seen),
+        written=tuple(_seconds(found.written.get(cluster)) for cluster in clusters),
+        valid_until=tuple(_seconds(item.valid_until if item else None) for item in seen),
+        expired=tuple(at for at, item in enumerate(seen) if item and item.expired),
+        columns=tuple(_column(column, values, clusters) for column, values in kept.items()),
+        omitted_columns=max(0, len(found.columns) - len(kept)),
+    )
+
+
+def _column(column: ScoreColumn, values: ClusterValues, clusters: Iterable[str]) -> MatrixColumn:
+    return MatrixColumn(**column._asdict(), values=tuple(map(values.get, clusters)))
+
+
+def _seconds(time: datetime | None) -> int | None:
+    return int(time.timestamp()) if time else None

@@ -1,0 +1,197 @@
+"""The body and the response of POST /plan: a question in few words, and its complete request."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dsf.api.names import DEFAULT_OPTIMIZATION
+from dsf.api.untrusted_text import UntrustedName
+from optimizer.follow.overview.what_if import WhatIf
+from optimizer.follow.record.plan_history import ObjectiveInForce
+from optimizer.wire.base import Document, Name, RequestPart
+from optimizer.wire.request import Aggregation, Namespace
+from optimizer.wire.request_problem import (
+    UNPROCESSABLE,
+    FieldProblem,
+    RequestProblem,
+    invalid_request,
+)
+from optimizer.wire.result import OptimizeResult
+
+MAX_WEIGHTS = 20
+"""Scores of one objective: POST /optimize takes no more."""
+
+MAX_NAMES = 1_000
+"""Clusters or workloads that a question names; without names it means all of them."""
+
+DEFAULT_NAMESPACE = "default"
+"""The namespace of a question that says none."""
+
+SearchedName = Annotated[str, Field(min_length=1, max_length=253)]
+
+_NAMESPACE: TypeAdapter[str] = TypeAdapter(Namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRequest:
+    """What a caller stated of a request; `complete_question` fills in the rest.
+
+    `objective`: weights by score name or a part of it. `clusters`, `workloads`: names or parts of
+    them; empty: all that carry the labels. `further`: fields of POST /optimize that are taken over.
+    `namespace`: empty if it is not stated. `aggregation`: of each score of the objective.
+    """
+
+    objective: Mapping[str, float]
+    clusters: Sequence[str] = ()
+    workloads: Sequence[str] = ()
+    what_if: WhatIf = field(default_factory=WhatIf)
+    further: Mapping[str, Any] = field(default_factory=dict)
+    namespace: str = ""
+    aggregation: Aggregation | None = None
+
+    @property
+    def optimization(self) -> str:
+        """The optimization whose plan in force has the objective, unless one is stated."""
+        return str(self.further.get("optimization", DEFAULT_OPTIMIZATION))
+
+    @property
+    def needs_objective(self) -> bool:
+        """Whether it states no objective."""
+        return not self.objective and "preference" not in self.further
+
+    @property
+    def is_whole_request(self) -> bool:
+        """Whether `further` is a body of POST /optimize and nothing else is stated."""
+        names = (self.objective, self.clusters, self.workloads)
+        whole = {"clusters", "targetWorkloads"} <= self.further.keys()
+        return whole and not any(names) and self.what_if == WhatIf()
+
+
+class PlanRequest(RequestPart):
+    """A question for a plan: each field has a default, and a unique part of a name is enough."""
+
+    namespace: Namespace = DEFAULT_NAMESPACE
+    objective: Annotated[
+        dict[Name, Annotated[float, Field(ge=0)]],
+        Field(
+            max_length=MAX_WEIGHTS,
+            description="Weight by score; higher weights count more. Default: the objective of the"
+            " plan in force.",
+        ),
+    ] = Field(default_factory=dict)
+    clusters: Annotated[
+        tuple[SearchedName, ...], Field(max_length=MAX_NAMES, description="None: all clusters.")
+    ] = ()
+    workloads: Annotated[
+        tuple[SearchedName, ...],
+        Field(max_length=MAX_NAMES, description="None: all with the labels of a request."),
+    ] = ()
+    what_if: WhatIf = WhatIf()
+    request: Annotated[
+        dict[str, Any],
+        Field(
+            max_length=MAX_WEIGHTS,
+            description="Further fields of POST /optimize, such as explain, limits or rollout; what"
+            " the question says itself is refused here.",
+        ),
+    ] = Field(default_factory=dict)
+
+    @property
+    def partial(self) -> PartialRequest:
+        """What the caller stated."""
+        return PartialRequest(
+            self.objective,
+            self.clusters,
+            self.workloads,
+            self.what_if,
+            self.request,
+            self.namespace if "namespace" in self.model_fields_set else "",
+        )
+
+
+class PlanResult(OptimizeResult):
+    """The response of POST /plan: a plan that was not applied, and how to apply it."""
+
+    request: Annotated[
+        Document | None,
+        Field(
+            description="The complete request. POST /optimize?expected_digest=... with it applies"
+            " exactly this plan. null: the question pretends clusters or scores, so that it can't"
+            " be applied."
+        ),
+    ]
+    objective_from: Annotated[
+        ObjectiveInForce | None,
+        Field(description="The plan in force, if the question says no objective; else null."),
+    ] = None
+
+
+def with_namespace(partial: PartialRequest) -> PartialRequest | RequestProblem:
+    """Return it with its namespace; a problem if its parts contradict each other."""
+    problems = tuple(_contradictions(partial))
+    if problems:
+        return invalid_request(problems)
+    there = partial.further.get("namespace", DEFAULT_NAMESPACE)
+    return replace(partial, namespace=partial.namespace or there)
+
+
+def read_objective(text: str) -> dict[str, float] | RequestProblem:
+    """Return the weights of scores: `power`, or `performance: 2, power: 1`."""
+    weights: dict[str, float] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, weight = part.partition(":")
+        try:
+            weights[name.strip()] = float(weight or 1)
+        except ValueError:
+            message = f"objective: {UntrustedName(weight.strip())} is no weight; say `power: 2`"
+            return RequestProblem(
+                status=UNPROCESSABLE,
+                reason="InvalidObjective",
+                title="The objective can't be read",
+                detail=message,
+                errors=(FieldProblem("objective", message),),
+            )
+    return weights
+
+
+def _contradictions(partial: PartialRequest) -> Iterator[FieldProblem]:
+    """Yield the fields of POST /optimize that say again what the question says itself."""
+    what_if, further = partial.what_if, partial.further
+    own: dict[str, dict[str, Any]] = {
+        "clusters": {
+            "clusters": partial.clusters,
+            "what_if.lose": what_if.lose,
+            "what_if.add": what_if.add,
+        },
+        "targetWorkloads": {
+            "workloads": partial.workloads,
+            "what_if.drain": what_if.drain,
+            "what_if.pin": what_if.pin,
+            "what_if.exclude": what_if.exclude,
+        },
+        "preference": {"objective": partial.objective},
+        "objectives": {"objective": partial.objective},
+    }
+    for name in filter(further.__contains__, own):
+        said = ", ".join(f"{other}" for other, value in own[name].items() if value)
+        if said:
+            yield _problem_in_request(name, f"the question says {said} too; say one of them")
+    if "objectives" in further and partial.needs_objective:
+        yield _problem_in_request("objectives", "say preference too, or objective with each weight")
+    if "namespace" in further:
+        there = further["namespace"]
+        try:
+            _NAMESPACE.validate_python(there)
+        except ValidationError as error:
+            yield _problem_in_request("namespace", error.errors()[0]["msg"])
+            return
+        if partial.namespace not in ("", there):
+            asked = partial.namespace
+            message = f"the question is about namespace {asked}; say it as its namespace"
+            yield _problem_in_request("namespace", message)
+
+
+def _problem_in_request(name: str, message: str) -> FieldProblem:
+    return FieldProblem(f"request.{name}", message)

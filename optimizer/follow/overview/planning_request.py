@@ -1,0 +1,310 @@
+"""Completes a request that names little: scores in words, everything that carries the labels."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from dsf.api.names import score_object_name
+from dsf.api.untrusted_text import UntrustedName, listed
+from optimizer.domain.fleet import CandidatePolicy, Workload
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.name_search import find_name
+from optimizer.follow.overview.plan_request import PartialRequest, with_namespace
+from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
+from optimizer.follow.record.plan_history import ObjectiveInForce, PlanInForce
+from optimizer.snapshot.object_readers import read_policy, read_workload
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import (
+    UNPROCESSABLE,
+    FieldProblem,
+    RequestProblem,
+    dry_request,
+    invalid_request,
+)
+
+MAX_NAMED = 10
+"""Existing names that one refusal spells out."""
+
+
+class PlanningQuestion(NamedTuple):
+    """A request, and what the hub is pretended to have; None: nothing is pretended.
+
+    `objective`: where its objective is from; None if it was said.
+    """
+
+    request: OptimizeRequest
+    pretended: PretendedObjects | None = None
+    objective: ObjectiveInForce | None = None
+
+
+def whole_request(partial: PartialRequest) -> PlanningQuestion | RequestProblem:
+    """Return the question of a partial request that is whole, and names its namespace."""
+    request = dry_request({"namespace": partial.namespace, **partial.further})
+    return request if isinstance(request, RequestProblem) else PlanningQuestion(request)
+
+
+def complete_question(
+    facts: FleetFacts, partial: PartialRequest, in_force: PlanInForce | None = None
+) -> PlanningQuestion | RequestProblem:
+    """Return the request that completes a partial one; a problem if a name is unknown or ambiguous.
+
+    One that names some workloads only does not remove the others. One without an objective has
+    that of the plan in force.
+    """
+    settled = with_namespace(replace(partial, namespace=facts.namespace))
+    meant = settled if isinstance(settled, RequestProblem) else _names_meant(facts, partial)
+    if isinstance(meant, RequestProblem):
+        return meant
+    further, what_if = partial.further, meant.what_if
+    taken = in_force if partial.needs_objective else None
+    if partial.needs_objective and taken is None:
+        return _no_objective(facts)
+    body: dict[str, Any] = {"prune": not (meant.workloads or "targetWorkloads" in further)}
+    if "clusters" not in further:
+        clusters = list(_clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if))
+        body["clusters"] = clusters
+        if not any(item["availablePolicies"] for item in clusters):
+            body |= _generated_policies()
+    if "targetWorkloads" not in further:
+        names = meant.workloads or facts.workloads
+        body["targetWorkloads"] = [_workload(facts, name, what_if) for name in names]
+    stated = {"aggregation": partial.aggregation} if partial.aggregation else {}
+    preferences = [{**_preference(facts, *item), **stated} for item in meant.weights]
+    if preferences:
+        body |= {"preference": preferences[0], "objectives": preferences[1:]}
+    elif taken:
+        body |= taken.objective
+    body |= {**further, "namespace": facts.namespace}
+    body["limits"] = _limits(further.get("limits", []), meant.budget)
+    request = dry_request(body)
+    if isinstance(request, RequestProblem):
+        return request
+    without_effect = tuple(_without_effect(what_if, request, meant.clusters or facts.hub.clusters))
+    if without_effect:
+        return invalid_request(without_effect)
+    objective = taken.taken_objective(request) if taken else None
+    return PlanningQuestion(request, what_if.pretended, objective)
+
+
+def _without_effect(
+    what_if: WhatIf, request: OptimizeRequest, candidates: Collection[str]
+) -> Iterator[FieldProblem]:
+    """Yield what is said of clusters, workloads and scores that the plan is not about.
+
+    `candidates`: the clusters of the question before some are lost.
+    """
+    workloads = {item.name for item in request.target_workloads}
+    clusters, scores = request.cluster_names, request.score_names
+    excluded = [name for names in what_if.exclude.values() for name in names]
+    of_scores = [item.cluster for item in what_if.scores]
+    changed = [item.score for item in what_if.scores if score_object_name(item.score) not in scores]
+    named: tuple[tuple[str, str, Iterable[str], Collection[str]], ...] = (
+        ("lose", "cluster", what_if.lose, candidates),
+        ("drain", "cluster", what_if.drain, clusters),
+        ("pin", "workload", what_if.pin, workloads),
+        ("exclude", "workload", what_if.exclude, workloads),
+        ("exclude", "cluster", excluded, clusters),
+        ("scores", "cluster", of_scores, clusters),
+        ("scores", "score", changed, ()),
+    )
+    for field, what, names, known in named:
+        outside = dict.fromkeys(name for name in names if name not in known)
+        if outside:
+            shown = listed(outside, MAX_NAMED)
+            yield FieldProblem(
+                f"what_if.{field}", f"{shown}: no {what} of this question, so it changes nothing"
+            )
+
+
+class _NamesMeant(NamedTuple):
+    """The names of a partial request in full; empty clusters and workloads: none were said."""
+
+    weights: tuple[tuple[str, float], ...]
+    budget: tuple[tuple[str, float], ...]
+    clusters: tuple[str, ...]
+    workloads: tuple[str, ...]
+    what_if: WhatIf
+
+
+def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | RequestProblem:
+    scores = _found(partial.objective, facts.scores, "objective", "score")
+    if isinstance(scores, RequestProblem):
+        return scores
+    budget = _found(partial.what_if.budget, facts.scores, "budget", "score")
+    if isinstance(budget, RequestProblem):
+        return budget
+    clusters = _found(partial.clusters, facts.hub.clusters, "clusters", "managed cluster")
+    if isinstance(clusters, RequestProblem):
+        return clusters
+    workloads = _found(partial.workloads, facts.workloads, "workloads", "workload")
+    if isinstance(workloads, RequestProblem):
+        return workloads
+    what_if = _what_if_in_full(facts, partial.what_if)
+    if isinstance(what_if, RequestProblem):
+        return what_if
+    return _NamesMeant(
+        weights=tuple((scores[name], weight) for name, weight in partial.objective.items()),
+        budget=tuple((budget[name], most) for name, most in partial.what_if.budget.items()),
+        clusters=tuple(dict.fromkeys(clusters.values())),
+        workloads=tuple(dict.fromkeys(workloads.values())),
+        what_if=what_if,
+    )
+
+
+def _generated_policies() -> dict[str, Any]:
+    """Return the fields that let policies be generated where people wrote none."""
+    return {"mig": {"discover": True}}
+
+
+def policies_of(facts: FleetFacts, cluster: str) -> tuple[CandidatePolicy, ...]:
+    """Return the policies that a managed cluster may enforce, by name.
+
+    A policy is made for the cluster that its annotation names, or else that its name ends with
+    after a `-`; one that names no cluster may be enforced on each.
+    """
+    found = (
+        read_policy(obj, cluster)
+        for name, obj in facts.policies.items()
+        if _for_cluster(name, cluster, facts.hub.clusters)
+    )
+    return tuple(item for item in found if isinstance(item, CandidatePolicy))
+
+
+def _for_cluster(policy: str, cluster: str, clusters: Iterable[str]) -> bool:
+    named = [name for name in clusters if policy.endswith(f"-{name}")]
+    return not named or max(named, key=len) == cluster
+
+
+def _found(
+    wanted: Iterable[str], known: Iterable[str], where: str, what: str
+) -> dict[str, str] | RequestProblem:
+    """Return the full name of each name that was said, in the order of saying."""
+    names, found = list(known), dict[str, str]()
+    for said in wanted:
+        name = find_name(said, names, field=where, what=what)
+        if isinstance(name, RequestProblem):
+            return name
+        found[said] = name
+    return found
+
+
+def _what_if_in_full(facts: FleetFacts, what_if: WhatIf) -> WhatIf | RequestProblem:
+    """Return a question with the full name of each name that it says."""
+    added = [item.name for item in what_if.add]
+    existing, every = facts.hub.clusters, [*facts.hub.clusters, *added]
+    excluded = [name for names in what_if.exclude.values() for name in names]
+    searches: tuple[tuple[str, str, Iterable[str], Iterable[str]], ...] = (
+        ("lose", "managed cluster", what_if.lose, existing),
+        ("add", "managed cluster", (item.like for item in what_if.add), existing),
+        ("drain", "managed cluster", what_if.drain, every),
+        ("pin", "managed cluster", what_if.pin.values(), every),
+        ("exclude", "managed cluster", excluded, every),
+        ("scores", "managed cluster", (item.cluster for item in what_if.scores), every),
+        ("pin", "workload", what_if.pin, facts.workloads),
+        ("exclude", "workload", what_if.exclude, facts.workloads),
+        ("scores", "score", (item.score for item in what_if.scores), facts.scores),
+    )
+    names: dict[str, dict[str, str]] = defaultdict(dict)
+    for field, what, said, known in searches:
+        meant = _found(said, known, f"what_if.{field}", what)
+        if isinstance(meant, RequestProblem):
+            return meant
+        names[what] |= meant
+    workloads = names["workload"]
+    problems = (
+        *(
+            FieldProblem("what_if.add", f"{UntrustedName(name)}: there is such a cluster")
+            for name in added
+            if name in existing
+        ),
+        *(
+            FieldProblem("what_if.pin", f"{UntrustedName(name)} is named more than once")
+            for name, times in Counter(workloads[name] for name in what_if.pin).items()
+            if times > 1
+        ),
+    )
+    if problems:
+        return invalid_request(problems)
+    return _renamed(what_if, names["managed cluster"], workloads, names["score"])
+
+
+def _renamed(
+    what_if: WhatIf,
+    clusters: Mapping[str, str],
+    workloads: Mapping[str, str],
+    scores: Mapping[str, str],
+) -> WhatIf:
+    excluded: dict[str, tuple[str, ...]] = {}
+    for name, names in what_if.exclude.items():
+        before = excluded.get(workloads[name], ())
+        merged = dict.fromkeys((*before, *(clusters[where] for where in names)))
+        excluded[workloads[name]] = tuple(merged)
+    return WhatIf(
+        lose=tuple(clusters[name] for name in what_if.lose),
+        drain=tuple(clusters[name] for name in what_if.drain),
+        add=tuple(AddedCluster(name=item.name, like=clusters[item.like]) for item in what_if.add),
+        pin={workloads[name]: clusters[where] for name, where in what_if.pin.items()},
+        exclude=excluded,
+        scores=tuple(
+            item.model_copy(update={"score": scores[item.score], "cluster": clusters[item.cluster]})
+            for item in what_if.scores
+        ),
+        budget=what_if.budget,
+    )
+
+
+def _no_objective(facts: FleetFacts) -> RequestProblem:
+    names = tuple(facts.scores)
+    message = f"name the score to maximise; there is {listed(names[:MAX_NAMED]) or 'none'}"
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="NoObjective",
+        title="No objective was named",
+        detail=message,
+        errors=(FieldProblem("objective", message, names[:MAX_NAMED]),),
+    )
+
+
+def _preference(facts: FleetFacts, name: str, weight: float) -> dict[str, Any]:
+    scorer = facts.scorer_of(name)
+    inverted = scorer is not None and scorer.direction == "LowerIsBetter"
+    return {"addonPlacementScore": name, "weight": weight, "invert": inverted}
+
+
+def _limits(said: Any, budget: Iterable[tuple[str, float]]) -> Any:
+    """Return the limits that were said, and those of budgets; what is no list is refused later."""
+    return [*said, *(_limit(*item) for item in budget)] if isinstance(said, list) else said
+
+
+def _limit(name: str, most: float) -> dict[str, Any]:
+    score = {"addonPlacementScore": name}
+    return {"name": f"budget-{name}"[:100], "maximum": most, "score": score}
+
+
+def _clusters(facts: FleetFacts, names: Sequence[str], what_if: WhatIf) -> Iterator[dict[str, Any]]:
+    for name in names:
+        if name not in what_if.lose:
+            policies = [item.policy for item in policies_of(facts, name)]
+            yield _cluster(name, policies)
+    for added in what_if.add:
+        policies = [item.policy for item in policies_of(facts, added.like)]
+        renamed = [policy_of_copy(item, added.name, added.like) or item for item in policies]
+        yield _cluster(added.name, renamed)
+
+
+def _cluster(name: str, policies: Iterable[str]) -> dict[str, Any]:
+    return {"name": name, "availablePolicies": [{"name": policy} for policy in policies]}
+
+
+def _workload(facts: FleetFacts, name: str, what_if: WhatIf) -> dict[str, Any]:
+    """Return a workload of a request; clusters that its annotations exclude stay excluded."""
+    asked: dict[str, Any] = {"name": name}
+    if name in what_if.pin:
+        asked["clusters"] = [what_if.pin[name]]
+    excluded = (*what_if.drain, *what_if.exclude.get(name, ()))
+    if excluded:
+        read = read_workload(facts.workloads[name])
+        before = read.excluded_clusters if isinstance(read, Workload) else ()
+        asked["excludedClusters"] = list(dict.fromkeys((*before, *excluded)))
+    return asked

@@ -1,0 +1,355 @@
+"""Drift from a record: what is on the hub no longer as the plan in force found or wrote it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.optimization import Optimization
+from dsf.api.plural import joined
+from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.kube.changes import Change, Create, Patch
+from dsf.kube.kinds import (
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+    PLACEMENT_BINDING,
+    PLACEMENT_PLAN,
+    POLICY,
+)
+from dsf.kube.port import Object
+from optimizer.domain.arrays import members_by_key
+from optimizer.domain.fleet import Selector
+from optimizer.domain.issue import Issue
+from optimizer.domain.settings import DEFAULTS
+from optimizer.follow.placement_status.comparison import placement_status
+from optimizer.follow.placement_status.drift import drifted
+from optimizer.follow.placement_status.exceeded_capacity import exceeded_capacity
+from optimizer.follow.placement_status.hub_state import read_hub_state
+from optimizer.follow.record.content import RecordContent
+from optimizer.follow.record.plan_history import history_of, in_force, rolling_out, unwritten
+from optimizer.follow.record.recorded_facts import recorded_facts
+from optimizer.follow.record.recorded_plan import RecordedPlan
+from optimizer.follow.record.signature import NOT_VERIFIED
+from optimizer.plan.generated_objects import taken_names
+from optimizer.plan.manifests import generated_name
+from optimizer.snapshot.object_readers import cluster_selectors, name_of, placement_of
+from optimizer.snapshot.observation import Observation, workloads_by_placement
+from optimizer.snapshot.ownership.others import contradicting
+from optimizer.snapshot.ownership.others_part import enforces
+from optimizer.wire.placement_status import (
+    NotCompared,
+    PlacementDrift,
+    PlacementStatus,
+    SolverFailure,
+    WorkloadLanding,
+)
+from optimizer.wire.request import OptimizeRequest
+
+MAX_PATHS = 10
+"""Fields of one object that a drift names."""
+
+_REPLICA_SET = MANIFEST_WORK_REPLICA_SET.kind
+_KINDS = {"policy": POLICY, "workload": MANIFEST_WORK_REPLICA_SET, "cluster": MANAGED_CLUSTER}
+
+
+def plans_in_force(
+    records: Iterable[RecordedPlan], optimization: str | None = None
+) -> list[RecordedPlan]:
+    """Return the plan in force of an optimization, or of each; none while a rollout replaces it.
+
+    One that the optimizer did not sign counts only where there is no other.
+    """
+    every = tuple(records)
+    found = list[RecordedPlan]()
+    for name in dict.fromkeys(item.spec.optimization for item in every):
+        history = history_of(every, name)
+        applied = (item for item in history if item.phase == "Applied")
+        current = in_force(history) or next(applied, None)
+        if current and optimization in (None, name) and rolling_out(history) is None:
+            found.append(current)
+    return found
+
+
+def recorded_status(
+    observation: Observation,
+    namespace: str,
+    records: Sequence[RecordedPlan] | Issue,
+    optimization: str | None = None,
+    *,
+    cluster_label_key: str = DEFAULTS.cluster_label_key,
+) -> PlacementStatus:
+    """Return the status of a namespace, or of an optimization, compared with its records too.
+
+    It names the plans in force whose solver failed. An object that differs in itself is not named
+    twice. A Placement that is as it was recorded was not edited, whatever the labels of clusters
+    make of it now, or whoever deleted its binding.
+    """
+    unread = tuple[NotCompared, ...]()
+    if isinstance(records, Issue):
+        unread = (NotCompared(reason=records.reason, message=records.message),)
+        records = ()
+    rolling_out = {item.spec.optimization for item in records if item.is_rolling_out}
+    status = placement_status(observation, namespace, optimization, rolling_out=rolling_out)
+    in_force = plans_in_force(records, optimization)
+    found = [record_drift(record, observation, cluster_label_key) for record in in_force]
+    misplaced = [item for each in found for item in each.misplaced]
+    elsewhere = {item.workload for item in misplaced}
+    rows = [item for item in status.workloads if item.workload not in elsewhere]
+    rows = sorted((*rows, *misplaced), key=lambda item: (item.workload, item.cluster))
+    explained = {(PLACEMENT.kind, name) for each in found for name in each.explained}
+    kept = [item for item in status.drift if (item.kind, item.name) not in explained]
+    known = {(item.kind, item.name) for item in kept if item.kind != _REPLICA_SET}
+    more = [item for each in found for item in each.drift if (item.kind, item.name) not in known]
+    return status.model_copy(
+        update={
+            "landed": status.landed and not misplaced,
+            "workloads": tuple(rows) if misplaced else status.workloads,
+            "drift": (*kept, *more),
+            "solver_failures": tuple(_solver_failures(in_force)),
+            "not_compared": (*unread, *(each.not_compared for each in found if each.not_compared)),
+        }
+    )
+
+
+def _solver_failures(in_force: Iterable[RecordedPlan]) -> Iterator[SolverFailure]:
+    for record in in_force:
+        if failed := record.solver_failure:
+            yield SolverFailure(
+                optimization=record.spec.optimization,
+                revision=record.spec.revision,
+                cause=failed.reason,
+                message=failed.message,
+            )
+
+
+class RecordDrift(NamedTuple):
+    """How the hub differs from a record.
+
+    `explained`: Placements whose drift follows from that. `misplaced`: the planned replicas of
+    workloads that refer to another Placement than the plan wrote for them.
+    """
+
+    drift: tuple[PlacementDrift, ...] = ()
+    explained: frozenset[str] = frozenset()
+    misplaced: tuple[WorkloadLanding, ...] = ()
+    not_compared: NotCompared | None = None
+
+
+def record_drift(
+    record: RecordedPlan, observation: Observation, cluster_label_key: str
+) -> RecordDrift:
+    """Return each way in which the hub is no longer as a recorded plan left it.
+
+    These are generated objects that differ, clusters whose labels have moved, policies and
+    workloads that say something else, and policies of others in the same pool.
+    A record without a usable content says why nothing is compared with it. One that was edited by
+    hand is named itself.
+    """
+    if not record.intact:
+        message = "it was edited by hand, so nothing is compared with it: apply a plan again"
+        return RecordDrift((drifted("RecordEdited", PLACEMENT_PLAN, record.name, message),))
+    content = record.problem or (NOT_VERIFIED if record.signed is None else record.content())
+    if isinstance(content, InvalidInput):
+        said = f"the hub is not compared with PlacementPlan {record.name}: {content.message}"
+        return RecordDrift(not_compared=NotCompared(reason=content.reason, message=said))
+    select = cluster_selectors(observation.managed_clusters, cluster_label_key)
+    request = content.asked()
+    if isinstance(request, InvalidInput):
+        restated = tuple[PlacementDrift, ...]()
+    else:
+        restated = (
+            *_restated(record, content, request, observation),
+            *exceeded_capacity(record, content, request, observation, select),
+        )
+    edited = tuple(_edited(record, content, observation))
+    moved = _moved_labels(record, content, observation)
+    differing = {item.name for item in edited if item.kind == PLACEMENT.kind}
+    missing = {item.name for item in edited if item.reason == "MissingFromHub"}
+    moved = {name: change for name, change in moved.items() if name not in differing}
+    return RecordDrift(
+        (
+            *edited,
+            *_relabelled(moved),
+            *restated,
+            *_contradicted(record, content, observation, select),
+        ),
+        frozenset(moved) | {obj["placementRef"]["name"] for obj in _bindings(content, missing)},
+        tuple(_misplaced(record, content, observation)),
+    )
+
+
+def _bindings(content: RecordContent, names: Collection[str]) -> Iterator[Object]:
+    for obj in content.objects:
+        if obj["kind"] == PLACEMENT_BINDING.kind and obj["metadata"]["name"] in names:
+            yield obj
+
+
+def _edited(
+    record: RecordedPlan, content: RecordContent, observation: Observation
+) -> Iterator[PlacementDrift]:
+    """Yield each generated object that is not as it was recorded."""
+    optimization = record.spec.optimization
+    unlabelled = taken_names(content.objects, observation, optimization)
+    for change in unwritten(content, optimization, observation):
+        lost = f"{change.kind.kind} {change.name}" in unlabelled
+        reason, message = _difference(change, f"revision {record.spec.revision}", lost=lost)
+        yield drifted(reason, change.kind, change.name, message)
+
+
+def _difference(change: Change, plan: str, *, lost: bool) -> tuple[str, str]:
+    """Return reason and message of a change; `lost`: the object is no longer known as generated."""
+    match change:
+        case Create() if lost:
+            message = f"{plan} generated it, and its labels no longer say so: somebody changed them"
+            return "LabelRemoved", message
+        case Create():
+            return "MissingFromHub", f"{plan} has it, and somebody deleted it"
+        case Patch():
+            return "DiffersFromPlan", f"{joined(_paths(change.body), MAX_PATHS)} differ from {plan}"
+    return "NotInPlan", f"{plan} does not have it, and it was generated"
+
+
+def _moved_labels(
+    record: RecordedPlan, content: RecordContent, observation: Observation
+) -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the clusters that Placements lose and gain by today's labels, by Placement."""
+    hub = read_hub_state(observation, record.namespace, record.spec.optimization)
+    found = {}
+    for name, planned in sorted(_planned_clusters(record, content, observation).items()):
+        there = hub.placements.get(name)
+        if there and planned != set(there.clusters):
+            lost = tuple(sorted(planned.difference(there.clusters)))
+            found[name] = lost, tuple(sorted(set(there.clusters) - planned))
+    return found
+
+
+def _relabelled(
+    moved: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]],
+) -> Iterator[PlacementDrift]:
+    for (lost, gained), names in members_by_key((c, name) for name, c in moved.items()).items():
+        message = (
+            f"by the labels of clusters as they are now, {listed(names)} select"
+            f" {listed(gained) or 'nothing'} instead of {listed(lost) or 'nothing'}"
+        )
+        yield drifted("ClusterLabelMoved", MANAGED_CLUSTER, (*lost, *gained)[0], message)
+
+
+def _planned_clusters(
+    record: RecordedPlan, content: RecordContent, observation: Observation
+) -> Mapping[str, set[str]]:
+    """Return the clusters for which each recorded Placement was made.
+
+    Records of earlier versions do not say which Placement a workload refers to: it counts while no
+    other workload refers to it.
+    """
+    owner = Optimization(record.namespace, record.spec.optimization)
+    placements = content.placements
+    if not placements:
+        referring = workloads_by_placement(observation.workloads)
+        placements = {names[0]: found for found, names in referring.items() if len(names) == 1}
+    found = defaultdict[str, set[str]](set)
+    for choice in content.policies:
+        found[generated_name("placement", owner, choice)].add(choice.cluster)
+    for item in content.assignments:
+        if item.workload in placements:
+            found[placements[item.workload]].add(item.cluster)
+    return found
+
+
+def _restated(
+    record: RecordedPlan, content: RecordContent, request: OptimizeRequest, observation: Observation
+) -> Iterator[PlacementDrift]:
+    """Yield the objects that do not say what they said when the plan was made.
+
+    Policies and clusters that are missing are left out: bindings and Placements name them.
+    """
+    plan = f"revision {record.spec.revision}"
+    now = recorded_facts(observation, request, content.decision)
+    for subject, then in content.stated.items():
+        if now.stated.get(subject, then) != then:
+            reason = "SupplyChanged" if subject.startswith("policy ") else "RequestChanged"
+            yield _changed(reason, subject, f"it {now.stated[subject]} now; in {plan} it {then}")
+    for subject, digests in content.digests.items():
+        fields = now.digests.get(subject, digests)
+        differing = [
+            name for name in sorted({*digests, *fields}) if digests.get(name) != fields.get(name)
+        ]
+        if differing:
+            reason = f"{subject.partition(' ')[0].capitalize()}Changed"
+            message = (
+                f"{joined(map(str, differing), MAX_PATHS)} differ from what {plan} was made for"
+            )
+            yield _changed(reason, subject, message)
+    replica_sets = {name_of(obj): obj for obj in observation.workloads}
+    for name in sorted({item.workload for item in content.assignments}):
+        if name not in replica_sets:
+            message = f"{plan} places it, and somebody deleted it"
+            yield drifted("WorkloadMissing", MANIFEST_WORK_REPLICA_SET, name, message)
+    for name, message in _references_changed(record, content, observation).items():
+        yield drifted("ReferenceChanged", MANIFEST_WORK_REPLICA_SET, name, message)
+
+
+def _references_changed(
+    record: RecordedPlan, content: RecordContent, observation: Observation
+) -> Mapping[str, str]:
+    """Return to which other Placements workloads refer than a plan has written for them."""
+    today = {name_of(obj): placement_of(obj) for obj in observation.workloads}
+    return {
+        name: f"it refers to {_placement_named(today[name])} instead of {_placement_named(then)},"
+        f" by which revision {record.spec.revision} places it"
+        for name, then in content.placements.items()
+        if today.get(name, then) != then
+    }
+
+
+def _misplaced(
+    record: RecordedPlan, content: RecordContent, observation: Observation
+) -> Iterator[WorkloadLanding]:
+    messages = _references_changed(record, content, observation)
+    for item in content.assignments:
+        if message := messages.get(item.workload):
+            yield WorkloadLanding(
+                workload=item.workload,
+                cluster=item.cluster,
+                state="Planned",
+                reason="ReferenceChanged",
+                message=message,
+            )
+
+
+def _placement_named(name: str | None) -> str:
+    return f"Placement {UntrustedName(name)}" if name else "no Placement"
+
+
+def _changed(reason: str, subject: str, message: str) -> PlacementDrift:
+    kind, _, name = subject.partition(" ")
+    return drifted(reason, _KINDS[kind], name, message)
+
+
+def _contradicted(
+    record: RecordedPlan,
+    content: RecordContent,
+    observation: Observation,
+    select: Mapping[str, Selector],
+) -> Iterator[PlacementDrift]:
+    """Yield the enforced policies beside which others enforce one of the same pool."""
+    owner = Optimization(record.namespace, record.spec.optimization)
+    for choice, other in contradicting(content.policies, observation, owner, select):
+        message = (
+            f"revision {record.spec.revision} enforces it on {UntrustedName(choice.cluster)}, where"
+            f" {enforces(other)} in the same pool"
+        )
+        yield drifted("HeldByOthers", POLICY, choice.policy, message)
+
+
+def _paths(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the fields of a merge patch, two levels deep, such as `spec.tolerations`.
+
+    Their names are those of the API, as nobody can store others in such an object.
+    """
+    for field, value in body.items():
+        if isinstance(value, Mapping):
+            yield from (f"{field}.{inner}" for inner in value)
+        else:
+            yield field

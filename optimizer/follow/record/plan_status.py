@@ -1,0 +1,132 @@
+"""What becomes of a recorded plan: the statuses that a PlacementPlan goes through."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from dsf.api.conditions import Condition, merged
+from dsf.api.crd.placement_plan import PlanPhase, RecordedProgress
+from dsf.api.plural import counted, joined
+from dsf.api.times import rfc3339
+from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.kube.changes import Change, Patch
+from dsf.kube.kinds import PLACEMENT_PLAN
+from optimizer.domain.solution import SOLVER_FAILED, Solution, solver_issues
+from optimizer.follow.record.recorded_plan import RecordedPlan, signed_progress
+from optimizer.follow.record.signature import RecordKey
+from optimizer.wire.result import FailedChange
+
+APPLIED, SUPERSEDED = "Applied", "Superseded"
+"""Types of conditions: all objects of the plan were written; something later replaced them."""
+
+_SHOWN = 5
+"""Objects that a message names before it says how many more there are."""
+
+
+def signed(begun: Patch, record: RecordedPlan, key: RecordKey, steps: int) -> Patch:
+    """Return the first status of a record with its signature; with steps, a rollout that begins."""
+    status = begun.body["status"]
+    signature = key.signature(record.uid, "spec", record.spec.record_digest)
+    status = {**status, "signature": signature}
+    if steps:
+        progress = signed_progress(RecordedProgress(steps=steps), record.uid, key)
+        status["rollout"] = progress.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return replace(begun, body={"status": status})
+
+
+def applying(record: RecordedPlan, solution: Solution, now: datetime) -> Patch:
+    """Return the status of a plan before its first write; it keeps that the solver failed."""
+    message = "the objects of the plan are being written"
+    begun = Condition(APPLIED, "Unknown", "Applying", message)
+    if solution.failure is None or solution.status == "Optimal":
+        return _status(record, "Applying", begun, now)
+    (issue,) = solver_issues(solution)
+    failed = Condition(SOLVER_FAILED, "True", solution.failure.cause, issue.message)
+    return _status(record, "Applying", failed, now, begun)
+
+
+def solved_again(record: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of an applied plan that another solve, which did not fail, decided too."""
+    message = "a later solve, which did not fail, decided the same"
+    condition = Condition(SOLVER_FAILED, "False", "SolvedAgain", message)
+    return _status(record, record.phase, condition, now)
+
+
+def applied(record: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of a plan whose objects were all written."""
+    message = "all objects of the plan were written"
+    return _status(record, "Applied", Condition(APPLIED, "True", "Written", message), now)
+
+
+def refused(record: RecordedPlan, failed: Sequence[FailedChange], now: datetime) -> Patch:
+    """Return the status of a plan of which the hub refused some writes."""
+    said = _some(f"{item.kind} {item.name}: {quoted(item.message)}" for item in failed)
+    message = (
+        f"the hub refused {counted(len(failed), 'write')}: {said};"
+        " the same request again writes what is missing"
+    )
+    return _status(record, "Failed", Condition(APPLIED, "False", "HubRefused", message), now)
+
+
+def settled(record: RecordedPlan, missing: Sequence[Change] | None, now: datetime) -> Patch:
+    """Return the status of a plan whose writer died.
+
+    `missing`: what it left unwritten; None if the record can't tell.
+    """
+    if missing is not None and not missing:
+        return applied(record, now)
+    if missing is None:
+        left = "its record has no usable content that tells what is missing"
+    else:
+        said = _some(f"{item.kind.kind} {UntrustedName(item.name)}" for item in missing)
+        left = f"{counted(len(missing), 'object')} differ: {said}"
+    message = f"the writer ended before the plan was whole; {left}; plan again, or roll back"
+    return _status(record, "Failed", Condition(APPLIED, "False", "Interrupted", message), now)
+
+
+def superseded(record: RecordedPlan, by: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of an applied plan that a later one replaced."""
+    if by.spec.rollback and by.spec.rollback.from_revision == record.spec.revision:
+        message = f"revision {by.spec.revision} restored revision {by.spec.rollback.to_revision}"
+        return _replaced(record, "RolledBack", "RolledBack", message, now)
+    message = f"revision {by.spec.revision} was applied"
+    return _replaced(record, "Superseded", "NewerPlan", message, now)
+
+
+def turned_back(record: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of a plan whose rollout was turned back to its start."""
+    message = "its rollout was turned back to what ran before"
+    return _replaced(record, "RolledBack", "RolloutTurnedBack", message, now)
+
+
+def cancelled(record: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of a plan whose rollout was cancelled on the way."""
+    message = "its rollout was cancelled before the last step; plan again from here"
+    return _status(record, "Failed", Condition(APPLIED, "False", "RolloutCancelled", message), now)
+
+
+def reset(record: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of an applied plan whose objects a reset deleted."""
+    message = "a reset deleted the generated objects"
+    return _replaced(record, "Superseded", "Reset", message, now)
+
+
+def _replaced(
+    record: RecordedPlan, phase: PlanPhase, reason: str, message: str, now: datetime
+) -> Patch:
+    return _status(record, phase, Condition(SUPERSEDED, "True", reason, message), now)
+
+
+def _status(
+    record: RecordedPlan, phase: PlanPhase, condition: Condition, now: datetime, *more: Condition
+) -> Patch:
+    observed = [
+        item.model_dump(by_alias=True, exclude_none=True) for item in record.status.conditions or ()
+    ]
+    conditions = merged(observed, [condition, *more], now=rfc3339(now))
+    body = {"status": {"phase": phase, "conditions": conditions}}
+    return Patch(PLACEMENT_PLAN, record.name, record.namespace, body, "status")
+
+
+def _some(texts: Iterable[str]) -> str:
+    return joined(texts, _SHOWN)

@@ -1,0 +1,208 @@
+"""Rollback: which recorded plan is restored, from which request and with which decision."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from dsf.api.crd.placement_plan import RecordedRollback
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.kinds import POLICY
+from optimizer.domain.fleet import CandidatePolicy, Cluster
+from optimizer.domain.issue import Issue
+from optimizer.follow.record.content import RecordContent
+from optimizer.follow.record.plan_history import PlanHistory
+from optimizer.follow.record.recorded_plan import RecordedPlan
+from optimizer.follow.record.signature import NOT_SIGNED
+from optimizer.snapshot.annotations import PREFIX
+from optimizer.snapshot.fleet_snapshot import FleetSnapshot
+from optimizer.snapshot.object_readers import name_of, read_policy
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.request import OptimizeRequest, RollbackRequest
+from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredPlan:
+    """A recorded plan that is to be restored: its request and what it decided."""
+
+    record: RecordedPlan
+    request: OptimizeRequest
+    content: RecordContent
+    of: RecordedRollback
+
+    def on(self, observation: Observation) -> "RestoredPlan":
+        """Return it without what its request names, its decision does not use and the hub lacks."""
+        decision = self.content.decision
+        clusters = {
+            *map(name_of, observation.managed_clusters),
+            *(item.cluster for item in decision.policies),
+            *(item.cluster for item in decision.assignments),
+        }
+        policies = {
+            *map(name_of, observation.policies),
+            *(item.policy for item in decision.policies),
+        }
+        workloads = {
+            *map(name_of, observation.workloads),
+            *(item.workload for item in decision.assignments),
+        }
+        update = {
+            "clusters": tuple(
+                item.model_copy(
+                    update={
+                        "available_policies": tuple(
+                            policy for policy in item.available_policies if policy.name in policies
+                        )
+                    }
+                )
+                for item in self.request.clusters
+                if item.name in clusters
+            ),
+            "target_workloads": tuple(
+                item for item in self.request.target_workloads if item.name in workloads
+            ),
+        }
+        return replace(self, request=self.request.model_copy(update=update))
+
+    @property
+    def lenient_request(self) -> OptimizeRequest:
+        """The request with which the hub is read: a place without a score is worth 0.
+
+        Scores decide which plan is best, and a rollback asks for no best plan.
+        """
+        if isinstance(self.request.missing_score, float):
+            return self.request
+        return self.request.model_copy(update={"missing_score": 0.0})
+
+
+def restored_plan(history: PlanHistory, asked: RollbackRequest) -> RestoredPlan | RequestProblem:
+    """Return the plan to restore; without a revision or digest, the plan before the current one.
+
+    That is the newest earlier plan that was written and generated other objects. After a reset, it
+    is the newest plan that was written.
+    """
+    record = next(_candidates(history, asked), None)
+    if record is None:
+        return _unknown(history, asked)
+    if why := record.problem or (None if record.signed else NOT_SIGNED):
+        return _unusable(record, why.message)
+    content = record.content()
+    if isinstance(content, InvalidInput):
+        return _unusable(record, content.message)
+    request = _request(content, asked)
+    if isinstance(request, InvalidInput):
+        return _unusable(record, request.message)
+    rollback = RecordedRollback(
+        from_revision=history[0].spec.revision, to_revision=record.spec.revision
+    )
+    return RestoredPlan(record, request, content, rollback)
+
+
+def no_records(why: Issue) -> RequestProblem:
+    """Return the refusal of a hub that keeps no plans."""
+    return RequestProblem(
+        status=CONFLICT,
+        reason=why.reason,
+        title="The hub keeps no plans",
+        detail=why.message,
+    )
+
+
+def no_longer_in_force(record: RecordedPlan, why: str) -> RequestProblem:
+    """Return the refusal to apply once more a plan that something has replaced since."""
+    return RequestProblem(
+        status=CONFLICT,
+        reason="NotInForce",
+        title="The plan was applied before, and is not in force any more",
+        detail=f"plan {record.spec.digest[:12]} was applied before, as PlacementPlan {record.name}"
+        f" of namespace {record.namespace}, and is not in force: {why}; nothing was written;"
+        " plan again, or roll back to its revision",
+    )
+
+
+def with_recorded_policies(snapshot: FleetSnapshot, content: RecordContent) -> FleetSnapshot:
+    """Return the fleet with the generated policies of a record, as if they were in force.
+
+    Candidates are then generated with their layouts too, if today's GPUs can have these.
+    """
+    recorded = [obj for obj in content.objects if obj["kind"] == POLICY.kind]
+    by_cluster: dict[str, list[CandidatePolicy]] = {}
+    for obj in recorded:
+        cluster = str((obj["metadata"].get("annotations") or {}).get(f"{PREFIX}cluster"))
+        found = read_policy(obj, cluster)
+        if isinstance(found, CandidatePolicy):
+            by_cluster.setdefault(cluster, []).append(found)
+    clusters = tuple(
+        _with_enforced(item, by_cluster.get(item.name, ())) for item in snapshot.fleet.clusters
+    )
+    return replace(snapshot, fleet=replace(snapshot.fleet, clusters=clusters))
+
+
+def _with_enforced(cluster: Cluster, policies: Iterable[CandidatePolicy]) -> Cluster:
+    known = {item.policy for item in (*cluster.candidates, *cluster.enforced)}
+    new = tuple(item for item in policies if item.policy not in known)
+    return replace(cluster, enforced=(*cluster.enforced, *new)) if new else cluster
+
+
+def _candidates(history: PlanHistory, asked: RollbackRequest) -> Iterator[RecordedPlan]:
+    """Yield the plans that a request may mean: the optimizer's own, the best first, then others.
+
+    One of the others is refused, with the reason.
+    """
+    yield from _meant([item for item in history if item.problem is None], asked)
+    yield from _meant(history, asked)
+
+
+def _meant(history: PlanHistory, asked: RollbackRequest) -> Iterator[RecordedPlan]:
+    if asked.to_revision is not None:
+        yield from (item for item in history if item.spec.revision == asked.to_revision)
+    elif asked.digest is not None:
+        yield from (item for item in history if item.spec.digest == asked.digest)
+    elif history:
+        newest, written = history[0], (item for item in history if item.was_written)
+        if newest.phase == "Superseded":
+            yield from written
+        yield from (
+            item for item in written if item.spec.objects_digest != newest.spec.objects_digest
+        )
+
+
+def _request(content: RecordContent, asked: RollbackRequest) -> OptimizeRequest | InvalidInput:
+    """Return the recorded request; it must be of the namespace and optimization asked for."""
+    request = content.asked()
+    if isinstance(request, InvalidInput):
+        return request
+    if request.owner != (asked.namespace, asked.optimization):
+        return InvalidInput("UnreadableRecord", f"its request is of {request.owner}")
+    return request.model_copy(update={"rollout": asked.rollout}) if asked.rollout else request
+
+
+def _unknown(history: PlanHistory, asked: RollbackRequest) -> RequestProblem:
+    kept = ", ".join(str(item.spec.revision) for item in history)
+    whose = f"optimization {UntrustedName(asked.optimization)} in namespace {asked.namespace}"
+    if asked.to_revision is None and asked.digest is None and history:
+        return RequestProblem(
+            status=CONFLICT,
+            reason="NoEarlierPlan",
+            title="There is no earlier plan",
+            detail=f"{whose} has no earlier plan that was written; kept are revisions {kept}",
+        )
+    named = f"revision {asked.to_revision}" if asked.to_revision is not None else "this digest"
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="UnknownPlan",
+        title="The plan is not recorded",
+        detail=f"{whose} has no plan of {named}; kept are revisions {kept}"
+        if history
+        else f"no plan of {whose} is recorded",
+    )
+
+
+def _unusable(record: RecordedPlan, why: str) -> RequestProblem:
+    return RequestProblem(
+        status=CONFLICT,
+        reason="UnusableRecord",
+        title="The record of the plan can't be used",
+        detail=f"PlacementPlan {record.name}: {why};"
+        " name another revision, or plan again with POST /optimize",
+    )

@@ -1,0 +1,343 @@
+"""Watches how applied plans land: conditions of their records, events of their workloads.
+
+Any number of servers may watch. A server reports only what it wrote into the record itself, and it
+writes only if nobody has written the record since it was read, so each change is reported once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from math import inf
+from typing import Any, NamedTuple
+
+from prometheus_client import CollectorRegistry
+
+from dsf.api.conditions import conditions_of, merged
+from dsf.api.names import REPLICA_SET_LABEL, ROOT_POLICY_LABEL
+from dsf.api.times import rfc3339
+from dsf.kube.errors import Conflict, Forbidden, Gone, KubeError, NotFound
+from dsf.kube.kinds import (
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET,
+    MANAGED_CLUSTER_SET_BINDING,
+    MANIFEST_WORK,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+    PLACEMENT_BINDING,
+    PLACEMENT_DECISION,
+    PLACEMENT_PLAN,
+    POLICY,
+    Kind,
+)
+from dsf.kube.port import Kube, Lister, Object, ObjectList
+from dsf.runtime.events import EventRecorder
+from dsf.runtime.reconcile.followed_view import FollowedView
+from dsf.runtime.reconcile.reflector import View
+from optimizer.domain.settings import DEFAULTS
+from optimizer.follow.placement_status.drift import grace_end
+from optimizer.follow.placement_status.landing_report import landing_conditions, landing_events
+from optimizer.follow.placement_status.record_drift import recorded_status
+from optimizer.follow.record.recorded_plan import read_records
+from optimizer.follow.rollout.rollout_record import RolloutRecord
+from optimizer.service.observe import list_all, observe
+from optimizer.service.record_keys import RecordKeys
+from optimizer.service.rollout_controller import COMPONENT
+from optimizer.snapshot.object_readers import name_of, replica_set_of
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.placement_status import PlacementStatus
+
+_log = logging.getLogger(__name__)
+
+RESYNC_SECONDS = 300.0
+"""Pause after which all is looked at although no watch reported a change."""
+
+POLL_SECONDS = 30.0
+"""The same where something can't be watched: a right is missing, or the hub lacks a kind."""
+
+PAUSE_SECONDS = 1.0
+"""Shortest pause between two looks: what changes together is reported together."""
+
+PAST_GRACE_SECONDS = 0.01
+"""Pause after the end of a grace, which is over when more than its time has passed."""
+
+COST_FACTOR = 10.0
+"""Looks everywhere, and looks at single namespaces, each take one part in so many of the time."""
+
+EVERYWHERE = ""
+"""Instead of a namespace: any plan may depend on what has changed."""
+
+_WATCHED = {
+    MANAGED_CLUSTER: "",
+    MANAGED_CLUSTER_SET: "",
+    MANAGED_CLUSTER_SET_BINDING: "",
+    POLICY: f"!{ROOT_POLICY_LABEL}",
+    MANIFEST_WORK_REPLICA_SET: "",
+    MANIFEST_WORK: REPLICA_SET_LABEL,
+    PLACEMENT: "",
+    PLACEMENT_BINDING: "",
+    PLACEMENT_DECISION: "",
+    PLACEMENT_PLAN: "",
+}
+"""The kinds that a plan in force depends on, and the labels of the objects of each."""
+_OF_NAMESPACES = (PLACEMENT_PLAN, MANAGED_CLUSTER_SET_BINDING)
+"""Kinds that the chart lets the optimizer read in its namespaces only."""
+
+
+async def _unfollowed(_: Object) -> None:
+    """Return nothing: nobody follows a single plan here."""
+
+
+class LandingWatch:
+    """Watches the applied plans of some namespaces, or of all that the hub has.
+
+    Each kind of object that a plan in force depends on is watched, from the first such plan on.
+    Namespaces with a change are looked at as a whole. `plans` returns what is watched already.
+    Only records that one of the `keys` signed are compared.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        *,
+        keys: RecordKeys,
+        now: Callable[[], datetime],
+        plans: Callable[[str | None], FollowedView[RolloutRecord]] | None = None,
+        namespaces: Collection[str] = (),
+        cluster_label_key: str = DEFAULTS.cluster_label_key,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._kube = kube
+        self._keys = keys
+        self._now = now
+        self._plans = plans or (
+            lambda namespace: FollowedView(kube, PLACEMENT_PLAN, namespace, read=_unfollowed)
+        )
+        self._namespaces = tuple(namespaces)
+        self._cluster_label_key = cluster_label_key
+        self._poll_seconds = poll_seconds
+        self._events = EventRecorder(kube, COMPONENT, now=now, registry=CollectorRegistry())
+        self._seen = dict[tuple[str, str], PlacementStatus]()
+        self._changed = set[str]()
+        self._grace_ends = dict[str, datetime]()
+        self._wake = asyncio.Event()
+        self._unwatched = set[Kind]()
+        self._in_force = asyncio.Event()
+
+    async def run(self) -> None:
+        """Look whenever something changes, and write events, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.write_events())
+            for kind, labels in _WATCHED.items():
+                namespaces = self._namespaces if kind in _OF_NAMESPACES else ()
+                for namespace in namespaces or (None,):
+                    group.create_task(self._watch(kind, labels, namespace))
+            group.create_task(self._look_again())
+
+    async def write_events(self) -> None:
+        """Write the events of what `look` reports, until cancelled."""
+        await self._events.run()
+
+    async def _watch(self, kind: Kind, labels: str, namespace: str | None) -> None:
+        """Mark the namespaces whose objects of a kind change; return if it can't be watched.
+
+        A right or a kind that is missing at the start is not waited for.
+        """
+        view: View[_Mark] | FollowedView[RolloutRecord]
+        if kind == PLACEMENT_PLAN:
+            view = self._plans(namespace)
+            view.on_change(lambda key: self._mark(key[0]))
+        else:
+            view = self._view(kind, labels, namespace)
+        try:
+            if kind != PLACEMENT_PLAN:
+                await self._in_force.wait()
+            await self._check_served(kind, labels, namespace)
+            await view.run()
+        except Exception as error:  # noqa: BLE001 - what can't be watched is polled
+            self._unwatched.add(kind)
+            _log.warning(
+                "landings of plans are polled", extra={"kind": kind.kind, "error": str(error)}
+            )
+
+    def _view(self, kind: Kind, labels: str, namespace: str | None) -> "View[_Mark]":
+        """Return a view that marks the namespaces of which it tells."""
+        view = View(self._kube, kind, namespace, labels, read=partial(_mark_of, kind))
+        marks = dict[tuple[str, str], str]()
+
+        def changed(key: tuple[str, str]) -> None:
+            where, found = marks.pop(key, EVERYWHERE), view.items.get(key)
+            if found is not None:
+                where = marks[key] = found.namespace
+            self._mark(where)
+
+        view.on_change(changed)
+        return view
+
+    def _mark(self, namespace: str) -> None:
+        self._changed.add(namespace)
+        self._wake.set()
+
+    async def _check_served(self, kind: Kind, labels: str, namespace: str | None) -> None:
+        """Raise Forbidden or NotFound where a kind can't be listed; other errors pass."""
+        try:
+            await self._kube.list(kind, namespace, labels=labels, limit=1)
+        except KubeError as error:
+            if isinstance(error, Forbidden | NotFound):
+                raise
+
+    async def _look_again(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._changed.add(EVERYWHERE)
+        due = 0.0
+        while True:
+            began = loop.time()
+            everywhere = EVERYWHERE in self._changed and began >= due
+            looked = await self._look_at_changes(everywhere=everywhere)
+            cost = COST_FACTOR * (loop.time() - began)
+            if everywhere:
+                due, cost = loop.time() + cost, 0.0
+            await asyncio.sleep(max(PAUSE_SECONDS, cost) if looked else self._poll_seconds)
+            resync = self._poll_seconds if self._unwatched else RESYNC_SECONDS
+            waits = max(0.0, due - loop.time()) if EVERYWHERE in self._changed else resync
+            ending, left = self._next_grace()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(waits, left)):
+                    await self._wake.wait()
+            if not self._wake.is_set():
+                self._changed |= ending if left < waits else {EVERYWHERE}
+
+    def _next_grace(self) -> tuple[set[str], float]:
+        """Return the namespaces whose status changes next by itself, and in how many seconds."""
+        if not self._grace_ends:
+            return set(), inf
+        end = min(self._grace_ends.values())
+        left = (end - self._now()).total_seconds() + PAST_GRACE_SECONDS
+        return {name for name, one in self._grace_ends.items() if one == end}, max(0.0, left)
+
+    async def _look_at_changes(self, *, everywhere: bool) -> bool:
+        """Look where something has changed; return whether that could be done.
+
+        What changed everywhere may wait: one namespace is looked at sooner than all of them.
+        """
+        kept = frozenset({EVERYWHERE}) if not everywhere else frozenset[str]()
+        changed = frozenset(self._changed) - kept
+        self._changed &= kept
+        self._wake.clear()
+        try:
+            await self.look(None if everywhere else changed)
+        except KubeError as error:
+            _log.warning("the landing of plans was not read", extra={"error": str(error)})
+        except Exception:  # noqa: BLE001 - a plan that can't be compared ends no later look
+            _log.exception("the landing of plans was not read")
+        else:
+            return True
+        self._changed |= changed
+        return False
+
+    async def look(self, namespaces: Collection[str] | None = None) -> None:
+        """Report what has changed since the last look, in some namespaces or in all.
+
+        Raises KubeError where the hub can't be read.
+        """
+        current = await self._current(namespaces)
+        for name in list(self._grace_ends) if namespaces is None else namespaces:
+            self._grace_ends.pop(name, None)
+        if current:
+            self._in_force.set()
+        kube = _ReadOnce(self._kube)
+        for namespace in sorted({str(obj["metadata"]["namespace"]) for obj in current}):
+            observation = await observe(kube, namespace, self._now(), named=False)
+            for record in current:
+                if record["metadata"]["namespace"] == namespace:
+                    await self._report(record, observation)
+
+    async def _current(self, namespaces: Collection[str] | None) -> list[Object]:
+        found, own = list[Object](), self._namespaces
+        some = [item for item in namespaces or () if not own or item in own]
+        for namespace in own or (None,) if namespaces is None else some:
+            try:
+                found += await list_all(self._kube, PLACEMENT_PLAN, namespace)
+            except NotFound:  # the hub serves no PlacementPlan
+                return []
+        return [obj for obj in found if (obj.get("status") or {}).get("phase") == "Applied"]
+
+    async def _report(self, record: Object, observation: Observation) -> None:
+        """Write the conditions of a record, then the events of what has changed."""
+        namespace, optimization = _key(record)
+        status = await asyncio.to_thread(
+            recorded_status,
+            observation,
+            namespace,
+            read_records([record], await self._keys.known()),
+            optimization,
+            cluster_label_key=self._cluster_label_key,
+        )
+        if end := grace_end(status.workloads, observation.observed_at):
+            self._grace_ends[namespace] = min(end, self._grace_ends.get(namespace, end))
+        try:
+            written = await self._write(record, status)
+        except (Conflict, NotFound):  # somebody wrote the record meanwhile: the next look tells
+            return
+        before = self._seen.get((namespace, optimization))
+        self._seen[namespace, optimization] = status
+        if not written:
+            return
+        workloads = {name_of(obj): obj for obj in observation.workloads}
+        for event in landing_events(before, status):
+            obj = workloads.get(event.workload)
+            if obj is not None:
+                self._events.record(MANIFEST_WORK_REPLICA_SET, obj, *event[1:])
+
+    async def _write(self, record: Object, status: PlacementStatus) -> bool:
+        """Write the conditions unless they are there; return whether they were written."""
+        observed = conditions_of(record)
+        now = rfc3339(self._now())
+        conditions = merged(observed, landing_conditions(status), now=now)
+        if conditions == list(observed):
+            return False
+        version = record["metadata"]["resourceVersion"]
+        body = {"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}}
+        namespace, name = record["metadata"]["namespace"], name_of(record)
+        await self._kube.patch(PLACEMENT_PLAN, name, body, namespace, subresource="status")
+        return True
+
+
+class _ReadOnce:
+    """Lists each kind once, however many namespaces one look compares with it."""
+
+    def __init__(self, kube: Lister) -> None:
+        self._kube = kube
+        self._pages = dict[tuple[object, ...], ObjectList]()
+
+    async def list(self, kind: Kind, namespace: str | None = None, **selected: Any) -> ObjectList:
+        """Return a page of objects as it was when it was first asked for."""
+        asked = (kind, namespace, *sorted(selected.items()))
+        if asked not in self._pages:
+            try:
+                self._pages[asked] = await self._kube.list(kind, namespace, **selected)
+            except Gone:  # the pages before are too old as well
+                self._pages.clear()
+                raise
+        return self._pages[asked]
+
+
+class _Mark(NamedTuple):
+    """In which namespace the change of an object may matter, and its version."""
+
+    namespace: str
+    version: str
+
+
+def _mark_of(kind: Kind, obj: Object) -> _Mark:
+    metadata = obj["metadata"]
+    namespace = str(metadata.get("namespace") or EVERYWHERE)
+    if kind == MANIFEST_WORK:
+        namespace, _ = replica_set_of(obj)
+    return _Mark(namespace, str(metadata["resourceVersion"]))
+
+
+def _key(record: Object) -> tuple[str, str]:
+    return str(record["metadata"]["namespace"]), str(record["spec"]["optimization"])

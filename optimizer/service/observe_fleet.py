@@ -1,0 +1,273 @@
+"""Reads what answers about a fleet, and about the hub itself, are made of.
+
+Scores are read page by page, and only aggregates are kept.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from dsf.api.conditions import conditions_of, find
+from dsf.api.crd.definitions import crds
+from dsf.api.names import ADDON, HUB_NAMESPACE, SCORING_CONFIG
+from dsf.api.times import read_time
+from dsf.kube.access_reviews import (
+    ResourceAttributes,
+    is_allowed,
+    own_user_name,
+    self_subject_access_review,
+)
+from dsf.kube.errors import Forbidden, NotFound
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    CLUSTER_MANAGER,
+    CUSTOM_RESOURCE_DEFINITION,
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_ADD_ON,
+    SELF_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_REVIEW,
+    Kind,
+)
+from dsf.kube.port import Kube, Lister, Object
+from dsf.kube.reads import find_object
+from optimizer.domain.arrays import members_by_key
+from optimizer.domain.issue import Issue
+from optimizer.domain.settings import DEFAULTS
+from optimizer.follow.hub_health.hub_installation import (
+    OCM_KINDS,
+    OPTIMIZER_KINDS,
+    OWN_KINDS,
+    ClockReading,
+    HubInstallation,
+    Serving,
+    SourceFailure,
+)
+from optimizer.follow.overview.fleet_facts import FleetColumns, FleetFacts
+from optimizer.follow.overview.score_overview import (
+    ClusterScore,
+    ClusterScores,
+    ScorerOverview,
+    cluster_score,
+    scorer_overview,
+)
+from optimizer.follow.placement_status.record_drift import recorded_status
+from optimizer.follow.record.recorded_plan import RecordedPlan
+from optimizer.service.observe import (
+    list_all,
+    observe_namespace,
+    observe_namespaces,
+    retry_when_gone,
+    score_pages,
+)
+from optimizer.service.plan_records import recorded_plans
+from optimizer.service.record_keys import RecordKeys
+from optimizer.snapshot.object_readers import name_of
+
+
+async def observe_fleet(
+    kube: Lister,
+    namespace: str,
+    *,
+    now: Callable[[], datetime],
+    described: bool,
+    columns: bool = False,
+    records: Sequence[RecordedPlan] | Issue = (),
+    cluster_label_key: str = DEFAULTS.cluster_label_key,
+) -> FleetFacts:
+    """Return the facts of a namespace; without `described`, no DynamicScorer is read.
+
+    `columns`: whether the entries of scores are kept too, by app and device. `records`: the plans
+    of the namespace, with which the hub is compared. Raises KubeError if the hub can't be read.
+    """
+    found = await list_all(kube, DYNAMIC_SCORER) if described else ()
+    scorers = tuple(map(scorer_overview, found))
+    observation, (scores, kept) = await asyncio.gather(
+        observe_namespace(kube, namespace, now()),
+        retry_when_gone(lambda: _scores(kube, now, scorers if columns else None)),
+    )
+    status = await asyncio.to_thread(
+        recorded_status, observation, namespace, records, cluster_label_key=cluster_label_key
+    )
+    return FleetFacts(
+        namespace=namespace,
+        observation=observation,
+        status=status,
+        scores=scores,
+        scorers=scorers,
+        columns=kept.scores,
+    )
+
+
+async def _scores(
+    kube: Lister, now: Callable[[], datetime], scorers: tuple[ScorerOverview, ...] | None
+) -> tuple[ClusterScores, FleetColumns]:
+    """Return the aggregates by score, and the columns unless `scorers` is None."""
+    found: dict[str, list[ClusterScore]] = {}
+    columns = FleetColumns(scorers or ())
+    async for page in score_pages(kube):
+        for obj in page:
+            found.setdefault(name_of(obj), []).append(cluster_score(obj, now=now()))
+            if scorers is not None:
+                columns.add(obj)
+    return found, columns
+
+
+async def observe_fleets(
+    kube: Lister, *, keys: RecordKeys, now: Callable[[], datetime]
+) -> tuple[FleetFacts, ...]:
+    """Return the facts of the hub without a namespace, then of each namespace with workloads.
+
+    `keys`: the key that signs records, without which the hub is not compared with them.
+    Raises KubeError if the hub can't be read, or only namespace by namespace.
+    """
+    observations, (scores, _), scorers, plans = await asyncio.gather(
+        observe_namespaces(kube, now()),
+        retry_when_gone(lambda: _scores(kube, now, None)),
+        list_all(kube, DYNAMIC_SCORER),
+        recorded_plans(kube, None, keys),
+    )
+    overviews = tuple(map(scorer_overview, scorers))
+
+    def compared() -> tuple[FleetFacts, ...]:
+        none, read = (plans, ()) if isinstance(plans, Issue) else ((), plans)
+        records = members_by_key((item.namespace, item) for item in read)
+        statuses = {
+            name: recorded_status(observation, name, records.get(name, none))
+            for name, observation in observations.items()
+        }
+        return tuple(
+            FleetFacts(name, observation, statuses[name], scores, overviews)
+            for name, observation in observations.items()
+        )
+
+    return await asyncio.to_thread(compared)
+
+
+async def observe_installation(
+    kube: Kube,
+    server: str,
+    *,
+    rights: Iterable[ResourceAttributes],
+    now: Callable[[], datetime],
+    prometheus: str | None = None,
+) -> HubInstallation:
+    """Return what one look at a hub finds; what the user may not read is left out.
+
+    Raises KubeError if the hub does not answer, or does not accept the user.
+    """
+    user, clock = await _own_review(kube, now)
+    served = await _served(kube, (*OWN_KINDS, *OCM_KINDS, *OPTIMIZER_KINDS))
+    add_ons, failures = await asyncio.gather(
+        _readable(kube, MANAGED_CLUSTER_ADD_ON, fields=f"metadata.name={ADDON}"),
+        _source_failures(kube, served),
+    )
+    return HubInstallation(
+        server=server,
+        user=user,
+        clock=clock,
+        served=served,
+        definitions=await _definitions(kube),
+        shipped={str(item["metadata"]["name"]): item for item in crds()},
+        cluster_managers=await _readable(kube, CLUSTER_MANAGER),
+        clusters=await _readable(kube, MANAGED_CLUSTER),
+        add_ons=add_ons,
+        config=await _config(kube),
+        scorers=await _readable(kube, DYNAMIC_SCORER),
+        source_failures=failures[0],
+        sources_read=failures[1],
+        rights=await _rights(kube, rights),
+        prometheus=prometheus,
+    )
+
+
+async def _own_review(kube: Kube, now: Callable[[], datetime]) -> tuple[str, ClockReading | None]:
+    """Return who we are and the hub's time; a hub before Kubernetes 1.28 tells neither."""
+    before = now()
+    try:
+        review = await kube.create(SELF_SUBJECT_REVIEW, {})
+    except (Forbidden, NotFound):
+        await kube.list(MANAGED_CLUSTER, limit=1)
+        return "", None
+    hub_time = read_time(str(review.get("metadata", {}).get("creationTimestamp") or ""))
+    return own_user_name(review), ClockReading(before, hub_time, now())
+
+
+async def _served(kube: Kube, kinds: Sequence[Kind]) -> Mapping[Kind, Serving]:
+    return dict(
+        zip(kinds, await asyncio.gather(*(_serving(kube, kind) for kind in kinds)), strict=True)
+    )
+
+
+async def _serving(kube: Kube, kind: Kind) -> Serving:
+    try:
+        await kube.list(kind, limit=1)
+    except NotFound:
+        return "missing"
+    except Forbidden:
+        return "forbidden"
+    return "served"
+
+
+async def _readable(kube: Kube, kind: Kind, *, fields: str = "") -> tuple[Object, ...]:
+    """Return all objects of a kind; none if the user may not list them."""
+    try:
+        return await list_all(kube, kind, fields=fields)
+    except Forbidden:
+        return ()
+
+
+async def _definitions(kube: Kube) -> dict[str, Object]:
+    found: dict[str, Object] = {}
+    for kind in OWN_KINDS:
+        try:
+            found[kind.resource] = await kube.get(CUSTOM_RESOURCE_DEFINITION, kind.resource)
+        except (Forbidden, NotFound):
+            continue
+    return found
+
+
+async def _config(kube: Kube) -> Object | None:
+    try:
+        return await find_object(kube, DYNAMIC_SCORING_CONFIG, SCORING_CONFIG, HUB_NAMESPACE)
+    except Forbidden:
+        return None
+
+
+async def _source_failures(
+    kube: Kube, served: Mapping[Kind, Serving]
+) -> tuple[tuple[SourceFailure, ...], int]:
+    """Return the scores whose source fails, and how many could be read."""
+    if served[ADD_ON_PLACEMENT_SCORE] != "served":
+        return (), 0
+    return await retry_when_gone(lambda: _read_source_failures(kube))
+
+
+async def _read_source_failures(kube: Kube) -> tuple[tuple[SourceFailure, ...], int]:
+    failures, read = list[SourceFailure](), 0
+    async for page in score_pages(kube):
+        for obj in page:
+            condition = find(conditions_of(obj), "SourceFetched")
+            if condition is None:
+                continue
+            if condition.get("status") == "True":
+                read += 1
+                continue
+            meta = obj["metadata"]
+            said = (str(condition.get(field) or "") for field in ("reason", "message"))
+            failures.append(SourceFailure(meta["name"], meta["namespace"], *said))
+    return tuple(failures), read
+
+
+async def _rights(
+    kube: Kube, asked: Iterable[ResourceAttributes]
+) -> dict[ResourceAttributes, bool]:
+    found: dict[ResourceAttributes, bool] = {}
+    for item in asked:
+        try:
+            review = self_subject_access_review(item)
+            found[item] = is_allowed(await kube.create(SELF_SUBJECT_ACCESS_REVIEW, review))
+        except (Forbidden, NotFound):
+            return {}
+    return found

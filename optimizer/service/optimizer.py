@@ -1,0 +1,349 @@
+"""The optimizer as a service: its doors, over planner, writer, records and rollouts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from time import monotonic
+
+from prometheus_client import CollectorRegistry
+
+from dsf.api.names import score_object_name
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.errors import Forbidden, NotFound
+from dsf.kube.kinds import (
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    NAMESPACE,
+)
+from dsf.kube.port import Kube
+from dsf.kube.reads import require_answer
+from optimizer.domain.issue import Issue
+from optimizer.domain.settings import ANSWER_GAP, DEFAULTS, OptimizerSettings
+from optimizer.domain.solution import Solution
+from optimizer.follow.overview.findings import nothing_there
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.what_if import PretendedObjects
+from optimizer.follow.placement_status.record_drift import recorded_status
+from optimizer.follow.record.plan_history import history_of
+from optimizer.follow.record.recorded_plan import RecordedPlan
+from optimizer.follow.record.rollback import no_records, restored_plan
+from optimizer.follow.rollout.rollout_commands import COMMANDS, no_rollout
+from optimizer.follow.rollout.rollout_record import status_of
+from optimizer.plan.plan import Plan
+from optimizer.service.landing_watch import LandingWatch
+from optimizer.service.metrics import OptimizerMetrics
+from optimizer.service.namespace_lease import LEASE_SECONDS, NamespaceWriters
+from optimizer.service.observe import (
+    list_all,
+    observe,
+    retry_when_gone,
+    score_names,
+    score_pages,
+)
+from optimizer.service.observe_fleet import observe_fleet
+from optimizer.service.plan_records import PlanRecords
+from optimizer.service.plan_writer import PlanWriter
+from optimizer.service.planner import HypotheticalHub, Planner
+from optimizer.service.record_keys import RecordKeys
+from optimizer.service.rollout_controller import RolloutController
+from optimizer.service.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
+from optimizer.snapshot.object_readers import is_workload
+from optimizer.snapshot.scores.score_index import score_object
+from optimizer.snapshot.scores.score_meanings import score_list
+from optimizer.solve.solver_process import ignored
+from optimizer.wire.placement_status import PlacementStatus
+from optimizer.wire.request import OptimizeRequest, RollbackRequest
+from optimizer.wire.request_problem import (
+    NOT_FOUND,
+    TOO_MANY_REQUESTS,
+    UNPROCESSABLE,
+    RequestProblem,
+)
+from optimizer.wire.result import ScoreObject
+from optimizer.wire.rollout import RolloutCommand, RolloutStatus
+
+
+class Optimizer:
+    """Plans placements for the workloads of one hub, and applies the plans.
+
+    All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
+    `registry` has its metrics; by default one of its own. `health` is asked whether the hub can be
+    read; a client with connections of its own answers while others are busy. `identity` names this
+    process in its Leases; see NamespaceWriters.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        settings: OptimizerSettings = DEFAULTS,
+        *,
+        now: Callable[[], datetime],
+        identity: str = "",
+        lease_seconds: float = LEASE_SECONDS,
+        registry: CollectorRegistry | None = None,
+        health: Kube | None = None,
+    ) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._metrics = OptimizerMetrics(self.registry)
+        self._kube = kube
+        self._health = health or kube
+        self._settings = settings
+        self._now = now
+        self._solving = 0
+        writers = NamespaceWriters(kube, identity=identity, lease_seconds=lease_seconds)
+        keys = RecordKeys(kube, settings.record_key_secret)
+        self._records = PlanRecords(kube, keys, now=now, limit=settings.plan_history_limit)
+        self.rollouts = RolloutController(
+            kube,
+            self._records,
+            keys=keys,
+            now=now,
+            writers=writers,
+            namespaces=settings.rollout_namespaces,
+            cluster_label_key=settings.cluster_label_key,
+            claim_name=settings.claim_name,
+            metrics=self._metrics,
+        )
+        self.landings = LandingWatch(
+            kube,
+            keys=keys,
+            now=now,
+            plans=self.rollouts.plans,
+            namespaces=settings.rollout_namespaces,
+            cluster_label_key=settings.cluster_label_key,
+        )
+        self._history = PrometheusHistory(settings.prometheus_url)
+        self._planner = Planner(kube, settings, now=now)
+        writer = PlanWriter(
+            kube,
+            settings,
+            self._records,
+            self.rollouts,
+            now=now,
+            writers=writers,
+            metrics=self._metrics,
+        )
+        self.apply, self.reset, self.plan_reset = writer.apply, writer.reset, writer.plan_reset
+        self.plans = self._records.read
+
+    async def ready(self) -> None:
+        """Raise KubeError where the hub can't be read."""
+        await require_answer(self._health, MANAGED_CLUSTER)
+
+    async def scores(
+        self, *, namespace: str | None = None, name: str | None = None, described: bool = True
+    ) -> tuple[ScoreObject, ...] | RequestProblem:
+        """Return the AddOnPlacementScores of all clusters, or of one namespace or name.
+
+        More entries than `max_listed` are refused. `described` adds what the DynamicScorers state:
+        description and dimension format.
+        """
+        names = () if name is None else (score_object_name(name),)
+        if names == ("",):
+            return ()
+        read = await retry_when_gone(lambda: self._scores(names, namespace))
+        if isinstance(read, RequestProblem):
+            return read
+        return score_list(read, await list_all(self._kube, DYNAMIC_SCORER) if described else ())
+
+    async def score_names(self) -> tuple[ScoreObject, ...]:
+        """Return the AddOnPlacementScores of all clusters without their entries."""
+        return tuple(await retry_when_gone(lambda: score_names(self._kube)))
+
+    async def placement_status(
+        self, namespace: str, optimization: str | None = None
+    ) -> PlacementStatus:
+        """Return what OCM has made of the generated objects of a namespace; write nothing.
+
+        With `optimization`, only of the objects that were generated for it.
+        """
+        observation = await observe(self._kube, namespace, self._now(), named=False)
+        return await asyncio.to_thread(
+            recorded_status,
+            observation,
+            namespace,
+            await self._records.read(namespace),
+            optimization,
+            cluster_label_key=self._settings.cluster_label_key,
+        )
+
+    async def change_rollout(
+        self, namespace: str, optimization: str, command: RolloutCommand
+    ) -> RolloutStatus | RequestProblem:
+        """Pause, resume, undo or cancel the newest rollout of an optimization."""
+        changed = await self.rollouts.command(namespace, optimization, COMMANDS[command])
+        if changed is None:
+            return no_rollout(namespace, optimization)
+        return changed if isinstance(changed, RequestProblem) else status_of(changed)
+
+    async def fleet(
+        self, namespace: str, *, described: bool = True, columns: bool = False
+    ) -> FleetFacts:
+        """Return what answers about the fleet are made of, with the objects of one namespace.
+
+        `described`: whether the DynamicScorers are read too. `columns`: whether the entries of
+        scores are kept, not their aggregates alone.
+        """
+        return await observe_fleet(
+            self._kube,
+            namespace,
+            now=self._now,
+            described=described,
+            columns=columns,
+            records=await self._records.read(namespace),
+            cluster_label_key=self._settings.cluster_label_key,
+        )
+
+    async def missing_namespace(
+        self, namespace: str, others: Sequence[str] = ()
+    ) -> RequestProblem | None:
+        """Return the problem of a namespace that the hub has not; None also if it can't be read.
+
+        Ask it only if an answer about the namespace is empty. `others`: those with workloads.
+        """
+        try:
+            await self._kube.get(NAMESPACE, namespace)
+        except NotFound:
+            return _no_namespace(namespace, others)
+        except Forbidden:
+            return None
+        return None
+
+    async def namespaces_with_workloads(self) -> tuple[str, ...]:
+        """Return the namespaces that have workloads; none if they can't be listed everywhere."""
+        try:
+            found = await list_all(self._kube, MANIFEST_WORK_REPLICA_SET)
+        except Forbidden:
+            return ()
+        return tuple(sorted({obj["metadata"]["namespace"] for obj in filter(is_workload, found)}))
+
+    async def score_history(
+        self, score: str, cluster: str, hours: int
+    ) -> ScoreHistory | RequestProblem:
+        """Return how a score of a managed cluster changed over the last hours."""
+        now = self._now().timestamp()
+        return await self._history.read(HistoryQuestion(score, cluster, hours, now))
+
+    @property
+    def answer_gap(self) -> float:
+        """The optimality gap of plans that a person waits for, unless a request says its own."""
+        return max(self._settings.gap, ANSWER_GAP)
+
+    async def plan(
+        self,
+        request: OptimizeRequest,
+        *,
+        name_others: bool = True,
+        pretended: PretendedObjects | None = None,
+        report: Callable[[Solution], None] = ignored,
+    ) -> Plan | RequestProblem:
+        """Make a plan; write nothing.
+
+        `name_others`: whether the plan names what other namespaces have; it counts in any case.
+        `pretended`: what the hub is pretended to have; such a plan must not be applied. `report`
+        is called in another thread with each better decision that the solver finds.
+        """
+        hub = HypotheticalHub(self._kube, pretended) if pretended else None
+        planner = Planner(hub, self._settings, now=self._now) if hub else self._planner
+        made = await self._in_turn(
+            lambda: planner.plan(request, name_others=name_others, report=report)
+        )
+        if not isinstance(made, Plan):
+            return made
+        if hub:
+            return hub.changes_without_effect() or made
+        self._metrics.latest(made, self._now())
+        return made
+
+    async def plan_rollback(
+        self, asked: RollbackRequest, *, name_others: bool = True
+    ) -> Plan | RequestProblem:
+        """Make a plan that restores a recorded one; write nothing.
+
+        Refused, with the differences, where the hub no longer allows what that plan decided.
+        """
+        return await self._in_turn(lambda: self._plan_rollback(asked, name_others=name_others))
+
+    async def recorded(self, digest: str) -> list[RecordedPlan]:
+        """Return the recorded plans of all namespaces whose digest begins so."""
+        return await self._records.find(digest, self._settings.rollout_namespaces)
+
+    async def _scores(
+        self, names: Collection[str], namespace: str | None
+    ) -> list[ScoreObject] | RequestProblem:
+        most, entries, read = self._settings.max_listed, 0, list[ScoreObject]()
+        async for page in score_pages(self._kube, names, namespace=namespace):
+            found = [score_object(obj, now=self._now()) for obj in page]
+            entries += sum(len(item.scores) for item in found)
+            if entries > most:
+                return _too_long(most)
+            read += found
+        return read
+
+    async def _in_turn(
+        self, work: Callable[[], Awaitable[Plan | RequestProblem]]
+    ) -> Plan | RequestProblem:
+        """Return what the work returns; refused while `max_solves` plans are being made."""
+        began = monotonic()
+        try:
+            made = await self._unless_busy(work)
+        except BaseException:
+            self._metrics.planning_failed()
+            raise
+        self._metrics.planned(made, monotonic() - began)
+        return made
+
+    async def _unless_busy(
+        self, work: Callable[[], Awaitable[Plan | RequestProblem]]
+    ) -> Plan | RequestProblem:
+        if self._solving >= self._settings.max_solves:
+            return _busy(self._settings.max_solves)
+        self._solving += 1
+        try:
+            return await work()
+        finally:
+            self._solving -= 1
+
+    async def _plan_rollback(
+        self, asked: RollbackRequest, *, name_others: bool
+    ) -> Plan | RequestProblem:
+        records = await self._records.read(asked.namespace)
+        if isinstance(records, Issue):
+            return no_records(records)
+        history = history_of(records, asked.optimization)
+        restored = await asyncio.to_thread(restored_plan, history, asked)
+        if isinstance(restored, RequestProblem):
+            return restored
+        made = await self._planner.restore(restored, name_others=name_others)
+        return made if isinstance(made, RequestProblem) else replace(made, rollback=restored.of)
+
+
+def _too_long(most: int) -> RequestProblem:
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="TooManyScores",
+        title="There are too many scores to list at once",
+        detail=f"at most {most} entries are listed at once; name a cluster or a score",
+    )
+
+
+def _busy(most: int) -> RequestProblem:
+    return RequestProblem(
+        status=TOO_MANY_REQUESTS,
+        reason="Busy",
+        title="The optimizer is busy",
+        detail=f"{most} plans are being made; try again later",
+    )
+
+
+def _no_namespace(namespace: str, others: Sequence[str]) -> RequestProblem:
+    named = UntrustedName(namespace)
+    known = f"; {nothing_there(namespace, others)}" if others else ""
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="UnknownNamespace",
+        title="There is no such namespace",
+        detail=f"the hub has no namespace {named}{known}",
+    )

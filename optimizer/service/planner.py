@@ -1,0 +1,275 @@
+"""Makes plans: observe, read, generate candidates, formulate, solve, explain, plan."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from time import monotonic
+
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
+from dsf.kube.port import Lister, ObjectList
+from optimizer.candidates.fleet_candidates import with_candidates
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.settings import OptimizerSettings
+from optimizer.domain.solution import Solution
+from optimizer.explain.case import Case, case_of
+from optimizer.explain.explanation_process import Explained, explain
+from optimizer.follow.overview.what_if import PretendedObjects, ScoreChange
+from optimizer.follow.record.rollback import (
+    RestoredPlan,
+    with_recorded_policies,
+)
+from optimizer.follow.record.rollback_check import not_allowed, restored_solution
+from optimizer.follow.rollout.rollout_steps import rollout_plan
+from optimizer.model.formulate import formulate, too_large, too_many_scores
+from optimizer.model.problem import Problem
+from optimizer.plan.plan import Plan, plan
+from optimizer.plan.workload_moves import uncovered_by_steps
+from optimizer.service.observe import (
+    observe,
+    retry_when_gone,
+    score_names,
+    score_pages,
+)
+from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
+from optimizer.snapshot.ineffective_input import unknown_names
+from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
+from optimizer.snapshot.requested_gpus import mig_rules
+from optimizer.snapshot.scores.score_meanings import maximised_by_mistake
+from optimizer.solve.solver_process import ignored, solve
+from optimizer.solve.supervised_process import start_fork_server
+from optimizer.wire.plan_record import RolloutPace, RolloutPlan
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import FieldProblem, RequestProblem, invalid_request
+
+
+class HypotheticalHub:
+    """Lists what another hub lists, with the pretended changes.
+
+    Each page is changed by itself, so a page may have more objects than its limit.
+    """
+
+    def __init__(self, kube: Lister, pretended: PretendedObjects) -> None:
+        self._kube = kube
+        self._pretended = pretended
+        self._effective = set[ScoreChange]()
+
+    def changes_without_effect(self) -> RequestProblem | None:
+        """Return the problem of score changes that no entry that was listed has; None: of none."""
+        messages = self._pretended.without_effect(self._effective)
+        problems = tuple(FieldProblem("what_if.scores", message) for message in messages)
+        return invalid_request(problems) if problems else None
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """Return a page of the objects that the question pretends."""
+        page = await self._kube.list(
+            kind,
+            namespace,
+            labels=labels,
+            fields=fields,
+            limit=limit,
+            continue_token=continue_token,
+        )
+        if kind == ADD_ON_PLACEMENT_SCORE:
+            self._effective.update(self._pretended.effective(page.items))
+        items = tuple(self._pretended.seen(kind, page.items))
+        return ObjectList(items, page.resource_version, page.continue_token, page.remaining)
+
+
+class Planner:
+    """Makes plans for one hub; writes nothing.
+
+    All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
+    `name_others` says whether a plan names what other namespaces have; it counts in any case.
+    """
+
+    def __init__(
+        self, kube: Lister, settings: OptimizerSettings, *, now: Callable[[], datetime]
+    ) -> None:
+        self._kube = kube
+        self._settings = settings
+        self._now = now
+
+    async def plan(
+        self,
+        request: OptimizeRequest,
+        *,
+        name_others: bool,
+        report: Callable[[Solution], None] = ignored,
+    ) -> Plan | RequestProblem:
+        """Observe, read, generate candidates, formulate, solve, plan, explain.
+
+        `report` is called in another thread with each better decision that the solver finds.
+        """
+        start_fork_server()
+        observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
+        if mistaken := maximised_by_mistake(observation, request):
+            return mistaken
+        read = await retry_when_gone(lambda: self._read(observation, request))
+        if isinstance(read, RequestProblem):
+            return read
+        formulated = await self._formulate(read, request)
+        if isinstance(formulated, RequestProblem):
+            return formulated
+        fleet, problem = formulated
+        solution = await self._solve(problem, request, report)
+        made = await self._planned(observation, request, read, fleet, problem, solution)
+        if isinstance(made, RequestProblem) or not request.explained:
+            return made
+        case = case_of(request, fleet, problem, solution, read)
+        explanation, failure = await self._explain(case)
+        return replace(made, explanation=explanation, explanation_failure=failure)
+
+    async def restore(self, restored: RestoredPlan, *, name_others: bool) -> Plan | RequestProblem:
+        """Observe, read, formulate, check the recorded decision, plan."""
+        namespace = restored.request.namespace
+        observation = await observe(self._kube, namespace, self._now(), named=name_others)
+        restored = restored.on(observation)
+        request = restored.request
+        if unknown := unknown_names(observation, request, request.score_names):
+            return not_allowed(restored, unknown.errors)
+        reader = await retry_when_gone(
+            lambda: self._read_scores(observation, restored.lenient_request)
+        )
+        if isinstance(reader, RequestProblem):
+            return reader
+        read = with_recorded_policies(reader.snapshot(), restored.content)
+        formulated = await self._formulate(read, request)
+        if isinstance(formulated, RequestProblem):
+            return formulated
+        solution = await asyncio.to_thread(restored_solution, restored, *formulated)
+        if isinstance(solution, RequestProblem):
+            return solution
+        return await self._planned(observation, request, read, *formulated, solution)
+
+    async def _formulate(
+        self, read: FleetSnapshot, request: OptimizeRequest
+    ) -> tuple[Fleet, Problem] | RequestProblem:
+        """Generate candidates, and formulate the problem unless it is too large."""
+        fleet = await asyncio.to_thread(
+            with_candidates, read.fleet, read.pools, mig_rules(request), read.enforced
+        )
+        refused = too_large(fleet, self._settings.max_places)
+        return refused or (fleet, await asyncio.to_thread(formulate, fleet))
+
+    async def _planned(
+        self,
+        observation: Observation,
+        request: OptimizeRequest,
+        read: FleetSnapshot,
+        fleet: Fleet,
+        problem: Problem,
+        solution: Solution,
+    ) -> Plan | RequestProblem:
+        made = await asyncio.to_thread(
+            plan,
+            observation,
+            request,
+            fleet=fleet,
+            problem=problem,
+            solution=solution,
+            settings=self._settings,
+        )
+        if isinstance(made, RequestProblem):
+            return made
+        made = replace(made, score_versions=read.score_versions, oldest_score=read.oldest_score)
+        if request.rollout == "AllAtOnce" or not made.changes:
+            return made
+        steps = await self._steps(made, observation, fleet, problem)
+        if isinstance(steps, RequestProblem):
+            return steps
+        return replace(made, rollout=steps, moves=uncovered_by_steps(made.moves, steps.actions))
+
+    async def _steps(
+        self, made: Plan, observation: Observation, fleet: Fleet, problem: Problem
+    ) -> RolloutPlan | RequestProblem:
+        """Return the steps of a plan; ordering them may take as long as solving."""
+        until = monotonic() + self._settings.time_limit_seconds
+        pace = RolloutPace(
+            progress_deadline_seconds=made.request.progress_deadline_seconds,
+            min_ready_seconds=made.request.min_ready_seconds,
+        )
+        return await asyncio.to_thread(
+            rollout_plan,
+            observation,
+            fleet,
+            problem,
+            made.solution.decision,
+            made.manifests,
+            kept=kept_objects(
+                observation,
+                made.request,
+                own_decisions(observation, made.request, self._settings),
+            ),
+            uncovers=made.uncovers,
+            pace=pace,
+            settings=self._settings,
+            time_left=lambda: monotonic() < until,
+        )
+
+    async def _solve(
+        self, problem: Problem, request: OptimizeRequest, report: Callable[[Solution], None]
+    ) -> Solution:
+        return await solve(
+            problem,
+            solver=self._settings.solver,
+            time_limit_seconds=self._settings.time_limit_seconds,
+            gap=self._settings.gap if request.gap is None else request.gap,
+            seed=self._settings.seed,
+            memory_mib=self._settings.memory_mib,
+            report=report,
+        )
+
+    async def _explain(self, case: Case) -> Explained:
+        return await explain(
+            case,
+            solver=self._settings.solver,
+            time_limit_seconds=self._settings.time_limit_seconds,
+        )
+
+    async def _read(
+        self, observation: Observation, request: OptimizeRequest
+    ) -> FleetSnapshot | RequestProblem:
+        """Read the fleet of a request; scores are read page by page and only one page is kept."""
+        unknown = unknown_names(observation, request, request.score_names)
+        if unknown:
+            return unknown_names(observation, request, await self._existing(request)) or unknown
+        reader = await self._read_scores(observation, request)
+        if isinstance(reader, RequestProblem):
+            return reader
+        if not request.score_names <= reader.seen:
+            unknown = unknown_names(observation, request, await self._existing(request))
+            if unknown is not None:
+                return unknown
+        return await asyncio.to_thread(reader.snapshot)
+
+    async def _read_scores(
+        self, observation: Observation, request: OptimizeRequest
+    ) -> FleetReader | RequestProblem:
+        most = self._settings.max_places
+        unscored = await asyncio.to_thread(read_objects, observation, request, self._settings)
+        wanted, scores = unscored.score_index, len(request.read_scores)
+        refused = too_large(unscored.fleet, most) or too_many_scores(
+            len(wanted.apps), len(wanted.places), scores, most
+        )
+        if refused:
+            return refused
+        reader = FleetReader(unscored, request, settings=self._settings, now=self._now())
+        async for page in score_pages(self._kube, request.score_names):
+            await asyncio.to_thread(reader.add, page)
+        return reader
+
+    async def _existing(self, request: OptimizeRequest) -> frozenset[str]:
+        """Return the names of all scores that clusters of the request have."""
+        scores = await score_names(self._kube)
+        return frozenset(item.name for item in scores if item.cluster in request.cluster_names)

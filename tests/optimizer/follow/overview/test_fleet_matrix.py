@@ -1,0 +1,164 @@
+"""The fleet as a matrix: clusters by score, aligned values, what is enforced, bounds."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.kube.clock import utc_now
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+from optimizer.follow.overview import fleet_matrix as module
+from optimizer.follow.overview.fleet_facts import FleetColumns, FleetFacts, ScoreColumn
+from optimizer.follow.overview.fleet_matrix import fleet_matrix
+from optimizer.follow.overview.score_overview import scorer_overview
+from optimizer.plan.plan import Plan
+from optimizer.service.optimizer import Optimizer
+from optimizer.wire.request import OptimizeRequest
+from tests.mcp_server.service import PERFORMANCE, request, scenario_hub
+from tests.optimizer.build import obj
+
+WRITTEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+async def facts_of_the_guide(*, applied: bool = False) -> FleetFacts:
+    hub = await scenario_hub()
+    optimizer = Optimizer(hub, now=utc_now)
+    if applied:
+        plan = await optimizer.plan(OptimizeRequest(**request()))
+        assert isinstance(plan, Plan)
+        await optimizer.apply(plan)
+    return await optimizer.fleet("default", columns=True)
+
+
+def score(cluster: str, entries: dict[str, int], name: str = "power") -> dict[str, Any]:
+    made = obj(ADD_ON_PLACEMENT_SCORE, name, namespace=cluster)
+    listed = [{"name": entry, "value": value} for entry, value in entries.items()]
+    return {**made, "status": {"scores": listed}}
+
+
+def scorer(dimension_format: str, name: str = "power", **status: Any) -> Any:
+    return scorer_overview(
+        {
+            **status,
+            "metadata": {"name": name, "namespace": "hub"},
+            "spec": {
+                "scoreDimensionFormat": dimension_format,
+                "scoring": {"params": {"name": name}},
+            },
+        }
+    )
+
+
+async def test_the_guides_fleet_is_a_matrix_of_clusters_and_columns() -> None:
+    found = fleet_matrix(await facts_of_the_guide())
+    assert [item.name for item in found.clusters] == ["worker01", "worker02"]
+    assert all(item.eligible and not item.running for item in found.clusters)
+    performance = next(item for item in found.scores if item.name == PERFORMANCE)
+    column = {(item.app, item.device): item.values for item in performance.columns}
+    assert column["app01", "3g.48gb"] == (60, 60)
+    assert column["app02", "2g.24gb"] == (15, 15)
+    assert (performance.minimum, performance.maximum) == (10, 80)
+    assert performance.omitted_columns == 0
+    assert [item.name for item in found.workloads] == ["mwrs-app01", "mwrs-app02"]
+    assert all("no plan in force" in item.unplaced for item in found.workloads)
+
+
+async def test_an_applied_plan_is_in_the_rows_of_its_clusters() -> None:
+    found = fleet_matrix(await facts_of_the_guide(applied=True))
+    assert all(len(item.enforced) == len(item.running) == 1 for item in found.clusters)
+    assert {item.unplaced for item in found.workloads} == {""}
+    waiting = [item for item in found.findings if item.stage == "workload"]
+    assert {item.severity for item in waiting} == {"info"}
+
+
+async def test_too_many_items_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = await facts_of_the_guide()
+    monkeypatch.setattr(module, "MAX_CLUSTERS", 1)
+    monkeypatch.setattr(module, "MAX_CELLS", 6)
+    found = fleet_matrix(facts)
+    assert [item.name for item in found.clusters] == ["worker01"]
+    assert found.omitted == {"clusters": 1}
+    performance = found.scores[0]
+    assert [(item.app, item.device, item.values) for item in performance.columns] == [
+        ("", "2g.24gb", (15,)),
+        ("", "3g.48gb", (60,)),
+        ("", "all", (80,)),
+    ]
+    assert [item.omitted_columns for item in found.scores] == [3, 3]
+    assert {len(item.mean) for item in found.scores} == {1}
+
+
+@pytest.mark.parametrize(
+    ("dimension_format", "entries", "columns"),
+    [
+        (
+            "${node};${device}",
+            {"n1;gpu0": 10, "n2;gpu0": 21},
+            {ScoreColumn(device="gpu0"): 21},
+        ),
+        (
+            "${cluster};${app};${device}",
+            {"c1;a;d": 1, "c2;a;d": 2},
+            {ScoreColumn("a", "d"): 1, ScoreColumn(entry="c2;a;d"): 2},
+        ),
+        ("${node};${pod}", {"n1;p": 3, "n1;q": 4}, {ScoreColumn(): 4}),
+        ("${nonsense}", {"a;b": 4}, {ScoreColumn(entry="a;b"): 4}),
+    ],
+)
+def test_entries_belong_to_the_column_of_their_app_and_device(
+    dimension_format: str, entries: dict[str, int], columns: dict[ScoreColumn, float]
+) -> None:
+    found = FleetColumns([scorer(dimension_format)])
+    found.add(score("c1", entries))
+    made = found.scores["power"].columns
+    assert {column: values["c1"] for column, values in made.items()} == columns
+
+
+@given(
+    values=st.dictionaries(
+        st.tuples(st.sampled_from("ab"), st.sampled_from("dg"), st.sampled_from("xyz")),
+        st.integers(-100, 100),
+    ),
+    most=st.integers(0, 4),
+)
+def test_at_most_so_many_columns_are_shown(
+    values: dict[tuple[str, str, str], int], most: int
+) -> None:
+    """Those of a device are one if there are too many, with the best of its apps."""
+    found = FleetColumns([scorer("${app};${device}")])
+    for cluster in "xyz":
+        of = {f"{a};{d}": value for (a, d, where), value in values.items() if where == cluster}
+        found.add(score(cluster, of))
+    every: dict[ScoreColumn, dict[str, int]] = {}
+    for folded in (False, True):
+        every = {}
+        for (app, device, cluster), value in sorted(values.items()):
+            column = every.setdefault(ScoreColumn("" if folded else app, device), {})
+            column[cluster] = max(value, column.get(cluster, value))
+        if len(every) <= most:
+            break
+    shown = found.scores["power"].at_most(most)
+    assert all(every[column] == of for column, of in shown.items())
+    assert len(shown) == min(most, len(every))
+    assert list(shown) == sorted(shown)
+    fewest = min((len(of) for of in shown.values()), default=9)
+    assert all(len(of) <= fewest for column, of in every.items() if column not in shown)
+
+
+def test_of_several_nodes_the_lowest_counts_where_lower_is_better_as_in_a_plan() -> None:
+    meaning = {"meaning": {"direction": "LowerIsBetter"}}
+    found = FleetColumns([scorer("${node};${device}", status=meaning)])
+    found.add(score("c1", {"n1;gpu0": 21, "n2;gpu0": 10}))
+    assert found.scores["power"].columns == {ScoreColumn(device="gpu0"): {"c1": 10}}
+
+
+def test_a_score_without_a_scorer_has_the_default_format_and_its_time() -> None:
+    found = FleetColumns()
+    times = [{"subresource": "status", "time": WRITTEN.isoformat()}]
+    made = score("c1", {"app01;all": 7})
+    made["metadata"]["managedFields"] = times
+    found.add(made)
+    assert [*found.scores["power"].columns] == [ScoreColumn("app01", "all")]
+    assert found.scores["power"].written == {"c1": WRITTEN}
