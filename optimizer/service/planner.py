@@ -31,8 +31,7 @@ from optimizer.service.observe import (
     score_names,
     score_pages,
 )
-from optimizer.snapshot.fleet_reader import FleetReader
-from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
+from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot, read_objects
 from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules

@@ -1,12 +1,16 @@
-"""The fleet of a request, read from the hub's objects: everything except its scores."""
+"""The fleet of a request, read from the hub's objects without scores; then its scores, by page.
+
+What can't be used becomes an issue.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain, islice
 
 from dsf.api.scoring.dimension_format import DimensionFormat
-from dsf.api.scoring.placement_scores import declared_formats
+from dsf.api.scoring.placement_scores import declared_formats, status_written, validity_of
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
@@ -21,6 +25,7 @@ from optimizer.domain.fleet import (
 )
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
+from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.snapshot.eligible_clusters import (
@@ -46,9 +51,12 @@ from optimizer.snapshot.observation import CurrentDecisions, Observation, own_de
 from optimizer.snapshot.ownership.others import others_on_clusters
 from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
+from optimizer.snapshot.scores.entry_formats import formats_of
+from optimizer.snapshot.scores.score_doubts import TrustRule
 from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
 from optimizer.snapshot.scores.score_meanings import direction_issues
-from optimizer.wire.request import OptimizeRequest, RequestedCluster
+from optimizer.snapshot.scores.score_reader import ScoreReader
+from optimizer.wire.request import OptimizeRequest, Preference, RequestedCluster, ScoreRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +248,106 @@ def _limits(request: OptimizeRequest) -> tuple[FleetLimit, ...]:
         )
         for item in request.limits
     )
+
+
+MAX_ISSUES = 1_000
+"""Issues that a fleet and a plan list; the further ones are only counted."""
+
+
+class FleetReader:
+    """Reads AddOnPlacementScores, page by page, into a fleet that has none yet.
+
+    `now` is aware; a score whose `validUntil` has passed is an issue.
+    """
+
+    def __init__(
+        self,
+        unscored: FleetSnapshot,
+        request: OptimizeRequest,
+        *,
+        settings: OptimizerSettings,
+        now: datetime,
+    ) -> None:
+        self._unscored = unscored
+        self._clusters = request.cluster_names
+        self._readers = _score_readers(unscored, request, settings, now)
+        self._names = request.score_names
+        self._now = now
+        self._versions: dict[tuple[str, str], str] = {}
+        self._written: dict[tuple[str, str], datetime] = {}
+        self.seen: frozenset[str] = frozenset()
+        """The names of the AddOnPlacementScores that clusters of the request have."""
+
+    def add(self, objects: Iterable[Object]) -> None:
+        """Read AddOnPlacementScores; a later one of the same cluster and name wins."""
+        own = [obj for obj in objects if obj["metadata"].get("namespace") in self._clusters]
+        self.seen |= {name_of(obj) for obj in own}
+        for obj in own:
+            if name_of(obj) in self._names:
+                metadata = obj["metadata"]
+                version = str(metadata.get("resourceVersion") or "")
+                self._versions[metadata["namespace"], name_of(obj)] = version
+                written = status_written(obj)
+                if written and not validity_of(obj, self._now)[1]:
+                    self._written[metadata["namespace"], name_of(obj)] = written
+            for reader in self._readers.values():
+                reader.add(obj)
+
+    def snapshot(self) -> FleetSnapshot:
+        """Return the fleet with the scores read so far; a score that no cluster has is an issue."""
+        scores = {key: reader.scores() for key, reader in self._readers.items()}
+        fleet = replace(self._unscored.fleet, scores=scores)
+        relevant = _devices_to_score(fleet) if self._unscored.pools else None
+        found = chain.from_iterable(reader.issues(relevant) for reader in self._readers.values())
+        listed = tuple(issue() for issue in islice(found, MAX_ISSUES))
+        return replace(
+            self._unscored,
+            fleet=replace(
+                fleet,
+                issues=(*fleet.issues, *listed),
+                unlisted_issues=sum(1 for _ in found),
+            ),
+            score_versions=self._versions,
+            oldest_score=min(self._written.values(), default=None),
+        )
+
+
+def _score_readers(
+    unscored: FleetSnapshot, request: OptimizeRequest, settings: OptimizerSettings, now: datetime
+) -> dict[str, ScoreReader]:
+    """Return a reader of each named score.
+
+    Only scores that decide have a value where they are missing, never those that a limit counts.
+    """
+    stated = settings.missing_score if request.missing_score is None else request.missing_score
+    valued = {item.key for item in request.scored}
+    return {
+        score.key: ScoreReader(
+            unscored.score_index,
+            formats_of(score, unscored.declared_formats),
+            missing=None if isinstance(stated, str) or score.key not in valued else stated,
+            now=now,
+            trust=_trust_rule(score),
+            explained=request.explain,
+        )
+        for _, score in request.read_scores
+    }
+
+
+def _trust_rule(score: ScoreRef) -> TrustRule | None:
+    if not isinstance(score, Preference) or score.minimum_trust is None:
+        return None
+    return TrustRule(score.minimum_trust, score.untrusted)
+
+
+def _devices_to_score(fleet: Fleet) -> Container[ClusterDevice]:
+    """Return the devices for which a missing score is an issue.
+
+    Those that some app scores, and those that clusters and hand-written policies supply.
+    """
+    devices = set[ClusterDevice]().union(*(scores.known() for scores in fleet.scores.values()))
+    for cluster in fleet.clusters:
+        written = (item.supplies for item in cluster.candidates if not item.declared_layouts)
+        supplies = chain(cluster.base, *written)
+        devices |= {(cluster.name, supply.device) for supply in supplies}
+    return devices

@@ -17,7 +17,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists, BadRequest, Invalid
 from dsf.kube.kinds import find
 from dsf.kube.port import Object
-from dsf.kube.resources.listed_objects import ListedObjects
+from optimizer.cli.object_files import ListedObjects
 from optimizer.cli.planning import plan
 from tests.command_line import invoked
 from tests.fire.odd_objects import PLANNED, odd_objects, odd_request, wrong_objects

@@ -23,17 +23,15 @@ from optimizer.snapshot.scores.entry_formats import (
     EntryFormats,
     EntryKey,
     FormatScores,
-    key_of,
-)
-from optimizer.snapshot.scores.score_doubts import ScoreDoubts, TrustRule
-from optimizer.snapshot.scores.score_index import ClusterShape, ScoreIndex, entries_of
-from optimizer.snapshot.scores.score_issues import (
     claimed_twice,
     entry_issue,
     expired,
     further_issue,
+    key_of,
     wrong_format,
 )
+from optimizer.snapshot.scores.score_doubts import ScoreDoubts, TrustRule
+from optimizer.snapshot.scores.score_index import ClusterShape, ScoreIndex, entries_of
 
 MAX_ISSUES_PER_DEVICE = 20
 """Issues listed for one device of a cluster; the further ones are counted in one issue."""

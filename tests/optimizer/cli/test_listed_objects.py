@@ -6,7 +6,7 @@ from dsf.kube import kinds
 from dsf.kube.errors import AlreadyExists, BadRequest
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
-from dsf.kube.resources.listed_objects import ListedObjects
+from optimizer.cli.object_files import ListedObjects
 
 NOW = "2026-11-20T12:00:00Z"
 
