@@ -90,4 +90,4 @@ async def change_rollout(
     pause: write nothing more until it is resumed. undo: walk back to the start, step by step.
     cancel: end where it is, and let POST /optimize plan from there.
     """
-    return await optimizer.service.change_rollout(namespace, optimization, command)
+    return await optimizer.service.rollouts.command(namespace, optimization, command)

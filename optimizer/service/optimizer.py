@@ -29,8 +29,6 @@ from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.plan_history import history_of
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
-from optimizer.follow.rollout.rollout_commands import COMMANDS, no_rollout
-from optimizer.follow.rollout.rollout_record import status_of
 from optimizer.plan.plan import Plan
 from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
@@ -62,7 +60,6 @@ from optimizer.wire.request_problem import (
     RequestProblem,
 )
 from optimizer.wire.result import ScoreObject
-from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 
 
 class Optimizer:
@@ -168,15 +165,6 @@ class Optimizer:
             optimization,
             cluster_label_key=self._settings.cluster_label_key,
         )
-
-    async def change_rollout(
-        self, namespace: str, optimization: str, command: RolloutCommand
-    ) -> RolloutStatus | RequestProblem:
-        """Pause, resume, undo or cancel the newest rollout of an optimization."""
-        changed = await self.rollouts.command(namespace, optimization, COMMANDS[command])
-        if changed is None:
-            return no_rollout(namespace, optimization)
-        return changed if isinstance(changed, RequestProblem) else status_of(changed)
 
     async def fleet(
         self, namespace: str, *, described: bool = True, columns: bool = False

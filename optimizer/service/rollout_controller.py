@@ -36,7 +36,12 @@ from optimizer.follow.rollout.next_step import (
     next_move,
     waiting,
 )
-from optimizer.follow.rollout.rollout_commands import no_record_key, not_ours
+from optimizer.follow.rollout.rollout_commands import (
+    after_command,
+    no_record_key,
+    no_rollout,
+    not_ours,
+)
 from optimizer.follow.rollout.rollout_record import (
     RolloutRecord,
     current_step,
@@ -48,6 +53,7 @@ from optimizer.follow.rollout.rollout_record import (
     progress_reason,
     revision_of,
     rollout_record,
+    status_of,
 )
 from optimizer.follow.rollout.rollout_state import RolloutState, states_of, workloads_of
 from optimizer.follow.rollout.step_requirements import RolloutFacts, rollout_facts
@@ -61,7 +67,7 @@ from optimizer.service.record_keys import RecordKeys
 from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.wire.plan_record import RolloutPlan
 from optimizer.wire.request_problem import RequestProblem
-from optimizer.wire.rollout import RolloutWait
+from optimizer.wire.rollout import RolloutCommand, RolloutStatus, RolloutWait
 
 _log = logging.getLogger(__name__)
 
@@ -75,9 +81,6 @@ ATTEMPTS = 5
 """How often a command is tried again whose record somebody else wrote at the same time."""
 
 COMPONENT = "dynamic-scoring-optimizer"
-
-Command = Callable[[RolloutProgress, datetime], RolloutProgress | RequestProblem]
-"""What a person asks for: the progress after it, or why not."""
 
 
 class RolloutController:
@@ -159,24 +162,25 @@ class RolloutController:
         return tuple(record for record in records if record.plan not in (NOT_SIGNED, EDITED))
 
     async def command(
-        self, namespace: str, optimization: str, command: Command
-    ) -> RolloutRecord | RequestProblem | None:
-        """Change the progress of the newest rollout; None if there is no rollout."""
+        self, namespace: str, optimization: str, command: RolloutCommand
+    ) -> RolloutStatus | RequestProblem:
+        """Pause, resume, undo or cancel the newest rollout of an optimization."""
         for _ in range(ATTEMPTS):
             record = await self.find(namespace, optimization)
             if record is None:
-                return None
+                return no_rollout(namespace, optimization)
             if await self._keys.known() is None:
                 return no_record_key(self._keys.unreadable)
             if record.plan in (NOT_SIGNED, EDITED):
                 return not_ours(record)
-            changed = command(record.progress, self._now())
+            changed = after_command(record.progress, command, self._now())
             if isinstance(changed, RequestProblem):
                 return changed
             with suppress(Conflict):
                 await self._record_progress(record, changed)
                 self.nudge()
-                return await self.find(namespace, optimization)
+                newest = await self.find(namespace, optimization)
+                return status_of(newest) if newest else no_rollout(namespace, optimization)
         raise Conflict(f"the rollout of {optimization} changes all the time")
 
     async def changes(self, record: RolloutRecord) -> AsyncGenerator[RolloutRecord]:

@@ -101,7 +101,7 @@ async def hub_in(state: str) -> EmbeddedHub:
     if state != "replaced":
         await applied(hub, request("performance", rollout="Stepwise"))
     if state == "paused":
-        await Optimizer(hub, now=lambda: NOW).change_rollout("default", "default", "pause")
+        await Optimizer(hub, now=lambda: NOW).rollouts.command("default", "default", "pause")
     return hub
 
 

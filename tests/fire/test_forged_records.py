@@ -22,7 +22,6 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists, Invalid
 from dsf.kube.port import Object
 from optimizer.follow.record.recorded_plan import record_digest
-from optimizer.follow.rollout.rollout_commands import COMMANDS
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.recorded_plans import applied_before
 from optimizer.operations.rollouts import rollout_status
@@ -32,6 +31,7 @@ from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
+from optimizer.wire.rollout import RolloutCommand
 from tests.access_table.table import copy_of, hub_in
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import record_keys
@@ -196,9 +196,9 @@ async def _behaves(forged: list[Forgery], without: EmbeddedHub, rolling_out: Emb
 
     hub, service = await optimizer(rolling_out)
     said.append(await rollout_status(AuthorizedOptimizer(service), "default", "default"))
-    for command in COMMANDS:
+    for command in get_args(RolloutCommand):
         hub, service = await optimizer(rolling_out)
-        changed = await service.change_rollout("default", "default", command)
+        changed = await service.rollouts.command("default", "default", command)
         own = await hub.get(kinds.PLACEMENT_PLAN, "default-3", "default")
         said.append((changed, own["status"].get("rollout", {})))
     return said

@@ -222,7 +222,7 @@ async def turned_back(service: Optimizer, kube: Kube, namespace: str) -> None:
     async with asyncio.timeout(300):
         while not (record := await read(kube, namespace, name)).progress.ended:
             if record.progress.target == UNDONE and not record.progress.turning_back:
-                await service.change_rollout(namespace, "default", "undo")
+                await service.rollouts.command(namespace, "default", "undo")
             if not await service.rollouts.advance(namespace, name):
                 await asyncio.sleep(SECONDS)
     assert record.progress.phase == "TurnedBack"

@@ -147,7 +147,7 @@ async def test_rollouts_are_counted_by_how_far_they_are() -> None:
 
         await eventually(lambda: seen("rollouts RolloutPaused"))
         assert (await samples(http))["rollouts StepWaiting"] == 0
-        await optimizer.change_rollout("default", "default", "cancel")
+        await optimizer.rollouts.command("default", "default", "cancel")
         await eventually(lambda: seen("rollouts_ended_total Cancelled"))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

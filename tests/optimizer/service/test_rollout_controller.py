@@ -107,7 +107,7 @@ async def test_a_rollout_is_paused_resumed_and_turned_back_and_others_are_refuse
     await rollout.command("resume")
     await rollout.until(name, "StepWaiting")
     await rollout.command("undo")
-    twice = await rollout.service().change_rollout("default", "default", "undo")
+    twice = await rollout.service().rollouts.command("default", "default", "undo")
     assert isinstance(twice, RequestProblem)
     assert twice.reason == "AlreadyTurningBack"
     record = await rollout.finish(name)
@@ -117,7 +117,7 @@ async def test_a_rollout_is_paused_resumed_and_turned_back_and_others_are_refuse
     assert earlier["status"]["phase"] == "Applied"
     assert await rollout.running() == {"mwrs-app01 on worker01", "mwrs-app02 on worker02"}
     await rollout.check_history(since, name)
-    late = await rollout.service().change_rollout("default", "default", "pause")
+    late = await rollout.service().rollouts.command("default", "default", "pause")
     assert isinstance(late, RequestProblem)
     assert late.reason == "RolloutEnded"
 
@@ -160,7 +160,7 @@ async def test_edits_by_hand_are_put_back_and_an_edited_record_writes_nothing() 
     await rollout.advance(name)
     assert await rollout.condition(name) == ("False", "RecordEdited")
     assert await rollout.versions() == versions
-    refused = await rollout.service().change_rollout("default", "default", "cancel")
+    refused = await rollout.service().rollouts.command("default", "default", "cancel")
     assert isinstance(refused, RequestProblem)
     assert refused.reason == "RecordEdited"
 
@@ -230,7 +230,7 @@ async def test_without_the_key_no_rollout_begins_or_goes_on() -> None:
     versions = await rollout.versions()
     with pytest.raises(KubeError, match=RECORD_KEY_SECRET):
         await rollout.advance(name)
-    refused = await rollout.service().change_rollout("default", "default", "undo")
+    refused = await rollout.service().rollouts.command("default", "default", "undo")
     assert isinstance(refused, RequestProblem)
     assert refused.reason == "RecordNotSigned"
     assert await rollout.versions() == versions

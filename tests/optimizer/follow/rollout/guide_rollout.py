@@ -111,7 +111,7 @@ class GuideRollout:
 
     async def command(self, command: RolloutCommand) -> None:
         """Pause, resume, undo or cancel the rollout."""
-        changed = await self.service().change_rollout("default", "default", command)
+        changed = await self.service().rollouts.command("default", "default", command)
         assert isinstance(changed, RolloutStatus), changed
 
     async def names(self, kind: Kind) -> list[str]:
