@@ -18,7 +18,7 @@ from fastmcp import Client
 from dsf.kube.clock import utc_now
 from mcp_server.server import create_mcp
 from optimizer.follow.overview.plan_request import PartialRequest
-from optimizer.follow.overview.planning_request import PlanningQuestion, complete_question
+from optimizer.follow.overview.question_completion import PlanningQuestion, complete_question
 from optimizer.service.optimizer import Optimizer
 from tests.mcp_server.service import scenario_hub
 

@@ -185,7 +185,7 @@ async def request_of_files(
 ) -> "OptimizeRequest":
     """Return the request that the options mean, for the objects of files. Raises ClickException."""
     from dsf.kube.clock import utc_now
-    from optimizer.follow.overview.planning_request import complete_question
+    from optimizer.follow.overview.question_completion import complete_question
     from optimizer.service.observe_fleet import observe_fleet
 
     facts = await observe_fleet(

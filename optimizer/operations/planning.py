@@ -14,7 +14,7 @@ from optimizer.follow.overview.plan_request import (
     PlanResult,
     with_namespace,
 )
-from optimizer.follow.overview.planning_request import (
+from optimizer.follow.overview.question_completion import (
     PlanningQuestion,
     complete_question,
     whole_request,

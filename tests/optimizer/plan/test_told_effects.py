@@ -11,7 +11,7 @@ from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING
 from dsf.kube.port import Object
-from optimizer.follow.overview.planning_request import PartialRequest, complete_question
+from optimizer.follow.overview.question_completion import PartialRequest, complete_question
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
 from optimizer.wire.result import Applied

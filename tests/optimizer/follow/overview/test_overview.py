@@ -19,7 +19,7 @@ from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_overview import describe_workload, fleet_overview
 from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.plan_request import PartialRequest
-from optimizer.follow.overview.planning_request import PlanningQuestion, complete_question
+from optimizer.follow.overview.question_completion import PlanningQuestion, complete_question
 from optimizer.follow.overview.score_overview import (
     ClusterScore,
     cluster_score,
