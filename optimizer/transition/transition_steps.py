@@ -87,10 +87,9 @@ def _step(
     unseen: Mapping[PolicyEnforcement, PolicyEnforcement],
     asks: ReplacementLookup,
 ) -> TransitionStep:
-    hidden = [(unseen[new], new) for new in stage.enforced if new in unseen]
-    also = [policy_value(old) for old, _ in hidden]
+    also = [policy_value(unseen[new]) for new in stage.enforced if new in unseen]
     return TransitionStep(
-        draining=tuple(gpus_to_drain((*stage.replaced, *hidden), asks)),
+        draining=tuple(gpus_to_drain(stage, unseen, asks)),
         enforce=tuple(map(policy_value, stage.enforced)),
         release=(*map(policy_value, stage.released), *also),
         start=tuple(map(assignment_value, stage.started)),
@@ -101,10 +100,15 @@ def _step(
 
 
 def gpus_to_drain(
-    replaced: Iterable[tuple[PolicyEnforcement, PolicyEnforcement]], asks: ReplacementLookup
+    stage: TransitionStage,
+    unseen: Mapping[PolicyEnforcement, PolicyEnforcement],
+    asks: ReplacementLookup,
 ) -> Iterator[GpusToDrain]:
-    """Yield the GPUs that have to be idle before the second policy of a pair replaces the first."""
-    for old, new in replaced:
+    """Yield the GPUs that have to be idle before the policies of a stage replace others.
+
+    `unseen`: what `unseen_replaced` yields.
+    """
+    for old, new in (*stage.replaced, *((unseen[i], i) for i in stage.enforced if i in unseen)):
         idle = asks(old, new).idle
         if idle is None or idle:
             yield GpusToDrain(cluster=old.cluster, policy=old.policy, gpus=idle)

@@ -46,7 +46,7 @@ from optimizer.snapshot.observation import (
 )
 from optimizer.snapshot.ownership.others import Dependents
 from optimizer.transition.policy_replacement import policy_replacements
-from optimizer.transition.transition import Transition, TransitionStage, plan_transition
+from optimizer.transition.transition import Transition, plan_transition
 from optimizer.transition.transition_steps import (
     MAX_TRANSITION_ASSIGNMENTS,
     gpus_to_drain,
@@ -95,9 +95,7 @@ def rollout_plan(
     path = _Path(wide, settings, select, start, stays, hidden, begin, goal)
     states = path.states(transition, {key_of(obj): obj for obj in objects})
     gpus = {
-        frozenset(stage.enforced): tuple(
-            gpus_to_drain((*stage.replaced, *_hidden_pairs(stage, hidden)), asks)
-        )
+        frozenset(stage.enforced): tuple(gpus_to_drain(stage, hidden, asks))
         for stage in transition.stages
     }
     found = RolloutPlan(
@@ -112,12 +110,6 @@ def rollout_plan(
         ),
     )
     return found if packed(found, MAX_STEPS_CHARACTERS) else _too_large()
-
-
-def _hidden_pairs(
-    stage: TransitionStage, hidden: Mapping[PolicyEnforcement, PolicyEnforcement]
-) -> Iterator[tuple[PolicyEnforcement, PolicyEnforcement]]:
-    return ((hidden[new], new) for new in stage.enforced if new in hidden)
 
 
 def _with_effects(
