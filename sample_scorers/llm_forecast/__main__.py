@@ -64,14 +64,16 @@ class LanguageModel:
         messages = [{"role": role, "content": text} for role, text in roles]
         body = {"model": self.name, "temperature": 0, "messages": messages}
         token = read_token(self.token_file) if self.token_file else None
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # So that max_bytes limits what is decoded, too.
+        headers = {"Accept-Encoding": "identity"}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
         url, reply = f"{self.endpoint}/chat/completions", b""
         try:
             with (
                 httpx.Client(timeout=self.deadline, trust_env=False) as client,
                 client.stream("POST", url, json=body, headers=headers) as answer,
             ):
-                for piece in answer.iter_bytes():
+                for piece in answer.iter_raw():
                     reply += piece
                     if len(reply) > self.max_bytes or time.monotonic() > until:
                         raise HTTPException(502, f"{url} answers too much, or too slowly")

@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import pairwise
+from contextlib import ExitStack
+from itertools import count, pairwise
 from pathlib import Path
 
 import httpx
@@ -22,6 +23,7 @@ from sample_scorers.ai_workload.__main__ import main as ai_workload
 from sample_scorers.llm_forecast.fake_model import Server
 from sample_scorers.llm_forecast.shared_model.__main__ import main as llm_forecast
 from sample_scorers.sample.__main__ import main as sample
+from sample_scorers.scoring_service.connections import MOST_CONNECTIONS
 from sample_scorers.scoring_service.testing import served
 from sample_scorers.static.__main__ import main as static
 from tests.command_line import invoked
@@ -191,6 +193,18 @@ def test_a_used_port_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> 
         f"sample-scorer: cannot listen on 127.0.0.1 port {port}: "
         "the port is in use; choose another with --port\n"
     )
+
+
+def test_a_request_is_refused_while_too_many_connections_are_open() -> None:
+    command, warning = module("sample", "--port", "0"), "WARNING:  Exceeded concurrency limit."
+    with started(command, warning=warning) as url, ExitStack() as stack:
+        address = "127.0.0.1", int(url.rpartition(":")[2])
+        for _ in range(MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection(address))
+        assert httpx.get(f"{url}/healthz", trust_env=False).status_code == 503
+        stack.close()
+        again = (httpx.get(f"{url}/healthz", trust_env=False).status_code for _ in count())
+        assert 200 in again
 
 
 @pytest.mark.exhaustive
