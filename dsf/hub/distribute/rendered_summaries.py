@@ -14,7 +14,6 @@ from dsf.api.scoring.scorer_summary import (
     field_text,
 )
 from dsf.hub.distribute.audience import ClusterShare, ClusterValues
-from dsf.hub.distribute.secrets_plan import references_in_summaries
 from dsf.hub.snapshot.distribution_rules import Hosts
 
 _OPENING, _CLOSING, _BETWEEN = "[\n", "\n]", ",\n"
@@ -144,7 +143,7 @@ def _part(summary: ScorerSummary) -> _RenderedPart:
     key = '"sourceEndpoint": '
     before, _, after = whole.partition(key + json.dumps(source, ensure_ascii=False))
     context = summary.context or AskedContext()
-    secrets = frozenset(each.name for each in references_in_summaries([summary]))
+    secrets = frozenset(each.name for each in summary.secret_references)
     return _RenderedPart(summary, whole, (before + key, after), context, secrets)
 
 

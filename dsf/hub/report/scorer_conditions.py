@@ -92,12 +92,7 @@ def exposure_condition(summary: ScorerSummary | None) -> Condition:
 
     The contract allows it. The hosts of source overrides do not count.
     """
-    sent = [
-        (urlsplit(one.source_endpoint), one.source_endpoint_auth_name)
-        for one in (summary.single_sources if summary else ())
-    ]
-    if summary:
-        sent.append((urlsplit(summary.scoring_endpoint), summary.scoring_endpoint_auth_name))
+    sent = ((urlsplit(url), secret) for url, secret in _sent(summary)) if summary else ()
     exposed = [
         f"Secret {UntrustedName(secret)} to {UntrustedName(parts.netloc.rpartition('@')[2])}"
         for parts, secret in sent
@@ -111,6 +106,20 @@ def exposure_condition(summary: ScorerSummary | None) -> Condition:
         f" ({first_items(exposed)}): serve https there"
     )
     return Condition(EXPOSED, "True", "PlainHTTP", message)
+
+
+def _sent(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
+    """Yield the URLs to which agents send a token or an OAuth client, each with its Secret."""
+    sides = [
+        (one.source_endpoint, one.source_endpoint_auth_name, one.source_endpoint_oauth2)
+        for one in summary.single_sources
+    ]
+    scoring = summary.scoring_endpoint_auth_name, summary.scoring_endpoint_oauth2
+    for url, secret, client in [*sides, (summary.scoring_endpoint, *scoring)]:
+        yield url, secret
+        if client:
+            yield client.token_url, client.client_secret_ref.name
+            yield url, client.client_secret_ref.name
 
 
 CONTEXT_AVAILABLE = "ContextAvailable"

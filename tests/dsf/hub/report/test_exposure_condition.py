@@ -10,6 +10,7 @@ from dsf.kube.port import Object
 from tests.dsf.hub.builders import World, cluster, condition, scorer, scoring_config, target
 from tests.dsf.hub.builders import settled as settles
 
+OAUTH2 = {"oauth2": {"tokenURL": "http://sso.example/t", "clientSecretRef": {"name": "client"}}}
 AUTH = {"auth": {"tokenSecretRef": {"name": "api-auth", "key": "token"}}}
 
 
@@ -39,6 +40,7 @@ def prometheus(host: str) -> dict[str, Any]:
             {**api("https://api.example"), "source": prometheus("http://metrics.example")},
             "(Secret api-auth to metrics.example)",
         ),
+        (api("https://api.example", auth=OAUTH2), "(Secret client to sso.example)"),
         (
             {
                 **api("https://api.example", **AUTH),
