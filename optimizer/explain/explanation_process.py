@@ -1,41 +1,27 @@
-"""The shell of explanations: a separate process for a limited time, and its linear programs.
-
-PuLP solves the linear and small integer programs of dual prices and Pareto points.
-"""
+"""The shell of explanations: runs them in a separate process, for a limited time."""
 
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pulp
-from pulp import constants
-
-from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import ProcessFailure, Solution
 from optimizer.explain.case import (
     BudgetExceeded,
     Case,
-    LinearSolution,
-    LinearSolver,
     NearOptimalDecisions,
     ReportProgress,
     find_none,
     report_nothing,
 )
 from optimizer.model.problem import Problem
-from optimizer.model.rules import Row
-from optimizer.solve.solver_adapters import note_failed_call
 from optimizer.solve.supervised_process import SupervisedResult, run_supervised
 from optimizer.wire.explanation import Explanation
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-
 
 _REPORT_SECONDS = 1.0
 """Between two partial explanations that are sent: each is pickled whole."""
@@ -109,7 +95,7 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
     """Explain in this thread; each problem may take all the time that is left."""
     # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
     from optimizer.explain.composition import compose  # noqa: PLC0415
-    from optimizer.explain.explanation_process import linear_solver  # noqa: PLC0415
+    from optimizer.explain.linear_programs import linear_solver  # noqa: PLC0415
     from optimizer.solve.search.near_optimal_columns import near_optimal_columns  # noqa: PLC0415
     from optimizer.solve.solver_adapters import failed_calls, failure_of_calls  # noqa: PLC0415
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415
@@ -140,52 +126,3 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
         return found, None
     missing = (*found.not_computed, f"a part: {failure.message}")
     return found.model_copy(update={"not_computed": missing}), failure
-
-
-def linear_solver(solver: SolverName, *, until: float) -> LinearSolver:
-    """Return what solves until a time of `time.monotonic()`; then it raises BudgetExceeded."""
-
-    def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
-        return _solved(weights, rows, relaxed, solver, until - time.monotonic())
-
-    return solve
-
-
-def _solved(
-    weights: Floats, rows: Sequence[Row], relaxed: bool, solver: SolverName, seconds: float
-) -> LinearSolution:
-    nothing = LinearSolution("NotSolved", np.zeros(len(weights)), np.zeros(len(rows)))
-    if seconds <= 0:
-        raise BudgetExceeded
-    model = pulp.LpProblem("explanation", constants.LpMaximize)
-    kind = constants.LpContinuous if relaxed else constants.LpInteger
-    columns = [model.add_variable(f"v{index}", 0, 1, kind) for index in range(len(weights))]
-    model.setObjective(pulp.LpAffineExpression(dict(zip(columns, weights.tolist(), strict=True))))
-    made = [_constraint(columns, row, f"r{index}") for index, row in enumerate(rows)]
-    for constraint in made:
-        model.addConstraint(constraint)
-    try:
-        model.solve(_engine(solver, seconds))
-    except pulp.PulpSolverError as error:
-        note_failed_call(error)
-        return nothing
-    # PuLP's `status` is Optimal at a time limit too; `sol_status` is not.
-    if model.sol_status != constants.LpSolutionOptimal:
-        return nothing
-    values = np.array([column.varValue or 0.0 for column in columns])
-    prices = [abs(constraint.pi or 0.0) for constraint in made] if relaxed else []
-    return LinearSolution("Optimal", values, np.array(prices))
-
-
-def _constraint(columns: Sequence[Any], row: Row, name: str) -> Any:
-    terms = zip(row.columns.tolist(), row.coefficients.tolist(), strict=True)
-    total = pulp.LpAffineExpression({columns[column]: value for column, value in terms})
-    return pulp.LpConstraint(total, constants.LpConstraintLE, name, row.limit)
-
-
-def _engine(solver: SolverName, seconds: float) -> Any:
-    if solver == "highs" and pulp.HiGHS().available():
-        return pulp.HiGHS(msg=False, timeLimit=seconds, gapRel=0.0, threads=1)
-    return pulp.COIN_CMD(
-        path=pulp.PULP_CBC_CMD.pulp_cbc_path, msg=False, timeLimit=seconds, gapRel=0.0
-    )

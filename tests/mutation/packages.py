@@ -90,7 +90,10 @@ PACKAGES = {
     ),
     "explanation": DecisionPackage(
         modules=("optimizer/explain",),
-        without=("optimizer/explain/explanation_process.py",),
+        without=(
+            "optimizer/explain/explanation_process.py",
+            "optimizer/explain/linear_programs.py",
+        ),
         tests=(
             "tests/optimizer/cli/test_why.py",
             "tests/optimizer/explain",

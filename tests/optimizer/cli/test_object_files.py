@@ -291,12 +291,12 @@ def test_items_of_a_list_of_one_kind_need_not_repeat_it(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout.splitlines()[0][:22]) == (0, "Optimal: objective 115")
 
 
-def test_no_api_server_is_imported_for_files() -> None:
+def test_neither_an_api_server_nor_a_solver_is_imported_for_files() -> None:
     code = (
         "import sys; from click.testing import CliRunner; from optimizer.cli.planning import plan;"
         f"found = CliRunner().invoke(plan, {[*FOLDERS, REQUEST]!r}); print(found.exit_code,"
         " [name for name in ('dsf.kube.embedded', 'optimizer.service.optimizer', 'cel',"
-        " 'jsonschema') if name in sys.modules])"
+        " 'jsonschema', 'pulp', 'highspy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0 []\n"

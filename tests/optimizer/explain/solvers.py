@@ -13,7 +13,7 @@ from optimizer.explain.conflicts.feasibility import (
     required_without,
 )
 from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, relaxed
-from optimizer.explain.explanation_process import linear_solver
+from optimizer.explain.linear_programs import linear_solver
 from optimizer.model.problem import Problem, upper_bound
 from optimizer.solve.search.near_optimal_columns import near_optimal_columns
 from optimizer.solve.strategy import solve_problem
