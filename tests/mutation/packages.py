@@ -147,6 +147,7 @@ PACKAGES = {
     ),
     "snapshot": DecisionPackage(
         modules=("optimizer/domain", "optimizer/snapshot"),
+        without=("optimizer/domain/mig",),
         tests=(
             "tests/optimizer/cli/test_object_files.py",
             "tests/optimizer/cli/test_planning.py",
@@ -217,7 +218,11 @@ PACKAGES = {
             "dsf/kube/selectors.py",
             "dsf/kube/concurrency_limit.py",
         ),
-        tests=("tests/dsf/kube",),
+        tests=(
+            "tests/dsf/agent/wire/test_foreign_text.py",
+            "tests/dsf/hub/observe/test_prober.py",
+            "tests/dsf/kube",
+        ),
     ),
     "runtime": DecisionPackage(
         modules=(
@@ -229,7 +234,12 @@ PACKAGES = {
             "dsf/runtime/lru_cache.py",
             "dsf/runtime/reconcile/controller.py",
         ),
-        tests=("tests/dsf/outbound", "tests/dsf/placement", "tests/dsf/runtime"),
+        tests=(
+            "tests/dsf/outbound",
+            "tests/dsf/placement",
+            "tests/dsf/runtime",
+            "tests/optimizer/snapshot/test_eligible_clusters.py",
+        ),
     ),
     "programs": DecisionPackage(
         modules=("dsf/sim/controllers", "dsf/sim/stories", "mcp_server/install", "policy_watcher"),

@@ -18,6 +18,7 @@ from dsf.kube.access_reviews import (
 )
 from dsf.kube.errors import Conflict, Forbidden
 from dsf.kube.kinds import PLACEMENT
+from optimizer.operations.access.rights import lacking_own_right
 
 ANN = {
     "username": "ann",
@@ -93,6 +94,9 @@ def test_a_right_that_we_lack_is_read_from_the_refusal() -> None:
     assert missing_right(Forbidden(f"{said}at the cluster scope")) == ResourceAttributes(
         "list", "cluster.open", "placements"
     )
+    problem = lacking_own_right(Forbidden(f"{said}at the cluster scope"))
+    assert problem
+    assert "may not: list placements.cluster.open in all namespaces; nothing" in problem.detail
     assert missing_right(Forbidden("admission webhook denied the request")) is None
     assert missing_right(Conflict(f"{said}at the cluster scope")) is None
 
