@@ -19,26 +19,17 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution, Status
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
-from optimizer.plan.text.approval_questions import (
-    ISSUES_SHOWN,
-    STABLE_SECONDS,
-    move_sentence,
-    plan_question,
-    rollout_question,
-)
+from optimizer.plan.text.approval_questions import STABLE_SECONDS
 from optimizer.wire.explanation import Placed
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import (
-    EnforcementChange,
     FailedChange,
-    MoveAction,
     ObjectRef,
     ResetResult,
     Unplaced,
     WorkloadMove,
     WorkloadPlace,
 )
-from optimizer.wire.rollout import ReplicaRef, RolloutCommand, RolloutStatus, StepActions
 from policy_watcher.cli import policy_watcher as watch
 from tests.mcp_server.service import request
 
@@ -132,125 +123,9 @@ def test_a_plan_says_how_it_can_be_applied() -> None:
         assert said in next_step(view, read_only=read_only)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "action", "said"),
-    [
-        (("a", "3g"), ("b", "2g"), "moves", "w moves from 3g on a to 2g on b, +20 s; uncovered"),
-        (("a", "3g"), None, "stops", "w stops on 3g on a, +20 s; uncovered"),
-        (("a", "3g"), ("a", "3g"), "stays", "w stays on 3g on a, +20 s; uncovered"),
-    ],
-)
-def test_a_move_is_one_sentence(
-    before: tuple[str, str], after: tuple[str, str] | None, action: MoveAction, said: str
-) -> None:
-    def places(at: tuple[str, str] | None) -> tuple[WorkloadPlace, ...]:
-        return (WorkloadPlace(cluster=at[0], device=at[1], scores={}),) if at else ()
-
-    move = WorkloadMove(
-        workload="w",
-        action=action,
-        before=places(before),
-        after=places(after),
-        gain={"s": 20},
-        uncovered=True,
-    )
-    assert move_sentence(move).startswith(said)
-
-
 def test_the_time_without_cover_is_the_policy_watchers_default() -> None:
     [option] = [item for item in watch.params if item.name == "stable_duration_sec"]
     assert option.default == str(STABLE_SECONDS)
-
-
-def test_the_question_names_what_is_agreed_to() -> None:
-    plan = _plan(places=1)
-    asked = plan_question(plan, "hub.example")
-    where = 'hub "hub.example", namespace "default", optimization "default"'
-    assert asked.splitlines() == [
-        f"Stop 0, move 0, start 1 of 1 workload on {where}?",
-        '"w0" starts on "d" on "c000", +1 "s".',
-        "Proven best: 1 workload placed, together worth 1.",
-        "Objects: create 1.",
-        "Digest: d1",
-    ]
-
-
-def test_the_question_counts_what_it_does_not_name_and_tells_the_worst_first() -> None:
-    plan = _plan(places=40, unplaced=20)
-    stops = WorkloadMove(
-        workload="z",
-        action="stops",
-        before=(WorkloadPlace(cluster="c" * 200, device="d", scores={}),),
-        after=(),
-        gain={},
-    )
-    changed = tuple(
-        EnforcementChange(cluster=f"c{i:03}", before=(), after=("p",)) for i in range(30)
-    )
-    plan = replace(plan, moves=(*plan.moves, stops), enforcement_changes=changed)
-    lines = plan_question(plan, "").splitlines()
-    assert lines[0].startswith("Stop 1, move 0, start 40, have no place 20 of 61 workloads on the")
-    assert lines[1] == f'"z" stops on "d" on "{"c" * 48}…{"c" * 15}".'
-    assert f"and {61 - 12} more" in lines
-    assert any("on 30 clusters" in line and "and 18 more" in line for line in lines)
-    assert f"and {20 - ISSUES_SHOWN} more issues" in lines
-
-
-def _rollout(*, turning_back: bool = False) -> RolloutStatus:
-    def replica(workload: str, cluster: str) -> ReplicaRef:
-        return ReplicaRef(workload=workload, cluster=cluster)
-
-    return RolloutStatus(
-        namespace="default",
-        optimization="team-a",
-        record="team-a-2",
-        digest="d2",
-        phase="Progressing",
-        turning_back=turning_back,
-        step=1,
-        steps=(
-            StepActions(stop=(replica("moved", "a"),), start=(replica("moved", "b"),)),
-            StepActions(stop=(replica("gone", "a"),)),
-            StepActions(start=(replica("new", "a"),)),
-        ),
-        reason="StepWritten",
-        message="step 1 is written",
-    )
-
-
-LEFT = [
-    '"gone" stops on "a".',
-    '"moved" moves from "a" to "b".',
-    '"new" starts on "a".',
-]
-BACK = ['"moved" moves from "b" to "a".']
-
-
-@pytest.mark.parametrize(
-    ("command", "turning_back", "said", "changes"),
-    [
-        ("pause", False, "Pause {}, and hold back: stop 1, move 1, start 1 of 3 workloads?", LEFT),
-        ("resume", False, "Resume {}: stop 1, move 1, start 1 of 3 workloads?", LEFT),
-        ("undo", False, "Turn back {}: stop 0, move 1, start 0 of 1 workload?", BACK),
-        (
-            "cancel",
-            False,
-            "Cancel {} where it is, and give up: stop 1, move 1, start 1 of 3 workloads?",
-            LEFT,
-        ),
-        ("resume", True, "Resume {}: stop 0, move 1, start 0 of 1 workload?", BACK),
-    ],
-)
-def test_the_question_about_a_rollout_begins_with_what_moves(
-    command: RolloutCommand, turning_back: bool, said: str, changes: list[str]
-) -> None:
-    head, *told, last = rollout_question(
-        command, _rollout(turning_back=turning_back), "hub.example"
-    ).splitlines()
-    where = 'the rollout on hub "hub.example", namespace "default", optimization "team-a"'
-    assert head == said.format(where)
-    assert told == changes
-    assert last == "It is at step 1 of 3."
 
 
 def test_a_reset_names_what_failed() -> None:
