@@ -36,8 +36,10 @@ LEAST_CPU_SECONDS = 10.0
 MOST_CPU_SECONDS = 30.0
 """CPU time of the tests that are asked about one mutant: a line that all tests execute would cost
 an hour."""
-STANDSTILL_SECONDS = 60.0
-"""Seconds in which a process used no CPU, after which it waits for what never comes."""
+STANDSTILL_SECONDS = 30.0
+"""Seconds of which a process slept the most, after which it waits for what never comes."""
+AWAKE = 0.2
+"""Share of that time in which a process runs, or waits for a processor, that has work to do."""
 STOOD_STILL = "the process stood still"
 OUT_OF_TIME = "the process reached its limit of CPU time"
 LIMITS = (STOOD_STILL, OUT_OF_TIME)
@@ -142,7 +144,7 @@ class RecordedRun:
 def in_fork(work: Callable[[], Any], *, standstill: float | None = None) -> Any:
     """Return what `work` returns in a process of its own, or a sentence on why it returned nothing.
 
-    The process and all that it started are killed when they used no CPU for `standstill` seconds.
+    The process and all that it started are killed when they slept for most of `standstill` seconds.
     """
     answer = tempfile.TemporaryFile()  # noqa: SIM115 - both processes close their own
     child = os.fork()
@@ -167,11 +169,12 @@ def in_fork(work: Callable[[], Any], *, standstill: float | None = None) -> Any:
 def _wait(child: int, standstill: float | None) -> str:
     """Wait until `child` has ended or stands still, and end what it started; return a failure."""
     ended = os.pidfd_open(child)
-    used, reason = -1, ""
+    before, reason = dict[Path, float](), ""
     while not reason and not select.select([ended], [], [], standstill)[0]:
-        now_used = group_cpu_ticks(child)
-        reason = STOOD_STILL if now_used == used else ""
-        used = now_used
+        now = seconds_awake(child)
+        awake = sum(seconds - before.get(task, 0.0) for task, seconds in now.items())
+        reason = STOOD_STILL if awake < AWAKE * (standstill or 0.0) else ""
+        before = now
     os.close(ended)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
@@ -181,15 +184,19 @@ def _wait(child: int, standstill: float | None) -> str:
     return reason or (f"the process ended with status {status}" if status else "")
 
 
-def group_cpu_ticks(group: int) -> int:
-    """Return the CPU time that a group of processes has used, in clock ticks."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+def seconds_awake(group: int) -> dict[Path, float]:
+    """Return for how long each thread of a group of processes ran, or waited for a processor.
+
+    Source: https://docs.kernel.org/scheduler/sched-stats.html, /proc/<pid>/schedstat
+    """
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
-                ticks += sum(map(int, fields[11:15]))
-    return ticks
+            if os.getpgid(int(process.name)) == group:
+                for task in process.glob("task/*/schedstat"):
+                    ran, waited, _ = map(int, task.read_text().split())
+                    found[task] = (ran + waited) / 1e9
+    return found
 
 
 class MutantRuns:
