@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from dsf.kube.port import Kube
-    from optimizer.api.watched_certificate import WatchedCertificate
+    from dsf.runtime.watched_certificate import WatchedCertificate
     from optimizer.service.optimizer import Optimizer
 
 _log = logging.getLogger(__name__)

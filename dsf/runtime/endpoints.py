@@ -4,6 +4,7 @@ aiohttp serves them, because the Kubernetes client has imported it already.
 """
 
 import errno
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -39,13 +40,18 @@ async def serve_endpoints(
 
 @asynccontextmanager
 async def serving(
-    app: web.Application, bind: str, *, flag: str = "--bind-address", auto_decompress: bool = True
+    app: web.Application,
+    bind: str,
+    *,
+    flag: str = "--bind-address",
+    auto_decompress: bool = True,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve an application on `host:port` while the context lasts, and yield its base URL.
 
     A malformed Host, and a transfer coding other than chunked, are answered 400, as aiohttp answers
     what else is malformed, and the connection closes. `flag` is the command-line flag of the
-    address, for the message. Raises CannotListen.
+    address, for the message. With `tls`, the server speaks https only. Raises CannotListen.
     """
     host, port = _address(bind)
     app.middlewares.append(_refuse_ambiguous)
@@ -54,9 +60,9 @@ async def serving(
     )
     await runner.setup()
     try:
-        await _listen(web.TCPSite(runner, host, port), bind, flag)
+        await _listen(web.TCPSite(runner, host, port, ssl_context=tls), bind, flag)
         bound, number = runner.addresses[0][:2]
-        yield f"http://[{bound}]:{number}" if ":" in bound else f"http://{bound}:{number}"
+        yield f"{'https' if tls else 'http'}://{f'[{bound}]' if ':' in bound else bound}:{number}"
     finally:
         await runner.cleanup()
 

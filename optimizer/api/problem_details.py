@@ -4,7 +4,6 @@ Source: RFC 9457. A response names the field of a wrong value and never echoes t
 not be valid text.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from starlette.exceptions import HTTPException
 from dsf.api.plural import joined
 from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.errors import KubeError, Unreachable
+from dsf.runtime.problem_details import MEDIA_TYPE, TYPE, problem_type
 from optimizer.operations.access.caller import CallerGone
 from optimizer.operations.access.rights import lacking_own_right
 from optimizer.wire.request_problem import (
@@ -29,11 +29,9 @@ from optimizer.wire.request_problem import (
     known_fields,
 )
 
-MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
 """Seconds to wait before a retry, when the hub could not be read or the optimizer was busy."""
 
-_TYPE = "urn:dynamic-scoring-framework:problem:"
 _BEARER = "A token that the hub verifies, such as that of `kubectl create token`."
 _INTERNAL = 500
 _EVERYWHERE = (400, 403, 408, 413, 421, 422, 503)
@@ -56,7 +54,7 @@ _TITLES = {
 class ProblemDetails(BaseModel):
     """An error (RFC 9457); `reason` is the last part of `type` in CamelCase."""
 
-    type: Annotated[str, Field(examples=[f"{_TYPE}unknown-name"])]
+    type: Annotated[str, Field(examples=[f"{TYPE}unknown-name"])]
     title: str
     status: int
     detail: str
@@ -201,7 +199,7 @@ def _response(
     headers: dict[str, str] | None = None,
 ) -> Response:
     body = ProblemDetails(
-        type=_TYPE + re.sub(r"(?<!^)(?=[A-Z])", "-", reason).lower(),
+        type=problem_type(reason),
         title=title,
         status=status,
         detail=_clean(detail),

@@ -22,7 +22,7 @@ from dsf.kube.client.certificate_files import certificate_files
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube, Object
-from optimizer.api.watched_certificate import server_context
+from dsf.runtime.watched_certificate import server_context
 
 AUTHORITY_LIFE, LIFE, RENEW_BEFORE = timedelta(days=3650), timedelta(days=90), timedelta(days=30)
 CHECK_SECONDS = 3600

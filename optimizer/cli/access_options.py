@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from dsf.kube.client.kube_client import Client
     from dsf.kube.port import Kube
+    from dsf.runtime.watched_certificate import WatchedCertificate
     from optimizer.api.serving import Certificate
-    from optimizer.api.watched_certificate import WatchedCertificate
     from optimizer.operations.access.authorized_optimizer import Access
 
 _log = logging.getLogger(__name__)
@@ -157,7 +157,7 @@ def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":
 
 def certificate_of(rest: Mapping[str, Any]) -> "WatchedCertificate | None":
     """Return the certificate in files to serve; None without them. Raises ClickException."""
-    from optimizer.api.watched_certificate import BadCertificate, WatchedCertificate
+    from dsf.runtime.watched_certificate import BadCertificate, WatchedCertificate
 
     certificate, key = rest["tls_cert_file"], rest["tls_private_key_file"]
     if rest["tls_secret"] and (certificate or key):

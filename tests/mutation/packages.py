@@ -232,6 +232,7 @@ PACKAGES = {
             "dsf/runtime/backoff.py",
             "dsf/runtime/lease.py",
             "dsf/runtime/lru_cache.py",
+            "dsf/runtime/problem_details.py",
             "dsf/runtime/reconcile/controller.py",
         ),
         tests=(

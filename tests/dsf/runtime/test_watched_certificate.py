@@ -10,9 +10,9 @@ import pytest
 import trustme
 
 from dsf.kube.embedded import EmbeddedHub
+from dsf.runtime.watched_certificate import BadCertificate, WatchedCertificate
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
-from optimizer.api.watched_certificate import BadCertificate, WatchedCertificate
 from optimizer.service.optimizer import Optimizer
 from tests.optimizer.build import NOW
 
