@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, Namespace, endpoint_option, flag_group, log_options, server_url
+from dsf.cli.options import (
+    FILE,
+    Duration,
+    Namespace,
+    endpoint_option,
+    flag_group,
+    log_options,
+    server_url,
+)
 from dsf.outbound.destination_flags import allowed_destinations, destination_options
 
 if TYPE_CHECKING:
+    from dsf.agent.push_receiver import PushSettings
     from dsf.agent.round import Round
     from dsf.agent.run import AgentSettings
     from dsf.api.invalid_input import InvalidInput
@@ -80,6 +89,28 @@ EXIT_FAILED = 1
     show_default=True,
     help="MiB of answers that all rounds hold at the same time; at least what one may need.",
 )
+@click.option(
+    "--push-bind-address",
+    default="",
+    help="Address on which scorers that have a token may ask for their next round at once: POST"
+    " /score/SCORER. Default: none.",
+)
+@click.option(
+    "--push-min-interval",
+    type=Duration(),
+    help="Least time between two pushes of a scorer. Default: 10s.",
+)
+@click.option(
+    "--push-tls-cert-file",
+    type=FILE,
+    help="Receive pushes over https with the certificate in this file, then intermediate ones. The"
+    " file is read again when it changes. Default: plain HTTP.",
+)
+@click.option(
+    "--push-tls-private-key-file",
+    type=FILE,
+    help="Key of the certificate; read again when it changes.",
+)
 @destination_options
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
 @click.option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
@@ -117,6 +148,7 @@ def agent(
         answers_in_flight=rest["answers_in_flight"] << 20,
         watched_secrets=parse_hosts(rest["watch_secrets"]),
         destinations=allowed_destinations(**flag_group(rest, "scorer_")),
+        push=_push(**flag_group(rest, "push_")),
     )
     if once or explain:
         rounds = asyncio.run(_once(settings, kubeconfig, explaining=explain))
@@ -132,6 +164,33 @@ def _require_otlp() -> None:
     if missing:
         hint = "install dynamic-scoring-framework[otlp]"
         raise click.UsageError(f"--otlp needs {', '.join(missing)}: {hint}")
+
+
+def _push(
+    *,
+    push_bind_address: str,
+    push_min_interval: float | None,
+    push_tls_cert_file: Path | None,
+    push_tls_private_key_file: Path | None,
+) -> "PushSettings | None":
+    from dsf.agent.push_receiver import MIN_INTERVAL, PushSettings
+    from dsf.runtime.watched_certificate import BadCertificate, WatchedCertificate
+
+    certificate = None
+    if not push_bind_address and (
+        push_min_interval or push_tls_cert_file or push_tls_private_key_file
+    ):
+        raise click.UsageError("options of pushes need --push-bind-address")
+    if bool(push_tls_cert_file) != bool(push_tls_private_key_file):
+        needed = "--push-tls-cert-file and --push-tls-private-key-file need each other"
+        raise click.UsageError(needed)
+    if push_tls_cert_file and push_tls_private_key_file:
+        try:
+            certificate = WatchedCertificate(push_tls_cert_file, push_tls_private_key_file)
+        except BadCertificate as error:
+            raise click.ClickException(str(error)) from error
+    settings = PushSettings(push_bind_address, push_min_interval or MIN_INTERVAL, certificate)
+    return settings if push_bind_address else None
 
 
 def _lacks(module: str) -> bool:

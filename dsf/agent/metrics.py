@@ -190,6 +190,15 @@ class AgentMetrics:
             "answers_in_flight_bytes",
             "Bytes of answers that all rounds hold; a round with less than 64 KiB counts as none.",
         )
+        self._pushes = self._counter(
+            "pushes",
+            "With --push-bind-address: pushes by outcome: Accepted, or why they were refused;"
+            " of no score if they name no scorer of this cluster.",
+            "outcome",
+        )
+        self._push_seconds = self._histogram(
+            "push_seconds", "Seconds from an accepted push until its scores are published."
+        )
         self._refused = Counter(
             "dynamic_scoring_config_refused",
             "Invalid summaries that were ignored.",
@@ -282,6 +291,14 @@ class AgentMetrics:
     def refused(self) -> None:
         """Count invalid summaries."""
         self._refused.inc()
+
+    def pushed(self, score_name: str, outcome: str) -> None:
+        """Count a push; `score_name` is empty if it names no scorer."""
+        self._pushes.labels(score_name, outcome).inc()
+
+    def push_published(self, score_name: str, seconds: float) -> None:
+        """Record the time from a push until its scores were published."""
+        self._push_seconds.labels(score_name).observe(seconds)
 
     def remove(self, score_name: str) -> None:
         """Remove all series of a score."""

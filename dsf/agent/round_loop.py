@@ -22,6 +22,7 @@ from dsf.agent.round_schedule import (
     OnFailureApplied,
     ProbeFinished,
     ProbeHealth,
+    Pushed,
     RoundFinished,
     StartRound,
     StopScorer,
@@ -71,6 +72,7 @@ class Agent:
         self._missing: str | None = "no scorer summaries have been read yet"
         self._sweep = asyncio.Event()
         self._pending: dict[str, tuple[RoundReport, datetime]] = {}
+        self._pushed: dict[str, float] = {}
 
     async def unready_reason(self) -> str | None:
         """Return why the agent is not ready; None if it is."""
@@ -94,6 +96,23 @@ class Agent:
         self._missing = None
         self._metrics.configured(len(read.summaries))
         self._events.put_nowait(ConfigChanged(read.summaries))
+
+    def summary(self, scorer: str) -> ScorerSummary | None:
+        """Return the summary of a scorer; None if it does not run here."""
+        found = self._state.scorers.get(scorer)
+        return found.summary if found else None
+
+    def push(self, scorer: str) -> float:
+        """Make the next round of a scorer that runs here due now, unless it is paused.
+
+        Returns the seconds of the pause that is left; 0 if the round is due.
+        """
+        now = asyncio.get_running_loop().time()
+        left = round_schedule.pause_left(self._state, scorer, now)
+        if not left:
+            self._pushed.setdefault(scorer, now)
+            self._events.put_nowait(Pushed(scorer))
+        return left
 
     async def run(self) -> None:
         """Run rounds until cancelled."""
@@ -137,6 +156,7 @@ class Agent:
 
     def _stop(self, summary: ScorerSummary) -> None:
         self._pending.pop(summary.name, None)
+        self._pushed.pop(summary.name, None)
         self._publisher.forget(summary.score_name)
         current = (one.summary for one in self._state.scorers.values())
         if not any(one and one.score_name == summary.score_name for one in current):
@@ -146,10 +166,14 @@ class Agent:
 
     async def _round(self, summary: ScorerSummary) -> None:
         ended = RoundFinished(summary.name, failed=True)
+        pushed = self._pushed.pop(summary.name, None)
         with self._counting_bugs(summary, "round broke"):
             done = await self._performed(summary)
             published = await self._published(done)
             self._note(done, published.failure)
+            if pushed is not None and not (done.failure or published.failure):
+                took = asyncio.get_running_loop().time() - pushed
+                self._metrics.push_published(summary.score_name, took)
             ended = RoundFinished(
                 summary.name,
                 failed=done.failure is not None,

@@ -11,6 +11,10 @@ the grid that the pause skips, but never while the pause is one that a server as
 healthy answer ends the pause. If the next round fails nevertheless, health says nothing about
 scoring: further healthy answers then count only after an unhealthy one.
 
+A scorer may push: its next round is then due at once, without a phase. A push during a round makes
+one more round after it. During a pause, or before the end of a pause that a server asked for, a
+push changes nothing.
+
 After a failed round the last good scores expire at a time of their own, before or after the next
 round. `scoring.onFailure` is then applied to them. That counts as running: it overlaps no round.
 """
@@ -123,11 +127,18 @@ class ProbeFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class Pushed:
+    """A scorer asks for its next round now."""
+
+    scorer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
 
-Event = ConfigChanged | RoundFinished | OnFailureApplied | ProbeFinished | Tick
+Event = ConfigChanged | RoundFinished | OnFailureApplied | ProbeFinished | Pushed | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +186,8 @@ class ScheduledScorer:
     `summary` is the current one, None if the scorer was removed while a round of it runs.
     `running` is the summary of the round, or of the application of `onFailure`, that runs now.
     `paused` tells whether `due` is later than without failures. `health_counts` tells whether a
-    healthy answer to a probe ends the pause.
+    healthy answer to a probe ends the pause. `not_before` is the end of the pause that a server
+    asked for. `pushed` tells whether one more round is due as soon as what is running has ended.
     """
 
     summary: ScorerSummary | None
@@ -188,6 +200,8 @@ class ScheduledScorer:
     probe_due: float = math.inf
     probing: bool = False
     health_counts: bool = True
+    not_before: float = -math.inf
+    pushed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +223,8 @@ def step(
             scorers, stops = _ended(state, event, now)
         case ProbeFinished():
             scorers, stops = _probed(state, event, now), ()
+        case Pushed():
+            scorers, stops = _pushed(state, event, now), ()
         case Tick():
             scorers, stops = dict(state.scorers), ()
     scorers, starts = _started(scorers, now)
@@ -228,6 +244,14 @@ def paused_until(state: RoundSchedule) -> Mapping[str, float]:
         for scorer in state.scorers.values()
         if scorer.summary and scorer.paused
     }
+
+
+def pause_left(state: RoundSchedule, scorer: str, now: float) -> float:
+    """Return the seconds for which pushes of a scorer are refused; 0 if it is not paused."""
+    found = state.scorers.get(scorer)
+    if found is None:
+        return 0.0
+    return max(0.0, found.not_before - now, found.due - now if found.paused else 0.0)
 
 
 def longest_pause(summary: ScorerSummary) -> float:
@@ -278,7 +302,12 @@ def _rescheduled(
         return before
     due = min(before.due, _slot(cluster, summary, now))
     return ScheduledScorer(
-        summary, due, before.on_failure_due, before.running, started=before.started
+        summary,
+        due,
+        before.on_failure_due,
+        before.running,
+        started=before.started,
+        pushed=before.pushed,
     )
 
 
@@ -326,7 +355,10 @@ def _paused(
         paused=due > _slot(cluster, summary, usual),
         probe_due=math.inf,
         health_counts=scorer.health_counts or not failed,
+        not_before=asked,
     )
+    if scorer.pushed and not paused.paused and asked <= now:
+        return replace(paused, due=now)
     outage = failed and event.outage
     return _probe_next(cluster, summary, paused, scorer.started, asked) if outage else paused
 
@@ -363,6 +395,14 @@ def _probed(state: RoundSchedule, event: ProbeFinished, now: float) -> dict[str,
     return scorers
 
 
+def _pushed(state: RoundSchedule, event: Pushed, now: float) -> dict[str, ScheduledScorer]:
+    scorers = dict(state.scorers)
+    before = scorers.get(event.scorer)
+    if before and before.summary and not pause_left(state, event.scorer, now):
+        scorers[event.scorer] = replace(before, due=now, pushed=True)
+    return scorers
+
+
 def _started(scorers: Mapping[str, ScheduledScorer], now: float) -> _Transition:
     result, starts = dict(scorers), list[Command]()
     for name, scorer in scorers.items():
@@ -376,6 +416,7 @@ def _started(scorers: Mapping[str, ScheduledScorer], now: float) -> _Transition:
                 paused=False,
                 probe_due=math.inf,
                 probing=False,
+                pushed=False,
             )
             starts.append(StartRound(scorer.summary))
         elif scorer.on_failure_due <= now:

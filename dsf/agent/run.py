@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ from dsf.agent.metrics import AgentMetrics
 from dsf.agent.publish.addon_lease import AddOnLease
 from dsf.agent.publish.publisher import Publisher
 from dsf.agent.publish.write_permission import PublisherIdentity
+from dsf.agent.push_receiver import PushSettings, receiving_pushes
 from dsf.agent.round import RoundRunner
 from dsf.agent.round_loop import Agent
 from dsf.agent.score.result_rules import MAX_SERIES
@@ -114,7 +115,8 @@ class AgentSettings:
     `otlp_bind_address` is empty unless OTLP is received. `max_series` limits the label sets of one
     score. `watched_secrets` names the Secrets that are watched; others are read at each call.
     `answers_in_flight` limits the bytes of answers that all rounds hold at the same time; it is
-    raised to what one round may need. `destinations` says where calls may go.
+    raised to what one round may need. `destinations` says where calls may go. `push` is None
+    unless pushes are received.
     """
 
     cluster: str
@@ -129,6 +131,7 @@ class AgentSettings:
     watched_secrets: tuple[str, ...] = ()
     answers_in_flight: int = ANSWERS_IN_FLIGHT
     destinations: Destinations = field(default_factory=Destinations)
+    push: PushSettings | None = None
 
 
 async def run(
@@ -139,14 +142,15 @@ async def run(
     now: Callable[[], datetime] = utc_now,
     listening: Callable[[str], None] = lambda _: None,
     receiving: Callable[[str], None] = lambda _: None,
+    receiving_push: Callable[[str], None] = lambda _: None,
     holder: str = f"{socket.gethostname()}_{os.getpid()}",
 ) -> None:
     """Run the agent until cancelled.
 
     `hub` is the hub's API server and `managed` the managed cluster's. `managed` may be None if
     there is a summaries file and no Secret is needed. `listening` is called with the base URL of
-    `/healthz`, `/readyz` and `/metrics`, `receiving` with that of OTLP. `holder` identifies this
-    process among other agents. Raises CannotListen.
+    `/healthz`, `/readyz` and `/metrics`, `receiving` with that of OTLP, `receiving_push` with that
+    of pushes. `holder` identifies this process among other agents. Raises CannotListen.
     """
     registry = CollectorRegistry()
     metrics = AgentMetrics(registry, lambda: now().timestamp())
@@ -164,8 +168,12 @@ async def run(
         bind = settings.metrics_bind_address
         async with (
             serve_endpoints(bind, registry=registry, ready=agent.unready_reason) as url,
+            AsyncExitStack() as push,
             asyncio.TaskGroup() as tasks,
         ):
+            if settings.push:
+                door = receiving_pushes(settings.push, agent, performer.scoring.secrets, metrics)
+                receiving_push(await push.enter_async_context(door))
             listening(url)
             _say(settings, url)
 

@@ -124,10 +124,13 @@ def files(tmp_path: Path) -> dict[str, Path]:
             "--scorer-certificate-authority",
             "--tls-cert-file",
             "--tls-private-key-file",
+            "--push-tls-cert-file",
+            "--push-tls-private-key-file",
         )
     }
-    certificate.private_key_pem.write_to_path(str(files["--tls-private-key-file"]))
-    for option in ("--tls-cert-file", "--scorer-certificate-authority"):
+    for option in ("--tls-private-key-file", "--push-tls-private-key-file"):
+        certificate.private_key_pem.write_to_path(str(files[option]))
+    for option in ("--tls-cert-file", "--push-tls-cert-file", "--scorer-certificate-authority"):
         certificate.cert_chain_pems[0].write_to_path(str(files[option]))
     return files
 
@@ -137,6 +140,7 @@ def redirected(line: CommandLine, files: Mapping[str, Path], port: int) -> list[
     addresses = {
         "--metrics-bind-address": f"{LOOPBACK}:{port}",
         "--otlp-bind-address": f"{LOOPBACK}:{PORTS.free()}",
+        "--push-bind-address": f"{LOOPBACK}:{PORTS.free()}",
         "--bind-address": LOOPBACK,
         "--port": str(port),
     }

@@ -190,6 +190,16 @@ def test_what_would_break_the_pods_is_refused_with_its_path(chart: str) -> None:
             {"spokeSetting": {"agent": {"otlp": {"enabled": True}}}},
             "spokeSetting.agent.otlp.allowedFrom: empty",
         ),
+        (
+            "dynamic-scoring-framework",
+            {"spokeSetting": {"agent": {"push": {"enabled": True}}}},
+            "spokeSetting.agent.push.allowedFrom: empty",
+        ),
+        (
+            "dynamic-scoring-framework",
+            {"spokeSetting": {"agent": {"push": {"minInterval": "0s"}}}},
+            "/push/minInterval",
+        ),
         ("policy-watcher", {"clusterName": "A b"}, "/clusterName"),
         ("policy-watcher", {"claimName": "A b"}, "/claimName"),
         ("sample-scorers", {"scorers": {"mine": {"enabled": True}}}, "/scorers/mine"),

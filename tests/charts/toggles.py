@@ -124,6 +124,18 @@ CHARTS: dict[str, dict[str, Values]] = {
                 }
             }
         },
+        "push": {
+            "spokeSetting": {
+                "agent": {
+                    "push": {
+                        "enabled": True,
+                        "minInterval": "1m30s",
+                        "allowedFrom": PEERS,
+                        "tlsSecretName": "push",
+                    }
+                }
+            }
+        },
         "secrets": {
             "hubSetting": {"resourceController": {"distributeSecrets": True}},
             "spokeSetting": {"agent": {"secretNames": ["token"]}},

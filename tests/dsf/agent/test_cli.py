@@ -100,6 +100,33 @@ async def test_once_prints_what_would_be_published(tmp_path: Path) -> None:
     assert obj["status"]["validUntil"]
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--push-min-interval=1m"], "options of pushes need --push-bind-address"),
+        (["--push-bind-address=:0", "--push-min-interval=0s"], "'0s' is not a duration"),
+        (
+            ["--push-bind-address=:0", f"--push-tls-cert-file={__file__}"],
+            "--push-tls-cert-file and --push-tls-private-key-file need each other",
+        ),
+        (
+            [
+                "--push-bind-address=:0",
+                f"--push-tls-cert-file={__file__}",
+                f"--push-tls-private-key-file={__file__}",
+            ],
+            f"the certificate {__file__}",
+        ),
+    ],
+)
+def test_options_of_pushes_are_honoured_or_refused(
+    options: list[str], said: str, tmp_path: Path
+) -> None:
+    code, _, err = invoked(agent, NAME, *options, hub_of(tmp_path))
+    assert code != 0
+    assert said in err
+
+
 async def test_explain_prints_where_each_value_came_from(tmp_path: Path) -> None:
     results = [({"node": "n1", "namespace": "ns", "pod": pod}, 3) for pod in "abc"]
     async with (

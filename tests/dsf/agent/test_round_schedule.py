@@ -22,6 +22,7 @@ from dsf.agent.round_schedule import (
     OnFailureApplied,
     ProbeFinished,
     ProbeHealth,
+    Pushed,
     RoundFinished,
     RoundSchedule,
     SelectedScorers,
@@ -29,6 +30,7 @@ from dsf.agent.round_schedule import (
     StopScorer,
     Tick,
     WakeAt,
+    pause_left,
     pause_remark,
     paused_until,
     read_scorers,
@@ -501,6 +503,64 @@ def test_an_interval_longer_than_the_ceiling_is_kept_while_failing() -> None:
     assert set(script.gaps("a")[1:]) == {3600.0}
 
 
+def test_a_push_makes_the_next_round_due_now_and_keeps_the_grid() -> None:
+    script = begun(A)
+    script.run(40)
+    assert starts(script.play(Pushed("a"))) == [A]
+    pushed = script.now
+    script.run(90)
+    script.run(60)
+    assert script.gaps("a")[-2:] == [30.0, 30.0]
+    after = min(at for at in script.times("a") if at > pushed)
+    assert 15 <= after - pushed <= 45
+
+
+def test_pushes_during_a_round_make_one_more() -> None:
+    script = begun(A)
+    for _ in range(3):
+        assert starts(script.play(Pushed("a"), script.now + 1)) == []
+    assert starts(script.play(RoundFinished("a"), script.now + 1)) == [A]
+    assert starts(script.play(RoundFinished("a"), script.now + 1)) == []
+
+
+def test_a_push_survives_a_changed_scorer_and_the_application_of_on_failure() -> None:
+    changed = A.model_copy(update={"source_query": "other"})
+    script = begun(A)
+    script.play(Pushed("a"))
+    script.play(ConfigChanged((changed,)))
+    assert starts(script.play(RoundFinished("a", failed=True), script.now + 1)) == [changed]
+
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, on_failure_in=5), script.now + 1)
+    script.play(Tick(), script.now + 5)
+    assert starts(script.play(Pushed("a"))) == []
+    assert starts(script.play(OnFailureApplied("a"), script.now + 1)) == [A]
+
+
+def test_no_push_shortens_a_pause() -> None:
+    script = begun(A)
+    script.play(Pushed("a"))
+    script.play(RoundFinished("a", failed=True, retry_after=20), script.now + 1)
+    assert starts(script.commands) == []
+    assert (pause_left(script.state, "a", script.now), script.times("a")[1:]) == (20, [])
+    assert starts(script.play(Pushed("a"), script.now + 10)) == []
+    assert starts(script.play(Pushed("a"), script.now + 10)) == [A]
+
+    script = begun(B)
+    script.run(3_000, failed=True)
+    assert script.wake is not None
+    assert pause_left(script.state, "b", script.now) == script.wake - script.now
+    assert starts(script.play(Pushed("b"))) == []
+
+
+def test_a_push_of_nobody_changes_nothing() -> None:
+    script = begun(A)
+    before = script.state
+    script.play(Pushed("nobody"))
+    assert script.state == before
+    assert pause_left(before, "nobody", script.now) == 0
+
+
 POOL = (A, B, A.model_copy(update={"source_query": "other"}), summary("c", scoring_interval=1))
 EVENTS = st.one_of(
     st.lists(st.sampled_from(POOL), unique_by=lambda s: s.name).map(
@@ -521,6 +581,7 @@ EVENTS = st.one_of(
         st.none() | st.floats(0, 1e9),
     ),
     st.builds(OnFailureApplied, st.sampled_from(["a", "b", "c"]), st.none() | st.floats(0, 1000)),
+    st.builds(Pushed, st.sampled_from(["a", "b", "c"])),
     st.just(Tick()),
 )
 
@@ -530,13 +591,19 @@ def test_whatever_happens(script: list[tuple[Event, float]]) -> None:
     state, now = RoundSchedule("cluster1"), 0.0
     wanted: dict[str, ScorerSummary] = {}
     running: dict[str, ScorerSummary] = {}
+    asked: dict[str, float] = {}
     for event, passed in script:
         now += passed
         state, commands = step(state, event, now)
         if isinstance(event, ConfigChanged):
+            before, after = wanted, {s.name: s for s in event.summaries}
+            asked = {name: at for name, at in asked.items() if before.get(name) == after.get(name)}
             wanted = {s.name: s for s in event.summaries}
         elif isinstance(event, RoundFinished | OnFailureApplied):
-            running.pop(event.scorer, None)
+            ran = running.pop(event.scorer, None)
+            if isinstance(event, RoundFinished) and event.failed and ran:
+                pause = min(event.retry_after or 0, RETRY_AFTER_SECONDS)
+                asked[event.scorer] = now + pause if ran == wanted.get(event.scorer) else now
         for stopped in stops(commands):
             assert stopped.name not in running
             assert stopped.name not in wanted or wanted[stopped.name] != stopped
@@ -545,6 +612,8 @@ def test_whatever_happens(script: list[tuple[Event, float]]) -> None:
             assert started.name not in running
             assert wanted[started.name] == started
             running[started.name] = started
+        for started in starts(commands):
+            assert now >= asked.get(started.name, 0)
 
         idle = [s for name, s in wanted.items() if name not in running]
         wakes = [c.time for c in commands if isinstance(c, WakeAt)]
