@@ -19,6 +19,9 @@ from .score import StaticScoreTable, score, shipped
 
 NAME = "static-scorer"
 
+Tables = dict[str, StaticScoreTable]
+"""The tables by path, which may be replaced while the application runs."""
+
 AskingCluster = Annotated[
     str | None,
     Header(alias="Dynamic-Scoring-Cluster", description="The managed cluster whose agent asks."),
@@ -45,13 +48,15 @@ def config(table: StaticScoreTable) -> ScorerConfig:
 def create_app(tables: Sequence[StaticScoreTable] | None = None) -> FastAPI:
     """Return the application; without tables it serves those of this folder."""
     app = application.bare_app(NAME)
-    for table in shipped() if tables is None else tables:
-        application.add_config(app, config(table), table.path)
-        _add_scoring(app, table)
+    current: Tables = {table.path: table for table in (shipped() if tables is None else tables)}
+    app.state.tables = current
+    for path, table in current.items():
+        application.add_config(app, config(table), path)
+        _add_scoring(app, current, path)
     return app
 
 
-def _add_scoring(app: FastAPI, table: StaticScoreTable) -> None:
-    @app.post(f"{table.path}/scoring")
+def _add_scoring(app: FastAPI, tables: Tables, path: str) -> None:
+    @app.post(f"{path}/scoring")
     async def scoring(_request: ScoringRequest, cluster: AskingCluster = None) -> ScoringResponse:
-        return ScoringResponse(results=score(table, cluster))
+        return ScoringResponse(results=score(tables[path], cluster))

@@ -91,6 +91,7 @@ BOUNDS = {
     "sample_scorers/llm_forecast/__main__.py:ask": "max_bytes",
     "sample_scorers/llm_forecast/score.py:read_reply": "max_bytes",
     "sample_scorers/llm_forecast/shared_model/completion_api.py:read_answer": "MAX_REPLY_BYTES",
+    "sample_scorers/static/push.py:_detail": "MAX_DETAIL_BYTES",
     "sample_scorers/static/score.py:parse": USER,
     "sample_scorers/static/score.py:shipped": OWN,
 }
