@@ -150,6 +150,8 @@ def redirected(line: CommandLine, files: Mapping[str, Path], port: int) -> list[
         f"{option}={options[option]}" if option in options else word for word, option, *_ in words
     ]
     if line.entrypoint != DSF:
+        # A sample refuses an option that is given twice.
+        argv = [word for word in argv if not word.startswith("--port=")]
         argv += [f"--host={LOOPBACK}", f"--port={port}"]
     return [*line.entrypoint, *argv]
 
