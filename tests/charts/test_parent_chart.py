@@ -10,6 +10,7 @@ from tests.charts.rendering import CHARTS, Object, expanded, pod_spec, render
 from tests.charts.toggles import CHARTS as TOGGLES
 from tests.charts.toggles import Values
 
+CORE_SECRETS = {"apiGroup": "", "resource": "secrets", "namespace": "shop"}
 OPTIMIZER = "dynamic-scoring-optimizer"
 
 
@@ -96,6 +97,11 @@ def test_an_image_is_named_in_either_spelling(given: Values, image: str) -> None
             OPTIMIZER,
             {"podDisruptionBudget": {"enabled": True, "minAvailable": 1, "maxUnavailable": 0}},
             "podDisruptionBudget: minAvailable is 1 and maxUnavailable is 0",
+        ),
+        (
+            "dynamic-scoring-framework",
+            {"spokeSetting": {"agent": {"readableResources": [CORE_SECRETS]}}},
+            "spokeSetting.agent.readableResources: names Secrets",
         ),
         ("policy-watcher", {"replicaCount": 2}, "'replicaCount' not allowed"),
         ("policy-watcher", {"enabled": False}, "/enabled"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dsf.sim.demo.scorers import scorers, scoring_config
+from dsf.sim.demo.scorers import sample_scorer, scoring_config, static_scorers
 from sample_scorers.static.score import SHIPPED
 
 from . import replay
@@ -46,7 +46,7 @@ def start_scoring_apis(hub: Hub) -> list[Object]:
         ["-m", "sample_scorers.static", f"--scores={tables}", "--port"],
         "/healthz",
     )
-    return [*scorers(sample, static), nearness(static)]
+    return [sample_scorer(sample), *static_scorers(static), nearness(static)]
 
 
 def quick_tables() -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def quick_tables() -> list[dict[str, Any]]:
 
 def nearness(static: str) -> Object:
     """A scorer that uses only the health of the API: configSyncMode None."""
-    [_, template, *_] = scorers("", static)
+    [template, _] = static_scorers(static)
     spec = {
         **template["spec"],
         "configURL": f"{static}/nearness/config",
