@@ -181,7 +181,7 @@ def _counted(workload: Object, placement: ObservedPlacement) -> Landing:
 def _summary(workload: Object, placement: str) -> Mapping[str, Any]:
     """Return the counts of one Placement, or of the whole replica set if OCM gives no others."""
     status = workload.get("status") or {}
-    for item in status.get("placementsSummary") or ():
+    for item in status.get("placementSummary") or ():
         if item.get("name") == placement:
             return item.get("summary") or {}
     return status.get("summary") or {}

@@ -113,6 +113,16 @@ async def test_without_the_right_to_read_works_the_counts_of_the_replica_set_dec
     assert states["mwrs-app01"].state == "Planned"
     assert states["mwrs-app01"].message == "0 of 1 ManifestWorks are applied, 0 are available"
     assert states["mwrs-app02"].state == "Landed"
+    replica_set = await run.hub.get(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", "default")
+    own, made = replica_set["spec"]["placementRefs"][0]["name"], {**counts, "applied": 1}
+    of_placements = [
+        {"name": "other", "summary": counts},
+        {"name": own, "summary": {**made, "available": 1}},
+    ]
+    status = {"summary": counts, "placementSummary": of_placements}
+    await _patch_status(run, kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", status)
+    observation = replace(await observe_namespace(run.hub, "default", NOW), works=None)
+    assert placement_status(observation, "default").landed
 
 
 @pytest.mark.parametrize(
