@@ -246,6 +246,8 @@ def _summary(name: str, spec: DynamicScorerSpec, server: str) -> ScorerSummary |
         return unusable
     if problem := params_problem(params.further):
         return InvalidInput("InvalidParams", f"scoring.params: {problem}")
+    if unusable := _unusable_client(scoring.auth, "scoring"):
+        return unusable
     auth = scoring.auth or Auth()
     token, authority = auth.token_secret_ref, scoring.tls and scoring.tls.ca_secret_ref
     return ScorerSummary(
@@ -381,4 +383,12 @@ def _unusable(source: Source, place: str) -> InvalidInput | None:
     selectors = () if prometheus else series_selector.parse(query or "")
     if isinstance(selectors, InvalidInput):
         return InvalidInput(selectors.reason, f"{place}.params.query: {selectors.message}")
-    return None
+    return _unusable_client(source.auth, place)
+
+
+def _unusable_client(auth: Auth | None, place: str) -> InvalidInput | None:
+    """Return why nobody could ask for a token of an OAuth client; None if one can, or is none."""
+    if auth is None or auth.oauth2 is None:
+        return None
+    server = urls.server(auth.oauth2.token_url, f"{place}.auth.oauth2.tokenURL")
+    return server if isinstance(server, InvalidInput) else None

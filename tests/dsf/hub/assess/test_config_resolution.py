@@ -36,6 +36,9 @@ OWN = {
 }
 
 
+BAD_CLIENT = {"oauth2": {"tokenURL": "http://[sso/t", "clientSecretRef": {"name": "c"}}}
+
+
 def resolved(config: dict[str, Any] | None = None, **spec: Any) -> Resolved:
     outcome = attempt(config, **spec)
     assert isinstance(outcome, Resolved), outcome
@@ -325,6 +328,18 @@ def test_the_api_may_name_its_own_scoring_host_with_a_base_path() -> None:
             "pool",
         ),
         (None, {"mode": "None"}, "MissingScoreName", "scoring.params.name"),
+        (
+            api_config(),
+            {"source": {"auth": BAD_CLIENT}},
+            "InvalidURL",
+            "source.auth.oauth2.tokenURL",
+        ),
+        (
+            api_config(),
+            {"scoring": {"auth": BAD_CLIENT}},
+            "InvalidURL",
+            'scoring.auth.oauth2.tokenURL "http://[sso/t": Invalid IPv6 URL',
+        ),
     ],
 )
 def test_what_cannot_be_used_says_why(
