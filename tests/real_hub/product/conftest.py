@@ -11,6 +11,7 @@ from tests.eventually import until
 
 from ..harness.bound_namespace import remove_workloads
 from ..harness.helm import CHARTS, install_chart
+from . import node_metrics
 from .guide import PREFERENCES, WORKLOADS, Guide, administrator, caller, prepare
 from .parts import Part, run_optimizer, run_part
 from .scorers import MASKED, SCORES, masked_config, start_scoring_apis, token
@@ -213,7 +214,30 @@ def guide(
 
 
 @pytest.fixture(scope="package")
-def everything_used(guide: Guide, withdrawn: set[str], swept: Object) -> None:
+def nodes_scored(
+    hub: Hub, clusters: list[ManagedCluster], framework: str, scored: dict[object, Object]
+) -> list[dict[str, int]]:
+    """The scores of the nodes of east, before and after the use of one has changed."""
+    for cluster in clusters:
+        node_metrics.serve_metrics(cluster)
+    hub.apply(node_metrics.scorer(hub, framework, "nodes"))
+    first = until("the scores of nodes", lambda: node_metrics.entries(hub, "nodes", "east"))
+    until("those of west", lambda: node_metrics.entries(hub, "nodes", "west"))
+    clusters[0].apply(node_metrics.usage("n1", "9"))
+
+    def later() -> dict[str, int] | None:
+        found = node_metrics.entries(hub, "nodes", "east")
+        return found if found != first else None
+
+    second = until("the score of the changed node", later)
+    hub.api.delete(*node_metrics.SCORER, "of-nodes", framework)
+    return [first, second]
+
+
+@pytest.fixture(scope="package")
+def everything_used(
+    guide: Guide, withdrawn: set[str], swept: Object, nodes_scored: list[dict[str, int]]
+) -> None:
     """The product after all its functions were used."""
     for preference in PREFERENCES:
         guide.tell(preference)
