@@ -124,7 +124,9 @@ PACKAGES = {
             "tests/mcp_server/test_repeats.py",
             "tests/optimizer/cli/test_records.py",
             "tests/optimizer/operations/test_recorded_plans.py",
+            "tests/optimizer/follow/placement_status/test_record_drift.py",
             "tests/optimizer/follow/record",
+            "tests/optimizer/test_solver_failures.py",
         ),
     ),
     "rollout": DecisionPackage(
