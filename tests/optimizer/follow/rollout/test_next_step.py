@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import DEFAULTS
 from optimizer.domain.solution import Decision, unlimited
+from optimizer.follow.rollout import rollout_steps
 from optimizer.follow.rollout.next_step import (
     RolloutProgress,
     located,
@@ -25,6 +26,7 @@ from optimizer.plan.generated_objects import changes
 from optimizer.plan.manifests import manifests
 from optimizer.solve.strategy import solve_problem
 from optimizer.wire.plan_record import RolloutPace, RolloutPlan
+from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.follow.rollout.lagging_ocm import LaggingOcm, not_idle, started
 from tests.optimizer.random_problems import draw_fleet
 
@@ -96,7 +98,13 @@ def drawn_walk(seed: int) -> Walk:
 
 
 def walk_to(goal: Decision, now: Fleet, ocm: LaggingOcm) -> Walk:
-    found = rollout_plan(
+    found = planned(goal, now, ocm)
+    assert isinstance(found, RolloutPlan)
+    return Walk(found, ocm, goal)
+
+
+def planned(goal: Decision, now: Fleet, ocm: LaggingOcm) -> RolloutPlan | RequestProblem:
+    return rollout_plan(
         ocm.observation(),
         now,
         formulate(now),
@@ -108,8 +116,6 @@ def walk_to(goal: Decision, now: Fleet, ocm: LaggingOcm) -> Walk:
         settings=DEFAULTS,
         time_left=unlimited,
     )
-    assert isinstance(found, RolloutPlan)
-    return Walk(found, ocm, goal)
 
 
 def _preferring(fleet: Fleet, score: str) -> Fleet:
@@ -194,6 +200,14 @@ def test_a_progress_that_was_edited_is_put_where_the_objects_are(
         legal = {source, target} <= {*range(last + 1)} and abs(source - target) <= 1
         at = sorted((0, source, last))[1]
         assert (lost.source, lost.target) == ((source, target) if legal else (at, at))
+
+
+def test_steps_that_a_record_can_not_keep_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout_steps, "MAX_STEPS_CHARACTERS", 10)
+    fleet = _preferring(draw_fleet(random.Random(1), clusters=3, workloads=4), "speed")  # noqa: S311
+    found = planned(_best(fleet), fleet, started(fleet, (), random.Random(1)))  # noqa: S311
+    assert isinstance(found, RequestProblem)
+    assert (found.status, found.reason) == (422, "RolloutTooLarge")
 
 
 def _is_at(walk: Walk, state: RolloutState) -> None:
