@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import yaml
+
 from tests.earlier_release import charts as earlier_charts
 
 from ..harness.helm import CHARTS, helm
@@ -33,9 +35,15 @@ def upgrade(
     return helm(plane, *given, "--create-namespace")
 
 
-def core_values(hub: ControlPlane) -> str:
-    """The option with the values that the core has in these tests, in each of its releases."""
-    return f"--values={hub.directory}/{CORE}-values.yaml"
+def core_values(hub: ControlPlane, *, earlier: bool = False) -> str:
+    """The option with the values that the core has in these tests; 0.1.0 takes not all of them."""
+    path = hub.directory / f"{CORE}-values.yaml"
+    if earlier:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        del values["spokeSetting"]["agent"]["readableResources"]
+        path = path.with_name(f"{CORE}-earlier-values.yaml")
+        path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return f"--values={path}"
 
 
 def has_agents_of(clusters: list[ManagedCluster], *, earlier: bool) -> bool:

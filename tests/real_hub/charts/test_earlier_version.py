@@ -81,8 +81,7 @@ def delete_objects(hub: Hub, objects: list[Object]) -> None:
 def test_the_core_its_agents_and_its_objects(
     hub: Hub, clusters: list[ManagedCluster], framework: str, namespace: str
 ) -> None:
-    values = core_values(hub)
-    upgrade(hub, CORE, framework, values, earlier=True)
+    upgrade(hub, CORE, framework, core_values(hub, earlier=True), earlier=True)
     objects = create_objects(hub, namespace, "DynamicScorer", "DynamicScoringConfig")
     until("the agents of 0.1.0", lambda: has_agents_of(clusters, earlier=True))
     upgrade_keeping_values(hub, CORE, framework)
@@ -91,7 +90,7 @@ def test_the_core_its_agents_and_its_objects(
     helm(hub, "rollback", CORE, f"--namespace={framework}")
     assert_kept(hub, objects)
     until("the agents of 0.1.0 again", lambda: has_agents_of(clusters, earlier=True))
-    upgrade(hub, CORE, framework, values)
+    upgrade(hub, CORE, framework, core_values(hub))
     until("the agents of today again", lambda: has_agents_of(clusters, earlier=False))
     delete_objects(hub, objects)
 
@@ -119,7 +118,7 @@ def test_an_upgrade_that_would_move_the_controller_names_the_step(
     """0.1.0 put it into open-cluster-management; today it is where the release is."""
     # The CRDs and the binding are still those of the release that was there before.
     kept = "--set=crds.install=false,hubSetting.skipClusterSetBinding=true"
-    upgrade(hub, CORE, without_core, core_values(hub), kept, earlier=True)
+    upgrade(hub, CORE, without_core, core_values(hub, earlier=True), kept, earlier=True)
     with pytest.raises(HelmFailed) as refused:
         upgrade(hub, CORE, without_core, "--reset-then-reuse-values")
     step = f"--set hubSetting.namespace={framework}"

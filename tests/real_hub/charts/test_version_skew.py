@@ -125,7 +125,8 @@ def running_part(
     part: tuple[ControlPlane, str, str],
 ) -> Iterator[None]:
     """A part of the framework, from its Deployment in the chart of a release."""
-    upgrade(hub, CORE, namespace, core_values(hub), earlier=release.earlier)
+    values = core_values(hub, earlier=release.earlier)
+    upgrade(hub, CORE, namespace, values, earlier=release.earlier)
     until("its agents", lambda: has_agents_of(clusters, earlier=release.earlier))
     wait_deployed(hub, clusters[0])
     plane, place, name = part
