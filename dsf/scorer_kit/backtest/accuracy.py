@@ -165,11 +165,15 @@ class QuantileShare:
     count: int
 
 
-def quantile_shares(outcomes: Sequence[Judged]) -> list[QuantileShare]:
-    """Return the share of the truths at or below each quantile; a calibrated one has its own."""
+def quantile_shares(outcomes: Sequence[Judged], declared: float = 0.5) -> list[QuantileShare]:
+    """Return the share of the truths at or below each quantile; a calibrated one has its own.
+
+    A score is the `declared` quantile where no other value is; of the default, 0.5, it need not be.
+    """
     below = defaultdict[float, list[bool]](list)
     for one in outcomes:
-        for probability, value in one.said.quantiles:
+        score = () if declared == 1 / 2 else ((declared, one.said.score),)
+        for probability, value in dict((*score, *one.said.quantiles)).items():
             below[probability].append(one.truth <= value + _margin(value, one.truth))
     return [
         QuantileShare(probability, mean(below[probability]), len(below[probability]))

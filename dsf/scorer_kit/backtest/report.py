@@ -248,7 +248,7 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
         ),
         scorer=scorer_accuracy(outcomes, loss),
         comparisons=[one for one in compared if one],
-        shares=quantile_shares(outcomes),
+        shares=quantile_shares(outcomes, plan.quantile),
         intervals=intervals(outcomes),
         choices=plan.choices,
         regrets=regrets(outcomes, simple, plan.choices),

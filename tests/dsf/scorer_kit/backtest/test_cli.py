@@ -265,6 +265,7 @@ async def test_what_the_config_declares_is_used(history: str) -> None:
     assert "season 1080 s" in out
     assert "horizon 180 s" in out
     assert "ERROR AS THE 0.9 QUANTILE" in out
+    assert any(line.startswith("0.9 ") and "%" in line for line in out.splitlines())
     assert "CHOOSE THE SERIES WITH THE HIGHEST" in out
 
 

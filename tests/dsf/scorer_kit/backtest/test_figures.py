@@ -157,6 +157,8 @@ def test_the_shares_and_intervals_are_counted() -> None:
     said = Said(0, quantiles((0.1, 10.0), (0.5, 12.0), (0.9, 14.0)))
     found = judged([Answered(end, {one.labels: said}) for end in range(9, 19)], [one], 1)
     assert [share.below for share in quantile_shares(found)] == [0.2, 0.4, 0.6]
+    assert quantile_shares(found, 0.9) == quantile_shares(found)
+    assert quantile_shares(found, 0.2)[1].below == 0
     (interval,) = intervals(found)
     assert (interval.level, interval.coverage, interval.width) == (0.8, 0.5, 4.0)
 
