@@ -30,7 +30,10 @@ def prometheus_answer(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(_content(path))
     except (ValueError, RecursionError) as error:
-        raise UnusableFile(f"{path} is not JSON: {error}") from error
+        raise UnusableFile(
+            f"{path} is not JSON: {error}; write a scoring request or an answer of Prometheus'"
+            " query_range (dsf scorer try and backtest take .csv and .parquet tables too)"
+        ) from error
     if isinstance(document, dict) and isinstance(document.get("data"), list):
         data = {"resultType": "matrix", "result": document["data"]}
         return {"status": "success", "data": data}

@@ -78,6 +78,7 @@ async def test_an_address_that_agents_may_not_call_is_not_called() -> None:
         (["http://scorer", "--token-file", "{tmp}/two-lines"], "holds no token"),
         (["http://scorer", "--ca-file", "{tmp}/two-lines"], "holds no PEM certificate"),
         (["http://scorer", "--data", "{tmp}/two-lines"], "is not JSON"),
+        (["http://scorer", "--data", "{tmp}/one.csv"], "try and backtest take .csv"),
         (["http://scorer", "--data", "{tmp}/empty.json"], "has no series"),
         (["http://scorer", "--data", "{tmp}/text.json"], "series 0"),
     ],
@@ -85,6 +86,7 @@ async def test_an_address_that_agents_may_not_call_is_not_called() -> None:
 def test_wrong_usage_is_exit_code_2(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "two-lines").write_text("a token\nand more")
     (tmp_path / "empty.json").write_text("{}")
+    (tmp_path / "one.csv").write_text("time,value\n0,1\n")
     (tmp_path / "text.json").write_text('{"data": [{"metric": {}, "values": [[0, 1]]}]}')
     filled = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
     code, _, err = invoked(root, "scorer", "check", *filled)
