@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -56,12 +57,12 @@ class Recording:
     """The recorded answers by query; `step` is the number of seconds between two values.
 
     The answer to ANY_QUERY is that to each query without another. The first value is of the time
-    `start` in unix seconds.
+    `start` in unix seconds, None if nobody knows.
     """
 
     step: int
     queries: Mapping[str, tuple[RecordedSeries, ...]]
-    start: int = 0
+    start: int | None = None
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -74,6 +75,17 @@ class Recording:
         if not document["step"] >= 1:
             raise ValueError("step: a whole number of seconds is needed")
         return cls(int(document["step"]), queries)
+
+    @property
+    def length(self) -> int:
+        """The number of steps of which each series has a value or a hole, at least 1."""
+        return min(len(one.values) for series in self.queries.values() for one in series)
+
+    def moment(self, step: int) -> datetime | None:
+        """Return when a step was, in UTC; None if the recording has no times."""
+        if self.start is None:
+            return None
+        return datetime.fromtimestamp(self.start + step * self.step, UTC)
 
     def answer(self, query: str) -> tuple[RecordedSeries, ...] | None:
         """Return the answer to a query; None if it is not recorded."""
@@ -98,7 +110,7 @@ class Repeated:
         if found is None:
             return None
         series = [RecordedSeries({**self.labels, **one.metric}, one.values) for one in found]
-        start, step = recording.start, recording.step
+        start, step = recording.start or 0, recording.step
         return matrix(series, times, step=step, shift=self.shift, start=start)
 
 
@@ -169,7 +181,7 @@ class PausedReplay:
             await self._news.wait()
 
     def _latest(self, query: str, times: Sequence[float]) -> Matrix | None:
-        series = self._recording.queries.get(query)
+        series = self._recording.answer(query)
         if series is None:
             return None
         self._asked[query] += 1

@@ -83,15 +83,17 @@ def _frame(path: Path) -> pl.DataFrame:
 
 def _seconds(path: Path, times: pl.Series) -> pl.Series:
     """Return times in unix seconds."""
+    seconds = pl.Series([-1.0])
     if times.dtype.is_temporal() and times.dtype != pl.Time:
-        return times.cast(pl.Datetime("ms")).dt.epoch("ms") / 1000
-    largest = times.max() if times.dtype.is_numeric() else None
-    if not isinstance(largest, int | float) or largest > _LATEST:
+        seconds = times.cast(pl.Datetime("ms")).dt.epoch("ms") / 1000
+    elif times.dtype.is_numeric():
+        seconds = times.cast(pl.Float64)
+    if not seconds.is_between(0, _LATEST).all():
         raise UnusableFile(
             f"{path}: the column {times.name} needs unix seconds, or times such as"
-            " 2026-03-01T12:00:00Z"
+            " 2026-03-01T12:00:00Z, from 1970 on"
         )
-    return times.cast(pl.Float64)
+    return seconds
 
 
 def _samples(

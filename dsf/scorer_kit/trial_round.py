@@ -6,6 +6,7 @@ Everything but the series and the token is the agent's own: fetch, call, rules, 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary, SummarySource
 from dsf.kube.clock import utc_now
 from dsf.runtime.endpoints import serving
-from dsf.scorer_kit.prometheus_replay import Repeated, replaying
+from dsf.scorer_kit.prometheus_replay import PausedReplay, Recording
 from dsf.scorer_kit.recordings import RECORDINGS, replayable
 from dsf.scorer_kit.registration import suggested_format
 from dsf.scorer_kit.scorer_target import AuthorCredentials
@@ -42,16 +43,37 @@ _NODE = {"node": "node-1"}
 
 @dataclass(frozen=True, slots=True)
 class TrialSource:
-    """Where the series of a trial come from: one of the three, or none of them."""
+    """Where the series of a trial come from: one of the three, or none of them.
+
+    A recording stands at its end: nothing before its first sample or after its last is known.
+    """
 
     prometheus_url: str = ""
     data: Path | None = None
-    recording: Path | None = None
+    recording: Recording | None = None
+
+    @property
+    def as_of(self) -> datetime | None:
+        """When the newest sample of a table was."""
+        found = self.recording
+        return found.moment(found.length - 1) if found else None
 
     @property
     def given(self) -> bool:
         """Whether there is any."""
         return bool(self.prometheus_url or self.data or self.recording)
+
+
+def recorded(path: Path) -> Recording:
+    """Return a recording, with the label that one of a machine lacks. Raises UnusableFile."""
+    found = replayable(path)
+    if path not in RECORDINGS.values():
+        return found
+    queries = {
+        query: tuple(replace(one, metric={**_NODE, **one.metric}) for one in series)
+        for query, series in found.queries.items()
+    }
+    return replace(found, queries=queries)
 
 
 async def try_round(
@@ -60,7 +82,9 @@ async def try_round(
     """Run one round, and keep its evidence. Raises UnusableFile."""
     async with _serving(source) as url:
         settings = AgentSettings(cluster, prometheus_url=url)
-        async with round_runner(settings, None, utc_now, secrets=credentials) as runner:
+        as_of = source.as_of
+        now = (lambda: as_of) if as_of else utc_now
+        async with round_runner(settings, None, now, secrets=credentials) as runner:
             return await replace(runner, explaining=True).perform(_asking(summary, source))
 
 
@@ -125,8 +149,9 @@ async def _serving(source: TrialSource) -> AsyncIterator[str]:
         async with serving(_answering(prometheus_answer(source.data)), "127.0.0.1:0") as url:
             yield url
     elif source.recording:
-        labels = _NODE if source.recording in RECORDINGS.values() else {}
-        async with replaying(Repeated(replayable(source.recording), labels)) as url:
+        replay = PausedReplay(source.recording)
+        replay.show(source.recording.length - 1)
+        async with replay.serving() as url:
             yield url
     else:
         yield source.prometheus_url

@@ -147,7 +147,7 @@ def _authors_part(
 def _recording(value: str) -> "AuthorsRecording":
     from dsf.api.untrusted_text import listed
     from dsf.scorer_kit.cli.api_options import recording_path
-    from dsf.scorer_kit.recordings import name_of, replayable
+    from dsf.scorer_kit.recordings import name_of, of_whole_periods, replayable
     from dsf.scorer_kit.series_file import UnusableFile
     from dsf.sim.demo.authors_part import AuthorsRecording
     from dsf.sim.demo.scorers import HARDWARE
@@ -161,6 +161,6 @@ def _recording(value: str) -> "AuthorsRecording":
         )
     path = recording_path(file)
     try:
-        return AuthorsRecording(name_of(path), replayable(path), cluster)
+        return AuthorsRecording(name_of(path), of_whole_periods(replayable(path)), cluster)
     except UnusableFile as error:
         raise click.UsageError(f"--recording: {error}") from error

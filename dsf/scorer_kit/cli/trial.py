@@ -85,14 +85,18 @@ def trial(
     Prints where each value came from, as `dsf agent --explain` does, and the metrics. Exits with 1
     if the round failed, and with 2 if the API can't be asked.
     """
-    from dsf.scorer_kit.series_file import is_table
-    from dsf.scorer_kit.trial_round import TrialSource
+    from dsf.scorer_kit.series_file import UnusableFile, is_table
+    from dsf.scorer_kit.trial_round import TrialSource, recorded
 
     api = named(url, scoring_url, dimension_formats, ca_file)
     if sum(map(bool, source.values())) > 1:
         raise click.UsageError("name the series once: --prometheus, --data or --recording")
     if source["data"] and is_table(source["data"]):
         source = {**source, "data": None, "recording": source["data"]}
+    try:
+        source["recording"] = source["recording"] and recorded(source["recording"])
+    except UnusableFile as error:
+        raise click.UsageError(str(error)) from error
     chosen = TrialSource(**source)
 
     async def tried() -> "Round":
@@ -143,6 +147,8 @@ async def _round(
             summary = with_context_of(objects_path, summary, cluster)
         elif summary.context:
             click.echo("the context is invented: name objects with --objects", err=True)
+        if source.as_of:
+            click.echo(f"as of {source.as_of:%Y-%m-%dT%H:%M:%SZ}, the newest sample", err=True)
         return await try_round(summary, source, credentials, cluster)
     except UnusableFile as error:
         raise click.UsageError(str(error)) from error

@@ -3,6 +3,7 @@
 Shell: files. May import the modules of `dsf.scorer_kit` that read series.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from dsf.api.untrusted_text import UntrustedText
@@ -69,23 +70,29 @@ def _table(path: Path) -> Recording:
     if isinstance(found, str):
         raise UnusableFile(f"{path}: {found}")
     start, length = found
-    cut = _before_whole_periods(table.step, length)
     series = tuple(
-        RecordedSeries(dict(metric), tuple(at_steps(samples, table.step, start, length)[cut:]))
+        RecordedSeries(dict(metric), tuple(at_steps(samples, table.step, start, length)))
         for metric, samples in table.series
     )
-    return Recording(table.step, {ANY_QUERY: series}, round(start) + cut * table.step)
+    return Recording(table.step, {ANY_QUERY: series}, round(start))
 
 
-def _before_whole_periods(step: int, length: int) -> int:
-    """Return how many of the oldest steps to leave out, so that whole weeks or days are repeated.
+def of_whole_periods(table: Recording) -> Recording:
+    """Return the newest whole weeks of a table, or else days: what repeats keeps its weekdays.
 
-    Weekdays and hours then stay what they were.
+    One that is shorter than a day, or that has no times, is returned as it is.
     """
-    for period in (7 * DAY, DAY):
-        if period % step == 0 and length * step >= period:
-            return length % (period // step)
-    return 0
+    step, length = table.step, table.length
+    periods = (period for period in (7 * DAY, DAY) if period % step == 0)
+    period = next((period for period in periods if length * step >= period), 0)
+    if table.start is None or not period:
+        return table
+    cut = length % (period // step)
+    queries = {
+        query: tuple(replace(one, values=one.values[cut:]) for one in series)
+        for query, series in table.queries.items()
+    }
+    return Recording(step, queries, table.start + cut * step)
 
 
 def name_of(path: Path) -> str:

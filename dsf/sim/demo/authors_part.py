@@ -51,15 +51,23 @@ class AuthorsRecording:
             return "any query"
         return "".join(f"the query {UntrustedText(query)}" for query in sorted(mine & others)[:1])
 
-    def __str__(self) -> str:
-        """Return what it holds, and how many samples it lacks."""
+    def told(self, now: float, scorers: Iterable["AskedScorer"]) -> str:
+        """Return what it holds and what it lacks, for windows that end `now`, in unix seconds."""
         found, step = self.recording, self.recording.step
         series = [one for each in found.queries.values() for one in each]
         holes = sum(value is None for one in series for value in one.values)
         steps = max(len(one.values) for one in series)
         gaps = f", {counted(holes, 'sample')} missing" if holes else ""
         where = self.cluster or "every cluster"
-        return f"{self.name}: {len(series)} series, {steps} steps of {step} s{gaps}, on {where}"
+        moment = found.moment(int((now - (found.start or 0)) // step) % found.length)
+        begun = f", now at {moment:%Y-%m-%dT%H:%M:%SZ} of it" if moment else ""
+        windows = (window for one in scorers for window in one.windows(found))
+        longest, seconds = max(windows, default=0), steps * step
+        short = (
+            f"; a window of {longest} s is filled by repeating them" if longest > seconds else ""
+        )
+        held = f"{len(series)} series, {steps} steps of {step} s{gaps}"
+        return f"{self.name}: {held}, on {where}{begun}{short}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,14 @@ class AskedScorer:
         """The queries of all its sources."""
         asked = (split_queries(one.source_query) for one in self.summary.single_sources)
         return tuple(query for queries in asked for query in queries)
+
+    def windows(self, recording: Recording) -> list[int]:
+        """Return the seconds of each window that a recording has to fill."""
+        return [
+            one.source_range
+            for one in self.summary.single_sources
+            if any(recording.answer(query) for query in split_queries(one.source_query))
+        ]
 
     @property
     def score(self) -> str:

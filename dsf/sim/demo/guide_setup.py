@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
+from dsf.kube.clock import utc_now
 from dsf.kube.port import Object
 from dsf.scorer_kit.prometheus_replay import Repeated, replaying
 from dsf.scorer_kit.recordings import RECORDINGS, load
@@ -39,7 +40,7 @@ def guide_setup(part: AuthorsPart, scorers: Sequence[AskedScorer], output: DemoO
     async def authors(urls: Mapping[str, str]) -> list[Object]:
         output.step("Your scorers: a round each, before anything starts")
         for recording in part.recordings:
-            output.note(str(recording))
+            output.note(recording.told(utc_now().timestamp(), scorers))
         return [await one.tried(urls, output) for one in scorers]
 
     def registered(urls: Mapping[str, str]) -> list[Object]:

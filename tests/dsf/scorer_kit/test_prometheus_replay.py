@@ -20,7 +20,7 @@ from dsf.scorer_kit.prometheus_replay import (
     matrix,
     replaying,
 )
-from dsf.scorer_kit.recordings import replayable
+from dsf.scorer_kit.recordings import of_whole_periods, replayable
 
 QUERY = "sum by (pod) (rate(cpu[1m]))"
 RECORDING = Recording(30, {QUERY: (RecordedSeries({"pod": "a"}, (1.0, 2.0, 3.0)),)})
@@ -148,7 +148,7 @@ async def test_a_table_longer_than_a_week_repeats_with_its_weekdays(tmp_path: Pa
     monday = 1_772_409_600
     hours = (f"{monday + hour * 3600},{hour % 168}\n" for hour in range(17 * 24))
     (tmp_path / "hours.csv").write_text(f"time,value\n{''.join(hours)}")
-    recording = replayable(tmp_path / "hours.csv")
+    recording = of_whole_periods(replayable(tmp_path / "hours.csv"))
     (series,) = recording.queries[ANY_QUERY]
     assert (len(series.values), recording.start) == (14 * 24, monday + 3 * 24 * 3600)
     async with (

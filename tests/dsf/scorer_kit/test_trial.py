@@ -184,6 +184,24 @@ async def test_a_table_is_tried_too_and_a_gap_is_no_sample(tmp_path: Path) -> No
     assert (code, "name the series once" in err) == (2, True)
 
 
+@pytest.mark.parametrize("option", ["--data", "--recording"])
+async def test_a_table_is_scored_at_its_end_whatever_time_it_is(
+    tmp_path: Path, option: str
+) -> None:
+    """Twelve and a half days, of which each sample is its hour: a longer window has them all."""
+    hours = "".join(f"{1_772_409_600 + hour * 3600},n,s,p,{hour}\n" for hour in range(300))
+    (tmp_path / "hours.csv").write_text(f"time,node,namespace,pod,value\n{hours}")
+    for range_, samples, mean in ((14 * 86_400, 300, 149.5), (7200, 3, 298)):
+        params = {"query": QUERY, "range": range_, "step": 3600}
+        source = {"type": "Prometheus", "host": "http://prometheus:9090", "params": params}
+        api = TestApi(config=lambda base, source=source: config(base, source))
+        code, out, err = await tried(api, option, str(tmp_path / "hours.csv"))
+        assert (code, err) == (0, "as of 2026-03-14T11:00:00Z, the newest sample\n")
+        assert f"1 series, {samples} samples sent" in out
+        row = next(line for line in out.splitlines() if line.startswith("node=n"))
+        assert float(row.split()[1]) == 100 * mean
+
+
 async def test_a_recording_keeps_the_nodes_of_its_series(tmp_path: Path) -> None:
     metrics = [{"node": node, "namespace": "shop", "pod": "a"} for node in ("n1", "n2")]
     series = [{"metric": metric, "values": [1]} for metric in metrics]

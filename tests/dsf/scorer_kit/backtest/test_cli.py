@@ -478,6 +478,7 @@ SECONDS = [60 * index for index in range(60)]
         ({"time": SECONDS, "value": ["much"] * 60}, "the column value has values that are not"),
         ({"time": ["noon"] * 60, "value": WAVE}, "the column time needs unix seconds"),
         ({"time": [1e12] * 60, "value": WAVE}, "the column time needs unix seconds"),
+        ({"time": ["1969-12-31"] * 60, "value": WAVE}, "the column time needs unix seconds"),
         ({"time": [0] * 60, "value": WAVE}, "two rows with the same time and labels"),
         ({"time": [], "value": []}, "has no rows"),
     ],

@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ def scorers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     folder = tmp_path_factory.mktemp("scorers")
     changed = {
         "headroom": OF_CLUSTER,
+        "fortnight": {**OF_CLUSTER, '"range": 3600': '"range": 1209600'},
         "taken": {**OF_CLUSTER, '{"name": "taken"': '{"name": "sample_my_score"'},
         "pushed": {
             **OF_CLUSTER,
@@ -127,3 +129,21 @@ def test_what_cannot_be_used_is_one_sentence(
     assert said.format(**scorers) in lines[-1]
     assert len(lines) == (1 if code == 1 else 4)
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_table_says_which_moment_is_now_and_which_window_it_cannot_fill(
+    scorers: dict[str, str], tmp_path: Path
+) -> None:
+    """Twelve and a half days from a Monday on: the newest week is left, and the clock is in it."""
+    hours = "".join(f"{1_772_409_600 + hour * 3600},{hour}\n" for hour in range(300))
+    (tmp_path / "hours.csv").write_text(f"time,value\n{hours}")
+    words = ("--recording", f"worker01={tmp_path / 'hours.csv'}")
+    for name, short in (("headroom", ""), ("fortnight", "; a window of 1209600 s is filled by")):
+        before = datetime.now(UTC)
+        _, out, _ = invoked(demo, "--port", "0", "--scorer", scorers[name], *words)
+        line = next(line for line in out.splitlines() if "hours.csv: " in line)
+        assert "1 series, 168 steps of 3600 s, on worker01, now at 2026-03-" in line
+        moment = datetime.fromisoformat(line.split("now at ")[1].split()[0])
+        hours_apart = (before - moment).total_seconds() // 3600 % 168
+        assert hours_apart in {0, 167}
+        assert (short in line, ";" in line) == (True, bool(short))
