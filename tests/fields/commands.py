@@ -109,6 +109,7 @@ CASES: dict[str, dict[str, Case]] = {
     "diff": {
         "--filename": Case("scenario", {"--objective": "performance"}),
         **PLANNED,
+        "--aggregation": Case(why_not="the same objects at another value: `dsf plan` tells it"),
         "--solver": Case(why_not=SAME_PLAN),
     },
     "optimize": {
