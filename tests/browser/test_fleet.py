@@ -190,7 +190,7 @@ async def test_the_history_of_a_score_is_a_line(open_page: Open) -> None:
         async with serving_hub(hub, Optimizer(hub, settings, now=utc_now)) as service:
             page = await open_page(service.url)
             await page.get_by_role("rowheader", name="worker01").click()
-            await page.get_by_text(f"{PERFORMANCE}: 50").click()
+            await page.get_by_text(f"{PERFORMANCE}: mean 50").click()
             await page.get_by_role("button", name="Last 24 hours").click()
             line = page.get_by_role("img", name="between 10 and 40")
             await expect(line).to_be_visible()
@@ -202,7 +202,7 @@ async def test_without_a_prometheus_the_history_says_what_to_set(
 ) -> None:
     page = await open_page(service.url)
     await page.get_by_role("rowheader", name="worker01").click()
-    await page.get_by_text(f"{PERFORMANCE}: 50").click()
+    await page.get_by_text(f"{PERFORMANCE}: mean 50").click()
     await page.get_by_role("button", name="Last 24 hours").click()
     await expect(page.get_by_role("alert")).to_contain_text("--prometheus-url")
 
