@@ -223,11 +223,10 @@ def test_the_commands_of_another_page_work(
 
 
 def on_trial(typed: str) -> str:
-    """The commands of a page for the optimizer of the tutorials, which serves plain HTTP."""
+    """The commands of a page for a registry, and the optimizer of the tutorials: on plain HTTP."""
     typed = re.sub(r"^kubectl get secret .*-self-signed .*\n", "", typed, flags=re.MULTILINE)
-    return typed.replace(" --cacert ca.crt", "").replace(
-        "https://localhost:8338", "http://localhost:8338"
-    )
+    typed = typed.replace(" --cacert ca.crt", "").replace("registry.example.com", "registry.test")
+    return typed.replace("https://localhost:8338", "http://localhost:8338")
 
 
 def outcome(page: str, command: str, terminal: Terminal, kubelets: dict[str, Kubelet]) -> str:
