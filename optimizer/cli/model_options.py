@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dsf.api.name_syntax import dns_label, dns_subdomain
 from dsf.cli.options import Command, NumberRange, options
-
-if TYPE_CHECKING:
-    from optimizer.domain.settings import OptimizerSettings
+from optimizer.domain.settings import (
+    ANSWER_GAP,
+    DEFAULTS,
+    GPU_OPERATOR,
+    GUIDE,
+    OptimizerSettings,
+)
 
 _POSITIVE = NumberRange(min=0, min_open=True, max=86_400)
 
@@ -154,8 +158,8 @@ choice_options = _choice_options(0.0)
 model_options = options(object_options, formulation_options, choice_options)
 """All options that shape a plan; `settings_of` reads them, or some of them."""
 
-answer_options = options(object_options, formulation_options, _choice_options(0.001))
-"""The same for commands whose answer a person waits for: ANSWER_GAP by default."""
+answer_options = options(object_options, formulation_options, _choice_options(ANSWER_GAP))
+"""The same for commands whose answer a person waits for."""
 
 key_option = click.option(
     "--record-key-secret",
@@ -179,10 +183,8 @@ history_option = options(
 )
 
 
-def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
+def settings_of(rest: Mapping[str, Any]) -> OptimizerSettings:
     """Return the settings that options name; what a command has no option for is the default."""
-    from optimizer.domain.settings import DEFAULTS, GPU_OPERATOR, GUIDE
-
     said = {_SETTINGS.get(name, name): value for name, value in rest.items()}
     known = {field.name: said[field.name] for field in fields(DEFAULTS) if field.name in said}
     if "mig_labels" in rest:

@@ -504,11 +504,16 @@ async def test_a_plan_that_is_there_soon_is_no_stream_of_events() -> None:
     problem(refused, 422, "UnknownName")
 
 
-async def test_progress_tells_the_best_decision_and_how_much_better_one_may_be() -> None:
+async def test_progress_tells_the_best_decision_and_how_much_better_one_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("optimizer.operations.progress.TOLD_EVERY_SECONDS", REPORT_SECONDS)
     caller = Caller()
     caller.was_found(Solution("Feasible", Decision(), 200.0, 200.21, 1.0, "highs"))
     making = asyncio.create_task(asyncio.sleep(3600))
-    async for item in progress_of(making, caller):
-        making.cancel()
-        assert (item.objective_value, item.bound) == (200.0, 200.21)
-        assert "; the best so far is worth 200, at most 0.11% more is possible" in item.message
+    told = progress_of(making, caller)
+    item = await anext(told)
+    making.cancel()
+    assert (item.objective_value, item.bound) == (200.0, 200.21)
+    assert "; the best so far is worth 200, at most 0.11% more is possible" in item.message
+    assert await anext(told, None) is None
