@@ -53,7 +53,7 @@ write_options = options(
     ),
     click.option(
         "--write-latency-factor",
-        default=2.0,
+        default=1.5,
         show_default=True,
         type=NumberRange(1.0, 100.0),
         help="More writes are in flight until their latency is this many times that of the fewest.",

@@ -18,7 +18,7 @@ from dsf.kube.concurrency_limit import (
     ConcurrencyLimit,
     WriteSample,
     after_write,
-    restarted,
+    checked,
 )
 from dsf.kube.errors import (
     FLOW_SCHEMA_UID,
@@ -78,7 +78,7 @@ class WriteLimiter:
         await self._wait()
         loop = asyncio.get_running_loop()
         if not self.in_flight and loop.time() - self._last_ended > IDLE_SECONDS:
-            self._limit = restarted(self._limit, self.bounds)
+            self._limit = checked(self._limit, self.bounds, idle=True)
         self.in_flight += 1
         epoch, in_flight, started = self._limit.epoch, self.in_flight, loop.time()
         try:

@@ -4,12 +4,17 @@ The limit starts at its minimum, doubles until the latency of writes first rises
 then grows by one while the latency stays near its floor. It shrinks when the latency rises or the
 API server refuses. The floor is the latency with the fewest writes in flight, whatever load others
 cause. So our writes raise the latency of an API server at most by a factor, and an API server that
-others load does not make us slower than one write at a time. Because the load of others changes,
-the limit starts again after some writes, and after a time without any.
+others load does not make us slower than one write at a time. The limit stays where one write more
+would raise the latency by more than that.
+
+Because the load of others changes, what was learnt is checked after some writes, and after a time
+without any: writes are sent at the minimum. If they take about as long as the floor, the limit is
+what it was. Otherwise the API server has changed, and the limit starts again.
 
 Sources: D.-M. Chiu and R. Jain 1989 (AIMD); L. Brakmo and L. Peterson 1995 (TCP Vegas: latency
-against its floor instead of losses); RFC 2861 (slow start after idle time); N. Cardwell et al. 2016
-(BBR: the floor is measured again from time to time).
+against its floor instead of losses, and a band in which the window stays); RFC 2861 (a window that
+was not used is validated again); N. Cardwell et al. 2016 (BBR: the floor is measured again from
+time to time).
 """
 
 from dataclasses import dataclass, replace
@@ -23,9 +28,9 @@ SHRINK = 0.75
 REFUSED = 0.5
 """Factor of the limit after a refusal, a server error or no answer."""
 RELEARN_WRITES = 500
-"""Writes after which the floor is learnt again. It costs eight writes one at a time."""
+"""Writes after which the floor is measured again. It costs eight writes one at a time."""
 IDLE_SECONDS = 10.0
-"""Time without writes after which a floor is out of date."""
+"""Time without writes after which a limit is checked by one write, or by up to eight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class ConcurrencyBounds:
 
     minimum: int = 1
     maximum: int = 32
-    latency_factor: float = 2.0
+    latency_factor: float = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,9 @@ class ConcurrencyLimit:
 
     `floor_seconds` is None before the first window of samples. `doubles` is true in slow start.
     `epoch` counts the decreases: samples of an earlier epoch speak of a larger limit and are
-    ignored. `writes` counts the samples of all windows since the start.
+    ignored. `writes` counts the samples of all windows since the floor was measured. `learnt` is
+    the limit that is being checked, 0 if none is; `idle` tells that this is after a time without
+    writes, when one write at the latency of the floor is enough.
     """
 
     current: int
@@ -67,6 +74,8 @@ class ConcurrencyLimit:
     writes: int = 0
     latencies: tuple[float, ...] = ()
     most_in_flight: int = 0
+    learnt: int = 0
+    idle: bool = False
 
 
 def after_write(
@@ -77,12 +86,14 @@ def after_write(
         return limit
     if sample.refused:
         return _decreased(limit, REFUSED, bounds)
+    if limit.idle and _is_about(sample.seconds, limit.floor_seconds, bounds):
+        return _resumed(limit)
     latencies = (*limit.latencies, sample.seconds)
     most = max(limit.most_in_flight, sample.in_flight)
     if len(latencies) < max(WINDOW, limit.current):
         return replace(limit, latencies=latencies, most_in_flight=most)
     if limit.writes + len(latencies) >= RELEARN_WRITES:
-        return restarted(limit, bounds)
+        return checked(limit, bounds)
     return _judged(limit, latencies, bounds, reached=most >= limit.current)
 
 
@@ -105,17 +116,52 @@ def _judged(
         latencies=(),
         most_in_flight=0,
     )
-    if latency > bounds.latency_factor * lowest:
+    if limit.learnt:
+        if _is_about(latency, limit.floor_seconds, bounds):
+            return _resumed(judged)
+        judged = replace(judged, learnt=0, idle=False, doubles=True)
+    most = bounds.latency_factor * lowest
+    if latency > most:
         return _decreased(judged, SHRINK, bounds)
     if not reached:
         return judged
-    grown = 2 * limit.current if limit.doubles else limit.current + 1
-    return replace(judged, current=min(grown, bounds.maximum))
+    # Writes that wait for each other wait longer with one more, by its share.
+    waiting = latency > (lowest + most) / 2
+    if waiting and latency * (limit.current + 1) / limit.current > most:
+        return replace(judged, doubles=False)
+    grown = 2 * limit.current if judged.doubles and not waiting else limit.current + 1
+    return replace(
+        judged, current=min(grown, bounds.maximum), doubles=judged.doubles and not waiting
+    )
 
 
-def restarted(limit: ConcurrencyLimit, bounds: ConcurrencyBounds) -> ConcurrencyLimit:
-    """Return the limit with which the floor is learnt again."""
-    return ConcurrencyLimit(bounds.minimum, epoch=limit.epoch + 1)
+def checked(
+    limit: ConcurrencyLimit, bounds: ConcurrencyBounds, *, idle: bool = False
+) -> ConcurrencyLimit:
+    """Return the limit at its minimum, where it is decided whether what was learnt still holds."""
+    return replace(
+        limit,
+        current=bounds.minimum,
+        epoch=limit.epoch + 1,
+        writes=limit.writes if idle else 0,
+        latencies=(),
+        most_in_flight=0,
+        learnt=max(limit.current, limit.learnt),
+        idle=idle,
+    )
+
+
+def _resumed(limit: ConcurrencyLimit) -> ConcurrencyLimit:
+    return replace(
+        limit, current=limit.learnt, latencies=(), most_in_flight=0, learnt=0, idle=False
+    )
+
+
+def _is_about(seconds: float, floor: float | None, bounds: ConcurrencyBounds) -> bool:
+    """Tell whether a latency at the minimum is that of the floor, up to the factor."""
+    if floor is None:
+        return False
+    return floor / bounds.latency_factor <= seconds <= floor * bounds.latency_factor
 
 
 def _decreased(
@@ -128,4 +174,6 @@ def _decreased(
         epoch=limit.epoch + 1,
         latencies=(),
         most_in_flight=0,
+        learnt=0,
+        idle=False,
     )

@@ -1,10 +1,11 @@
 """Writes to small servers in virtual time: faster than one at a time, without slowing others."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import astuple, dataclass
+from statistics import median, quantiles
 from typing import Any
 
 import pytest
@@ -139,6 +140,114 @@ def test_a_large_machine_is_used() -> None:
     server = {"places": 100, "seconds": 0.02, "writes": 1000}
     one, ours = in_virtual_time(ONE, **server), in_virtual_time(OURS, **server)
     assert one.seconds / ours.seconds > 10
+
+
+class TwoProcessors(SmallMachine):
+    """It computes 2 ms for a read and 3 ms for a write, in two slices each, give or take a third.
+
+    A write then waits for the disk, which serves any number of them.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(places=2, seconds=0.0)
+        self._chance = random.Random(seed)  # noqa: S311
+
+    async def get(self, *_: Any, **__: Any) -> Object:
+        await self._compute(0.002)
+        return {}
+
+    async def patch(self, *_: Any, **__: Any) -> Object:
+        await self._compute(0.003)
+        await asyncio.sleep(self._about(0.003))
+        return {}
+
+    async def _compute(self, seconds: float) -> None:
+        for _ in range(2):
+            async with self._free:
+                await asyncio.sleep(self._about(seconds / 2))
+
+    def _about(self, seconds: float) -> float:
+        return seconds * self._chance.lognormvariate(0, 0.3)
+
+
+@dataclass(frozen=True)
+class Felt:
+    """The seconds of 1,000 writes, and how many times longer reads take meanwhile."""
+
+    seconds: float
+    middle: float
+    slowest: float
+    """Of the fastest 99%."""
+
+
+async def felt(bounds: ConcurrencyBounds) -> Felt:
+    """Return the medians of some runs."""
+    runs = [await felt_once(bounds, TwoProcessors(seed)) for seed in range(5)]
+    return Felt(*(median(each) for each in zip(*map(astuple, runs), strict=True)))
+
+
+async def felt_once(bounds: ConcurrencyBounds, server: TwoProcessors) -> Felt:
+    loop = asyncio.get_running_loop()
+    latencies: list[float] = []
+
+    async def read() -> None:
+        while True:
+            started = loop.time()
+            await server.get()
+            latencies.append(loop.time() - started)
+            await asyncio.sleep(0.02)
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(10)
+    alone = (median(latencies), quantiles(latencies, n=100)[98])
+    latencies.clear()
+    started = loop.time()
+    await apply(server, apart(1000), limiter=WriteLimiter(bounds))
+    seconds = loop.time() - started
+    reading.cancel()
+    meanwhile = (median(latencies), quantiles(latencies, n=100)[98])
+    return Felt(seconds, meanwhile[0] / alone[0], meanwhile[1] / alone[1])
+
+
+@pytest.mark.virtual_time
+async def test_reads_of_others_take_about_twice_as_long_as_without_our_writes() -> None:
+    one, ours, twice = [await felt(each) for each in (ONE, OURS, ConcurrencyBounds(1, 32, 2.0))]
+    assert one.seconds / ours.seconds > 3
+    assert ours.middle < 2
+    assert ours.slowest < 2.6
+    # A higher factor buys little time, and others pay for it.
+    assert ours.seconds / twice.seconds < 1.2
+    assert twice.middle > 1.5 * ours.middle
+
+
+@pytest.mark.virtual_time
+async def test_a_change_after_a_quiet_time_starts_with_the_limit_that_was_learnt() -> None:
+    """50 ms of network latency, to a server that takes any number of writes."""
+    server, limiter, loop = SmallMachine(100, 0.05), WriteLimiter(), asyncio.get_running_loop()
+    taken = []
+    for _ in range(2):
+        started = loop.time()
+        await apply(server, apart(100), limiter=limiter)
+        taken.append(loop.time() - started)
+        await asyncio.sleep(3600)
+    assert taken[0] > 0.6
+    # One write alone, then 32 at a time.
+    assert taken[1] == pytest.approx(0.05 + 0.05 * 4)
+
+
+@pytest.mark.virtual_time
+async def test_a_server_that_slowed_down_in_a_quiet_time_is_not_met_by_many_writes() -> None:
+    limiter = WriteLimiter()
+    await apply(SmallMachine(100, 0.05), apart(200), limiter=limiter)
+    assert limiter.limit == 32
+    await asyncio.sleep(60)
+    slower = SmallMachine(1, 0.2)
+    await apply(slower, apart(40), limiter=limiter)
+    gaps = [
+        after - before for before, after in zip(slower.sent_at, slower.sent_at[4:], strict=False)
+    ]
+    assert min(gaps) >= 0.2
+    assert limiter.limit <= 2
 
 
 @pytest.mark.virtual_time
