@@ -11,7 +11,7 @@ import pytest
 import trustme
 from hypothesis import HealthCheck, settings
 
-from tests.virtual_time import VirtualTimeLoop
+from dsf.sim.virtual_time import VirtualTimeLoop
 
 # Imports and collection make millions of objects that stay: searching them for garbage, again and
 # again, takes a third of the collection's CPU. It begins when the tests do.

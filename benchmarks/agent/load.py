@@ -38,8 +38,8 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Object
+from dsf.sim.virtual_time import VirtualTimeLoop
 from tests.kube_wrappers.counting import Counting
-from tests.virtual_time import VirtualTimeLoop
 
 SCORERS, INTERVAL = 50, 10
 SERIES, POINTS = 50, 60

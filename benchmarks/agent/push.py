@@ -40,8 +40,8 @@ from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, NAMESPACE, SECRET
 from dsf.kube.port import Object
 from dsf.runtime.reconcile.reflector import View
+from dsf.sim.virtual_time import VirtualTimeLoop
 from tests.real_hub.harness.ports import Ports
-from tests.virtual_time import VirtualTimeLoop
 
 PUSHES, INTERVAL, CLUSTER, TOKEN = 300, 30, "cluster1", "token-of-the-benchmark"
 

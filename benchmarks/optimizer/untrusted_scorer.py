@@ -41,13 +41,13 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Object
 from dsf.kube.reads import list_objects
+from dsf.sim.virtual_time import VirtualTimeLoop
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import formulate
 from optimizer.snapshot.fleet_snapshot import FleetReader, read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.solve.strategy import solve_problem
 from optimizer.wire.request import OptimizeRequest
-from tests.virtual_time import VirtualTimeLoop
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = 3600.0

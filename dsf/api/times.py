@@ -1,5 +1,6 @@
 """Times in the format of Kubernetes, durations for people, and pauses that HTTP servers ask for."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -7,6 +8,8 @@ from email.utils import parsedate_to_datetime
 _SHOWN_UNITS = (("s", 1, 120), ("m", 60, 180), ("h", 3600, 48))
 """Units of a shown duration: seconds of one, and from how many on the next unit is shown."""
 _DAY = 86_400
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
 
 def rfc3339(moment: datetime) -> str:
@@ -51,3 +54,11 @@ def shown_duration(seconds: float) -> str:
         if seconds < most * size:
             return f"{int(seconds // size)}{unit}"
     return f"{int(seconds // _DAY)}d"
+
+
+def read_duration(text: str) -> float | None:
+    """Return the seconds of a text such as `15s`, `1m30s`, `500ms` or `7d`; None if it is none."""
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)

@@ -10,9 +10,7 @@ import click
 
 from dsf.api.name_syntax import dns_label
 from dsf.api.names import OPTIMIZER_PORT
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+from dsf.api.times import read_duration
 
 
 class Duration(click.ParamType[float]):
@@ -27,9 +25,8 @@ class Duration(click.ParamType[float]):
         if isinstance(value, int | float):
             return float(value)
         text = str(value)
-        parts = _PART.findall(text)
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-        if "".join(number + unit for number, unit in parts) != text or seconds <= 0:
+        seconds = read_duration(text)
+        if not seconds:
             self.fail(
                 f"{text!r} is not a duration: use a form such as 15s, 1m30s or 7d", param, ctx
             )

@@ -32,13 +32,13 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube, WatchEvent
 from dsf.runtime.leader_election import LeaderElector
 from dsf.runtime.lease import LeaderElectionConfig
+from dsf.sim.virtual_time import VirtualTimeLoop
 from tests.dsf.hub.builders import HUB, scorer, scoring_config
 from tests.dsf.hub.test_run import add_cluster, add_namespace, end_state, fresh
 from tests.dsf.hub.test_secrets_controller import auth, in_base64, secret
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import WRITES, Answer, Call, Wrapper
-from tests.virtual_time import VirtualTimeLoop
 
 NOBODY = "http://127.0.0.1:1/config"
 CONFIG = "dynamic-scoring-config"

@@ -19,8 +19,8 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import TooManyRequests, Unreachable
 from dsf.kube.kinds import CONFIG_MAP
 from dsf.kube.port import Object
+from dsf.sim.virtual_time import VirtualTimeLoop
 from tests.kube_wrappers.wrapper import Wrapper
-from tests.virtual_time import VirtualTimeLoop
 
 ONE = ConcurrencyBounds(1, 1)
 ALL = ConcurrencyBounds(32, 32)

@@ -17,9 +17,9 @@ from dsf.kube.kinds import LEASE, NAMESPACE
 from dsf.kube.port import Kube
 from dsf.runtime.leader_election import HeldLease, LeaderElector, Occupied, run_exclusively
 from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide, released
+from dsf.sim.virtual_time import VirtualTimeLoop
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
-from tests.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.virtual_time
 

@@ -14,10 +14,10 @@ from dsf.kube.errors import Gone, KubeError, NotFound, ServerError, TooManyReque
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Object, WatchEvent
 from dsf.runtime.reconcile.reflector import Key, View
+from dsf.sim.virtual_time import VirtualTimeLoop
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
-from tests.virtual_time import VirtualTimeLoop
 
 
 def config_map(name: str, value: int = 0) -> Object:
