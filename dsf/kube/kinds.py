@@ -67,6 +67,9 @@ DYNAMIC_SCORING_CONFIG = Kind(
     names.GROUP, names.VERSION, "DynamicScoringConfig", "dynamicscoringconfigs"
 )
 PLACEMENT_PLAN = Kind(names.GROUP, names.VERSION, "PlacementPlan", "placementplans")
+PLACEMENT_OPTIMIZATION = Kind(
+    names.GROUP, names.VERSION, "PlacementOptimization", "placementoptimizations"
+)
 
 _CLUSTER = "cluster.open-cluster-management.io"
 ADD_ON_PLACEMENT_SCORE = Kind(_CLUSTER, "v1alpha1", "AddOnPlacementScore", "addonplacementscores")

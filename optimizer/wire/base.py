@@ -24,7 +24,7 @@ from dsf.api.wire_model import first_error_only
 from dsf.kube.port import Object
 
 MAX_FIELDS = 20
-"""Fields that one object of a request may have; the largest has 18."""
+"""Fields that one object of a request may have, unless its model has more."""
 
 ObjectName = Annotated[
     str,
@@ -95,8 +95,9 @@ class RequestPart(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _few_fields(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and len(value) > MAX_FIELDS:
-            raise ValueError(f"must have at most {MAX_FIELDS} fields")
+        most = max(MAX_FIELDS, len(cls.model_fields))
+        if isinstance(value, Mapping) and len(value) > most:
+            raise ValueError(f"must have at most {most} fields")
         return value
 
 

@@ -100,8 +100,10 @@ class TolerationSpec(RequestPart):
     """Which taints of managed clusters a generated Placement tolerates, as in OCM's Placement."""
 
     key: Annotated[Name, Field(max_length=316, description="Empty: every key.")] = ""
-    operator: Literal["Equal", "Exists"] = "Equal"
-    value: Annotated[Name, Field(max_length=1024)] = ""
+    operator: Literal["Equal", "Exists"] = Field(
+        default="Equal", description="Equal: the value has to be the taint's. Exists: any value."
+    )
+    value: Annotated[Name, Field(max_length=1024, description="The taint's value.")] = ""
     effect: Literal["", "NoSelect", "PreferNoSelect", "NoSelectIfNew"] = Field(
         default="", description="Empty: every effect."
     )
@@ -158,9 +160,9 @@ Tolerations = Annotated[
 class SupplySpec(RequestPart):
     """An amount of a device of a kind. Kinds without devices, such as cpu, have an empty device."""
 
-    kind: Kind
-    device: Annotated[Name, Field(max_length=253)] = ""
-    amount: Quantity
+    kind: Kind = Field(description="The kind, such as gpu or cpu.")
+    device: Annotated[Name, Field(max_length=253, description="The device, such as 3g.48gb.")] = ""
+    amount: Quantity = Field(description="How much of it, such as 4, 500m or 16Gi.")
 
 
 Supplies = Annotated[
@@ -178,7 +180,9 @@ class GpuLayoutSpec(RequestPart):
         Name, Field(max_length=253, description="Name of the node; empty: the only node with GPUs.")
     ] = ""
     gpu: int = Field(ge=0, lt=64, description="Index of the GPU on its node.")
-    layout: str = Field(pattern=f"^({LAYOUT_REGEX})$")
+    layout: str = Field(
+        pattern=f"^({LAYOUT_REGEX})$", description="Its layout, such as 2x3g.48gb; off: no MIG."
+    )
 
 
 def _layouts(text: str) -> list[dict[str, str]]:
@@ -208,8 +212,8 @@ Layouts = Annotated[
 class TopologySpreadSpec(RequestPart):
     """At most `most` replicas on clusters that have the same value of the label `key`."""
 
-    key: Annotated[Name, Field(min_length=1, max_length=317)]
-    most: int = Field(ge=1, le=100_000)
+    key: Annotated[Name, Field(min_length=1, max_length=317, description="A label of clusters.")]
+    most: int = Field(ge=1, le=100_000, description="The most replicas for each of its values.")
 
 
 Spreads = Annotated[

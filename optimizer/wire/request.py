@@ -186,7 +186,9 @@ class Preference(ScoreRef):
     minimum: float | None = Field(
         default=None, description="With maximum: this score counts as 0, and the maximum as 100."
     )
-    maximum: float | None = None
+    maximum: float | None = Field(
+        default=None, description="With minimum: this score counts as 100."
+    )
     invert: bool = Field(default=False, description="A lower score is better.")
     minimum_trust: float | None = Field(
         default=None,
@@ -224,8 +226,8 @@ class Preference(ScoreRef):
 class RequestedLimit(RequestPart):
     """A limit on a sum over the fleet: of a score, or of the amounts in the field `uses`."""
 
-    name: Annotated[Name, Field(min_length=1, max_length=100)]
-    maximum: float = Field(ge=0, le=1e18)
+    name: Annotated[Name, Field(min_length=1, max_length=100, description="A name for messages.")]
+    maximum: float = Field(ge=0, le=1e18, description="The most that the sum may be.")
     score: ScoreRef | None = Field(
         default=None,
         description="Sums this score over all assignments; a score below 0 counts as 0.",

@@ -1,7 +1,13 @@
-"""The three CustomResourceDefinitions, generated from the wire types."""
+"""The CustomResourceDefinitions, generated from the wire types.
 
+That of PlacementOptimization is generated from the types of the optimizer's requests, which `dsf`
+does not know: `make crds` writes it into this folder.
+"""
+
+from importlib import resources
 from typing import Any
 
+import yaml
 from pydantic import BaseModel
 
 from dsf.api import names
@@ -14,12 +20,13 @@ CustomResourceDefinition = dict[str, Any]
 
 
 def crds() -> list[CustomResourceDefinition]:
-    """Return the CRDs of DynamicScorer, DynamicScoringConfig and PlacementPlan, to apply."""
-    return [_dynamic_scorer(), _dynamic_scoring_config(), _placement_plan()]
+    """Return the CRDs of all our kinds, to apply."""
+    own = [_dynamic_scorer(), _dynamic_scoring_config(), _placement_plan()]
+    return [*own, _placement_optimization()]
 
 
 def _dynamic_scorer() -> CustomResourceDefinition:
-    return _definition(
+    return custom_resource_definition(
         kind="DynamicScorer",
         plural="dynamicscorers",
         short_names=["ds", "dscorer"],
@@ -27,23 +34,23 @@ def _dynamic_scorer() -> CustomResourceDefinition:
         spec=DynamicScorerSpec,
         status=DynamicScorerStatus,
         columns=[
-            _column("Health", ".status.healthStatus"),
-            _column("Mode", ".spec.configSyncMode"),
-            _column("Score", ".status.scoreName"),
-            _column("Scoring", ".status.clusters.scoring", "integer"),
-            _column("Failing", ".status.clusters.failing", "integer"),
-            _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
-            _column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
-            _column("Direction", ".status.meaning.direction", priority=1),
-            _column("Unit", ".status.meaning.unit", priority=1),
-            _column("Desired", ".status.clusters.desired", "integer", priority=1),
-            _column("Config URL", ".spec.configURL", priority=1),
+            column("Health", ".status.healthStatus"),
+            column("Mode", ".spec.configSyncMode"),
+            column("Score", ".status.scoreName"),
+            column("Scoring", ".status.clusters.scoring", "integer"),
+            column("Failing", ".status.clusters.failing", "integer"),
+            column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
+            column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
+            column("Direction", ".status.meaning.direction", priority=1),
+            column("Unit", ".status.meaning.unit", priority=1),
+            column("Desired", ".status.clusters.desired", "integer", priority=1),
+            column("Config URL", ".spec.configURL", priority=1),
         ],
     )
 
 
 def _dynamic_scoring_config() -> CustomResourceDefinition:
-    definition = _definition(
+    definition = custom_resource_definition(
         kind="DynamicScoringConfig",
         plural="dynamicscoringconfigs",
         short_names=["dsc"],
@@ -51,11 +58,11 @@ def _dynamic_scoring_config() -> CustomResourceDefinition:
         spec=DynamicScoringConfigSpec,
         status=DynamicScoringConfigStatus,
         columns=[
-            _column("Scorers", ".status.scorers", type_="integer"),
-            _column("Clusters", ".status.clusters", type_="integer"),
-            _column("Desired", ".status.desiredClusters", type_="integer"),
-            _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
-            _column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
+            column("Scorers", ".status.scorers", type_="integer"),
+            column("Clusters", ".status.clusters", type_="integer"),
+            column("Desired", ".status.desiredClusters", type_="integer"),
+            column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
+            column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
         ],
     )
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -69,7 +76,7 @@ def _dynamic_scoring_config() -> CustomResourceDefinition:
 
 
 def _placement_plan() -> CustomResourceDefinition:
-    return _definition(
+    return custom_resource_definition(
         kind="PlacementPlan",
         plural="placementplans",
         short_names=["pp"],
@@ -77,19 +84,25 @@ def _placement_plan() -> CustomResourceDefinition:
         spec=PlacementPlanSpec,
         status=PlacementPlanStatus,
         columns=[
-            _column("Optimization", ".spec.optimization"),
-            _column("Revision", ".spec.revision", "integer"),
-            _column("Phase", ".status.phase"),
-            _column("Objective", ".spec.objective", "number"),
-            _column("Gap", ".spec.gap", "number"),
-            _column("Requested by", ".spec.requestedBy"),
-            _column("Digest", ".spec.digest", priority=1),
-            _column("Restores", ".spec.rollback.toRevision", "integer", priority=1),
+            column("Optimization", ".spec.optimization"),
+            column("Revision", ".spec.revision", "integer"),
+            column("Phase", ".status.phase"),
+            column("Objective", ".spec.objective", "number"),
+            column("Gap", ".spec.gap", "number"),
+            column("Requested by", ".spec.requestedBy"),
+            column("Digest", ".spec.digest", priority=1),
+            column("Restores", ".spec.rollback.toRevision", "integer", priority=1),
         ],
     )
 
 
-def _definition(
+def _placement_optimization() -> CustomResourceDefinition:
+    text = resources.files(__package__) / "placementoptimizations.yaml"
+    found: CustomResourceDefinition = yaml.load(text.read_bytes(), yaml.CSafeLoader)
+    return found
+
+
+def custom_resource_definition(
     *,
     kind: str,
     plural: str,
@@ -99,6 +112,7 @@ def _definition(
     status: type[BaseModel],
     columns: list[dict[str, Any]],
 ) -> CustomResourceDefinition:
+    """Return the definition of a namespaced kind of ours whose status is a subresource."""
     schema = {
         "type": "object",
         "description": description,
@@ -119,7 +133,7 @@ def _definition(
         "subresources": {"status": {}},
         "additionalPrinterColumns": [
             *columns,
-            _column("Age", ".metadata.creationTimestamp", "date"),
+            column("Age", ".metadata.creationTimestamp", "date"),
         ],
     }
     return {
@@ -146,6 +160,7 @@ def _has_required(spec: type[BaseModel]) -> bool:
     return any(field.is_required() for field in spec.model_fields.values())
 
 
-def _column(name: str, path: str, type_: str = "string", *, priority: int = 0) -> dict[str, Any]:
+def column(name: str, path: str, type_: str = "string", *, priority: int = 0) -> dict[str, Any]:
+    """Return a column of kubectl's table; with a priority above 0 only in the wide one."""
     column: dict[str, Any] = {"name": name, "type": type_, "jsonPath": path}
     return {**column, "priority": priority} if priority else column

@@ -3,7 +3,7 @@
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Annotated, Any, Literal
 
@@ -13,8 +13,14 @@ from dsf.api.wire_model import WireModel
 
 Schema = dict[str, Any]
 
+INT_OR_STRING = "x-kubernetes-int-or-string"
 _RULES = "x-kubernetes-validations"
 _KEPT = "x-kubernetes-preserve-unknown-fields"
+_COUNTED = {
+    "array": {"minLength": "minItems", "maxLength": "maxItems"},
+    "object": {"minLength": "minProperties", "maxLength": "maxProperties"},
+}
+"""What pydantic's limits of a length are called where a text is one of the forms."""
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
@@ -60,14 +66,14 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schem
     result: Schema = {}
     for key, value in merged.items():
         match key:
-            case "title" | "$defs":
+            case "title" | "$defs" | "ge" | "le":  # pydantic's own limits of a quantity
                 continue
             case "properties":
                 result[key] = {name: _inline(sub, definitions) for name, sub in value.items()}
-            case "items":
-                result[key] = _inline(value, definitions)
             case "additionalProperties" if not isinstance(value, Mapping):
                 continue
+            case "items" | "additionalProperties":
+                result[key] = _inline(value, definitions)
             case "const":
                 result["enum"] = [value]
             case "exclusiveMinimum" | "exclusiveMaximum":
@@ -99,10 +105,28 @@ def _resolve(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Sche
     if "$ref" in node:
         inner = definitions[node["$ref"].rsplit("/", 1)[-1]]
     elif "anyOf" in node:
-        (inner,) = [branch for branch in node["anyOf"] if branch.get("type") != "null"]
+        inner, outer = _branch(node["anyOf"], outer)
     if not inner:
         return outer
     return {**_resolve(inner, definitions), **outer}
+
+
+def _branch(branches: Sequence[Schema], outer: Schema) -> tuple[Schema, Schema]:
+    """Return the branch of a union that a structural schema can have, and what is said beside it.
+
+    A number or a text is an int-or-string, as quantities of Kubernetes are. Of a list or an object
+    and its short form in a text, the text is left out.
+    """
+    found = [branch for branch in branches if branch.get("type") != "null"]
+    if len(found) > 1 and all(branch.get("type") in ("number", "string") for branch in found):
+        return {INT_OR_STRING: True}, outer
+    *_, text = found
+    if len(found) == 2 and text == {"type": "string"}:  # noqa: PLR2004 - the form and its text
+        counted = _COUNTED[found[0]["type"]]
+        outer = {counted.get(key, key): value for key, value in outer.items()}
+        return found[0], outer
+    (inner,) = found
+    return inner, outer
 
 
 class ConditionModel(WireModel):

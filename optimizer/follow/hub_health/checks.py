@@ -19,6 +19,7 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER_ADD_ON,
     MANIFEST_WORK_REPLICA_SET,
     PLACEMENT_BINDING,
+    PLACEMENT_OPTIMIZATION,
     PLACEMENT_PLAN,
     POLICY,
     Kind,
@@ -181,12 +182,19 @@ def _clock(found: HubInstallation) -> _Judged:
     return _ok("the hub, this machine and the managed clusters agree")
 
 
+_WITHOUT = {
+    PLACEMENT_PLAN: "plans are not recorded",
+    PLACEMENT_OPTIMIZATION: "no PlacementOptimization is kept",
+}
+"""What a hub lacks without a kind of the optimizer's chart; they come after the other kinds."""
+
+
 def _custom_resources(found: HubInstallation) -> _Judged:
     absent = _missing(found, OWN_KINDS)
-    if absent == [PLACEMENT_PLAN]:
+    if absent and absent[0] in _WITHOUT:
         return _warning(
-            "the hub does not serve placementplans, so plans are not recorded",
-            "dsf crds placementplans | kubectl apply --server-side -f -",
+            f"the hub does not serve {_plurals(absent)}, so {_WITHOUT[absent[0]]}",
+            "dsf crds placementplans placementoptimizations | kubectl apply --server-side -f -",
         )
     if absent:
         return _failed(f"the hub does not serve {_plurals(absent)}", _INSTALL_CRDS)

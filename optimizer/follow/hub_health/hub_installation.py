@@ -16,6 +16,7 @@ from dsf.kube.kinds import (
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_DECISION,
+    PLACEMENT_OPTIMIZATION,
     PLACEMENT_PLAN,
     POLICY,
     Kind,
@@ -33,7 +34,7 @@ def minor(version: str) -> str:
     return f"v{version.rpartition('.')[0]}"
 
 
-OWN_KINDS = (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, PLACEMENT_PLAN)
+OWN_KINDS = (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, PLACEMENT_PLAN, PLACEMENT_OPTIMIZATION)
 """The kinds whose CRDs this framework ships."""
 
 OCM_KINDS = (

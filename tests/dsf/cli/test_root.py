@@ -56,7 +56,10 @@ def test_crds_prints_those_that_are_named() -> None:
     assert printed["spec"]["names"]["plural"] == "placementplans"
     unknown = dsf("crds", "plans")
     assert unknown.returncode == 2
-    assert "none of dynamicscorers, dynamicscoringconfigs, placementplans" in unknown.stderr
+    assert (
+        "none of dynamicscorers, dynamicscoringconfigs, placementplans, placementoptimizations"
+        in unknown.stderr
+    )
 
 
 def test_crds_are_written_one_file_each(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 SET_BINDING = ("cluster.open-cluster-management.io/v1beta2", "ManagedClusterSetBinding")
 ADDON = ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn")
 PLANS = "placementplans.dynamic-scoring.open-cluster-management.io"
+OPTIMIZATIONS = "placementoptimizations.dynamic-scoring.open-cluster-management.io"
 HOOK = "helm.sh/hook"
 ARM64 = {"kubernetes.io/arch": "arm64"}
 NETWORK, SIGNED_NETWORK = 203, 204
@@ -258,7 +259,7 @@ def test_a_cluster_without_ocm_hub_is_named(east: ManagedCluster, chart: str) ->
             f"{CORE} already exists and belongs to the release {CORE} in the namespace",
         ),
         ("second", CORE, "", "A hub has one installation of this chart: upgrade that release"),
-        ("second", OPTIMIZER, "", f"{PLANS} already exists and belongs to the release"),
+        ("second", OPTIMIZER, "", f"{OPTIMIZATIONS} already exists and belongs to the release"),
         (OPTIMIZER, OPTIMIZER, "crds.install=false", "choose another release name, or set"),
         (
             "monitored",

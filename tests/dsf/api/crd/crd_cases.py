@@ -1,4 +1,4 @@
-"""Cases that our three CRDs accept or refuse: one list for both API servers.
+"""Cases that our CRDs accept or refuse: one list for both API servers.
 
 A `Constraint` is one keyword or rule of a schema, tried both ways. Those of keywords are made from
 the schema: a sample that has the field gets a value at the limit, and one beyond it. The list runs
@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from dsf.api.crd.definitions import crds
-from tests.dsf.api.crd.crd_objects import Object, config, plan, scorer, with_status
+from tests.dsf.api.crd.crd_objects import Object, config, optimization, plan, scorer, with_status
 from tests.earlier_release import charts
 
 NONE = {"configSyncMode": "None", "scoring": {"params": {"name": "s"}}}
@@ -98,7 +101,8 @@ def _samples() -> Iterator[Object]:
     of_objects = deepcopy(one)
     of_objects["spec"]["source"] = {"type": "Kubernetes", "kubernetes": NODES}
     alone = (one, of_one_tenant, of_a_client, of_objects)
-    for obj in (*alone, *map(_of_several, alone), fleet, stored):
+    kept = yaml.safe_load(Path(__file__).with_name("every_field.yaml").read_text(encoding="utf-8"))
+    for obj in (*alone, *map(_of_several, alone), fleet, stored, kept):
         yield {**obj, "metadata": {"name": obj["metadata"]["name"]}}
 
 
@@ -110,6 +114,10 @@ def _of_several(obj: Object) -> Object:
 
 
 SAMPLES = tuple(_samples())
+_BARE = {"PlacementPlan": lambda: plan("stored"), "PlacementOptimization": optimization}
+"""Objects without a status of the kinds that are no scorers."""
+_MOST_ITEMS = 10_000
+"""An object with more is too large for an API server before such a limit is reached."""
 
 
 def _changed(value: Any, path: list[str], change: Change) -> Any:
@@ -139,9 +147,8 @@ def _with(field: str, change: Change, kind: str) -> Object:
             continue
         if not field.startswith("status"):
             return _present({**changed, "status": _GONE})
-        return with_status(
-            changed["status"], plan("stored") if "optimization" in sample["spec"] else None
-        )
+        bare = _BARE.get(sample["kind"])
+        return with_status(changed["status"], bare() if bare else None)
     raise AssertionError(f"no sample has {field}: add it to _samples")
 
 
@@ -222,8 +229,9 @@ def _bound(keyword: str, schema: Object) -> AtLimit:
     word, side = ("less", 1) if "aximum" in keyword else ("greater", -1)
     limit = schema["maximum" if side == 1 else "minimum"]
     exclusive = schema.get("exclusiveMaximum" if side == 1 else "exclusiveMinimum", False)
-    good = limit - side * 0.001 if exclusive else limit
-    bad = limit if keyword.startswith("exclusive") else limit + side
+    least = 1 if schema["type"] == "integer" else 0.001
+    good = limit - side * least if exclusive else limit
+    bad = limit if keyword.startswith("exclusive") else limit + side * max(1, abs(limit) // 1_000)
     return _to(good), _to(bad), f"should be {word} than"
 
 
@@ -247,6 +255,7 @@ def _properties(number: int) -> Callable[[Object], Object]:
 _AT_LIMIT: Mapping[str, Callable[[Object], AtLimit]] = {
     "maxLength": lambda schema: (_padded(schema, 0), _padded(schema, 1), "Too long: may not be"),
     "minLength": lambda _: (_same, _to(""), "should be at least 1 chars long"),
+    "x-kubernetes-int-or-string": lambda _: (_to(1), _to(True), "must be of type"),
     "maxItems": lambda schema: (
         _items(schema, schema["maxItems"]),
         _items(schema, schema["maxItems"] + 1),
@@ -435,6 +444,18 @@ def _rules() -> Iterator[Constraint]:
         yield Constraint("spec", f"rule {number}", scorer(), refused, f"{key} is required")
 
 
+def _rules_of_optimizations() -> Iterator[Constraint]:
+    kept = optimization()
+    for name in ("a" * 64, "a.b"):
+        bad = {**kept, "metadata": {"name": name}}
+        yield Constraint("", "rule 1", kept, bad, "the name is that of the optimization")
+    for value in (-1_000_001, 1_000_001, "none"):
+        bad = optimization(missingScore=value)
+        for good in (-1_000_000, 0, 1_000_000, "forbid"):
+            accepted = optimization(missingScore=good)
+            yield Constraint("spec.missingScore", "rule 1", accepted, bad, "must be 'forbid' or")
+
+
 def _value_rules() -> Iterator[Constraint]:
     for host in ("${NODE_IP}:30007", "$NODE_IP", "<address>:8000", "{{ip}}", ":30007"):
         refused = scorer(configURL=f"http://{host}/config")
@@ -499,6 +520,8 @@ def _declared(schema: Object, path: str) -> Iterator[tuple[str, str, Object]]:
                 continue
             case "x-kubernetes-list-map-keys" | "x-kubernetes-preserve-unknown-fields":
                 continue
+            case "maxItems" if value > _MOST_ITEMS:
+                continue
             case _ if keyword not in _SILENT:
                 yield path, keyword, schema
     for name, inner in schema.get("properties", {}).items():
@@ -513,6 +536,7 @@ CONSTRAINTS = (
     *map(_among_several, _source_rules()),
     *_shape_of_the_article(),
     *_rules(),
+    *_rules_of_optimizations(),
     *_value_rules(),
 )
 ACCEPTED = tuple({str(case.good): (case.name, case.good) for case in CONSTRAINTS}.values())

@@ -1,4 +1,4 @@
-"""Objects of our three kinds: minimal ones, ones that people have, and what becomes of them."""
+"""Objects of our kinds: minimal ones, ones that people have, and what becomes of them."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -45,6 +45,12 @@ def plan(optimization: str = "default", revision: int = 1, **spec: Any) -> Objec
     }
     given = {key: value for key, value in whole.items() if value is not None}
     return _object("PlacementPlan", f"{optimization}-{revision}", spec=given)
+
+
+def optimization(name: str = "kept", **spec: Any) -> Object:
+    """Return a PlacementOptimization with the required fields."""
+    whole = {"preference": {"addonPlacementScore": "performance"}, **spec}
+    return _object("PlacementOptimization", name, spec=whole)
 
 
 def with_status(status: Object, obj: Object | None = None) -> Object:

@@ -54,7 +54,13 @@ def _row(path: str, field: dict[str, Any], required: bool) -> str:
         presence = "required"
     else:
         presence = f"`{field['default']}`" if "default" in field else ""
-    cells = (f"`{path}`", field["type"], presence, _allowed(field), meaning.removeprefix(_REQUIRED))
+    cells = (
+        f"`{path}`",
+        field.get("type", "integer or string"),
+        presence,
+        _allowed(field),
+        meaning.removeprefix(_REQUIRED),
+    )
     return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
 
 

@@ -7,6 +7,8 @@ import pytest
 import yaml
 
 from dsf.api.crd.definitions import crds
+from dsf.api.crd.structural_schema import INT_OR_STRING
+from optimizer.wire.placement_optimization import placement_optimization
 from tests.repository import ROOT
 
 
@@ -17,6 +19,10 @@ def test_the_charts_ship_what_the_wire_types_say() -> None:
     }
     generated = {crd["metadata"]["name"]: crd for crd in crds()}
     assert shipped == generated, "run `make crds` and commit the result"
+
+
+def test_dsf_carries_what_the_types_of_the_optimizer_say() -> None:
+    assert crds()[-1] == placement_optimization(), "run `make crds` and commit the result"
 
 
 for_each_crd = pytest.mark.parametrize(
@@ -53,7 +59,10 @@ def _undescribed(schema: dict[str, Any], path: str = "") -> Iterator[str]:
 
 
 def _untyped(schema: dict, path: str = ""):  # type: ignore[no-untyped-def,type-arg]
-    if "type" not in schema and "x-kubernetes-preserve-unknown-fields" not in schema:
+    untyped = schema.keys().isdisjoint(
+        {"type", INT_OR_STRING, "x-kubernetes-preserve-unknown-fields"}
+    )
+    if untyped:
         yield path
     for name, sub in schema.get("properties", {}).items():
         yield from _untyped(sub, f"{path}.{name}")

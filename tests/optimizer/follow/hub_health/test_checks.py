@@ -187,6 +187,7 @@ def kubernetes(*versions: str) -> Change:
         ("clocks", lambda found: replace(found, clock=None), "skipped", "does not tell"),
         ("clocks", of_clusters("ManagedClusterConditionClockSynced", "False"), "failed", "worker"),
         ("custom resources", without(kinds.PLACEMENT_PLAN), "warning", "not recorded"),
+        ("custom resources", without(kinds.PLACEMENT_OPTIMIZATION), "warning", "is kept"),
         ("OCM", without(kinds.ADD_ON_PLACEMENT_SCORE), "failed", "addonplacementscores"),
         ("OCM", without(kinds.POLICY), "warning", "policies, which the optimizer needs"),
         ("OCM version", manager("quay.io/ocm/registration:v1.2.1"), "ok", "v1.2.1"),
