@@ -1,0 +1,315 @@
+"""When a PlacementOptimization looks, what its plans may move, and when nothing is moved.
+
+The fields of windows and budgets are those of Karpenter's disruption budgets where these have
+them, that of the stabilization is a HorizontalPodAutoscaler's.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, Self, get_args
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AwareDatetime,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
+
+from dsf.api.crd.structural_schema import rule, rules
+from dsf.api.untrusted_text import quoted
+from optimizer.domain.schedule import Schedule, time_zone
+from optimizer.wire.base import RequestPart, Text, require_unique
+from optimizer.wire.request import Preference
+
+MAX_SECONDS = 604_800
+"""The longest window of hysteresis, a week."""
+
+MoveReason = Literal["BetterScore", "ClusterLost", "NotEligible"]
+"""Why a replica leaves its cluster: another place is worth more; the cluster is lost, removed or
+tainted; or constraints do not allow the workload there any more.
+"""
+
+ObjectTrigger = Literal[
+    "ClusterAdded",
+    "ClusterLost",
+    "ClusterTainted",
+    "WorkloadAdded",
+    "WorkloadLost",
+    "PolicyAdded",
+    "PolicyLost",
+]
+
+ALL_OBJECTS: tuple[ObjectTrigger, ...] = get_args(ObjectTrigger)
+
+
+_PERCENTAGE = r"^([0-9]|[1-9][0-9]|100)%$"
+_DURATION = r"^(0*[1-9][0-9]{0,4}h([0-5]?[0-9]m)?|0*[1-9][0-9]{0,5}m)$"
+_MOST_CHARACTERS = 120
+_MOST_MOVES = 1_000_000
+
+
+def _read_by(parse: Callable[[str], object], what: str) -> BeforeValidator:
+    """Return a validator that says better than a pattern what is wrong with a text."""
+
+    def validated(value: Any) -> Any:
+        if isinstance(value, str) and len(value) <= _MOST_CHARACTERS:
+            try:
+                parse(value)
+            except ValueError as error:
+                raise ValueError(f"{quoted(value, 60)} is no {what}: {error}") from None
+        return value
+
+    return BeforeValidator(validated)
+
+
+def _duration(text: str) -> timedelta:
+    if not re.fullmatch(_DURATION, text):
+        raise ValueError("write hours and minutes, such as 8h, 90m or 1h30m")
+    hours, _, minutes = text.rpartition("h")
+    return timedelta(hours=int(hours or 0), minutes=int(minutes.rstrip("m") or 0))
+
+
+def _moves(value: Any) -> Any:
+    number = isinstance(value, int) and not isinstance(value, bool)
+    share = isinstance(value, str) and re.fullmatch(_PERCENTAGE, value)
+    if share or (number and 0 <= value <= _MOST_MOVES):
+        return value
+    raise ValueError(f"must be a number from 0 to {_MOST_MOVES} or a percentage such as 10%")
+
+
+Cron = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=_MOST_CHARACTERS,
+        pattern=r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)"
+        r"|[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4})$",
+        description="When it starts, in cron syntax: five fields, or a macro such as @daily.",
+    ),
+    _read_by(Schedule.parse, "schedule"),
+]
+Duration = Annotated[
+    str,
+    Field(
+        max_length=20,
+        pattern=_DURATION,
+        description="How long it lasts from each start, such as 8h, 90m or 1h30m.",
+    ),
+    _read_by(_duration, "duration"),
+]
+TimeZone = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$",
+        description="IANA time zone of the schedule, such as Europe/Berlin. A start that a change"
+        " of clocks skips comes right after it, one that comes twice counts the first time.",
+    ),
+    _read_by(time_zone, "IANA time zone"),
+]
+
+
+class _Scheduled(RequestPart):
+    """What has a schedule, in a time zone."""
+
+    time_zone: TimeZone = "Etc/UTC"
+
+    def _starts(self, schedule: str) -> tuple[Schedule, ZoneInfo]:
+        return Schedule.parse(schedule), ZoneInfo(self.time_zone)
+
+
+class _Window(_Scheduled):
+    """A window of time that opens again and again."""
+
+    schedule: Cron
+    duration: Duration
+
+    def open_until(self, now: datetime) -> datetime | None:
+        """Return when the window ends that an aware time is in; None if it is in none."""
+        schedule, zone = self._starts(self.schedule)
+        return _open_until(schedule.last_start(now, zone), self.duration, now)
+
+    def next_start(self, now: datetime) -> datetime | None:
+        """Return when the window opens next after an aware time."""
+        schedule, zone = self._starts(self.schedule)
+        return schedule.next_start(now, zone)
+
+
+def _open_until(start: datetime | None, duration: str, now: datetime) -> datetime | None:
+    until = start + _duration(duration) if start is not None else now
+    return until if now < until else None
+
+
+class Freeze(_Window):
+    """A window in which nothing moves for a better score.
+
+    Workloads of a lost cluster, and those that run nowhere yet, are placed meanwhile.
+    """
+
+
+class MoveBudget(_Scheduled):
+    """The most moves within a period. Of several budgets the one that leaves least counts."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule("has(self.schedule) == has(self.duration)", "state schedule and duration, or none")
+        )
+    )
+
+    moves: Annotated[
+        int | str,
+        BeforeValidator(_moves),
+        WithJsonSchema(
+            {
+                "x-kubernetes-int-or-string": True,
+                **rules(
+                    rule(
+                        f"type(self) == int ? self >= 0 && self <= {_MOST_MOVES} :"
+                        f" self.matches('{_PERCENTAGE}')",
+                        f"must be a number from 0 to {_MOST_MOVES} or a percentage such as 10%",
+                    )
+                ),
+            }
+        ),
+        Field(
+            description="Replicas that may leave their cluster, or the percentage of those that"
+            " run, rounded up. 0: none."
+        ),
+    ]
+    per: Literal["Hour", "Day"] = Field(
+        default="Hour", description="The period before now in which moves are counted."
+    )
+    reasons: Annotated[tuple[MoveReason, ...], FailFast()] = Field(
+        default=("BetterScore",),
+        min_length=1,
+        max_length=3,
+        description="Why replicas leave. BetterScore: another place is worth more. ClusterLost:"
+        " their cluster is gone, lost or tainted. NotEligible: constraints do not allow them there"
+        " any more. Default: only BetterScore, because who has lost a cluster has no time.",
+    )
+    schedule: Cron | None = Field(
+        default=None, description="The budget counts only in windows that start then."
+    )
+    duration: Duration | None = None
+
+    @model_validator(mode="after")
+    def _whole_window(self) -> Self:
+        if (self.schedule is None) != (self.duration is None):
+            raise ValueError("schedule and duration: state both or none")
+        return self
+
+    def most(self, running: int) -> int:
+        """Return how many moves the budget has if so many replicas run."""
+        if isinstance(self.moves, int):
+            return self.moves
+        return math.ceil(int(self.moves.rstrip("%")) * running / 100)
+
+    @property
+    def period(self) -> timedelta:
+        """The period in which moves are counted."""
+        return timedelta(hours=1) if self.per == "Hour" else timedelta(days=1)
+
+    def counts(self, now: datetime) -> bool:
+        """Tell whether the budget counts at an aware time."""
+        if self.schedule is None or self.duration is None:
+            return True
+        schedule, zone = self._starts(self.schedule)
+        return _open_until(schedule.last_start(now, zone), self.duration, now) is not None
+
+
+class ScheduledObjective(_Window):
+    """Scores that count instead of `preference` and `objectives` while its window is open."""
+
+    preference: Preference = Field(description="A score that is maximised, as in the request.")
+    objectives: Annotated[tuple[Preference, ...], FailFast()] = Field(
+        default=(), max_length=20, description="Further scores, as in the request."
+    )
+
+    @model_validator(mode="after")
+    def _scores_once(self) -> Self:
+        require_unique([score.key for score in (self.preference, *self.objectives)], "score")
+        return self
+
+
+class Triggers(_Scheduled):
+    """What makes it look at once. The annotation plan-requested-at always does."""
+
+    score_change: float = Field(
+        default=5.0,
+        ge=0,
+        le=200,
+        description="A score that differs by so many points from the last plan's, both averaged"
+        " over the stabilization window. 0: at every change.",
+    )
+    objects: Annotated[tuple[ObjectTrigger, ...], FailFast()] = Field(
+        default=ALL_OBJECTS,
+        max_length=len(ALL_OBJECTS),
+        description="What happens to clusters, workloads and policies. Empty: nothing of it.",
+    )
+    schedule: Cron | None = Field(default=None, description="When it looks besides.")
+
+    def next_start(self, now: datetime) -> datetime | None:
+        """Return when the schedule starts next after an aware time; None if there is none."""
+        if self.schedule is None:
+            return None
+        schedule, zone = self._starts(self.schedule)
+        return schedule.next_start(now, zone)
+
+
+class Hysteresis(RequestPart):
+    """What a move has to gain, and how long everything stays as it is after a change.
+
+    A replica leaves its cluster only if the plan is worth more by the largest of its move cost,
+    `leastGain`, `leastGainPercent` of its value where it runs, and `variationMultiple` times the
+    variation of the scores that are compared.
+    """
+
+    least_gain: float = Field(
+        default=10.0,
+        ge=0,
+        le=1e6,
+        description="Points of the score that a move has to gain; with several objectives, of"
+        " their mean by weight.",
+    )
+    least_gain_percent: float = Field(
+        default=0.0, ge=0, le=1000, description="The same as a percentage of its value now."
+    )
+    stabilization_window_seconds: int = Field(
+        default=300,
+        ge=0,
+        le=MAX_SECONDS,
+        description="Scores are averaged over so long, and after a change nothing moves for a"
+        " better score for so long. 0: the last scores decide at once.",
+    )
+    variation_multiple: float = Field(
+        default=4.0,
+        ge=0,
+        le=100,
+        description="How many times the variation of the averaged scores a move has to gain;"
+        " 0: their variation does not count.",
+    )
+
+
+class HoldSpec(RequestPart):
+    """When nothing is applied although a plan is worth it."""
+
+    until: AwareDatetime | None = Field(
+        default=None, description="Nothing is applied before this time."
+    )
+    reason: Annotated[Text, Field(max_length=256)] = Field(
+        default="", description="Why, in words for people; shown in the status."
+    )
+    after_rollback_seconds: int = Field(
+        default=86_400,
+        ge=0,
+        le=31_536_000,
+        description="Nothing is applied for so long after a plan was rolled back, so that what a"
+        " person has undone is not done again. The annotation plan-requested-at ends it.",
+    )
