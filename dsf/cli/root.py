@@ -1,5 +1,6 @@
 """The root command: the table of commands, imported when called, and failures as one line."""
 
+import gc
 import importlib
 import os
 import sys
@@ -203,6 +204,10 @@ def main() -> None:
     # Otherwise httpx imports its own command line, with rich where that is installed: 70 modules
     # and 3 MiB in each agent.
     sys.modules["httpx._main"] = None  # type: ignore[assignment]  # import's documented refusal
+    command = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    if command and command.section == PROGRAMS:
+        # A start mostly makes what stays. `dsf.runtime.process.run` enables the collector again.
+        gc.disable()
     try:
         root(prog_name="dsf")
     except Exception as error:  # noqa: BLE001 - the outermost door: a user is owed a sentence

@@ -1,11 +1,14 @@
 """Run a coroutine as a process that stops on SIGTERM and SIGINT."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Coroutine
 from typing import Any
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+START_SECONDS = 3.0
+"""Time after which the garbage collector looks for garbage, and only in what was made since."""
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -30,11 +33,17 @@ async def _until_signalled(main: Coroutine[Any, Any, None]) -> None:
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop)
+    loop.call_later(START_SECONDS, _collect_what_is_new)
     try:
         await task
     except asyncio.CancelledError:
         if not stopping.is_set():
             raise
+
+
+def _collect_what_is_new() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def _only(error: BaseException) -> BaseException:

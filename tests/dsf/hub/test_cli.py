@@ -1,6 +1,10 @@
 """`dsf controller`: a user's mistake gives one line of output."""
 
+import json
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,59 @@ def kubeconfig(tmp_path: Path) -> Path:
     }
     path.write_text(yaml.safe_dump(document))
     return path
+
+
+FOREIGN = (
+    *("fastapi", "starlette", "uvicorn", "jsonschema", "numpy", "pulp", "rich", "websockets"),
+    *(
+        "kubernetes",
+        "requests",
+        "urllib3",
+        "optimizer",
+        "dsf.agent",
+        "dsf.kube.embedded",
+        "dsf.sim",
+    ),
+)
+"""What others of the product import, and the controller must not."""
+MOST_MODULES = 700
+
+
+def test_a_start_imports_only_what_the_controller_uses_and_looks_for_no_garbage(
+    kubeconfig: Path,
+) -> None:
+    """It is told to stop when it connects to the API server."""
+    program = (
+        "import atexit, gc, json, sys\n"
+        "def tell():\n"
+        "    collections = sum(each['collections'] for each in gc.get_stats())\n"
+        "    print(json.dumps([collections, sorted(sys.modules)]))\n"
+        "atexit.register(tell)\n"
+        "sys.argv = ['dsf', 'controller', '--metrics-bind-address=127.0.0.1:0']\n"
+        "from dsf.cli import main\n"
+        "main()\n"
+    )
+    with socket.socket() as hub:
+        hub.bind(("127.0.0.1", 0))
+        hub.listen()
+        text = kubeconfig.read_text().replace(":1\n", f":{hub.getsockname()[1]}\n")
+        kubeconfig.write_text(text)
+        with subprocess.Popen(
+            [sys.executable, "-c", program],
+            env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as started:
+            connection, _ = hub.accept()
+            connection.close()
+            started.terminate()
+            printed, _ = started.communicate()
+    collections, modules = json.loads(printed)
+    foreign = tuple(f"{name}." for name in FOREIGN)
+    assert [name for name in modules if f"{name}.".startswith(foreign)] == []
+    assert len(modules) < MOST_MODULES
+    # Those before the command is known: the interpreter's own start, and click.
+    assert collections < 60
 
 
 def test_no_kubeconfig() -> None:
