@@ -57,12 +57,8 @@ class Lister(Protocol):
         ...
 
 
-class Kube(Lister, Protocol):
-    """A Kubernetes API server, real or embedded."""
-
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
-        """Return one object."""
-        ...
+class ListerWatcher(Lister, Protocol):
+    """What a local copy of a collection is kept up to date by."""
 
     def watch(
         self,
@@ -80,6 +76,14 @@ class Kube(Lister, Protocol):
         `timeout_seconds`. A new watch from the last version seen continues without a gap. Raises
         Gone if the version is too old.
         """
+        ...
+
+
+class Kube(ListerWatcher, Protocol):
+    """A Kubernetes API server, real or embedded."""
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """Return one object."""
         ...
 
     async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:

@@ -96,11 +96,11 @@ def guards(
 
 
 def _background(optimizer: Optimizer) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return the lifespan in which rollouts go on and the landing of plans is watched."""
+    """Return the lifespan in which the hub is watched and rollouts go on."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        loops = (optimizer.rollouts.run(), optimizer.landings.run())
+        loops = (optimizer.hub.run(), optimizer.rollouts.run(), optimizer.landings.run())
         tasks = {asyncio.create_task(loop) for loop in loops}
         try:
             yield

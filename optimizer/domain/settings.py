@@ -48,7 +48,8 @@ class OptimizerSettings:
     same. `prefer_no_select_cost`: see Fleet.avoidance_cost. `plan_history_limit`: PlacementPlans
     kept for each optimization, the current one included. `rollout_namespaces`: namespaces whose
     Stepwise rollouts are executed; none: all. `prometheus_url`: where the history of scores is
-    read; empty: nowhere. `record_key_secret`: namespace and name of the Secret whose key signs
+    read; empty: nowhere. `watched_score_entries`: of how many entries scores are kept in memory;
+    0: of none. `record_key_secret`: namespace and name of the Secret whose key signs
     records.
     """
 
@@ -68,6 +69,7 @@ class OptimizerSettings:
     plan_history_limit: int = 10
     rollout_namespaces: tuple[str, ...] = ()
     prometheus_url: str = ""
+    watched_score_entries: int = 4_000_000
     record_key_secret: tuple[str, str] = (names.HUB_NAMESPACE, names.RECORD_KEY_SECRET)
     mig: MigLabels = GPU_OPERATOR
 

@@ -83,7 +83,7 @@ async def make_plan(
     optimizer: AuthorizedOptimizer,
     request: OptimizeRequest,
     *,
-    to_apply: bool = False,  # noqa: ARG001 - the rights depend on it
+    to_apply: bool = False,
     pretended: PretendedObjects | None = None,
 ) -> Plan | RequestProblem:
     """Make a plan; a caller that may not apply it is refused before it is made.
@@ -92,7 +92,11 @@ async def make_plan(
     """
     named = await optimizer.may_name_others()
     return await optimizer.service.plan(
-        request, name_others=named, pretended=pretended, report=optimizer.caller.was_found
+        request,
+        name_others=named,
+        pretended=pretended,
+        report=optimizer.caller.was_found,
+        to_apply=to_apply,
     )
 
 

@@ -106,11 +106,11 @@ async def make_rollback(
     optimizer: AuthorizedOptimizer,
     request: RollbackRequest,
     *,
-    to_apply: bool = False,  # noqa: ARG001 - the rights depend on it
+    to_apply: bool = False,
 ) -> Plan | RequestProblem:
     """Make a plan that restores a recorded one, if the caller may read both."""
     named = await optimizer.may_name_others()
-    return await optimizer.service.plan_rollback(request, name_others=named)
+    return await optimizer.service.plan_rollback(request, name_others=named, to_apply=to_apply)
 
 
 @operation(

@@ -9,39 +9,33 @@ import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import conditions_of, merged
-from dsf.api.names import REPLICA_SET_LABEL, ROOT_POLICY_LABEL
 from dsf.api.times import rfc3339
 from dsf.kube.errors import Conflict, Forbidden, Gone, KubeError, NotFound
 from dsf.kube.kinds import (
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
     MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_DECISION,
     PLACEMENT_PLAN,
-    POLICY,
     Kind,
 )
 from dsf.kube.port import Kube, Lister, Object, ObjectList
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.reconcile.followed_view import FollowedView
-from dsf.runtime.reconcile.reflector import View
+from dsf.runtime.reconcile.reflector import Key
 from optimizer.domain.settings import DEFAULTS
 from optimizer.follow.placement_status.drift import grace_end
 from optimizer.follow.placement_status.landing_report import landing_conditions, landing_events
 from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.recorded_plan import read_records
 from optimizer.follow.rollout.rollout_record import RolloutRecord
+from optimizer.hub.watched_hub import WATCHED, WatchedHub
 from optimizer.service.observe import list_all, observe
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import COMPONENT
@@ -69,21 +63,8 @@ COST_FACTOR = 10.0
 EVERYWHERE = ""
 """Instead of a namespace: any plan may depend on what has changed."""
 
-_WATCHED = {
-    MANAGED_CLUSTER: "",
-    MANAGED_CLUSTER_SET: "",
-    MANAGED_CLUSTER_SET_BINDING: "",
-    POLICY: f"!{ROOT_POLICY_LABEL}",
-    MANIFEST_WORK_REPLICA_SET: "",
-    MANIFEST_WORK: REPLICA_SET_LABEL,
-    PLACEMENT: "",
-    PLACEMENT_BINDING: "",
-    PLACEMENT_DECISION: "",
-    PLACEMENT_PLAN: "",
-}
-"""The kinds that a plan in force depends on, and the labels of the objects of each."""
-_OF_NAMESPACES = (PLACEMENT_PLAN, MANAGED_CLUSTER_SET_BINDING)
-"""Kinds that the chart lets the optimizer read in its namespaces only."""
+_WATCHED = tuple(kind for kind in WATCHED if kind not in (ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER))
+"""The kinds that a plan in force depends on, besides PlacementPlans."""
 
 
 async def _unfollowed(_: Object) -> None:
@@ -93,7 +74,7 @@ async def _unfollowed(_: Object) -> None:
 class LandingWatch:
     """Watches the applied plans of some namespaces, or of all that the hub has.
 
-    Each kind of object that a plan in force depends on is watched, from the first such plan on.
+    `hub` tells of each kind of object that a plan in force depends on, from the first such plan on.
     Namespaces with a change are looked at as a whole. `plans` returns what is watched already.
     Only records that one of the `keys` signed are compared.
     """
@@ -101,6 +82,7 @@ class LandingWatch:
     def __init__(
         self,
         kube: Kube,
+        hub: WatchedHub,
         *,
         keys: RecordKeys,
         now: Callable[[], datetime],
@@ -110,6 +92,7 @@ class LandingWatch:
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._kube = kube
+        self._hub = hub
         self._keys = keys
         self._now = now
         self._plans = plans or (
@@ -123,70 +106,71 @@ class LandingWatch:
         self._changed = set[str]()
         self._grace_ends = dict[str, datetime]()
         self._wake = asyncio.Event()
-        self._unwatched = set[Kind]()
-        self._in_force = asyncio.Event()
+        self._plans_polled = False
+        self._in_force = False
 
     async def run(self) -> None:
         """Look whenever something changes, and write events, until cancelled."""
+        for kind in _WATCHED:
+            self._hub.on_change(kind, self._marking(kind))
         async with asyncio.TaskGroup() as group:
             group.create_task(self.write_events())
-            for kind, labels in _WATCHED.items():
-                namespaces = self._namespaces if kind in _OF_NAMESPACES else ()
-                for namespace in namespaces or (None,):
-                    group.create_task(self._watch(kind, labels, namespace))
+            for namespace in self._namespaces or (None,):
+                group.create_task(self._watch_plans(namespace))
             group.create_task(self._look_again())
 
     async def write_events(self) -> None:
         """Write the events of what `look` reports, until cancelled."""
         await self._events.run()
 
-    async def _watch(self, kind: Kind, labels: str, namespace: str | None) -> None:
-        """Mark the namespaces whose objects of a kind change; return if it can't be watched.
+    async def _watch_plans(self, namespace: str | None) -> None:
+        """Mark the namespaces whose plans change; return if they can't be watched.
 
         A right or a kind that is missing at the start is not waited for.
         """
-        view: View[_Mark] | FollowedView[RolloutRecord]
-        if kind == PLACEMENT_PLAN:
-            view = self._plans(namespace)
-            view.on_change(lambda key: self._mark(key[0]))
-        else:
-            view = self._view(kind, labels, namespace)
+        view = self._plans(namespace)
+        view.on_change(lambda key: self._mark(key[0]))
         try:
-            if kind != PLACEMENT_PLAN:
-                await self._in_force.wait()
-            await self._check_served(kind, labels, namespace)
+            await self._check_served(namespace)
             await view.run()
         except Exception as error:  # noqa: BLE001 - what can't be watched is polled
-            self._unwatched.add(kind)
+            self._plans_polled = True
             _log.warning(
-                "landings of plans are polled", extra={"kind": kind.kind, "error": str(error)}
+                "landings of plans are polled",
+                extra={"kind": PLACEMENT_PLAN.kind, "error": str(error)},
             )
 
-    def _view(self, kind: Kind, labels: str, namespace: str | None) -> "View[_Mark]":
-        """Return a view that marks the namespaces of which it tells."""
-        view = View(self._kube, kind, namespace, labels, read=partial(_mark_of, kind))
-        marks = dict[tuple[str, str], str]()
+    def _marking(self, kind: Kind) -> Callable[[Key], None]:
+        """Return what marks the namespace in which the change of an object may matter."""
+        if kind != MANIFEST_WORK:
+            return lambda key: self._mark(key[0] or EVERYWHERE)
+        marks = dict[Key, str]()
 
-        def changed(key: tuple[str, str]) -> None:
-            where, found = marks.pop(key, EVERYWHERE), view.items.get(key)
-            if found is not None:
-                where = marks[key] = found.namespace
+        def changed(key: Key) -> None:
+            where, work = marks.pop(key, EVERYWHERE), self._hub.find(kind, key)
+            if work is not None:
+                where = marks[key] = replica_set_of(work)[0]
             self._mark(where)
 
-        view.on_change(changed)
-        return view
+        return changed
 
     def _mark(self, namespace: str) -> None:
         self._changed.add(namespace)
         self._wake.set()
 
-    async def _check_served(self, kind: Kind, labels: str, namespace: str | None) -> None:
-        """Raise Forbidden or NotFound where a kind can't be listed; other errors pass."""
+    async def _check_served(self, namespace: str | None) -> None:
+        """Raise Forbidden or NotFound where plans can't be listed; other errors pass."""
         try:
-            await self._kube.list(kind, namespace, labels=labels, limit=1)
+            await self._kube.list(PLACEMENT_PLAN, namespace, limit=1)
         except KubeError as error:
             if isinstance(error, Forbidden | NotFound):
                 raise
+
+    @property
+    def _polls(self) -> bool:
+        """Return whether anything that a plan depends on can change without being told."""
+        unwatched = self._in_force and not all(map(self._hub.is_watched, _WATCHED))
+        return self._plans_polled or unwatched
 
     async def _look_again(self) -> None:
         loop = asyncio.get_running_loop()
@@ -200,7 +184,7 @@ class LandingWatch:
             if everywhere:
                 due, cost = loop.time() + cost, 0.0
             await asyncio.sleep(max(PAUSE_SECONDS, cost) if looked else self._poll_seconds)
-            resync = self._poll_seconds if self._unwatched else RESYNC_SECONDS
+            resync = self._poll_seconds if self._polls else RESYNC_SECONDS
             waits = max(0.0, due - loop.time()) if EVERYWHERE in self._changed else resync
             ending, left = self._next_grace()
             with suppress(TimeoutError):
@@ -245,9 +229,8 @@ class LandingWatch:
         current = await self._current(namespaces)
         for name in list(self._grace_ends) if namespaces is None else namespaces:
             self._grace_ends.pop(name, None)
-        if current:
-            self._in_force.set()
-        kube = _ReadOnce(self._kube)
+        self._in_force = self._in_force or bool(current)
+        kube = _ReadOnce(self._hub)
         for namespace in sorted({str(obj["metadata"]["namespace"]) for obj in current}):
             observation = await observe(kube, namespace, self._now(), named=False)
             for record in current:
@@ -322,21 +305,6 @@ class _ReadOnce:
                 self._pages.clear()
                 raise
         return self._pages[asked]
-
-
-class _Mark(NamedTuple):
-    """In which namespace the change of an object may matter, and its version."""
-
-    namespace: str
-    version: str
-
-
-def _mark_of(kind: Kind, obj: Object) -> _Mark:
-    metadata = obj["metadata"]
-    namespace = str(metadata.get("namespace") or EVERYWHERE)
-    if kind == MANIFEST_WORK:
-        namespace, _ = replica_set_of(obj)
-    return _Mark(namespace, str(metadata["resourceVersion"]))
 
 
 def _key(record: Object) -> tuple[str, str]:

@@ -34,6 +34,7 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Lister, Object
 from dsf.kube.reads import list_objects
+from optimizer.hub.score_pages import ENTRIES_PER_PAGE, FIRST_SCORE_PAGE_SIZE, next_page_size
 from optimizer.snapshot.object_readers import (
     is_generated,
     is_workload,
@@ -45,15 +46,6 @@ from optimizer.snapshot.ownership.others_part import USAGE_SCORE
 from optimizer.wire.result import ScoreObject
 
 T = TypeVar("T")
-
-FIRST_SCORE_PAGE_SIZE = 10
-"""Score objects of the first page, before the number of entries per object is known."""
-
-MAX_SCORE_PAGE_SIZE = 100
-"""Score objects per page: large objects, of up to etcd's 1.5 MiB, may follow small ones."""
-
-ENTRIES_PER_PAGE = 50_000
-"""Score entries that a page should have; parsed, they take about 50 MiB."""
 
 MAX_NAMES_LISTED_ONE_BY_ONE = 3
 """The API server selects up to 3 score names by field selector; for more, all scores are listed."""
@@ -113,7 +105,10 @@ async def observe_namespace(kube: Lister, namespace: str, now: datetime) -> Obse
     hub, works, own = await asyncio.gather(
         _observe_hub(kube, namespace, now),
         _list_works(kube),
-        asyncio.gather(*(list_all(kube, kind, namespace) for kind in SHARED_KINDS)),
+        asyncio.gather(
+            list_all(kube, POLICY, namespace, labels=f"!{ROOT_POLICY_LABEL}"),
+            *(list_all(kube, kind, namespace) for kind in SHARED_KINDS[1:]),
+        ),
     )
     found = _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
     return replace(found, works=_works_of(works, namespace))
@@ -260,16 +255,9 @@ async def _score_pages(
             ADD_ON_PLACEMENT_SCORE, namespace, fields=fields, limit=limit, continue_token=token
         )
         yield page.items
-        token, limit = page.continue_token, _next_limit(page.items, limit, entries)
+        token, limit = page.continue_token, next_page_size(page.items, limit, entries)
         if not token:
             return
-
-
-def _next_limit(items: Sequence[Object], limit: int, entries: int) -> int:
-    """Return how many objects like these have about `entries` entries together."""
-    had = sum(len((item.get("status") or {}).get("scores") or ()) for item in items)
-    fitting = entries * len(items) // max(1, had)
-    return max(1, min(fitting, 4 * limit, MAX_SCORE_PAGE_SIZE))
 
 
 async def list_all(

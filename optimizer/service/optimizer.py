@@ -17,7 +17,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK_REPLICA_SET,
     NAMESPACE,
 )
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, Lister
 from dsf.kube.reads import require_answer
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import ANSWER_GAP, DEFAULTS, OptimizerSettings
@@ -29,6 +29,7 @@ from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.plan_history import history_of
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
+from optimizer.hub.watched_hub import WatchedHub, measured_age
 from optimizer.plan.plan import Plan
 from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
@@ -89,11 +90,18 @@ class Optimizer:
         self._settings = settings
         self._now = now
         self._solving = 0
+        self.hub = WatchedHub(
+            kube,
+            namespaces=settings.rollout_namespaces,
+            score_entries=settings.watched_score_entries,
+            registry=self.registry,
+        )
+        noted = self.hub.noting(kube)
         writers = NamespaceWriters(kube, identity=identity, lease_seconds=lease_seconds)
         keys = RecordKeys(kube, settings.record_key_secret)
         self._records = PlanRecords(kube, keys, now=now, limit=settings.plan_history_limit)
         self.rollouts = RolloutController(
-            kube,
+            noted,
             self._records,
             keys=keys,
             now=now,
@@ -105,6 +113,7 @@ class Optimizer:
         )
         self.landings = LandingWatch(
             kube,
+            self.hub,
             keys=keys,
             now=now,
             plans=self.rollouts.plans,
@@ -112,9 +121,8 @@ class Optimizer:
             cluster_label_key=settings.cluster_label_key,
         )
         self._history = PrometheusHistory(settings.prometheus_url)
-        self._planner = Planner(kube, settings, now=now)
         writer = PlanWriter(
-            kube,
+            noted,
             settings,
             self._records,
             self.rollouts,
@@ -143,11 +151,11 @@ class Optimizer:
         read = await retry_when_gone(lambda: self._scores(names, namespace))
         if isinstance(read, RequestProblem):
             return read
-        return score_list(read, await list_all(self._kube, DYNAMIC_SCORER) if described else ())
+        return score_list(read, await list_all(self.hub, DYNAMIC_SCORER) if described else ())
 
     async def score_names(self) -> tuple[ScoreObject, ...]:
         """Return the AddOnPlacementScores of all clusters without their entries."""
-        return tuple(await retry_when_gone(lambda: score_names(self._kube)))
+        return tuple(await retry_when_gone(lambda: score_names(self.hub)))
 
     async def placement_status(
         self, namespace: str, optimization: str | None = None
@@ -156,7 +164,7 @@ class Optimizer:
 
         With `optimization`, only of the objects that were generated for it.
         """
-        observation = await observe(self._kube, namespace, self._now(), named=False)
+        observation = await observe(self.hub, namespace, self._now(), named=False)
         return await asyncio.to_thread(
             recorded_status,
             observation,
@@ -175,7 +183,7 @@ class Optimizer:
         scores are kept, not their aggregates alone.
         """
         return await observe_fleet(
-            self._kube,
+            self.hub,
             namespace,
             now=self._now,
             described=described,
@@ -202,7 +210,7 @@ class Optimizer:
     async def namespaces_with_workloads(self) -> tuple[str, ...]:
         """Return the namespaces that have workloads; none if they can't be listed everywhere."""
         try:
-            found = await list_all(self._kube, MANIFEST_WORK_REPLICA_SET)
+            found = await list_all(self.hub, MANIFEST_WORK_REPLICA_SET)
         except Forbidden:
             return ()
         return tuple(sorted({obj["metadata"]["namespace"] for obj in filter(is_workload, found)}))
@@ -226,33 +234,51 @@ class Optimizer:
         name_others: bool = True,
         pretended: PretendedObjects | None = None,
         report: Callable[[Solution], None] = ignored,
+        to_apply: bool = False,
     ) -> Plan | RequestProblem:
         """Make a plan; write nothing.
 
+        A plan `to_apply`, and why there is none, are what the API server says, not what watches do.
         `name_others`: whether the plan names what other namespaces have; it counts in any case.
         `pretended`: what the hub is pretended to have; such a plan must not be applied. `report`
         is called in another thread with each better decision that the solver finds.
         """
-        hub = HypotheticalHub(self._kube, pretended) if pretended else None
-        planner = Planner(hub, self._settings, now=self._now) if hub else self._planner
-        made = await self._in_turn(
-            lambda: planner.plan(request, name_others=name_others, report=report)
-        )
-        if not isinstance(made, Plan):
-            return made
-        if hub:
-            return hub.changes_without_effect() or made
-        self._metrics.latest(made, self._now())
+
+        async def planned(kube: Lister) -> Plan | RequestProblem:
+            hub = HypotheticalHub(kube, pretended) if pretended else None
+            planner = Planner(hub or kube, self._settings, now=self._now)
+            made = await planner.plan(request, name_others=name_others, report=report)
+            unused = hub.changes_without_effect() if hub and isinstance(made, Plan) else None
+            return unused or made
+
+        made = await self._in_turn(lambda: self._confirmed(planned, to_apply=to_apply))
+        if isinstance(made, Plan) and not pretended:
+            self._metrics.latest(made, self._now())
         return made
 
-    async def plan_rollback(
-        self, asked: RollbackRequest, *, name_others: bool = True
+    async def _confirmed(
+        self, work: Callable[[Lister], Awaitable[Plan | RequestProblem]], *, to_apply: bool
     ) -> Plan | RequestProblem:
-        """Make a plan that restores a recorded one; write nothing.
+        """Return what the work makes of the hub; what it refuses, it refuses by the API server."""
+        if not to_apply:
+            with measured_age() as age:
+                made = await work(self.hub)
+            if isinstance(made, Plan) or age.seconds is None:
+                return made
+        return await work(self._kube)
+
+    async def plan_rollback(
+        self, asked: RollbackRequest, *, name_others: bool = True, to_apply: bool = False
+    ) -> Plan | RequestProblem:
+        """Make a plan that restores a recorded one; write nothing. `to_apply`: as for `plan`.
 
         Refused, with the differences, where the hub no longer allows what that plan decided.
         """
-        return await self._in_turn(lambda: self._plan_rollback(asked, name_others=name_others))
+
+        async def planned(kube: Lister) -> Plan | RequestProblem:
+            return await self._plan_rollback(kube, asked, name_others=name_others)
+
+        return await self._in_turn(lambda: self._confirmed(planned, to_apply=to_apply))
 
     async def recorded(self, digest: str) -> list[RecordedPlan]:
         """Return the recorded plans of all namespaces whose digest begins so."""
@@ -262,7 +288,7 @@ class Optimizer:
         self, names: Collection[str], namespace: str | None
     ) -> list[ScoreObject] | RequestProblem:
         most, entries, read = self._settings.max_listed, 0, list[ScoreObject]()
-        async for page in score_pages(self._kube, names, namespace=namespace):
+        async for page in score_pages(self.hub, names, namespace=namespace):
             found = [score_object(obj, now=self._now()) for obj in page]
             entries += sum(len(item.scores) for item in found)
             if entries > most:
@@ -295,7 +321,7 @@ class Optimizer:
             self._solving -= 1
 
     async def _plan_rollback(
-        self, asked: RollbackRequest, *, name_others: bool
+        self, kube: Lister, asked: RollbackRequest, *, name_others: bool
     ) -> Plan | RequestProblem:
         records = await self._records.read(asked.namespace)
         if isinstance(records, Issue):
@@ -304,7 +330,8 @@ class Optimizer:
         restored = await asyncio.to_thread(restored_plan, history, asked)
         if isinstance(restored, RequestProblem):
             return restored
-        made = await self._planner.restore(restored, name_others=name_others)
+        planner = Planner(kube, self._settings, now=self._now)
+        made = await planner.restore(restored, name_others=name_others)
         return made if isinstance(made, RequestProblem) else replace(made, rollback=restored.of)
 
 

@@ -74,6 +74,8 @@ class _LargeHub:
     async def get(self, *_: Any) -> Any:
         raise Forbidden("no")
 
+    watch = get
+
     async def list(self, kind: Kind, _: str | None = None, **__: Any) -> ObjectList:
         items: Iterable[Any] = ()
         if kind is MANAGED_CLUSTER:

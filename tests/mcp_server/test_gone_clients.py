@@ -74,10 +74,10 @@ async def test_a_gone_client_deletes_nothing() -> None:
         held[0].reached.clear()
         before = await generated(service.hub)
         assert before
-        held[0].passing = 2  # what is shown, twice
+        held[0].passing = 1  # what is shown
         shown = await _post(service.mcp, _call("reset_placements", {"namespace": "default"}))
         digest = shown.json()["result"]["structuredContent"]["digest"]
-        held[0].passing = 2
+        held[0].passing = 1
         asked = {"namespace": "default", "digest": digest}
         connection = await _sent(service, _call("reset_placements", asked))
         await held[0].reached.wait()

@@ -322,6 +322,7 @@ async def _edited(hub: Hub, clusters: list[ManagedCluster], namespace: str) -> N
         service = Optimizer(kube, now=utc_now)
         fleet = Fleet(kube, own["east"], namespace, service)
         await fleet.restore()
+        await stack.enter_async_context(running(service.hub.run()))
         await stack.enter_async_context(running(service.landings.run()))
         for name, edit in EDITS.items():
             await told(

@@ -9,7 +9,7 @@ from dsf.kube.changes import key
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
-from dsf.runtime.reconcile.reflector import Key, View
+from dsf.runtime.reconcile.reflector import Key, View, is_newer
 
 T = TypeVar("T")
 
@@ -128,17 +128,6 @@ class FollowedView(Generic[T]):
         items = self._running.view.items if self._running else {}
         if at in items:
             items[at] = _Seen(items[at].version, None)
-
-
-def is_newer(version: str, than: str) -> bool:
-    """Return whether a resource version is newer than another one of the same resource.
-
-    Source: KEP-5504, comparable resource versions: they are decimal numbers.
-    """
-    try:
-        return int(version) > int(than)
-    except ValueError:
-        return version != than
 
 
 class _Seen(NamedTuple):

@@ -5,6 +5,7 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-d
 
 import asyncio
 import logging
+import math
 import random
 import sys
 from collections.abc import Callable, Coroutine
@@ -14,7 +15,7 @@ from typing import Generic, TypeVar
 from dsf.kube.changes import key
 from dsf.kube.errors import Gone, KubeError, ServerError, retry_after
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, Object, WatchEvent
+from dsf.kube.port import ListerWatcher, Object, WatchEvent
 from dsf.kube.reads import PAGE
 from dsf.runtime.backoff import Backoff, Failures
 
@@ -36,12 +37,16 @@ class View(Generic[T]):
     is complete. A KubeError does not end `run`: after a back-off it watches again from the last
     version seen, or lists again if that version is gone, which also detects deletions. A watch is
     asked to stay open for a random time between the two `watch_seconds`; `draw` returns random
-    numbers in [0, 1).
+    numbers in [0, 1). An error of `ends_on` ends `run`, and so does an exception of `read`; then
+    nothing is in `items`.
+
+    `heard`: when the API server last said what there is, by a list, an event or a bookmark, in
+    seconds of the loop's clock. All that was written before is in `items`.
     """
 
     def __init__(
         self,
-        kube: Kube,
+        kube: ListerWatcher,
         kind: Kind,
         namespace: str | None = None,
         labels: str = "",
@@ -51,8 +56,11 @@ class View(Generic[T]):
         backoff: Backoff | None = None,
         watch_seconds: tuple[int, int] = WATCH_SECONDS,
         draw: Callable[[], float] = random.random,
+        ends_on: tuple[type[KubeError], ...] = (),
     ) -> None:
         self.items: dict[Key, T] = {}
+        self.heard = -math.inf
+        self._ends_on = ends_on
         self._read = read
         self.synced = asyncio.Event()
         self._kube = kube
@@ -66,6 +74,7 @@ class View(Generic[T]):
         self._version: str | None = None
         self._outdated = asyncio.Event()
         self._refreshed = asyncio.Event()
+        self._advanced = asyncio.Event()
         self._callbacks: list[Callable[[Key], None]] = []
 
     def on_change(self, callback: Callable[[Key], None]) -> None:
@@ -74,13 +83,29 @@ class View(Generic[T]):
 
     async def run(self) -> None:
         """List and watch until cancelled."""
-        while True:
-            try:
-                if self._version is None or self._outdated.is_set():
-                    await self._replace()
-                await self._until_outdated(self._watch(self._version or ""))
-            except KubeError as error:
-                await self._recover(error)
+        try:
+            while True:
+                try:
+                    if self._version is None or self._outdated.is_set():
+                        await self._replace()
+                    await self._until_outdated(self._watch(self._version or ""))
+                except KubeError as error:
+                    if isinstance(error, self._ends_on):
+                        raise
+                    await self._recover(error)
+        except Exception:
+            self._forget()
+            raise
+
+    def contains(self, version: str) -> bool:
+        """Return whether `items` has the write that made this resource version."""
+        return bool(self._version) and not is_newer(version, self._version or "")
+
+    async def reach(self, version: str) -> None:
+        """Return once `items` has the write that made this resource version."""
+        while not self.contains(version):
+            self._advanced.clear()
+            await self._advanced.wait()
 
     async def refresh(self) -> None:
         """List again, and return once `items` contains every write made before the call.
@@ -88,8 +113,23 @@ class View(Generic[T]):
         Use it where a watch may lag behind. `run` does the work, so it must be running.
         """
         self._refreshed.clear()
-        self._outdated.set()
+        self.outdate()
         await self._refreshed.wait()
+
+    def outdate(self) -> None:
+        """List again, and open a new watch: this one seems to be dead."""
+        self._outdated.set()
+
+    @property
+    def version(self) -> str:
+        """The resource version that `items` shows; empty before the first list."""
+        return self._version or ""
+
+    def _forget(self) -> None:
+        gone, self._version, self.heard = list(self.items), None, -math.inf
+        self.items.clear()
+        self.synced.clear()
+        self._notify(*gone)
 
     async def _until_outdated(self, watch: Coroutine[None, None, None]) -> None:
         tasks = [asyncio.ensure_future(watch), asyncio.ensure_future(self._outdated.wait())]
@@ -118,15 +158,18 @@ class View(Generic[T]):
 
     async def _replace(self) -> None:
         self._outdated.clear()
+        asked = asyncio.get_running_loop().time()
         try:
             after, self._version = await self._list(PAGE)
         except KubeError:
             self._version = None
             raise
+        self.heard = asked
         differing = [k for k in self.items.keys() | after.keys() if self._differs(k, after.get(k))]
         self.items.clear()
         self.items.update(after)
         self.synced.set()
+        self._advanced.set()
         if not self._outdated.is_set():
             self._refreshed.set()
         self._notify(*differing)
@@ -176,9 +219,11 @@ class View(Generic[T]):
     def _take(self, event: WatchEvent) -> None:
         obj = event.object
         self._version = obj["metadata"]["resourceVersion"]
+        self.heard = asyncio.get_running_loop().time()
         self._failures.reset()
         if event.type != "BOOKMARK":
             self._put(_key(obj), None if event.type == "DELETED" else self._read(obj))
+        self._advanced.set()
 
     def _put(self, k: Key, item: T | None) -> None:
         differs = self._differs(k, item)
@@ -196,6 +241,17 @@ class View(Generic[T]):
         for k in keys:
             for callback in self._callbacks:
                 callback(k)
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Return whether a resource version is newer than another one of the same resource.
+
+    Source: KEP-5504, comparable resource versions: they are decimal numbers.
+    """
+    try:
+        return int(version) > int(than)
+    except ValueError:
+        return version != than
 
 
 def _key(obj: Object) -> Key:

@@ -120,7 +120,7 @@ class AuthorizedOptimizer:
         if self.user is None or self._access is None:
             return Writer(permit, name_others=named)
         impersonate = self._access.impersonate
-        kube = impersonate(self.user) if impersonate else None
+        kube = self.service.hub.noting(impersonate(self.user)) if impersonate else None
         return Writer(permit, kube, self.user.name, name_others=named)
 
     async def audited(self, attempt: WriteAttempt, work: Callable[[], Awaitable[T]]) -> T:

@@ -15,6 +15,7 @@ from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, Subresource
 from optimizer.follow.placement_status.drift import WORK_GRACE
+from optimizer.hub.watched_hub import WatchedHub
 from optimizer.service.landing_watch import LandingWatch
 from tests.dsf.sim.builders import NOW, make
 from tests.eventually import eventually
@@ -29,10 +30,27 @@ async def run() -> GuideRun:
     return await guide_run()
 
 
+def landing_watch(kube: Kube, hub: WatchedHub | None = None, **options: Any) -> LandingWatch:
+    options = {"keys": record_keys(kube), "now": lambda: NOW, **options}
+    return LandingWatch(kube, hub or WatchedHub(kube), **options)
+
+
+@asynccontextmanager
+async def following(kube: Kube, **options: Any) -> AsyncIterator[None]:
+    """Follow plans until the end of the block."""
+    hub = WatchedHub(kube)
+    watch = landing_watch(kube, hub, **options)
+    tasks = [asyncio.create_task(loop) for loop in (hub.run(), watch.run())]
+    yield
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 @asynccontextmanager
 async def watching(run: GuideRun) -> AsyncIterator[LandingWatch]:
     """Yield a watch that looks when the test says so, while its events are written."""
-    watch = LandingWatch(run.hub, keys=record_keys(run.hub), now=lambda: NOW)
+    watch = landing_watch(run.hub)
     task = asyncio.create_task(watch.write_events())
     yield watch
     task.cancel()
@@ -115,7 +133,7 @@ async def test_a_look_that_finds_nothing_new_writes_nothing(run: GuideRun) -> No
     async with watching(run) as watch:
         await watch.look()
     counting = Counting(run.hub)
-    again = LandingWatch(counting, keys=record_keys(run.hub), now=lambda: NOW)
+    again = landing_watch(counting)
     await again.look()
     assert counting.writes == 0
 
@@ -145,7 +163,7 @@ async def test_a_look_at_many_namespaces_lists_each_kind_once(run: GuideRun) -> 
             kinds.PLACEMENT_PLAN, "default-1", applied, namespace, subresource="status"
         )
     hub = Lists(run.hub)
-    watch = LandingWatch(hub, keys=record_keys(hub), now=lambda: NOW)
+    watch = landing_watch(hub)
     await watch.look()
     assert hub.listed.count((kinds.POLICY, None)) == 1
     assert hub.listed.count((kinds.MANAGED_CLUSTER, None)) == 1
@@ -180,7 +198,7 @@ class WrittenMeanwhile(Wrapper):
 
 async def test_a_landing_that_another_write_hid_is_told_at_the_next_look(run: GuideRun) -> None:
     await run.land()
-    watch = LandingWatch(WrittenMeanwhile(run.hub), keys=record_keys(run.hub), now=lambda: NOW)
+    watch = landing_watch(WrittenMeanwhile(run.hub))
     task = asyncio.create_task(watch.write_events())
     await watch.look()
     assert await condition(run, "Landed") == ("", "", "")
@@ -202,47 +220,41 @@ class FailsOnce(Wrapper):
 
 async def test_an_unexpected_error_ends_no_later_look(run: GuideRun) -> None:
     await run.land()
-    watch = LandingWatch(
-        FailsOnce(run.hub), keys=record_keys(run.hub), now=lambda: NOW, poll_seconds=0.001
-    )
-    task = asyncio.create_task(watch.run())
+    async with following(FailsOnce(run.hub), poll_seconds=0.001):
 
-    async def landed() -> bool:
-        return (await condition(run, "Landed"))[0] == "True"
+        async def landed() -> bool:
+            return (await condition(run, "Landed"))[0] == "True"
 
-    await eventually(landed)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+        await eventually(landed)
 
 
 async def test_a_change_is_told_without_waiting_for_a_poll(run: GuideRun) -> None:
     await run.land()
-    watch = LandingWatch(run.hub, keys=record_keys(run.hub), now=lambda: NOW, poll_seconds=3600)
-    task = asyncio.create_task(watch.run())
+    async with following(run.hub, poll_seconds=3600):
 
-    async def reads(type_: str, status: str, reason: str) -> None:
-        async def told() -> bool:
-            return (await condition(run, type_))[:2] == (status, reason)
+        async def reads(type_: str, status: str, reason: str) -> None:
+            async def told() -> bool:
+                return (await condition(run, type_))[:2] == (status, reason)
 
-        await eventually(told)
+            await eventually(told)
 
-    await reads("Landed", "True", "AllLanded")
-    await run.hub.patch(
-        kinds.MANIFEST_WORK, "mwrs-app01", {"metadata": {"finalizers": []}}, "worker01"
-    )
-    await run.hub.delete(kinds.MANIFEST_WORK, "mwrs-app01", "worker01")
-    await reads("Landed", "False", "Planned")
-    await run.settle()
-    await reads("Landed", "True", "AllLanded")
-    label = {"metadata": {"labels": {"cluster-name": "elsewhere"}}}
-    await run.hub.patch(kinds.MANAGED_CLUSTER, "worker02", label)
-    await reads("Drifted", "True", "ClusterLabelMoved")
-    await run.hub.patch(
-        kinds.MANAGED_CLUSTER, "worker02", {"metadata": {"labels": {"cluster-name": "worker02"}}}
-    )
-    await reads("Drifted", "False", "AsPlanned")
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+        await reads("Landed", "True", "AllLanded")
+        await run.hub.patch(
+            kinds.MANIFEST_WORK, "mwrs-app01", {"metadata": {"finalizers": []}}, "worker01"
+        )
+        await run.hub.delete(kinds.MANIFEST_WORK, "mwrs-app01", "worker01")
+        await reads("Landed", "False", "Planned")
+        await run.settle()
+        await reads("Landed", "True", "AllLanded")
+        label = {"metadata": {"labels": {"cluster-name": "elsewhere"}}}
+        await run.hub.patch(kinds.MANAGED_CLUSTER, "worker02", label)
+        await reads("Drifted", "True", "ClusterLabelMoved")
+        await run.hub.patch(
+            kinds.MANAGED_CLUSTER,
+            "worker02",
+            {"metadata": {"labels": {"cluster-name": "worker02"}}},
+        )
+        await reads("Drifted", "False", "AsPlanned")
 
 
 async def test_what_time_alone_makes_true_is_told_at_that_time(run: GuideRun) -> None:
@@ -256,19 +268,16 @@ async def test_what_time_alone_makes_true_is_told_at_that_time(run: GuideRun) ->
     def now() -> datetime:
         return NOW + WORK_GRACE - timedelta(seconds=2) + timedelta(seconds=time.monotonic() - began)
 
-    watch = LandingWatch(run.hub, keys=record_keys(run.hub), now=now, poll_seconds=3600)
-    task = asyncio.create_task(watch.run())
+    async with following(run.hub, now=now, poll_seconds=3600):
 
-    async def told(reason: str) -> None:
-        async def missing() -> bool:
-            return (await condition(run, "Drifted"))[1] == reason
+        async def told(reason: str) -> None:
+            async def missing() -> bool:
+                return (await condition(run, "Drifted"))[1] == reason
 
-        await eventually(missing, seconds=30)
+            await eventually(missing, seconds=30)
 
-    await told("AsPlanned")
-    await told("ManifestWorkMissing")
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+        await told("AsPlanned")
+        await told("ManifestWorkMissing")
 
 
 class WithoutWorks(Wrapper):
@@ -282,17 +291,12 @@ class WithoutWorks(Wrapper):
 
 async def test_what_may_not_be_watched_is_polled(run: GuideRun) -> None:
     await run.land()
-    watch = LandingWatch(
-        WithoutWorks(run.hub), keys=record_keys(run.hub), now=lambda: NOW, poll_seconds=0.01
-    )
-    task = asyncio.create_task(watch.run())
+    async with following(WithoutWorks(run.hub), poll_seconds=0.01):
 
-    async def told() -> bool:
-        return (await condition(run, "Landed"))[0] == "True"
+        async def told() -> bool:
+            return (await condition(run, "Landed"))[0] == "True"
 
-    await eventually(told)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+        await eventually(told)
 
 
 async def test_only_the_plan_in_force_is_followed(run: GuideRun) -> None:

@@ -11,7 +11,8 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Gone, KubeError, Unreachable
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE
 from dsf.kube.port import Object
-from dsf.runtime.reconcile.followed_view import FollowedView, is_newer
+from dsf.runtime.reconcile.followed_view import FollowedView
+from dsf.runtime.reconcile.reflector import is_newer
 from tests.eventually import eventually
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.open_watches import OpenWatches

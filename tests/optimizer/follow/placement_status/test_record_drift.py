@@ -453,7 +453,8 @@ async def test_a_record_with_which_nothing_can_be_compared_says_so(
     run: GuideRun, content: str | None, reason: str
 ) -> None:
     await record_again(run, content)
-    await LandingWatch(run.hub, keys=record_keys(run.hub), now=lambda: NOW).look()
+    watch = LandingWatch(run.hub, run.optimizer.hub, keys=record_keys(run.hub), now=lambda: NOW)
+    await watch.look()
     status = await run.optimizer.placement_status("default")
     assert [item.reason for item in status.not_compared] == [reason]
     assert "Drift is not known: the hub is not compared with PlacementPlan default-1" in (

@@ -1,0 +1,522 @@
+"""One cache of the hub's objects: each kind is listed once and watched, for all who read it.
+
+A kind is watched from its first reading on. What can't be watched, or what the cache can't vouch
+for, is read from the API server: a kind that the hub does not serve or lets nobody watch, scores of
+more entries than fit, a watch that has been silent for too long.
+"""
+
+import asyncio
+import logging
+import math
+from bisect import bisect_right
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
+from contextvars import ContextVar
+from functools import lru_cache, partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import REPLICA_SET_LABEL, ROOT_POLICY_LABEL
+from dsf.kube.errors import BadRequest, Forbidden, Gone, KubeError, NotFound
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET,
+    MANAGED_CLUSTER_SET_BINDING,
+    MANIFEST_WORK,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+    PLACEMENT_BINDING,
+    PLACEMENT_DECISION,
+    POLICY,
+    Kind,
+)
+from dsf.kube.port import Kube, Object, ObjectList
+from dsf.kube.selectors import FieldSelector, LabelSelector, field_selector, label_selector
+from dsf.runtime.backoff import Backoff
+from dsf.runtime.reconcile.reflector import Key, View
+from optimizer.domain.settings import DEFAULTS
+from optimizer.hub.noted_writes import NotedWrites
+from optimizer.hub.score_pages import ScorePages
+from optimizer.snapshot.scores.score_row import ScoreRow
+
+_log = logging.getLogger(__name__)
+
+MAX_AGE_SECONDS = 90.0
+"""Age from which the API server is asked instead: it sends a bookmark each minute."""
+
+CATCH_UP_SECONDS = 5.0
+"""How long a reader waits until the cache has what this process wrote."""
+
+UNWATCHED = Backoff(30.0, 600.0)
+"""Pause before it is tried again to watch what could not be watched."""
+
+WATCHED: Mapping[Kind, str] = {
+    MANAGED_CLUSTER: "",
+    MANAGED_CLUSTER_SET: "",
+    MANAGED_CLUSTER_SET_BINDING: "",
+    POLICY: f"!{ROOT_POLICY_LABEL}",
+    MANIFEST_WORK_REPLICA_SET: "",
+    MANIFEST_WORK: REPLICA_SET_LABEL,
+    PLACEMENT: "",
+    PLACEMENT_BINDING: "",
+    PLACEMENT_DECISION: "",
+    ADD_ON_PLACEMENT_SCORE: "",
+    DYNAMIC_SCORER: "",
+}
+"""The kinds that are kept, and the labels of the objects of each."""
+
+_OF_NAMESPACES = (MANAGED_CLUSTER_SET_BINDING,)
+"""Kinds that the chart lets the optimizer read in its namespaces only."""
+
+_PREFIX = "dynamic_scoring_optimizer_hub_"
+_TOKEN = "kept:"  # noqa: S105 - the prefix of our continue tokens
+_FIELDS = ("metadata.namespace", "metadata.name")
+
+
+class ReadAge:
+    """How old the oldest part of what was read is, in seconds; None: all is from the API server."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+
+    def note(self, seconds: float) -> None:
+        """Take another part into account."""
+        self.seconds = max(seconds, self.seconds or 0.0)
+
+
+_reading = ContextVar[ReadAge | None]("reading", default=None)
+
+
+@contextmanager
+def measured_age() -> Iterator[ReadAge]:
+    """Measure the age of what is read meanwhile, also in threads and tasks that begin meanwhile.
+
+    What a block within this one measures counts for both.
+    """
+    age = ReadAge()
+    before = _reading.set(age)
+    try:
+        yield age
+    finally:
+        _reading.reset(before)
+        if age.seconds is not None:
+            note_age(age.seconds)
+
+
+def note_age(seconds: float) -> None:
+    """Take into account that a part of an answer is so old."""
+    if age := _reading.get():
+        age.note(seconds)
+
+
+class TooManyEntries(Exception):
+    """Scores have more entries than may be kept."""
+
+
+class WatchedHub:
+    """Lists the objects of a hub from memory. Implements `Lister`.
+
+    Without `run`, all is read from the API server. Objects of a list are shared: nobody changes
+    them. `namespaces`: those whose ManagedClusterSetBindings may be read; none: all.
+    `score_entries`: of how many entries scores are kept; 0: scores are not kept.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        *,
+        namespaces: Collection[str] = (),
+        score_entries: int = DEFAULTS.watched_score_entries,
+        max_age_seconds: float = MAX_AGE_SECONDS,
+        unwatched: Backoff = UNWATCHED,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self._kube = kube
+        self._namespaces = tuple(namespaces)
+        self._score_entries = score_entries
+        self._max_age = max_age_seconds
+        self._unwatched = unwatched
+        self._kept = dict[tuple[Kind, str | None], _Kept]()
+        self._callbacks = dict[Kind, list[Callable[[Key], None]]]()
+        self._group: asyncio.TaskGroup | None = None
+        if registry:
+            registry.register(_HubCollector(self))
+
+    async def run(self) -> None:
+        """Watch what is read, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._group = None
+                self._kept.clear()
+
+    def on_change(self, kind: Kind, callback: Callable[[Key], None]) -> None:
+        """Call `callback` with namespace and name of each object of a kind that changes.
+
+        The namespace of a cluster-scoped object is empty. `watch` begins to watch a kind that
+        nobody has read.
+        """
+        self._callbacks.setdefault(kind, []).append(callback)
+
+    def noting(self, kube: Kube) -> Kube:
+        """Return a client whose writes all later readers of this cache see."""
+        return NotedWrites(kube, self.wrote)
+
+    def watch(self, *kinds: Kind) -> None:
+        """Begin to watch kinds, unless they are watched."""
+        for kind in kinds:
+            for namespace in self._scopes(kind):
+                self._keep(kind, namespace)
+
+    def age(self, kind: Kind) -> float:
+        """Return how many seconds ago the API server last told of a kind; infinite: not kept."""
+        ages = [kept.age for (own, _), kept in self._kept.items() if own == kind]
+        return max(ages, default=math.inf)
+
+    def is_watched(self, kind: Kind) -> bool:
+        """Return whether all objects of a kind are in memory, as they are now."""
+        return self.age(kind) <= self._max_age
+
+    def contents(self) -> Iterator[tuple[Kind, Mapping[Key, Any]]]:
+        """Yield the objects in memory, by kind."""
+        for kind in WATCHED:
+            scopes = [kept.view.items for (own, _), kept in self._kept.items() if own == kind]
+            if scopes:
+                yield kind, ChainMap(*scopes)
+
+    def find(self, kind: Kind, key: Key) -> Object | None:
+        """Return an object that is in memory; None if there is none."""
+        found = (kept.view.items.get(key) for (own, _), kept in self._kept.items() if own == kind)
+        item = next((item for item in found if item is not None), None)
+        return None if item is None else _object(item)
+
+    async def rows(self) -> Iterable[ScoreRow] | None:
+        """Return all scores; None where they are not in memory: list them."""
+        kept = self._keep(ADD_ON_PLACEMENT_SCORE, None)
+        if kept is None or not await self._vouches(kept):
+            return None
+        rows: Iterable[ScoreRow] = kept.view.items.values()
+        return rows
+
+    async def refresh(self, *kinds: Kind) -> None:
+        """Return once the cache has all that was written to these kinds before the call.
+
+        What takes longer than CATCH_UP_SECONDS is read from the API server afterwards.
+        """
+        for kind in kinds:
+            self.wrote(kind, None)
+        for (kind, _), kept in list(self._kept.items()):
+            if kind in kinds:
+                await self._vouches(kept)
+
+    def wrote(self, kind: Kind, version: str | None) -> None:
+        """Let later readers see a write; None: a deletion, whose resource version is not known."""
+        for (own, _), kept in self._kept.items():
+            if own == kind:
+                kept.deletions += version is None
+                kept.written = version or kept.written
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """Return a page of objects, as `Lister` says.
+
+        Later pages show objects as they are then: the list may change between two pages.
+        """
+        ours = continue_token.startswith(_TOKEN)
+        if ours or not continue_token:
+            kept, chosen = self._keep(kind, namespace), _selection(kind, labels, fields)
+            if kept and chosen and await self._vouches(kept):
+                note_age(kept.age)
+                return kept.page(chosen, namespace, limit, continue_token.removeprefix(_TOKEN))
+        if ours:
+            raise Gone("the cache that this list began with is gone")
+        return await self._kube.list(
+            kind,
+            namespace,
+            labels=labels,
+            fields=fields,
+            limit=limit,
+            continue_token=continue_token,
+        )
+
+    def _scopes(self, kind: Kind) -> tuple[str | None, ...]:
+        return self._namespaces or (None,) if kind in _OF_NAMESPACES else (None,)
+
+    def _keep(self, kind: Kind, namespace: str | None) -> "_Kept | None":
+        """Return what keeps a kind in a namespace or in all; it begins with the first call."""
+        scope = namespace if kind in _OF_NAMESPACES and self._namespaces else None
+        wanted = kind in WATCHED and scope in self._scopes(kind)
+        if self._group is None or not wanted:
+            return None
+        if kind == ADD_ON_PLACEMENT_SCORE and not self._score_entries:
+            return None
+        if (kind, scope) not in self._kept:
+            kept = self._kept[kind, scope] = self._new(kind, scope)
+            self._group.create_task(self._follow(kept))
+        return self._kept[kind, scope]
+
+    def _new(self, kind: Kind, namespace: str | None) -> "_Kept":
+        rows, kube = _Rows(self._score_entries), self._kube
+        scores = kind == ADD_ON_PLACEMENT_SCORE
+        callbacks = self._callbacks.setdefault(kind, [])
+
+        def changed(key: Key) -> None:
+            for callback in callbacks:
+                callback(key)
+
+        view: View[Any] = View(
+            ScorePages(kube) if scores else kube,
+            kind,
+            namespace,
+            WATCHED[kind],
+            read=rows.read if scores else partial(_lean, kind),
+            ends_on=(Forbidden, NotFound, BadRequest),
+        )
+        rows.kept = view.items
+        view.on_change(changed)
+        return _Kept(kind, namespace, view)
+
+    async def _follow(self, kept: "_Kept") -> None:
+        """Keep a kind until cancelled; try again where it can't be watched."""
+        failures = 0
+        while True:
+            try:
+                await kept.view.run()
+            except TooManyEntries:
+                _log.warning(
+                    "scores are read from the API server until this process starts again, because"
+                    " they have more entries than --watched-score-entries",
+                    extra={"limit": self._score_entries},
+                )
+                return
+            except KubeError as error:
+                failures += 1
+                _log.warning(
+                    "objects are read from the API server, because they can't be watched",
+                    extra={"resource": kept.kind.resource, "error": str(error)},
+                )
+            while not await self._watchable(kept, self._unwatched.delay(failures, 0.0)):
+                failures += 1
+
+    async def _watchable(self, kept: "_Kept", after: float) -> bool:
+        """Return whether a kind can be listed and watched, after a pause."""
+        await asyncio.sleep(after)
+        kind, labels = kept.kind, WATCHED[kept.kind]
+        with suppress(KubeError):
+            page = await self._kube.list(kind, kept.namespace, labels=labels, limit=1)
+            events = self._kube.watch(
+                kind,
+                kept.namespace,
+                labels=labels,
+                resource_version=page.resource_version,
+                timeout_seconds=1,
+            )
+            async with aclosing(events):
+                await anext(events, None)
+            return True
+        return False
+
+    async def _vouches(self, kept: "_Kept") -> bool:
+        """Return whether memory has what a reader may be told."""
+        if not kept.view.synced.is_set():
+            return False
+        if kept.age > self._max_age:
+            kept.view.outdate()
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                await kept.catch_up()
+                return kept.view.synced.is_set()
+        return False
+
+
+class _Kept:
+    """The objects of a kind in memory. `written`: a version that this process wrote."""
+
+    def __init__(self, kind: Kind, namespace: str | None, view: View[Any]) -> None:
+        self.kind = kind
+        self.namespace = namespace
+        self.view = view
+        self.written = ""
+        self.deletions = 0
+        self._seen_deletions = 0
+        self._refreshing = asyncio.Lock()
+        self._order = dict[str, Key]()
+        self._texts = list[str]()
+
+    @property
+    def age(self) -> float:
+        """Return how many seconds ago the API server last told of it."""
+        return asyncio.get_running_loop().time() - self.view.heard
+
+    async def catch_up(self) -> None:
+        """Return once it has what this process wrote before the call."""
+        async with self._refreshing:
+            if self._seen_deletions < (deletions := self.deletions):
+                await self.view.refresh()
+                self._seen_deletions = deletions
+        if self.written:
+            await self.view.reach(self.written)
+
+    def page(
+        self, chosen: "_Selection", namespace: str | None, limit: int, after: str
+    ) -> ObjectList:
+        """Return the objects that follow one, in the order of the API server."""
+        self._sort()
+        first = bisect_right(self._texts, after) if after else 0
+        found = list(
+            islice(self._matching(chosen, namespace or "", first), (limit or -1) + 1 or None)
+        )
+        more = bool(limit) and len(found) > limit
+        shown = found[:limit] if limit else found
+        token = _TOKEN + shown[-1][0] if more else ""
+        return ObjectList(tuple(obj for _, obj in shown), self.view.version, token)
+
+    def _sort(self) -> None:
+        items = self.view.items
+        if len(items) != len(self._order) or items.keys() != set(self._order.values()):
+            self._order = {f"{namespace}/{name}": (namespace, name) for namespace, name in items}
+            self._texts = sorted(self._order)
+
+    def _matching(
+        self, chosen: "_Selection", namespace: str, first: int
+    ) -> Iterator[tuple[str, Object]]:
+        for text in islice(self._texts, first, None):
+            key = self._order[text]
+            if (not namespace or key[0] == namespace) and chosen.has(key):
+                obj = _object(self.view.items[key])
+                if chosen.labels.matches(obj["metadata"].get("labels") or {}):
+                    yield text, obj
+
+
+class _HubCollector:
+    """The metrics of a watched hub; no label has a name that an object could choose."""
+
+    def __init__(self, hub: WatchedHub) -> None:
+        self._hub = hub
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the age and the number of objects of each kind that is kept."""
+        age = GaugeMetricFamily(
+            f"{_PREFIX}age_seconds",
+            "Seconds since the API server last told of a kind of object that is watched: by an"
+            " event, or by a bookmark, which it sends each minute. +Inf: it can't be watched.",
+            labels=["resource"],
+        )
+        objects = GaugeMetricFamily(
+            f"{_PREFIX}objects", "Objects in memory, as watches keep them.", labels=["resource"]
+        )
+        entries = GaugeMetricFamily(
+            f"{_PREFIX}score_entries",
+            "Entries of scores in memory; see --watched-score-entries.",
+        )
+        for kind, items in self._hub.contents():
+            age.add_metric([kind.resource], self._hub.age(kind))
+            objects.add_metric([kind.resource], len(items))
+            if kind == ADD_ON_PLACEMENT_SCORE:
+                entries.add_metric([], sum(len(item.values) for item in items.values()))
+        yield from (age, objects, entries)
+
+
+class _Selection(NamedTuple):
+    """Which of the kept objects a reader wants."""
+
+    labels: LabelSelector
+    fields: FieldSelector
+
+    def has(self, key: Key) -> bool:
+        terms = self.fields.terms
+        return not terms or self.fields.matches(dict(zip(_FIELDS, key, strict=True)))
+
+
+@lru_cache(256)
+def _selection(kind: Kind, labels: str, fields: str) -> _Selection | None:
+    """Return the selection of a list; None if only the API server can make it."""
+    kept, by_field = WATCHED.get(kind), field_selector(fields)
+    by_label = label_selector("" if labels == kept else labels)
+    if kept not in ("", labels) or isinstance(by_label, InvalidInput):
+        return None
+    if isinstance(by_field, InvalidInput) or {item.field for item in by_field.terms} - {*_FIELDS}:
+        return None
+    return _Selection(by_label, by_field)
+
+
+def _object(item: Object | ScoreRow) -> Object:
+    return item.object if isinstance(item, ScoreRow) else item
+
+
+def _lean(kind: Kind, obj: Object) -> Object:
+    """Return an object without what nothing here reads: it is the most of it.
+
+    Of managedFields, times and the fields of the first level are left; of a ManifestWork no spec.
+    """
+    managed = [
+        {
+            "time": item.get("time"),
+            "subresource": item.get("subresource", ""),
+            "fieldsV1": {key: {} for key in item.get("fieldsV1") or ()},
+        }
+        for item in obj["metadata"].get("managedFields") or ()
+    ]
+    lean = {**obj, "metadata": {**obj["metadata"], "managedFields": managed}}
+    return {**lean, "spec": {}} if kind == MANIFEST_WORK else lean
+
+
+class _Rows:
+    """Reads scores into rows; raises TooManyEntries if there are more than `most` at once.
+
+    While all are listed again, those before are in memory as well, and do not count.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.kept: Mapping[Key, ScoreRow] = {}
+        self._most = most
+        self._entries = 0
+        self._look_at = most
+
+    def read(self, obj: Object) -> ScoreRow:
+        """Return the row of a score."""
+        row = _CountedRow(_lean(ADD_ON_PLACEMENT_SCORE, obj))
+        row.count(self)
+        if self._entries > self._look_at:
+            kept = sum(len(item.values) for item in self.kept.values())
+            if max(kept, self._entries - kept) > self._most:
+                raise TooManyEntries
+            self._look_at = self._entries + self._most // 50
+        return row
+
+    def add(self, entries: int) -> None:
+        """Count entries that are in memory, or no longer, if the number is negative."""
+        self._entries += entries
+        if self._entries <= self._most:
+            self._look_at = self._most
+
+
+class _CountedRow(ScoreRow):
+    """A row that is counted as long as it lives."""
+
+    __slots__ = ("_rows",)
+
+    def count(self, rows: _Rows) -> None:
+        self._rows = rows
+        rows.add(len(self.values))
+
+    def __del__(self) -> None:
+        self._rows.add(-len(self.values))

@@ -1,0 +1,1 @@
+"""The watched hub, through its list and its answers."""
