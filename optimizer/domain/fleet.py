@@ -253,7 +253,8 @@ class FleetLimit:
     """A fleet-wide limit: at most `most` of a score, or of an amount named in `uses`.
 
     It sums over all assignments and enforced policies of the clusters that match `selector`. With
-    `per`, the limit holds for each value of this cluster label separately.
+    `per`, the limit holds for each value of this cluster label separately. `moving`: it counts, of
+    these workloads, the assignments on clusters where they do not run now.
     """
 
     name: str
@@ -262,6 +263,7 @@ class FleetLimit:
     uses: str = ""
     selector: str = ""
     per: str = ""
+    moving: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

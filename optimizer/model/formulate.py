@@ -136,7 +136,7 @@ def _limits(indexed: ResourceIndex) -> Iterator[Limit]:
         ]
         if limit.score and limit.score not in costs:
             costs[limit.score] = _costs(indexed, limit.score)
-        assignments = costs.get(limit.score)
+        assignments = _moves(indexed, limit) if limit.moving else costs.get(limit.score)
         for name, within in _scopes(indexed, limit):
             counted = np.where(within[clusters], np.array(policies), 0.0)
             yield Limit(
@@ -153,6 +153,17 @@ def _costs(indexed: ResourceIndex, score: str) -> Floats:
     for row, workload in enumerate(indexed.fleet.workloads):
         np.fmax(indexed.scores(score, workload.app), 0.0, out=costs[row])
     return costs
+
+
+def _moves(indexed: ResourceIndex, limit: FleetLimit) -> Floats:
+    """Return which assignments are moves that a limit counts, [workloads, resources]."""
+    return np.array(
+        [
+            (item.name in limit.moving) & ~indexed.named(item.current)
+            for item in indexed.fleet.workloads
+        ],
+        dtype=np.float64,
+    )
 
 
 def _scopes(indexed: ResourceIndex, limit: FleetLimit) -> Iterator[tuple[str, Bools]]:
@@ -213,7 +224,10 @@ def too_large(fleet: Fleet, most: int) -> RequestProblem | None:
 def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
     """Return in how many rows of rules beyond capacity each assignment of a workload is."""
     uses = dict(workload.uses)
-    counted = sum(bool(limit.score) or bool(uses.get(limit.uses)) for limit in limits)
+    counted = sum(
+        bool(limit.score) or bool(uses.get(limit.uses)) or workload.name in limit.moving
+        for limit in limits
+    )
     ruled = (*workload.spread, *workload.workload_selectors, *workload.requests)
     return counted + len(ruled) + (workload.replicas > 1)
 

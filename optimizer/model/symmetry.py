@@ -108,6 +108,7 @@ def relaxation_keys(
             item.name if item.workload_anti_affinity else "",
             frozenset(item.labels.items()) if labelled else None,
             item.app if by_app else lacking[item.app],
+            tuple(item.current for limit in fleet.limits if item.name in limit.moving),
         )
 
     return {item.name: key(item) for item in fleet.workloads}

@@ -313,3 +313,26 @@ class HoldSpec(RequestPart):
         description="Nothing is applied for so long after a plan was rolled back, so that what a"
         " person has undone is not done again. The annotation plan-requested-at ends it.",
     )
+
+
+class Keeping(RequestPart):
+    """The fields of a PlacementOptimization that say when a change is worth its moves."""
+
+    triggers: Triggers = Field(default=Triggers(), description="What makes it look at once.")
+    hysteresis: Hysteresis = Field(
+        default=Hysteresis(), description="What a move has to gain, and how calm it has to be."
+    )
+    budgets: Annotated[tuple[MoveBudget, ...], FailFast()] = Field(
+        default=(), max_length=50, description="The most moves within a period."
+    )
+    freezes: Annotated[tuple[Freeze, ...], FailFast()] = Field(
+        default=(), max_length=50, description="Windows in which nothing moves for a better score."
+    )
+    schedules: Annotated[tuple[ScheduledObjective, ...], FailFast()] = Field(
+        default=(),
+        max_length=50,
+        description="Scores that count in windows. Of several that are open the first one counts.",
+    )
+    hold: HoldSpec = Field(
+        default=HoldSpec(), description="When nothing is applied although a plan is worth it."
+    )

@@ -1,0 +1,286 @@
+"""The fleet as hysteresis lets a plan see it: averaged scores, and a margin on each move.
+
+A margin is a move cost, which the whole optimizer knows: search, bounds and explanations respect
+it, and every plan is worth more than staying by the margins of its moves. A budget is a limit of
+the fleet on assignments where a workload does not run yet.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from dsf.api.untrusted_text import listed
+from optimizer.domain.arrays import Bools, Floats, members_by_key
+from optimizer.domain.fleet import Cluster, Fleet, FleetLimit, Objective, Workload
+from optimizer.domain.score_matrix import ScoreMatrix
+from optimizer.keep.move_budgets import MovesLeft
+from optimizer.keep.score_memory import ScoreMemory
+from optimizer.wire.keeping import Hysteresis, MoveReason
+
+TIE = 0.01
+"""Points by which a gain has to exceed a margin: equal plans stay as they are."""
+
+_CACHED_APPS = 64
+
+
+def restrained(fleet: Fleet, memory: ScoreMemory, hysteresis: Hysteresis) -> Fleet:
+    """Return the fleet with averaged scores, what runs kept where scores are missing, and margins.
+
+    `memory`: after it has observed the scores of this fleet. A score that is missing or expired now
+    is missing for every workload but those that run there: for them the last average counts, and
+    without one nothing but a lost cluster moves them. A place that was not observed for a whole
+    window attracts nothing that runs.
+    """
+    staying = {item.name: _staying(fleet, item) for item in fleet.workloads}
+    filled = _with_last_scores(fleet, memory, staying)
+    values = _Values(filled.scores, memory, fleet, hysteresis)
+    workloads = (_with_margin(item, staying[item.name], filled, values) for item in fleet.workloads)
+    return replace(fleet, scores=filled.scores, workloads=tuple(workloads))
+
+
+def with_policy_margins(fleet: Fleet) -> Fleet:
+    """Return the fleet in which a change of policy costs the margins of all that runs there.
+
+    `fleet`: with all candidates. A cluster that enforces none changes nothing for anybody.
+    """
+    margins: dict[str, float] = {}
+    for item in fleet.workloads:
+        for name in item.current:
+            margins[name] = margins.get(name, 0.0) + item.move_cost
+    return replace(
+        fleet,
+        clusters=tuple(_with_costs(item, margins.get(item.name, 0.0)) for item in fleet.clusters),
+    )
+
+
+def with_move_limits(
+    fleet: Fleet, left: Iterable[MovesLeft], reasons: Mapping[str, MoveReason]
+) -> Fleet:
+    """Return the fleet in which plans have no more moves than budgets leave.
+
+    `reasons`: why a workload that runs would leave, by its name.
+    """
+    limits = (
+        FleetLimit(
+            f"moves per {item.budget.per.lower()} ({listed(item.reasons)})",
+            float(item.moves),
+            moving=frozenset(name for name, why in reasons.items() if why in item.reasons),
+        )
+        for item in left
+    )
+    return replace(fleet, limits=(*fleet.limits, *(item for item in limits if item.moving)))
+
+
+def pinned(fleet: Fleet, names: Collection[str]) -> Fleet:
+    """Return the fleet in which these workloads stay where they run, and keep their policies."""
+    most = 2.0 * _largest(fleet) + 1.0
+    return replace(
+        fleet,
+        workloads=tuple(
+            replace(
+                item,
+                clusters=tuple(n for n in item.current if n in (item.clusters or item.current)),
+                move_cost=max(item.move_cost, most),
+            )
+            if item.name in names and item.current
+            else item
+            for item in fleet.workloads
+        ),
+    )
+
+
+def _largest(fleet: Fleet) -> float:
+    tables = (
+        float(
+            np.nanmax(
+                np.abs(item.values(np.asarray(fleet.scores[item.score].table, np.float64))),
+                initial=0.0,
+            )
+        )
+        for item in fleet.objectives
+        if item.score in fleet.scores
+    )
+    return sum(tables)
+
+
+def _with_costs(cluster: Cluster, margin: float) -> Cluster:
+    current = bool(cluster.enforced) or any(item.current for item in cluster.candidates)
+    if not margin or not current:
+        return cluster
+    candidates = (
+        item if item.current else replace(item, cost=max(item.cost, margin))
+        for item in cluster.candidates
+    )
+    return replace(cluster, candidates=tuple(candidates))
+
+
+def _staying(fleet: Fleet, workload: Workload) -> tuple[str, ...]:
+    """Return the clusters where a workload runs and that are still there for it."""
+    there = {item.name for item in fleet.clusters}.difference(workload.unselectable)
+    return tuple(name for name in workload.current if name in there)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """Averaged scores, and the clusters of each app whose scores are missing and were filled in.
+
+    `unknown`: those of them of which no average is known.
+    """
+
+    scores: Mapping[str, ScoreMatrix]
+    filled: Mapping[str, frozenset[str]]
+    unknown: Mapping[str, frozenset[str]]
+
+
+def _with_last_scores(
+    fleet: Fleet, memory: ScoreMemory, staying: Mapping[str, Collection[str]]
+) -> _Filled:
+    running = {(item.app, cluster) for item in fleet.workloads for cluster in staying[item.name]}
+    filled, unknown = set[tuple[str, str]](), set[tuple[str, str]]()
+    scores: dict[str, ScoreMatrix] = {}
+    for key, matrix in fleet.scores.items():
+        level = memory.scores[key].level
+        missing = np.isnan(matrix.table)
+        table = np.where(missing, np.nan, level)
+        columns = members_by_key((place[0], at) for place, at in matrix.places.items())
+        for app, cluster in sorted(running):
+            row, own = matrix.apps.get(app), columns.get(cluster, [])
+            if row is None or not missing[row, own].any():
+                continue
+            last = np.where(missing[row, own], level[row, own], table[row, own])
+            if np.isnan(last).all():
+                known = table[row][~np.isnan(table[row])]
+                last = np.full(len(own), np.median(known) if len(known) else 0.0)
+                unknown.add((app, cluster))
+            if not np.array_equal(last, table[row, own], equal_nan=True):
+                filled.add((app, cluster))
+            table[row, own] = last
+        scores[key] = replace(matrix, table=table)
+    return _Filled(scores, _by_app(filled), _by_app(unknown))
+
+
+def _by_app(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    return {app: frozenset(found) for app, found in members_by_key(pairs).items()}
+
+
+class _Values:
+    """What places are worth to apps by their averages, how much that varies, and who is new."""
+
+    def __init__(
+        self,
+        scores: Mapping[str, ScoreMatrix],
+        memory: ScoreMemory,
+        fleet: Fleet,
+        hysteresis: Hysteresis,
+    ) -> None:
+        objectives = fleet.objectives
+        self.hysteresis = hysteresis
+        self._memory = memory
+        self.scale = sum(item.weight for item in objectives)
+        self._read = [
+            (item, scores[item.score], memory.scores[item.score])
+            for item in objectives
+            if item.score in scores
+        ]
+        self.columns = members_by_key(
+            (place[0], at) for _, matrix, _ in self._read[:1] for place, at in matrix.places.items()
+        )
+        self._devices = [device for _, matrix, _ in self._read[:1] for _, device in matrix.places]
+        self._supplied = {item.name: frozenset(_supplied(item)) for item in fleet.clusters}
+        self.of_app: Callable[[str], tuple[Floats, Floats, Bools]] = lru_cache(_CACHED_APPS)(
+            self._of_app
+        )
+
+    def supplied_on(self, cluster: str, kind: str) -> list[int]:
+        """Return the places of a cluster that it supplies of a kind now; all if it has none."""
+        every = self.columns.get(cluster, [])
+        known = self._supplied.get(cluster, frozenset())
+        return [at for at in every if (kind, self._devices[at]) in known] or every
+
+    def _of_app(self, app: str) -> tuple[Floats, Floats, Bools]:
+        """Return value, variation, and whether each place is new [places]."""
+        places = len(self._read[0][1].places) if self._read else 0
+        value, variance, new = np.zeros(places), np.zeros(places), np.zeros(places, np.bool_)
+        for objective, matrix, known in self._read:
+            row = matrix.apps.get(app)
+            if row is None:
+                return np.full(places, np.nan), variance, new
+            value = value + objective.values(np.asarray(matrix.table[row], np.float64))
+            variance += (_slope(objective) * known.variation[row]) ** 2
+            new |= ~self._memory.settled(known)[row]
+        return value, np.sqrt(variance), new
+
+
+def _supplied(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Yield the kinds and devices that a cluster supplies now."""
+    policies = (*cluster.enforced, *(item for item in cluster.candidates if item.current))
+    for supply in (*cluster.base, *(one for item in policies for one in item.supplies)):
+        yield supply.kind, supply.device
+
+
+def _slope(objective: Objective) -> float:
+    """Return by how much a value changes at most when its score changes by a point."""
+    if objective.minimum is None or objective.maximum is None:
+        return objective.weight
+    return 100.0 * objective.weight / (objective.maximum - objective.minimum)
+
+
+def _with_margin(
+    workload: Workload, staying: tuple[str, ...], filled: _Filled, values: _Values
+) -> Workload:
+    """Return a workload that stays unless a move gains its margin."""
+    stale = filled.filled.get(workload.app, frozenset()).difference(staying)
+    excluded = (*workload.excluded_clusters, *sorted(stale.difference(workload.excluded_clusters)))
+    if not staying:
+        return replace(workload, excluded_clusters=excluded)
+    only = workload.clusters
+    if not filled.unknown.get(workload.app, frozenset()).isdisjoint(staying):
+        only = tuple(name for name in workload.current if name in (only or workload.current))
+    found = list(_margins(workload, staying, values))
+    least = workload.minimum_score
+    if least is not None:
+        least = min([least, *(here for here, margin in found if here + margin >= least)])
+    return replace(
+        workload,
+        clusters=only,
+        excluded_clusters=excluded,
+        minimum_score=least,
+        move_cost=max(margin for _, margin in found),
+    )
+
+
+def _margins(
+    workload: Workload, staying: tuple[str, ...], values: _Values
+) -> Iterator[tuple[float, float]]:
+    """Yield, for each cluster that a workload stays on, its value there and its margin."""
+    value, variation, new = values.of_app(workload.app)
+    rules = values.hysteresis
+    away = ~np.isnan(value)
+    for cluster in workload.current:
+        away[values.columns.get(cluster, [])] = False
+    for cluster in staying:
+        own = [at for at in values.supplied_on(cluster, workload.kind) if not np.isnan(value[at])]
+        best = max(own, key=lambda at: float(value[at]), default=None)
+        here = 0.0 if best is None else float(value[best])
+        base = max(
+            workload.move_cost,
+            rules.least_gain * values.scale,
+            rules.least_gain_percent / 100 * abs(here),
+        )
+        if best is None or not away.any():
+            yield here, base + TIE * values.scale
+            continue
+        unsure = new | new[best]
+        noise = rules.variation_multiple * (variation[best] + variation)
+        gain = value - here
+        settled = away & ~unsure
+        significant = settled & (gain > np.maximum(base, noise))
+        if significant.any():
+            lure = np.argmax(np.where(significant, gain - noise, -np.inf))
+            margin = max(base, float(noise[lure]))
+        else:
+            margin = max(base, float(np.max(noise, where=settled & (gain > base), initial=0.0)))
+        waits = float(np.max(gain, where=away & unsure, initial=0.0))
+        yield here, max(margin, waits) + TIE * values.scale

@@ -1,0 +1,154 @@
+"""When to look: what has happened since the last plan, and when to look again if nothing does."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from optimizer.keep.score_memory import ScoreMemory
+from optimizer.wire.keeping import Keeping, ObjectTrigger, ScheduledObjective
+from optimizer.wire.request import Preference
+
+_LOOKS_PER_WINDOW = 10
+_MOST_SECONDS = 60.0
+_LEAST_SECONDS = 5.0
+"""Seconds between two readings of scores: the longest and the shortest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What triggers compare.
+
+    `clusters`: the taints of each cluster, whatever their form. `lost`: clusters that are not
+    available. `plan_requested_at`: the annotation's value. `must_move`: workloads that run where
+    they may not stay, or nowhere although they did.
+    """
+
+    clusters: Mapping[str, frozenset[str]]
+    lost: frozenset[str]
+    workloads: frozenset[str]
+    policies: frozenset[str]
+    generation: int = 0
+    plan_requested_at: str = ""
+    must_move: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """The last plan: when it was made, of what, and when it wanted to be made again."""
+
+    at: datetime
+    watched: Watched
+    memory: ScoreMemory
+    again: datetime | None = None
+
+
+class Due(NamedTuple):
+    """Why to plan now, in words for programs; empty: not now. `next_look`: when to read again."""
+
+    reasons: tuple[str, ...]
+    next_look: datetime
+
+
+def due(
+    rules: Keeping, last: Look | None, watched: Watched, memory: ScoreMemory, now: datetime
+) -> Due:
+    """Return why to plan now, and when to read scores again.
+
+    `memory` has observed the scores of now. Times in the future, because a clock went back, count
+    as now.
+    """
+    soon = now + timedelta(seconds=_pause(rules.hysteresis.stabilization_window_seconds))
+    if last is None:
+        return Due(("FirstLook",), soon)
+    began = min(last.at, now)
+    starts = [
+        *(rules.triggers.next_start(at) for at in (began, now)),
+        *(_next_change(item, at) for item in rules.schedules for at in (began, now)),
+        last.again,
+    ]
+    coming = [at for at in starts if at is not None and at > now]
+    return Due(
+        tuple(dict.fromkeys(_reasons(rules, last, watched, memory, now))), min([soon, *coming])
+    )
+
+
+def _pause(window_seconds: float) -> float:
+    return min(max(window_seconds / _LOOKS_PER_WINDOW, _LEAST_SECONDS), _MOST_SECONDS)
+
+
+def _reasons(
+    rules: Keeping, last: Look, watched: Watched, memory: ScoreMemory, now: datetime
+) -> Iterator[str]:
+    before, began = last.watched, min(last.at, now)
+    if watched.generation != before.generation:
+        yield "SpecChanged"
+    if watched.plan_requested_at != before.plan_requested_at:
+        yield "PlanRequested"
+    happened = set(_happened(before, watched))
+    yield from (name for name in rules.triggers.objects if name in happened)
+    if watched.must_move - before.must_move:
+        yield "MustMove"
+    if _starts_within(rules.triggers.next_start(began), now):
+        yield "Scheduled"
+    if any(_starts_within(_next_change(item, began), now) for item in rules.schedules):
+        yield "ObjectivesChanged"
+    if last.again is not None and last.again <= now:
+        yield "HoldEnded"
+    change = memory.largest_change(last.memory)
+    if change > 0 and change >= rules.triggers.score_change:
+        yield "ScoreChanged"
+
+
+def _happened(before: Watched, after: Watched) -> Iterator[ObjectTrigger]:
+    if after.clusters.keys() - before.clusters.keys():
+        yield "ClusterAdded"
+    if before.clusters.keys() - after.clusters.keys() or after.lost - before.lost:
+        yield "ClusterLost"
+    if any(
+        taints != before.clusters[name]
+        for name, taints in after.clusters.items()
+        if name in before.clusters
+    ):
+        yield "ClusterTainted"
+    if after.workloads - before.workloads:
+        yield "WorkloadAdded"
+    if before.workloads - after.workloads:
+        yield "WorkloadLost"
+    if after.policies - before.policies:
+        yield "PolicyAdded"
+    if before.policies - after.policies:
+        yield "PolicyLost"
+
+
+def _starts_within(start: datetime | None, now: datetime) -> bool:
+    return start is not None and start <= now
+
+
+def _next_change(item: ScheduledObjective, now: datetime) -> datetime | None:
+    """Return when a window opens or ends next."""
+    until = item.open_until(now)
+    return item.next_start(now) if until is None else until
+
+
+class ActiveObjectives(NamedTuple):
+    """The scores that count now instead of the request's, and when that may change."""
+
+    preference: Preference
+    objectives: tuple[Preference, ...]
+    until: datetime | None
+
+
+def active_objectives(
+    rules: Keeping,
+    preference: Preference,
+    objectives: tuple[Preference, ...],
+    now: datetime,
+) -> ActiveObjectives:
+    """Return the scores of the first schedule whose window is open, else the request's own."""
+    changes = (at for item in rules.schedules if (at := _next_change(item, now)) is not None)
+    until = min(changes, default=None)
+    for item in rules.schedules:
+        if item.open_until(now) is not None:
+            return ActiveObjectives(item.preference, item.objectives, until)
+    return ActiveObjectives(preference, objectives, until)
