@@ -21,6 +21,7 @@ from optimizer.api.request_guards import BodyLimit, DeclaredRoute, HostGuard
 from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.operations.access.caller import Caller
 from optimizer.operations.access.shown_plans import ShownPlans
+from optimizer.service.optimization_controller import OptimizationController
 from optimizer.service.optimizer import Optimizer
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -49,7 +50,7 @@ def create_app(
         version=__version__,
         description=_DESCRIPTION,
         openapi_tags=[{"name": "optimize"}, {"name": "rollouts"}, {"name": "health"}],
-        lifespan=_background(optimizer),
+        lifespan=_background(optimizer, read_only=read_only),
     )
     app.router.route_class = DeclaredRoute
     app.user_middleware += guards(allowed_hosts, access, requests_per_second, streams)
@@ -95,12 +96,16 @@ def guards(
     return listed
 
 
-def _background(optimizer: Optimizer) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return the lifespan in which the hub is watched and rollouts go on."""
+def _background(
+    optimizer: Optimizer, *, read_only: bool
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Return the lifespan in which the hub is watched, and rollouts and what is kept go on."""
+    kept = OptimizationController(optimizer, read_only=read_only)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        loops = (optimizer.hub.run(), optimizer.rollouts.run(), optimizer.landings.run())
+        hub, rollouts, landings = optimizer.hub, optimizer.rollouts, optimizer.landings
+        loops = (hub.run(), rollouts.run(), landings.run(), kept.run())
         tasks = {asyncio.create_task(loop) for loop in loops}
         try:
             yield

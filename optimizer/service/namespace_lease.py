@@ -83,7 +83,7 @@ class NamespaceWriters:
         self, kube: Kube, *, identity: str = "", lease_seconds: float = LEASE_SECONDS
     ) -> None:
         self._kube = kube
-        self._identity = identity or f"{platform.node()}_{uuid4()}"
+        self.identity = identity or f"{platform.node()}_{uuid4()}"
         self._lease_seconds = lease_seconds
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
         self._seen: dict[str, ObservedLease] = {}
@@ -136,7 +136,7 @@ class NamespaceWriters:
         config = LeaderElectionConfig(
             LEASE_NAME,
             namespace,
-            self._identity,
+            self.identity,
             lease_seconds=seconds,
             renew_seconds=seconds * _RENEW_SHARE,
             retry_seconds=seconds * _RETRY_SHARE,
@@ -178,7 +178,7 @@ class NamespaceWriters:
         Whoever may write Leases in any namespace can hold one there for ever, so others wait for it
         for a bounded time.
         """
-        if (lease.get("spec") or {}).get("holderIdentity") == self._identity:
+        if (lease.get("spec") or {}).get("holderIdentity") == self.identity:
             turn = self._turns.get(namespace)
             return turn is not None and turn.locked()
         held = self._is_held(namespace, lease, at)

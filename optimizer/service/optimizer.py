@@ -29,6 +29,7 @@ from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.plan_history import history_of
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
+from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from optimizer.hub.watched_hub import WatchedHub, measured_age
 from optimizer.plan.plan import Plan
 from optimizer.service.landing_watch import LandingWatch
@@ -47,7 +48,6 @@ from optimizer.service.plan_writer import PlanWriter
 from optimizer.service.planner import HypotheticalHub, Planner
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import RolloutController
-from optimizer.service.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from optimizer.snapshot.object_readers import is_workload
 from optimizer.snapshot.scores.score_index import score_object
 from optimizer.snapshot.scores.score_meanings import score_list
@@ -90,6 +90,7 @@ class Optimizer:
         self._settings = settings
         self._now = now
         self._solving = 0
+        self.kube, self.settings, self.now = kube, settings, now
         self.hub = WatchedHub(
             kube,
             namespaces=settings.rollout_namespaces,
@@ -98,6 +99,7 @@ class Optimizer:
         )
         noted = self.hub.noting(kube)
         writers = NamespaceWriters(kube, identity=identity, lease_seconds=lease_seconds)
+        self.identity = writers.identity
         keys = RecordKeys(kube, settings.record_key_secret)
         self._records = PlanRecords(kube, keys, now=now, limit=settings.plan_history_limit)
         self.rollouts = RolloutController(

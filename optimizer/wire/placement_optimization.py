@@ -12,6 +12,7 @@ from dsf.api.crd.definitions import CustomResourceDefinition, column, custom_res
 from dsf.api.crd.structural_schema import ConditionList, Schema, rule, rules
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
+from optimizer.wire.keeping import Keeping
 from optimizer.wire.object_specs import Selector
 from optimizer.wire.request import (
     MAX_MISSING_SCORE,
@@ -38,7 +39,7 @@ _OF_ONE_ANSWER = ("dryRun", "explain", "whyNot", "pareto")
 """Fields of POST /optimize that say something of its answer, and nothing of what is kept."""
 
 
-class PlacementOptimizationSpec(OptimizeRequest):
+class PlacementOptimizationSpec(Keeping, OptimizeRequest):
     """What is to be kept: the fields of POST /optimize, and when a change is worth its moves."""
 
     clusters: Annotated[tuple[RequestedCluster, ...], FailFast()] = Field(
@@ -78,13 +79,11 @@ class PlacementOptimizationSpec(OptimizeRequest):
                 raise ValueError(f"{field}: say it to POST /optimize; here is no answer to change")
         return value
 
-    def request(
-        self, clusters: list[Any], workloads: list[Any]
-    ) -> OptimizeRequest | RequestProblem:
-        """Return the request for these clusters and workloads, which have the form of the wire."""
+    def request(self, **fields: Any) -> OptimizeRequest | RequestProblem:
+        """Return the request with these fields, which have the form of the wire."""
         own = set(PlacementOptimizationSpec.model_fields) - set(OptimizeRequest.model_fields)
         body = self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=own)
-        return validated_request({**body, "clusters": clusters, "targetWorkloads": workloads})
+        return validated_request({**body, **fields})
 
 
 class PlannedChanges(WireModel):
@@ -218,8 +217,11 @@ def _to_kept(spec: Schema) -> None:
 
 
 def _without_defaults(schema: Schema) -> None:
-    """Remove all defaults: an object is stored as it was written, and the request has its own."""
-    schema.pop("default", None)
+    """Say the defaults in words: an object is stored as it was written."""
+    default = schema.pop("default", None)
+    if isinstance(default, str | int | float) and default not in ("", False):
+        text = str(schema.get("description", "")).rstrip()
+        schema["description"] = f"{text} Default: {default}."
     inner = (*schema.get("properties", {}).values(), schema.get("items"))
     for part in inner:
         if part:

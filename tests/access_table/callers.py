@@ -11,6 +11,7 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER,
     PLACEMENT,
     PLACEMENT_BINDING,
+    PLACEMENT_OPTIMIZATION,
     PLACEMENT_PLAN,
     SECRET,
 )
@@ -105,7 +106,7 @@ CALLERS = (
 
 def own_rights(*, impersonates: bool) -> Rights:
     """What the optimizer itself may: read everything, and write what it records."""
-    kept = (LEASE, PLACEMENT_PLAN, SECRET, EVENT)
+    kept = (LEASE, PLACEMENT_PLAN, PLACEMENT_OPTIMIZATION, SECRET, EVENT)
     verbs = ("get", "list", "watch", "create", "update", "patch", "delete")
     listed = tuple(right(verb, kind) for kind in KINDS for verb in ("get", "list", "watch"))
     kinds = kept if impersonates else KINDS

@@ -133,7 +133,8 @@ WHY: dict[str, dict[str, str]] = {
         "placements": "what is placed, by others too; writes only with `allowWrites`",
         "placementdecisions": "what OCM selected",
         "namespaces": "whether a namespace about which there is nothing exists",
-        "leases": "one writer at a time, on the whole hub; only with `allowWrites`",
+        "leases": "one server looks after what is kept; with `allowWrites` one writer at a time,"
+        " on the whole hub",
         "manifestworks": "what runs on the clusters; only with `manifestWorks.read` or rollouts",
         "tokenreviews": "who the caller is",
         "subjectaccessreviews": "what the caller may do",
@@ -143,6 +144,8 @@ WHY: dict[str, dict[str, str]] = {
         "placementplans": "the records of plans; writes only with `allowWrites` or rollouts"
         " (`test_rollout.py`)",
         "placementplans/status": "how plans have landed",
+        "placementoptimizations": "what is to be kept placed; a finalizer only with `allowWrites`",
+        "placementoptimizations/status": "what became of it",
         "events": EVENTS,
     },
     f"{OPTIMIZER}-record-key": {
@@ -166,6 +169,7 @@ WHY: dict[str, dict[str, str]] = {
         "placementdecisions": "for callers: to follow",
         "placementbindings": "for callers: to apply, reset and follow",
         "placementplans": "for callers: what was decided before",
+        "placementoptimizations": "for callers: to declare what is kept, and to approve its plans",
     },
     WATCHER: {
         "clusterclaims": "the one claim that it writes",

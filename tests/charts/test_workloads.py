@@ -171,9 +171,12 @@ def selected(namespace: str | None, wanted: dict[str, Any], among: list[Any]) ->
 
 
 WRITES = {"create", "patch", "update", "delete"}
-TELLS = {"placementplans/status", "events", "tokenreviews", "subjectaccessreviews"}
-"""What the optimizer writes to ask who may do what, and to tell how plans have landed."""
-RECORDS = {"leases", "secrets", "placementplans"}
+TELLS = {
+    *("placementplans/status", "placementoptimizations/status", "events", "leases"),
+    *("tokenreviews", "subjectaccessreviews"),
+}
+"""What the optimizer writes to ask who may do what, and to tell what it found."""
+RECORDS = {"secrets", "placementplans", "placementoptimizations"}
 IMPERSONATION = TOGGLES["dynamic-scoring-optimizer"]["impersonation"]
 
 

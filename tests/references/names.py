@@ -63,6 +63,14 @@ LABELS: Mapping[str, tuple[str, str]] = {
     ),
 }
 ANNOTATIONS: Mapping[str, tuple[str, str]] = {
+    names.APPROVED_DIGEST_ANNOTATION: (
+        "PlacementOptimization",
+        "yours: the digest of the plan that is to be applied, in mode Approve",
+    ),
+    names.PLAN_REQUESTED_ANNOTATION: (
+        "PlacementOptimization",
+        "yours: any value; it plans at once when the value changes",
+    ),
     names.ALLOWED_HOSTS_ANNOTATION: (
         "Secret",
         "yours: the hosts to which the agents may send it",
@@ -105,6 +113,10 @@ OBJECTS = {
     ),
     names.ADDON: ("ClusterManagementAddOn, ManagedClusterAddOn, Lease", "the add-on of the agents"),
     names.HUB_KUBECONFIG_SECRET: ("Secret", "the identity that OCM gives the agent on the hub"),
+    names.OPTIMIZATION_FINALIZER: (
+        "finalizer of a PlacementOptimization with deletionPolicy Reset",
+        "what it generated is deleted before it is",
+    ),
     names.SCORING_CONFIG_FINALIZER: (
         "finalizer",
         "what was distributed is removed before the config",

@@ -179,6 +179,16 @@ class FleetFacts:
         }
 
     @cached_property
+    def policies_by_cluster(self) -> Mapping[str, Sequence[Object]]:
+        """The policies by the managed cluster that their name ends with after a `-`.
+
+        Under the empty name are those that name none.
+        """
+        return members_by_key(
+            (_cluster_in(name, self.hub.clusters), obj) for name, obj in self.policies.items()
+        )
+
+    @cached_property
     def bound(self) -> Mapping[str, Sequence[BoundPolicy]]:
         """The policies that generated PlacementBindings bind to each managed cluster."""
         return members_by_key((item.cluster, item) for item in self.status.policies)
@@ -196,3 +206,10 @@ class FleetFacts:
     def scorer_of(self, score: str) -> ScorerOverview | None:
         """Return the DynamicScorer that fills a score; None if none is known."""
         return next((item for item in self.scorers if item.score == score), None)
+
+
+def _cluster_in(policy: str, clusters: Mapping[str, Object]) -> str:
+    """Return the longest name of a cluster that the name of a policy ends with after a `-`."""
+    _, *rests = policy.split("-")
+    ends = ("-".join(rests[at:]) for at in range(len(rests)))
+    return next((end for end in ends if end in clusters), "")

@@ -13,7 +13,7 @@ from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.plan_request import PartialRequest, with_namespace
 from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
 from optimizer.follow.record.plan_history import ObjectiveInForce, PlanInForce
-from optimizer.snapshot.object_readers import read_policy, read_workload
+from optimizer.snapshot.object_readers import name_of, read_policy, read_workload
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
     UNPROCESSABLE,
@@ -163,17 +163,9 @@ def policies_of(facts: FleetFacts, cluster: str) -> tuple[CandidatePolicy, ...]:
     A policy is made for the cluster that its annotation names, or else that its name ends with
     after a `-`; one that names no cluster may be enforced on each.
     """
-    found = (
-        read_policy(obj, cluster)
-        for name, obj in facts.policies.items()
-        if _for_cluster(name, cluster, facts.hub.clusters)
-    )
+    own, any_cluster = (facts.policies_by_cluster.get(key, ()) for key in (cluster, ""))
+    found = (read_policy(obj, cluster) for obj in sorted((*own, *any_cluster), key=name_of))
     return tuple(item for item in found if isinstance(item, CandidatePolicy))
-
-
-def _for_cluster(policy: str, cluster: str, clusters: Iterable[str]) -> bool:
-    named = [name for name in clusters if policy.endswith(f"-{name}")]
-    return not named or max(named, key=len) == cluster
 
 
 def _found(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from optimizer.service import score_history
-from optimizer.service.score_history import (
+from optimizer.hub import score_history
+from optimizer.hub.score_history import (
     MAX_SERIES,
     POINTS,
     HistoryQuestion,

@@ -455,6 +455,20 @@ def _rules_of_optimizations() -> Iterator[Constraint]:
             accepted = optimization(missingScore=good)
             yield Constraint("spec.missingScore", "rule 1", accepted, bad, "must be 'forbid' or")
 
+    for moves in (-1, 1_000_001, "101%", "1.5%", "ten"):
+        bad = optimization(budgets=[{"moves": moves}])
+        for right in (0, 1_000_000, "0%", "100%"):
+            good = optimization(budgets=[{"moves": right}])
+            message = "must be a number from 0 to 1000000 or a percentage"
+            yield Constraint("spec.budgets[].moves", "rule 1", good, bad, message)
+    whole = {"schedule": "@daily", "duration": "8h"}
+    for name, value in whole.items():
+        bad = optimization(budgets=[{"moves": 1, name: value}])
+        for window in ({}, whole):
+            good = optimization(budgets=[{"moves": 1, **window}])
+            message = "state schedule and duration, or none"
+            yield Constraint("spec.budgets[]", "rule 1", good, bad, message)
+
 
 def _value_rules() -> Iterator[Constraint]:
     for host in ("${NODE_IP}:30007", "$NODE_IP", "<address>:8000", "{{ip}}", ":30007"):

@@ -1,0 +1,259 @@
+"""What one look at a PlacementOptimization found and did, and the status that tells it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from dsf.api.conditions import Condition, conditions_of, merged
+from dsf.api.crd.structural_schema import ConditionModel
+from dsf.api.names import APPROVED_DIGEST_ANNOTATION, PLAN_REQUESTED_ANNOTATION
+from dsf.api.plural import counted
+from dsf.api.times import rfc3339
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.port import Object
+from optimizer.follow.overview.kept_request import NotKept
+from optimizer.follow.placement_status.landing_report import LANDED
+from optimizer.follow.record.plan_history import PlanHistory, in_force
+from optimizer.follow.record.recorded_plan import RecordedPlan
+from optimizer.plan.basis import digest_of_json
+from optimizer.plan.generated_objects import describe
+from optimizer.plan.plan import Plan
+from optimizer.wire.placement_optimization import (
+    MAX_HISTORY,
+    LastPlan,
+    OptimizationEvent,
+    PlacementOptimizationStatus,
+    PlannedChanges,
+)
+from optimizer.wire.request_problem import RequestProblem
+
+READY, PLANNED, APPLIED, SATISFIED = "Ready", "Planned", "Applied", "Satisfied"
+"""Types of conditions: it is kept; a plan was made; the hub is as planned; all run as wanted."""
+
+SHOWN_DIGEST = 12
+"""Characters of a digest in a sentence."""
+
+CALM = frozenset({"Applied", "AwaitingApproval", "PlanOnly", "RolloutInProgress", "Suspended"})
+"""Reasons of events that nobody has to worry about."""
+
+UP_TO_DATE = "UpToDate"
+"""The reason of Applied where nothing is left to write."""
+
+
+class KeptReport(NamedTuple):
+    """What one look found. `plan`: what was planned; None: the last plan still stands.
+
+    `again`: seconds until the next look if nothing changes; None: when something changes.
+    """
+
+    conditions: tuple[Condition, ...]
+    plan: LastPlan | None = None
+    changed: bool = False
+    again: float | None = None
+
+    def saying(self, *more: Condition) -> "KeptReport":
+        """Return the look with these conditions instead of earlier ones of their types."""
+        types = {item.type for item in more}
+        kept_ones = (item for item in self.conditions if item.type not in types)
+        return self._replace(conditions=(*kept_ones, *more))
+
+    def by(self, seconds: float | None) -> "KeptReport":
+        """Return the look after which the next one is no later than in so many seconds."""
+        both = [item for item in (self.again, seconds) if item is not None]
+        return self._replace(again=min(both, default=None))
+
+
+def objects_digest(plan: Plan) -> str:
+    """Return the SHA-256 of the objects that a plan generates: what is approved."""
+    return digest_of_json(plan.manifests)
+
+
+def approved_digest(obj: Object) -> str:
+    """Return the digest that somebody approved; empty if nobody did."""
+    return str((obj["metadata"].get("annotations") or {}).get(APPROVED_DIGEST_ANNOTATION) or "")
+
+
+def plan_request(obj: Object) -> str:
+    """Return the value by which somebody asked for a plan now; empty if nobody did."""
+    return str((obj["metadata"].get("annotations") or {}).get(PLAN_REQUESTED_ANNOTATION) or "")
+
+
+def not_kept(why: NotKept) -> KeptReport:
+    """Return the look at what can't be kept."""
+    unknown = "it is not kept: see Ready"
+    return KeptReport(
+        (
+            Condition(READY, "False", *why),
+            *(Condition(item, "Unknown", why.reason, unknown) for item in (PLANNED, APPLIED)),
+            Condition(SATISFIED, "Unknown", why.reason, unknown),
+        )
+    )
+
+
+def kept(missing: str) -> Condition:
+    """Return that an optimization is kept; `missing`: what its spec names and the hub lacks."""
+    return Condition(READY, "True", "Kept", missing or "all that it names is there")
+
+
+def not_planned(problem: RequestProblem) -> Condition:
+    """Return that no plan could be made, and why."""
+    return Condition(PLANNED, "False", problem.reason, f"{problem.title}: {problem.detail}")
+
+
+def _worth(plan: Plan) -> str:
+    """Return in words what a plan that was not applied changes."""
+    moved = sum(1 for item in plan.moves if item.before != item.after)
+    short = objects_digest(plan)[:SHOWN_DIGEST]
+    writes = counted(len(plan.changes), "write")
+    return f"plan {short} changes {counted(moved, 'workload')}, in {writes}"
+
+
+def planned(plan: Plan) -> Condition:
+    """Return that a plan was made, or that its solver failed."""
+    if plan.failures:
+        return Condition(PLANNED, "False", "SolverFailed", plan.failures[0])
+    count = len(plan.request.target_workloads)
+    return Condition(PLANNED, "True", plan.solution.status, f"{counted(count, 'workload')} planned")
+
+
+def as_planned(record: RecordedPlan | None) -> Condition:
+    """Return that the hub is as the last plan says."""
+    named = f": PlacementPlan {UntrustedName(record.name)}" if record else ""
+    return Condition(APPLIED, "True", UP_TO_DATE, f"the hub is as the last plan says{named}")
+
+
+def only_planned(plan: Plan) -> Condition:
+    """Return that a plan is not applied, because nobody wants plans to be applied."""
+    return Condition(
+        APPLIED,
+        "False",
+        "PlanOnly",
+        f"{_worth(plan)}: set spec.mode to Approve or Apply to make it",
+    )
+
+
+def awaiting(plan: Plan, obj: Object, history: PlanHistory) -> Condition:
+    """Return that a plan waits until somebody approves it; a stale approval is named."""
+    digest, approved = objects_digest(plan), approved_digest(obj)
+    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+    how = (
+        f"{_worth(plan)}: approve it by `kubectl annotate placementoptimization {name}"
+        f" -n {namespace} --overwrite {APPROVED_DIGEST_ANNOTATION}={digest}`"
+    )
+    before = {record.spec.objects_digest for record in history}
+    if approved and approved not in before:
+        stale = f"digest {UntrustedName(approved[:SHOWN_DIGEST])} was approved, of a plan that is"
+        return Condition(APPLIED, "False", "StaleApproval", f"{stale} out of date; {how}")
+    return Condition(APPLIED, "False", "AwaitingApproval", how)
+
+
+def refused(problem: RequestProblem) -> Condition:
+    """Return that a plan was not written, and why."""
+    return Condition(APPLIED, "False", problem.reason, f"{problem.title}: {problem.detail}")
+
+
+def read_only(what: str) -> Condition:
+    """Return that this server may not write; `what` is not done therefore."""
+    message = f"{what}: the optimizer was started read-only; allow writes (the chart's allowWrites)"
+    return Condition(APPLIED, "False", "ReadOnly", message)
+
+
+def rolling(record: RecordedPlan) -> tuple[Condition, Condition]:
+    """Return that the steps of a rollout are being made."""
+    message = (
+        f"revision {record.spec.revision} is rolled out: see"
+        f" `dsf rollout status -n {record.namespace} {record.spec.optimization}`"
+    )
+    reason = "RolloutInProgress"
+    return Condition(APPLIED, "False", reason, message), Condition(
+        SATISFIED, "False", reason, message
+    )
+
+
+def satisfied(plan: Plan, history: PlanHistory) -> Condition:
+    """Return whether all workloads have the places that they ask for, and run there."""
+    left = plan.unplaced
+    if left:
+        first = left[0]
+        message = (
+            f"{counted(len(left), 'workload')} of {len(plan.request.target_workloads)} have fewer"
+            f" places than they ask for; first: {first.workload}: {first.message}"
+        )
+        return Condition(SATISFIED, "False", "Unplaced", message)
+    current = in_force(history)
+    conditions = (current.status.conditions if current else None) or ()
+    landed = next((item for item in conditions if item.type == LANDED), None)
+    if current is None:
+        return Condition(SATISFIED, "False", "NotApplied", "no plan of it is in force")
+    if landed is None:
+        return Condition(SATISFIED, "Unknown", "NotReported", "OCM has not told how far it is")
+    return _as_landed(landed)
+
+
+def _as_landed(landed: ConditionModel) -> Condition:
+    if landed.status == "True":
+        return Condition(SATISFIED, "True", "AllPlaced", landed.message)
+    return Condition(SATISFIED, landed.status, landed.reason, landed.message)
+
+
+def last_plan(plan: Plan, now: datetime, before: Mapping[str, Any], record: str = "") -> LastPlan:
+    """Return a plan as the status tells it; `before`: that of the last look.
+
+    Its time is when this decision was made first.
+    """
+    digest, actions = objects_digest(plan), [describe(item).action for item in plan.changes]
+    same = before.get("digest") == digest
+    return LastPlan(
+        digest=digest,
+        time=str(before["time"]) if same else rfc3339(now),
+        objective=round(plan.solution.objective_value, 6),
+        bound=plan.solution.bound and round(plan.solution.bound, 6),
+        gap=plan.solution.gap,
+        workloads=len(plan.request.target_workloads),
+        unplaced=len(plan.unplaced),
+        moves=sum(1 for item in plan.moves if item.before != item.after),
+        changes=PlannedChanges(
+            create=actions.count("create"),
+            patch=actions.count("patch"),
+            delete=actions.count("delete"),
+        ),
+        record=record or (before.get("record") if same else None),
+    )
+
+
+def status_after(obj: Object, look: KeptReport, now: datetime) -> dict[str, Any]:
+    """Return the status after a look; equal to the one before if nothing has changed."""
+    before: Mapping[str, Any] = obj.get("status") or {}
+    generation = obj["metadata"].get("generation")
+    found = merged(conditions_of(obj), look.conditions, now=rfc3339(now), generation=generation)
+    plan = look.plan.model_dump(by_alias=True, exclude_none=True) if look.plan else None
+    said = happened(obj, look, now)
+    new = [said.model_dump(by_alias=True, exclude_none=True)] if said else []
+    status = PlacementOptimizationStatus.model_validate(
+        {
+            **before,
+            "observedGeneration": generation,
+            "conditions": found,
+            "plan": plan or before.get("plan"),
+            "lastChange": rfc3339(now) if look.changed else before.get("lastChange"),
+            "history": [*new, *(before.get("history") or ())][:MAX_HISTORY] or None,
+        }
+    )
+    return status.model_dump(by_alias=True, exclude_none=True)
+
+
+def happened(obj: Object, look: KeptReport, now: datetime) -> OptimizationEvent | None:
+    """Return what is new since the last look, for the history and an Event; None: nothing is."""
+    by_type = {item.type: item for item in look.conditions}
+    first = (by_type.get(name) for name in (READY, PLANNED))
+    wrong = next((item for item in first if item and item.status == "False"), None)
+    decisive = wrong or by_type[APPLIED]
+    reason = "Applied" if look.changed else decisive.reason
+    digest = look.plan.digest if look.plan else None
+    last: Mapping[str, Any] = next(iter((obj.get("status") or {}).get("history") or ()), {})
+    same = (reason, digest or last.get("digest")) == (last.get("reason"), last.get("digest"))
+    if same or reason == UP_TO_DATE:
+        return None
+    return OptimizationEvent(
+        time=rfc3339(now), reason=reason, message=decisive.message, digest=digest
+    )

@@ -1,0 +1,99 @@
+"""The development guide's fleet, and the PlacementOptimizations that are kept on it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dsf.api.conditions import conditions_of, find
+from dsf.api.names import APPROVED_DIGEST_ANNOTATION
+from dsf.kube import kinds
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import PLACEMENT_OPTIMIZATION, Kind
+from dsf.kube.port import Kube, Object
+from optimizer.service.namespace_lease import LEASE_NAME
+from optimizer.service.optimization_controller import OptimizationController
+from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.observation import Observation
+from tests.optimizer.build import NOW, named, obj
+from tests.optimizer.hubs import bound, hub_of
+
+PREFERENCE = {"addonPlacementScore": "performance", "scoreDimensionFormat": "${app};${device}"}
+POWER = {**PREFERENCE, "addonPlacementScore": "power"}
+
+
+@dataclass
+class KeptFleet:
+    """A hub whose optimizers see the time `now`; each look is one of a new process."""
+
+    hub: EmbeddedHub
+    now: datetime = NOW
+    read_only: bool = False
+
+    def controller(self, kube: Kube | None = None) -> OptimizationController:
+        service = Optimizer(kube or self.hub, now=lambda: self.now, lease_seconds=1)
+        return OptimizationController(service, read_only=self.read_only)
+
+    async def declare(self, name: str = "kept", **spec: Any) -> Object:
+        """Apply a manifest as kubectl or a GitOps tool does."""
+        whole = {"preference": PREFERENCE, **spec}
+        there = [i["metadata"]["name"] for i in await self.all(PLACEMENT_OPTIMIZATION)]
+        if name in there:
+            return await self.hub.patch(PLACEMENT_OPTIMIZATION, name, {"spec": whole}, "default")
+        made = obj(PLACEMENT_OPTIMIZATION, name, "default", spec=whole)
+        return await self.hub.create(PLACEMENT_OPTIMIZATION, made)
+
+    async def look(self, name: str = "kept", times: int = 1) -> Object:
+        """Let new processes look; return the object after it."""
+        for _ in range(times):
+            await self.controller().look("default", name)
+        return await self.get(name)
+
+    async def get(self, name: str = "kept") -> Object:
+        return await self.hub.get(PLACEMENT_OPTIMIZATION, name, "default")
+
+    async def annotate(self, annotation: str, value: str, name: str = "kept") -> None:
+        body = {"metadata": {"annotations": {annotation: value}}}
+        await self.hub.patch(PLACEMENT_OPTIMIZATION, name, body, "default")
+
+    async def approve(self, digest: str, name: str = "kept") -> None:
+        await self.annotate(APPROVED_DIGEST_ANNOTATION, digest, name)
+
+    async def all(self, kind: Kind) -> tuple[Object, ...]:
+        return (await self.hub.list(kind, "default")).items
+
+    async def bound(self) -> set[str]:
+        return await bound(self.hub)
+
+    async def score(self, cluster: str, name: str, table: dict[tuple[str, str], int]) -> None:
+        """Publish a score."""
+        entries = [{"name": key, "value": value} for key, value in named(table).items()]
+        status = {"status": {"scores": entries}}
+        kind = kinds.ADD_ON_PLACEMENT_SCORE
+        await self.hub.patch(kind, name, status, cluster, subresource="status")
+
+    async def bury(self) -> None:
+        """Let the Lease of a killed process expire."""
+        for lease in await self.all(kinds.LEASE):
+            if lease["metadata"]["name"] == LEASE_NAME:
+                await self.hub.delete(kinds.LEASE, LEASE_NAME, "default")
+
+    def later(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+def said(of: Object) -> dict[str, str]:
+    """Return status and reason of each condition."""
+    return {i["type"]: f"{i['status']} {i['reason']}" for i in conditions_of(of)}
+
+
+def message(of: Object, type_: str) -> str:
+    """Return the message of a condition."""
+    return str((find(conditions_of(of), type_) or {}).get("message"))
+
+
+async def kept_fleet(observation: Observation | None = None, **spec: Any) -> KeptFleet:
+    """Return the guide's fleet; with a spec, what is kept of it is declared."""
+    fleet = KeptFleet(await hub_of(observation))
+    if spec:
+        await fleet.declare(**spec)
+    return fleet

@@ -1,0 +1,213 @@
+"""What a PlacementOptimization declares is planned and kept, whoever is killed meanwhile."""
+
+import contextlib
+
+import pytest
+
+from dsf.kube import kinds
+from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
+from tests.kube_wrappers.counting import Counting
+from tests.optimizer.build import PERFORMANCE, obj, workload
+from tests.optimizer.service.kept_fleet import POWER, KeptFleet, kept_fleet, message, said
+from tests.optimizer.service.test_namespace_lease import Killed, Mortal
+
+MIG_3G = {"3g.48gb-worker01", "3g.48gb-worker02"}
+MIG_2G = {"2g.24gb-worker01", "2g.24gb-worker02"}
+
+
+async def test_a_plan_is_only_told_unless_the_mode_says_more() -> None:
+    fleet = await kept_fleet(rollout="AllAtOnce")
+    found = await fleet.look()
+    assert said(found) == {
+        "Ready": "True Kept",
+        "Planned": "True Optimal",
+        "Applied": "False PlanOnly",
+        "Satisfied": "False NotApplied",
+    }
+    assert found["status"]["plan"]["objective"] == 115
+    assert found["status"]["plan"]["changes"] == {"create": 6, "patch": 0, "delete": 0}
+    assert "set spec.mode to Approve or Apply" in message(found, "Applied")
+    assert await fleet.all(kinds.PLACEMENT) == ()
+
+
+async def test_what_is_declared_is_applied_and_stays_as_it_is() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    found = await fleet.look()
+    assert said(found)["Applied"] == "True UpToDate"
+    assert await fleet.bound() == MIG_3G
+    (record,) = await fleet.all(kinds.PLACEMENT_PLAN)
+    assert record["spec"]["requestedBy"] == "PlacementOptimization default/kept"
+    assert found["status"]["plan"]["digest"] == record["spec"]["objectsDigest"]
+    assert [item["reason"] for item in found["status"]["history"]] == ["Applied"]
+    fleet.later(minutes=5)
+    assert await fleet.look(times=3) == await fleet.look()
+    assert len(await fleet.all(kinds.PLACEMENT_PLAN)) == 1
+
+
+async def test_a_look_at_what_is_as_planned_writes_nothing() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.look(times=2)
+    before = (await fleet.hub.list(kinds.NAMESPACE)).resource_version
+    counting = Counting(fleet.hub)
+    await fleet.controller(counting).look("default", "kept")
+    assert (await fleet.hub.list(kinds.NAMESPACE)).resource_version == before
+    await fleet.declare(mode="Apply")
+    assert (await fleet.hub.list(kinds.NAMESPACE)).resource_version == before
+
+
+async def test_a_changed_score_moves_and_an_edited_placement_is_written_again() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.look()
+    for cluster in ("worker01", "worker02"):
+        table = {**PERFORMANCE, ("app01", "2g.24gb"): 90, ("app02", "2g.24gb"): 90}
+        await fleet.score(cluster, "performance", table)
+    await fleet.look()
+    assert await fleet.bound() == MIG_2G
+    (placement, *_) = await fleet.all(kinds.PLACEMENT)
+    await fleet.hub.delete(kinds.PLACEMENT, placement["metadata"]["name"], "default")
+    await fleet.look()
+    names = [item["metadata"]["name"] for item in await fleet.all(kinds.PLACEMENT)]
+    assert placement["metadata"]["name"] in names
+
+
+async def test_a_plan_waits_until_exactly_its_digest_is_approved() -> None:
+    fleet = await kept_fleet(mode="Approve")
+    found = await fleet.look()
+    digest = found["status"]["plan"]["digest"]
+    assert said(found)["Applied"] == "False AwaitingApproval"
+    assert f"approved-digest={digest}`" in message(found, "Applied")
+    await fleet.approve("0" * 64)
+    found = await fleet.look()
+    assert said(found)["Applied"] == "False StaleApproval"
+    assert await fleet.all(kinds.PLACEMENT) == ()
+    await fleet.approve(digest)
+    found = await fleet.look()
+    assert said(found)["Applied"] == "True UpToDate"
+    assert await fleet.bound() == MIG_3G
+    await fleet.declare(mode="Approve", preference=POWER)
+    found = await fleet.look()
+    assert said(found)["Applied"] == "False AwaitingApproval", "what was approved was applied"
+    assert await fleet.bound() == MIG_3G
+
+
+async def test_the_plan_that_was_approved_is_applied_although_scores_have_changed() -> None:
+    fleet = await kept_fleet(mode="Approve")
+    controller = fleet.controller()
+    await controller.look("default", "kept")
+    digest = (await fleet.get())["status"]["plan"]["digest"]
+    for cluster in ("worker01", "worker02"):
+        await fleet.score(cluster, "performance", {("app01", "2g.24gb"): 90, ("app02", "all"): 90})
+    await fleet.approve(digest)
+    await controller.look("default", "kept")
+    assert await fleet.bound() == MIG_3G
+
+
+async def test_a_selector_selects_and_says_if_it_selects_nothing() -> None:
+    fleet = await kept_fleet(mode="Apply", workloadSelector="app=app01")
+    await fleet.look()
+    names = {item["metadata"]["name"] for item in await fleet.all(kinds.PLACEMENT)}
+    assert "app01-placement" in names
+    assert "app02-placement" not in names
+    await fleet.declare(mode="Apply", workloadSelector="app=nope")
+    found = await fleet.look()
+    assert said(found)["Ready"] == "False NoWorkloads"
+    assert "app01-placement" in names, "what was placed stays"
+    await fleet.declare(mode="Apply", workloadSelector="", clusterSelector="zone=nowhere")
+    assert said(await fleet.look())["Ready"] == "False NoClusters"
+    await fleet.declare(mode="Apply", workloadSelector="a in b", clusterSelector="")
+    assert said(await fleet.look())["Ready"] == "False InvalidRequest"
+
+
+async def test_a_workload_that_gets_the_labels_is_placed() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.look()
+    await fleet.hub.create(kinds.MANIFEST_WORK_REPLICA_SET, workload("mwrs-app03", "app01", 1))
+    found = await fleet.look()
+    assert found["status"]["plan"]["workloads"] == 3
+
+
+async def test_clusters_are_those_of_the_sets_that_the_namespace_is_bound_to() -> None:
+    fleet = await kept_fleet(mode="Plan")
+    spec = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}
+    everything = obj(kinds.MANAGED_CLUSTER_SET, "global", spec=spec)
+    await fleet.hub.create(kinds.MANAGED_CLUSTER_SET, everything)
+    found = await fleet.look()
+    assert said(found)["Ready"] == "False NoClusters"
+    assert "clusteradm clusterset bind SET --namespace default" in message(found, "Ready")
+    bound = obj(
+        kinds.MANAGED_CLUSTER_SET_BINDING, "global", "default", spec={"clusterSet": "global"}
+    )
+    await fleet.hub.create(kinds.MANAGED_CLUSTER_SET_BINDING, bound)
+    assert said(await fleet.look())["Planned"] == "True Optimal"
+
+
+async def test_of_two_that_claim_a_workload_the_younger_does_nothing() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.declare("later", mode="Apply", workloadSelector="app=app02")
+    found = await fleet.look("later")
+    assert said(found)["Ready"] == "False WorkloadClaimed"
+    assert "mwrs-app02 is claimed by PlacementOptimization kept" in message(found, "Ready")
+    assert await fleet.all(kinds.PLACEMENT) == ()
+    await fleet.declare("kept", mode="Apply", workloadSelector="app=app01")
+    await fleet.look("kept")
+    assert said(await fleet.look("later"))["Ready"] == "True Kept"
+
+
+async def test_what_is_suspended_is_left_alone() -> None:
+    fleet = await kept_fleet(mode="Apply", suspend=True)
+    found = await fleet.look()
+    assert said(found)["Ready"] == "False Suspended"
+    assert await fleet.all(kinds.PLACEMENT) == ()
+
+
+async def test_a_read_only_server_plans_and_says_how_it_may_apply() -> None:
+    fleet = await kept_fleet(mode="Apply", deletionPolicy="Reset")
+    fleet.read_only = True
+    found = await fleet.look()
+    assert said(found)["Applied"] == "False ReadOnly"
+    assert "allowWrites" in message(found, "Applied")
+    assert "finalizers" not in found["metadata"]
+
+
+async def test_placements_outlive_what_declared_them_unless_it_says_reset() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.look()
+    await fleet.hub.delete(PLACEMENT_OPTIMIZATION, "kept", "default")
+    await fleet.controller().look("default", "kept")
+    assert await fleet.bound() == MIG_3G
+    await fleet.declare(mode="Apply", deletionPolicy="Reset")
+    await fleet.look()
+    await fleet.hub.delete(PLACEMENT_OPTIMIZATION, "kept", "default")
+    assert (await fleet.get())["metadata"]["deletionTimestamp"]
+    await fleet.controller().look("default", "kept")
+    assert await fleet.all(PLACEMENT_OPTIMIZATION) == ()
+    assert await fleet.all(kinds.PLACEMENT) == ()
+
+
+@pytest.mark.parametrize("mode", ["Apply", "Approve"])
+async def test_a_kill_between_any_two_writes_loses_nothing(mode: str) -> None:
+    fleet = await kept_fleet(mode=mode, deletionPolicy="Reset")
+    if mode == "Approve":
+        await fleet.approve((await fleet.look())["status"]["plan"]["digest"])
+    await survive(fleet)
+    found = await fleet.get()
+    assert said(found)["Applied"] == "True UpToDate"
+    assert await fleet.bound() == MIG_3G
+    phases = [item["status"]["phase"] for item in await fleet.all(kinds.PLACEMENT_PLAN)]
+    assert phases.count("Applied") == 1
+    await fleet.hub.delete(PLACEMENT_OPTIMIZATION, "kept", "default")
+    await survive(fleet)
+    assert await fleet.all(PLACEMENT_OPTIMIZATION) == ()
+    assert await fleet.all(kinds.PLACEMENT) == ()
+
+
+async def survive(fleet: KeptFleet) -> None:
+    """Let processes look that are killed after one write more each time, until one ends alive."""
+    for writes in range(60):
+        mortal = Mortal(fleet.hub, writes)
+        with contextlib.suppress(Killed, BaseExceptionGroup):
+            await fleet.controller(mortal).look("default", "kept")
+        if not mortal.dead:
+            return
+        await fleet.bury()
+    raise AssertionError(f"{writes} processes were killed, and nothing was whole")
