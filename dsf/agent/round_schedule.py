@@ -9,7 +9,7 @@ whichever is longer. If a server asks for a longer pause, it gets it, up to `RET
 During a pause after an outage of the scoring API, its health endpoint is probed at the points of
 the grid that the pause skips, but never while the pause is one that a server asked for. The first
 healthy answer ends the pause. If the next round fails nevertheless, health says nothing about
-scoring: further healthy answers then count only after an unhealthy one.
+scoring: rounds then take the place of probes, one for each interval, until one succeeds.
 
 A scorer may push: its next round is then due at once, without a phase. A push during a round makes
 one more round after it. During a pause, or before the end of a pause that a server asked for, a
@@ -185,9 +185,10 @@ class ScheduledScorer:
 
     `summary` is the current one, None if the scorer was removed while a round of it runs.
     `running` is the summary of the round, or of the application of `onFailure`, that runs now.
-    `paused` tells whether `due` is later than without failures. `health_counts` tells whether a
-    healthy answer to a probe ends the pause. `not_before` is the end of the pause that a server
-    asked for. `pushed` tells whether one more round is due as soon as what is running has ended.
+    `paused` tells whether `due` is later than without failures. `health_counts` tells whether the
+    API's health has not been wrong about scoring since the last good round. `not_before` is the end
+    of the pause that a server asked for. `pushed` tells whether one more round is due as soon as
+    what is running has ended.
     """
 
     summary: ScorerSummary | None
@@ -342,10 +343,13 @@ def _paused(
 ) -> ScheduledScorer:
     """Return the scorer with the time of its next round; a changed one has no failures yet."""
     failed = event.failed and ran == summary
+    outage = failed and event.outage
     failures = scorer.failures + 1 if failed else 0
     interval = _interval(summary)
     usual = max(now, scorer.started + interval / 2)
-    after = max(now, scorer.started + _pause(summary, failures) - interval / 2)
+    probed = not outage or scorer.health_counts
+    pause = _pause(summary, failures) if probed else max(interval, PROBE_SECONDS)
+    after = max(now, scorer.started + pause - interval / 2)
     asked = now + _asked(event.retry_after) if failed else now
     due = _slot(cluster, summary, max(after, asked))
     paused = replace(
@@ -359,8 +363,9 @@ def _paused(
     )
     if scorer.pushed and not paused.paused and asked <= now:
         return replace(paused, due=now)
-    outage = failed and event.outage
-    return _probe_next(cluster, summary, paused, scorer.started, asked) if outage else paused
+    if outage and probed:
+        return _probe_next(cluster, summary, paused, scorer.started, asked)
+    return paused
 
 
 def _probe_next(
@@ -378,18 +383,16 @@ def _probed(state: RoundSchedule, event: ProbeFinished, now: float) -> dict[str,
     before = scorers.get(event.scorer)
     if before is None or before.summary is None or not before.probing:
         return scorers
-    if event.healthy and before.health_counts:
+    if event.healthy:
         scorers[event.scorer] = replace(
             before, due=now, failures=0, paused=False, probing=False, health_counts=False
         )
         return scorers
-    counts = before.health_counts or not event.healthy
-    asked = now if event.healthy else now + _asked(event.retry_after)
+    asked = now + _asked(event.retry_after)
     after = replace(
         before,
         due=before.due if asked <= before.due else _slot(state.cluster, before.summary, asked),
         probing=False,
-        health_counts=counts,
     )
     scorers[event.scorer] = _probe_next(state.cluster, before.summary, after, now, asked)
     return scorers

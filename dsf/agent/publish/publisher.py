@@ -29,7 +29,14 @@ from dsf.api import names
 from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.changes import without_managed_fields
-from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, retry_after
+from dsf.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    KubeError,
+    NotFound,
+    Unreachable,
+    retry_after,
+)
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import list_objects
@@ -60,7 +67,8 @@ class Publisher:
 
     The last version of each object is cached, so that a round without changes sends no request;
     each patch applies to that version only. If the hub does not accept a score, the agent waits
-    before it writes it again, longer each time. If the hub asks for a pause, all scores wait.
+    before it writes it again, longer each time. If the hub asks for a pause
+    or does not answer, all scores wait.
     """
 
     hub: Kube
@@ -117,15 +125,21 @@ class Publisher:
     ) -> WritePause | None:
         clock, score = asyncio.get_running_loop().time, summary.score_name
         lasting, asked = False, 0.0
+        self.pauses.trying(clock())
         try:
             async with asyncio.timeout(seconds):
                 failure = await self._publish(summary, report, ended)
             lasting = failure is not None and failure.reason in _LASTING
         except TimeoutError:
             failure = _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
+            return self.pauses.unanswered(score, failure, clock())
+        except Unreachable as error:
+            failure = _failure("Unreachable", f"the hub did not answer: {error}")
+            return self.pauses.unanswered(score, failure, clock())
         except KubeError as error:
             failure = _failure(type(error).__name__, f"the hub answered: {error}")
             lasting, asked = not error.retryable, retry_after(error)
+        self.pauses.answered()
         if failure is None:
             self.pauses.forget(score)
             return None

@@ -7,11 +7,12 @@ An expired score belongs to nobody.
 
 The hub may refuse a write. Pauses are short for failures that pass: scores are renewed after half
 of at least 90 s, so a short outage of the hub then costs none of them. They are long for failures
-that only people can end.
+that only people can end. Where the hub does not answer, the pause is that of all scores: one write
+finds out for all of them whether it is back.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -83,6 +84,11 @@ PASSING = Backoff(1.0, 30.0)
 LASTING = Backoff(1.0, 300.0)
 """From 1 s to 5 min, so that a corrected cause has its effect soon."""
 
+UNANSWERED = Backoff(1.0, 5.0)
+"""From 1 s to 5 s between calls of an agent to a hub that does not answer."""
+ANSWER_SECONDS = 1.0
+"""How long the other scores wait for the answer to such a call."""
+
 
 @dataclass(frozen=True, slots=True)
 class WritePause:
@@ -100,12 +106,16 @@ class WritePauses:
     draw: Callable[[], float]
     passing: Backoff = PASSING
     lasting: Backoff = LASTING
+    silent: Backoff = UNANSWERED
     _by_score: dict[str, WritePause] = field(default_factory=dict)
     _of_all: WritePause | None = None
+    _unanswered: WritePause | None = None
+    _unheard: set[str] = field(default_factory=set)
+    _doubted: set[str] = field(default_factory=set)
 
     def current(self, score_name: str, now: float) -> WritePause | None:
         """Return the pause of a score; None if it may be written."""
-        pauses = (self._by_score.get(score_name), self._of_all)
+        pauses = (self._by_score.get(score_name), self._of_all, self._unanswered)
         current = [pause for pause in pauses if pause and now < pause.until]
         return max(current, key=lambda pause: pause.until, default=None)
 
@@ -123,6 +133,30 @@ class WritePauses:
         self._of_all = WritePause(failure, until, 1)
         return self._of_all
 
+    def unanswered(self, score_name: str, failure: Failure, now: float) -> WritePause:
+        """Start the next, longer pause of all scores, because the hub did not answer.
+
+        If it has answered others since, the pause is that of the score alone.
+        """
+        if score_name in self._doubted:
+            return self.failed(score_name, failure, now, lasting=False)
+        self._unheard.add(score_name)
+        failures = self._unanswered.failures + 1 if self._unanswered else 1
+        until = now + self.silent.delay(failures, self.draw())
+        self._unanswered = WritePause(failure, until, failures)
+        return self._unanswered
+
+    def trying(self, now: float) -> None:
+        """Let the other scores wait while one finds out whether a hub is back."""
+        if self._unanswered:
+            self._unanswered = replace(self._unanswered, until=now + ANSWER_SECONDS)
+
+    def answered(self) -> None:
+        """End the pause for a hub that did not answer."""
+        self._doubted |= self._unheard
+        self._unheard.clear()
+        self._unanswered = None
+
     def failing(self, reason: str) -> Failure | None:
         """Return the failure of any score whose last attempt failed for a reason; else None."""
         found = (one.failure for one in self._by_score.values() if one.failure.reason == reason)
@@ -131,3 +165,5 @@ class WritePauses:
     def forget(self, score_name: str) -> None:
         """End the pause of a score that was written or removed."""
         self._by_score.pop(score_name, None)
+        self._unheard.discard(score_name)
+        self._doubted.discard(score_name)

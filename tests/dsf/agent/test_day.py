@@ -205,6 +205,55 @@ async def test_a_scorer_that_is_down_for_half_a_day_is_asked_ever_less() -> None
         assert len([time for time in scorers.calls["a"] if time > 13 * HOUR + 330]) >= 100
 
 
+@pytest.mark.parametrize("told", [True, False])
+async def test_all_scores_are_fresh_an_interval_after_a_minute_of_500s(*, told: bool) -> None:
+    """Ten scorers every 10 s; where health is not `told`, `/healthz` answers 200 all the while."""
+    began, back, interval = 600.3, 660.3, 10
+
+    class Sick(Scorers):
+        probes = 0
+
+        async def probe(self, wanted: ScorerSummary) -> Failure | None:
+            self.probes += began <= asyncio.get_running_loop().time() < back
+            return await super().probe(wanted) if told else None
+
+    names = [f"s{number}" for number in range(10)]
+    sick: dict[str, Score] = {
+        name: lambda time: down(time) if began <= time < back else time // 10 for name in names
+    }
+    scorers = Sick(sick, takes=dict.fromkeys(names, 0.2))
+    world = World(scorers)
+    async with world.running(*(summary(name, scoring_interval=interval) for name in names)):
+        await until(back + interval + 0.5)
+        for name in names:
+            assert any(back <= call < back + interval for call in scorers.calls[name])
+            assert (await world.value(f"{name}-score") or 0) >= back // 10
+        rounds = sum(began <= call < back for calls in scorers.calls.values() for call in calls)
+        assert rounds + scorers.probes <= (60 if told else 70)
+
+
+@pytest.mark.parametrize("interval", [10, 30])
+async def test_all_scores_are_on_a_hub_some_seconds_after_it_is_back(interval: int) -> None:
+    names = [f"s{number}" for number in range(10)]
+    scorers = Scorers(
+        dict.fromkeys(names, lambda time: time // 10), takes=dict.fromkeys(names, 0.2)
+    )
+    world = World(scorers)
+    calls = Counting(world.identity.hub)
+    world.identity.hub = calls
+    async with world.running(*(summary(name, scoring_interval=interval) for name in names)):
+        await until(600.3)
+        world.away = True
+        before = sum(calls.calls.values())
+        await until(623.3)
+        world.away = False
+        assert sum(calls.calls.values()) - before <= 10
+        await until(623.3 + 7)
+        for name in names:
+            last = max(call for call in scorers.calls[name] if call < 623)
+            assert (await world.value(f"{name}-score") or 0) >= last // 10
+
+
 async def outage(rule: OnFailure, *looks: float) -> list[tuple[int | None, list[float], str]]:
     """A scorer fails from one hour on; tell what hub and metrics say so long after its end."""
     told = list[tuple[int | None, list[float], str]]()

@@ -425,10 +425,16 @@ def test_short_intervals_are_probed_every_few_seconds_only() -> None:
     assert PROBE_SECONDS - 0.5 <= shortest <= PROBE_SECONDS + 0.5
 
 
-def test_health_that_says_nothing_about_scoring_ends_one_pause_only() -> None:
-    always_healthy = outage(B, healthy_from=0.0)
-    rounds = [at for at in always_healthy.times("b") if at > 2000]
-    assert len(rounds) <= 8000 / CEILING_SECONDS + 6
+@given(st.integers(5, 300), st.floats(2000, 4000))
+def test_where_health_says_nothing_about_scoring_rounds_take_the_place_of_probes(
+    interval: int, back: float
+) -> None:
+    scorer = B.model_copy(update={"scoring_interval": interval})
+    script = outage(scorer, healthy_from=0.0, scores_from=back)
+    asked = [at for at in script.times("b") if 2000 < at < back]
+    assert len(script.probed) <= 1
+    assert len(asked) <= (back - 2000) / interval + 3
+    assert min(at for at in script.times("b") if at >= back) - back <= interval + 1
 
 
 def test_an_api_that_warms_up_after_its_health_is_asked_soon_again() -> None:
