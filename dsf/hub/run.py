@@ -18,6 +18,7 @@ from dsf.hub.observe.polling import Polling
 from dsf.hub.observe.prober import Prober
 from dsf.hub.observe.views import Views
 from dsf.hub.plan import plan
+from dsf.hub.report.progress_reports import ProgressReports, is_progress
 from dsf.hub.report.status_events import status_events
 from dsf.hub.secrets_controller import SecretsController
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
@@ -43,8 +44,13 @@ FLEET = "fleet"
 """Key of the only thing to reconcile, and name of its controller in metrics."""
 SETTLE_SECONDS = 0.05
 """Changes within this time lead to one reconcile."""
+REPORT_SPACING = 2.5
+"""Statuses that say how far things have come are this many reports of agents apart."""
 CONFLICTS = Backoff(0.5, 8.0)
 """After a conflict the newer object is on its way, so the back-off is shorter than for errors."""
+STAND_BY_SECONDS = 0.5
+"""How long a process that is to lead waits for the Lease before it lists: longer than a free one
+takes, and short enough to be ready soon."""
 UNSEEN_SECONDS = 20.0
 """How long to wait until the watch shows a write: longer than a watch needs to recover."""
 
@@ -69,6 +75,10 @@ class HubOptions:
     distribute_secrets: bool = False
     manifest_namespaces: tuple[str, ...] = ()
     writes: ConcurrencyBounds = field(default_factory=ConcurrencyBounds)
+
+
+async def _alone(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
 
 
 class HubController:
@@ -97,6 +107,7 @@ class HubController:
         self._draw = draw
         self._refusals = RefusedWrites()
         self._unseen = UnseenWrites()
+        self._reports = ProgressReports()
         self._conflicts = 0
         self._backoff = Backoff()
         self._renderer = SummariesRenderer()
@@ -145,22 +156,40 @@ class HubController:
         """Work until cancelled; `lead` runs the work that it is given while this process leads.
 
         While another process leads, the watches keep running, so that this one can take over fast.
+        They start once this one leads, or soon after it asked to: what is listed while leading need
+        not be listed again.
         """
         self._views.on_change(
             urgent=lambda: self._fleet.enqueue(FLEET, SETTLE_SECONDS),
             often=lambda: self._fleet.enqueue(FLEET, self._options.report_seconds),
         )
         async with asyncio.TaskGroup() as group:
-            self._views.start(group)
-            if self._secrets:
-                self._secrets.watch(group)
-            await self._views.synced()
-            await (lead(self._take_over) if lead else self._work())
+            watching = asyncio.Event()
 
-    async def _take_over(self) -> None:
-        """Work from what the last leader wrote, which the watches may not have shown yet."""
-        await self._views.refresh()
-        await self._work()
+            def watch() -> None:
+                self._views.start(group)
+                if self._secrets:
+                    self._secrets.watch(group)
+                watching.set()
+
+            async def stand_by() -> None:
+                await asyncio.sleep(STAND_BY_SECONDS)
+                if not watching.is_set():
+                    watch()
+
+            async def take_over() -> None:
+                """Work from what the last leader wrote, which watches may not have shown yet."""
+                outdated = watching.is_set()
+                if not outdated:
+                    watch()
+                await self._views.synced()
+                if outdated:
+                    await self._views.refresh()
+                await self._work()
+
+            if lead:
+                group.create_task(stand_by())
+            await (lead or _alone)(take_over)
 
     async def _work(self) -> None:
         """Probe, plan and apply, without what is left of an earlier term as leader."""
@@ -201,7 +230,12 @@ class HubController:
             hub_namespace=self._options.namespace,
             renderer=self._renderer,
         )
-        outcomes = await apply(self._kube, changes, limiter=self._limiter)
+        unseen = bool(self._unseen.held(snapshot.works, now))
+        spacing = REPORT_SPACING * self._options.report_seconds
+        due_at = self._reports.due_at(changes, unseen=unseen, seconds=spacing)
+        written = [each for each in changes if now >= due_at or not is_progress(each)]
+        waits = len(written) < len(changes)
+        outcomes = await apply(self._kube, written, limiter=self._limiter)
         for outcome in outcomes:
             self._log(outcome)
         self._record_events(snapshot, outcomes)
@@ -213,12 +247,16 @@ class HubController:
             now=asyncio.get_running_loop().time(),
             seconds=UNSEEN_SECONDS,
         )
+        self._reports = self._reports.after(
+            outcomes, waits=waits, now=asyncio.get_running_loop().time()
+        )
         self._refusals = self._refusals.after(
             outcomes, snapshot.clusters, now=now, draw=self._draw(), backoff=self._backoff
         )
         if self._refusals.words() != snapshot.refusals:
             self._fleet.enqueue(FLEET, SETTLE_SECONDS)
-        return self._again_after(outcomes)
+        again = self._again_after(outcomes)
+        return min(again, due_at - now) if waits else again
 
     def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:
         """Return the seconds until the next reconcile; raise an error that needs a back-off.

@@ -10,7 +10,6 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/ev
 import asyncio
 import hashlib
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +26,7 @@ from dsf.kube.port import Kube
 from dsf.kube.redaction import redact
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.lru_cache import LruCache
+from dsf.runtime.reconcile.controller import WorkQueue
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +41,8 @@ BURST = 25
 """Events that one object may have at once, as in client-go's EventCorrelator."""
 REFILL_SECONDS = 300.0
 """Seconds until an object may have one event more, as in client-go."""
+REPEAT_SECONDS = 60.0
+"""Time between two writes of one event; repetitions meanwhile are counted."""
 ATTEMPTS = 5
 """Attempts to write one event."""
 _MESSAGE_LIMIT = 1024
@@ -65,12 +67,22 @@ class TokenBucket:
         return TokenBucket(self.left - 1, self.at)
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The count of an event as it was last written, and when, in seconds of the loop's clock."""
+
+    count: int
+    at: float
+
+
 class EventRecorder:
     """Writes events about objects while `run` runs; `component` is their source.
 
     `record` returns at once. Each object may have a burst of 25 events, then one every five
-    minutes. If too many wait to be written, the oldest are dropped. A failed write is retried a few
-    times. Metric: `dsf_events_total{result}` (written, limited, dropped, failed).
+    minutes. An event that repeats one is counted with others like it, and written at most once a
+    minute; what waits when `run` ends is lost. If too many wait to be written, the oldest are
+    dropped. A failed write is retried a few times. Metric: `dsf_events_total{result}` (written,
+    counted, limited, dropped, failed).
     """
 
     def __init__(
@@ -86,12 +98,13 @@ class EventRecorder:
         self._component = component
         self._now = now
         self._backoff = backoff or Backoff(1.0, 30.0)
-        self._waiting: deque[_Body] = deque()
-        self._arrived = asyncio.Event()
+        self._waiting: dict[str, _Body] = {}
+        self._due = WorkQueue()
+        self._written = LruCache[str, _Written](MOST_WAITING)
         self._allowances = LruCache[str, TokenBucket](MOST_OBJECTS)
         self._results = Counter(
             "dsf_events",
-            "Events: written, limited, dropped, failed.",
+            "Events: written, counted, limited, dropped, failed.",
             ["result"],
             registry=registry,
         )
@@ -100,22 +113,33 @@ class EventRecorder:
         self, kind: Kind, obj: Mapping[str, Any], type_: Type, reason: str, message: str
     ) -> None:
         """Queue an event about an object, unless its budget is used up."""
+        event = self._event(kind, obj, type_, reason, message)
+        name = event["metadata"]["name"]
+        if waiting := self._waiting.get(name):
+            waiting.update(count=waiting["count"] + 1, lastTimestamp=event["lastTimestamp"])
+            self._results.labels("counted").inc()
+            return
         if not self._allowed(str(obj["metadata"].get("uid") or obj["metadata"]["name"])):
             self._results.labels("limited").inc()
             return
         if len(self._waiting) == MOST_WAITING:
-            self._waiting.popleft()
+            del self._waiting[next(iter(self._waiting))]
             self._results.labels("dropped").inc()
-        self._waiting.append(self._event(kind, obj, type_, reason, message))
-        self._arrived.set()
+        self._waiting[name] = event
+        before = self._written.get(name)
+        now = asyncio.get_running_loop().time()
+        self._due.add(name, max(0.0, before.at + REPEAT_SECONDS - now) if before else 0.0)
 
     async def run(self) -> None:
         """Write the queued events until cancelled."""
+        # Another replica may have counted on since an earlier run.
+        self._written = LruCache[str, _Written](MOST_WAITING)
         while True:
-            await self._arrived.wait()
-            while self._waiting:
-                self._results.labels(await self._write(self._waiting.popleft())).inc()
-            self._arrived.clear()
+            name = await self._due.get()
+            event = self._waiting.pop(name, None)
+            if event is not None:
+                self._results.labels(await self._write(event)).inc()
+            self._due.done(name)
 
     def _allowed(self, uid: str) -> bool:
         now = asyncio.get_running_loop().time()
@@ -173,20 +197,29 @@ class EventRecorder:
         return "failed"
 
     async def _write_once(self, event: _Body) -> None:
-        try:
-            await self._kube.create(EVENT, event)
-        except AlreadyExists:
-            await self._count(event)
+        name = event["metadata"]["name"]
+        before = self._written.get(name)
+        count = await self._count(event, before.count) if before else None
+        if count is None:
+            try:
+                await self._kube.create(EVENT, event)
+                count = event["count"]
+            except AlreadyExists:
+                count = await self._count(event)
+        if count is not None:
+            self._written.put(name, _Written(count, asyncio.get_running_loop().time()))
 
-    async def _count(self, event: _Body) -> None:
+    async def _count(self, event: _Body, before: int | None = None) -> int | None:
+        """Count on from what was written, or else from what is there; None if the event is gone."""
         name, namespace = event["metadata"]["name"], event["metadata"]["namespace"]
         try:
-            before = await self._kube.get(EVENT, name, namespace)
-            body = {
-                "count": int(before.get("count") or 1) + 1,
-                "lastTimestamp": event["lastTimestamp"],
-            }
+            if before is None:
+                found = await self._kube.get(EVENT, name, namespace)
+                before = int(found.get("count") or 1)
+            count = before + int(event["count"])
+            body = {"count": count, "lastTimestamp": event["lastTimestamp"]}
             await self._kube.patch(EVENT, name, body, namespace)
         except NotFound:
-            # The event has just expired: create it again.
-            return
+            # The event has just expired.
+            return None
+        return count

@@ -75,7 +75,9 @@ def _is_transition(kind: Kind, before: Mapping[str, Any] | None, after: Mapping[
     if _is_good(after):
         if after["type"] == _SUMMARY_TYPE:
             return before is None or not _is_good(before)
-        return before is not None and not _is_good(before) and before["status"] != "Unknown"
+        if before is None or _is_good(before) or before["status"] == "Unknown":
+            return False
+        return before["reason"] not in _QUIET_REASONS
     if (
         after["status"] == "Unknown"
         or after["reason"] in _QUIET_REASONS

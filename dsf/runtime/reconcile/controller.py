@@ -89,6 +89,7 @@ class WorkQueue:
         self._schedule = DueTimes()
         self._failures: dict[str, Failures] = {}
         self._changed = asyncio.Event()
+        self._taking = asyncio.Lock()
 
     @property
     def ceiling(self) -> float:
@@ -121,10 +122,12 @@ class WorkQueue:
     async def get(self) -> str:
         """Wait for a name that is due and return it; `done` must follow."""
         loop = asyncio.get_running_loop()
-        while (key := self._schedule.take(loop.time())) is None:
-            self._changed.clear()
-            await self._wait_until(self._schedule.next_at())
-        return key
+        # Of many workers one has a timer and hears of changes; the others wait for it.
+        async with self._taking:
+            while (key := self._schedule.take(loop.time())) is None:
+                self._changed.clear()
+                await self._wait_until(self._schedule.next_at())
+            return key
 
     def done(self, key: str) -> None:
         """End the processing of a name."""

@@ -1,20 +1,29 @@
 """Two controllers on one hub: one leads; the other one stands by and takes over."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import pytest
 from prometheus_client import CollectorRegistry
 
-from dsf.hub.run import HubController, HubOptions
-from dsf.kube.kinds import DYNAMIC_SCORER, LEASE
+from dsf.hub.run import STAND_BY_SECONDS, HubController, HubOptions
+from dsf.kube.kinds import DYNAMIC_SCORER, LEASE, MANIFEST_WORK
 from dsf.kube.port import Kube
 from dsf.runtime.leader_election import LeaderElector
 from dsf.runtime.lease import LeaderElectionConfig
-from tests.dsf.hub.builders import HUB
+from tests.dsf.hub.builders import HUB, scorer
 from tests.dsf.hub.scoring_api import scoring_api
-from tests.dsf.hub.test_run import named, register, two_clusters, until_distributed, until_ready
+from tests.dsf.hub.test_run import (
+    fresh,
+    named,
+    register,
+    two_clusters,
+    until_distributed,
+    until_ready,
+)
 from tests.eventually import eventually
 from tests.kube_wrappers.wrapper import WRITES, Call, Wrapper
 
@@ -94,6 +103,40 @@ async def test_one_that_leads_again_asks_again() -> None:
         api.health = 503
         await eventually(lambda: leads(first))
         await until_distributed(hub, c1=[], c2=[])
+
+
+class Lists(Wrapper):
+    """Counts the lists of each resource."""
+
+    def __init__(self, inner: Kube) -> None:
+        super().__init__(inner)
+        self.count = Counter[str]()
+
+    def before(self, call: Call) -> None:
+        if call.verb == "list":
+            self.count[call.kind.resource] += 1
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("holder", ["", "a"])
+async def test_a_restarted_leader_waits_for_no_lease_and_lists_once(holder: str) -> None:
+    """Its own name is on the Lease if it was killed, and none if it was told to stop."""
+    hub = await two_clusters()
+    await hub.create(DYNAMIC_SCORER, fresh(scorer("cpu", url="http://127.0.0.1:1/config")))
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 3600}
+    lease = {"name": "dynamic-scoring-controller", "namespace": HUB}
+    await hub.create(LEASE, {"metadata": lease, "spec": spec})
+    lists = Lists(hub)
+    async with replica(lists, "a"):
+        await eventually(lambda: has_works(hub))
+        assert asyncio.get_running_loop().time() < STAND_BY_SECONDS
+        # Those of other namespaces are listed for themselves.
+        assert lists.count.pop(DYNAMIC_SCORER.resource) == 2
+        assert set(lists.count.values()) == {1}
+
+
+async def has_works(hub: Kube) -> bool:
+    return len((await hub.list(MANIFEST_WORK)).items) == 2
 
 
 async def follows(one: Replica) -> bool:
