@@ -1,7 +1,7 @@
 """The simulated OCM: runs every simulated controller against a hub and its managed clusters.
 
 It reads objects, lets the pure `controllers` decide, and applies their changes until a whole pass
-changes nothing.
+changes nothing. Where every write is noted, only the controllers run that read what was written.
 """
 
 import asyncio
@@ -54,8 +54,25 @@ class DidNotSettle(RuntimeError):
     """The simulated controllers still change objects after MAX_PASSES passes."""
 
 
+_READERS: Mapping[Kind, tuple[str, ...]] = {
+    MANAGED_CLUSTER: ("cluster sets", "registration", "placements"),
+    MANAGED_CLUSTER_SET: ("cluster sets", "placements"),
+    MANAGED_CLUSTER_SET_BINDING: ("placements",),
+    MANIFEST_WORK: ("work", "replica sets"),
+    MANIFEST_WORK_REPLICA_SET: ("replica sets",),
+    PLACEMENT: ("placements",),
+    PLACEMENT_BINDING: ("policies",),
+    PLACEMENT_DECISION: ("placements", "replica sets", "policies"),
+    POLICY: ("configuration policies", "policies"),
+}
+"""The controllers that read a kind of the hub's objects, except the scores."""
+
+
 class Simulation:
-    """The simulated controllers over one hub and its managed clusters by name."""
+    """The simulated controllers over one hub and its managed clusters by name.
+
+    A cluster in `lost` is not reachable: nothing is read from it and nothing is written to it.
+    """
 
     def __init__(
         self, hub: Kube, clusters: Mapping[str, Kube], *, now: Callable[[], datetime]
@@ -63,6 +80,19 @@ class Simulation:
         self._hub = hub
         self._clusters = dict(clusters)
         self._now = now
+        self.lost = set[str]()
+        self._on_clusters = {
+            "registration": self._registration,
+            "work": self._work,
+            "configuration policies": self._configuration_policies,
+        }
+        self._on_hub = {
+            "cluster sets": self._cluster_sets,
+            "placements": self._placements,
+            "replica sets": self._replica_sets,
+            "policies": self._policies,
+        }
+        self._due = set[tuple[str, str]]()
 
     async def run(self) -> None:
         """Run until cancelled; contradicting policies then change their objects without end."""
@@ -82,14 +112,45 @@ class Simulation:
 
     async def step(self) -> list[Change]:
         """Run every controller once; return the changes that were applied."""
-        changed = await self._cluster_sets()
+        self._due = {(controller, "") for controller in self._on_hub}
+        self._due |= {(one, name) for one in self._on_clusters for name in self._clusters}
+        return await self._step_due()
+
+    def note(self, kind: Kind, namespace: str | None, cluster: str = "") -> None:
+        """Note a write on the hub, or on a cluster: the controllers that read it are due."""
+        if cluster:
+            self._due |= {(controller, cluster) for controller in self._on_clusters}
+            return
+        for controller in _READERS.get(kind, ()):
+            if controller in self._on_hub:
+                self._due.add((controller, ""))
+            elif namespace in self._clusters:
+                self._due.add((controller, str(namespace)))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether any controller has to read what was noted."""
+        return bool(self._due)
+
+    async def settle_due(self) -> None:
+        """Run the controllers that read what was noted, until none is due."""
+        changed: list[Change] = []
+        for _ in range(MAX_PASSES):
+            if not self._due:
+                return
+            changed = await self._step_due()
+        raise DidNotSettle(f"still changing after {MAX_PASSES} passes: {changed[-1:]}")
+
+    async def _step_due(self) -> list[Change]:
+        due, self._due = self._due, set()
+        changed = list[Change]()
         for name, cluster in self._clusters.items():
-            changed += await self._registration(name, cluster)
-            changed += await self._work(name, cluster)
-            changed += await self._configuration_policies(name, cluster)
-        changed += await self._placements()
-        changed += await self._replica_sets()
-        changed += await self._policies()
+            for controller, run in self._on_clusters.items():
+                if (controller, name) in due and name not in self.lost:
+                    changed += await run(name, cluster)
+        for controller, run_on_hub in self._on_hub.items():
+            if (controller, "") in due:
+                changed += await run_on_hub()
         return changed
 
     def _timestamp(self) -> str:
@@ -127,7 +188,7 @@ class Simulation:
         clusters = await _items(self._hub, MANAGED_CLUSTER)
         cluster_sets = await _items(self._hub, MANAGED_CLUSTER_SET)
         bindings = await _items(self._hub, MANAGED_CLUSTER_SET_BINDING)
-        scores = _live_scores(await _items(self._hub, ADD_ON_PLACEMENT_SCORE), self._now())
+        scores = await self._scores() if any(map(placement.ranks_by_score, placements)) else {}
         decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
         changed: list[Change] = []
         for item in placements:
@@ -145,6 +206,9 @@ class Simulation:
                 changed += await _applied(self._hub, changes)
                 decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
         return changed
+
+    async def _scores(self) -> LiveScores:
+        return _live_scores(await _items(self._hub, ADD_ON_PLACEMENT_SCORE), self._now())
 
     async def _decided(self) -> dict[tuple[str, str], list[str]]:
         decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))

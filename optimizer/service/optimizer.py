@@ -51,7 +51,7 @@ from optimizer.service.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload
 from optimizer.snapshot.scores.score_index import score_object
 from optimizer.snapshot.scores.score_meanings import score_list
-from optimizer.solve.solver_process import ignored
+from optimizer.solve.solver_process import Solve, ignored, solve
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import (
@@ -69,7 +69,7 @@ class Optimizer:
     All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
     `registry` has its metrics; by default one of its own. `health` is asked whether the hub can be
     read; a client with connections of its own answers while others are busy. `identity` names this
-    process in its Leases; see NamespaceWriters.
+    process in its Leases; see NamespaceWriters. `solve` solves its problems.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class Optimizer:
         lease_seconds: float = LEASE_SECONDS,
         registry: CollectorRegistry | None = None,
         health: Kube | None = None,
+        solve: Solve = solve,
     ) -> None:
         self.registry = registry or CollectorRegistry()
         self._metrics = OptimizerMetrics(self.registry)
@@ -89,6 +90,7 @@ class Optimizer:
         self._health = health or kube
         self._settings = settings
         self._now = now
+        self._solve = solve
         self._solving = 0
         self.kube, self.settings, self.now = kube, settings, now
         self.hub = WatchedHub(
@@ -248,7 +250,7 @@ class Optimizer:
 
         async def planned(kube: Lister) -> Plan | RequestProblem:
             hub = HypotheticalHub(kube, pretended) if pretended else None
-            planner = Planner(hub or kube, self._settings, now=self._now)
+            planner = Planner(hub or kube, self._settings, now=self._now, solve=self._solve)
             made = await planner.plan(request, name_others=name_others, report=report)
             unused = hub.changes_without_effect() if hub and isinstance(made, Plan) else None
             return unused or made

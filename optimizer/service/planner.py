@@ -36,7 +36,7 @@ from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.snapshot.scores.score_meanings import maximised_by_mistake
-from optimizer.solve.solver_process import ignored, solve
+from optimizer.solve.solver_process import Solve, ignored, solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.plan_record import RolloutPace, RolloutPlan
 from optimizer.wire.request import OptimizeRequest
@@ -90,14 +90,21 @@ class Planner:
 
     All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
     `name_others` says whether a plan names what other namespaces have; it counts in any case.
+    `solve` solves the problems, by default in a process of its own.
     """
 
     def __init__(
-        self, kube: Lister, settings: OptimizerSettings, *, now: Callable[[], datetime]
+        self,
+        kube: Lister,
+        settings: OptimizerSettings,
+        *,
+        now: Callable[[], datetime],
+        solve: Solve = solve,
     ) -> None:
         self._kube = kube
         self._settings = settings
         self._now = now
+        self._solver = solve
 
     async def plan(
         self,
@@ -110,7 +117,8 @@ class Planner:
 
         `report` is called in another thread with each better decision that the solver finds.
         """
-        start_fork_server()
+        if self._solver is solve:
+            start_fork_server()
         observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
         if mistaken := maximised_by_mistake(observation, request):
             return mistaken
@@ -219,7 +227,7 @@ class Planner:
     async def _solve(
         self, problem: Problem, request: OptimizeRequest, report: Callable[[Solution], None]
     ) -> Solution:
-        return await solve(
+        return await self._solver(
             problem,
             solver=self._settings.solver,
             time_limit_seconds=self._settings.time_limit_seconds,

@@ -16,6 +16,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
 from dsf.kube.port import Object
 from optimizer.wire.base import RequestPart
+from optimizer.wire.object_specs import TolerationSpec, TopologySpreadSpec
 from optimizer.wire.request_problem import field_problems
 
 PREFIX = f"{GROUP}/"
@@ -61,6 +62,28 @@ def merge_specs(requested: Spec | None, annotated: Spec) -> dict[str, Any]:
         name: tuple(sorted(value.items())) if isinstance(value, dict) else value
         for name, value in found.items()
     }
+
+
+def annotations_of(spec: RequestPart, model: type[RequestPart]) -> dict[str, str]:
+    """Return the annotations that say what a spec states of the fields of a model."""
+    stated = ((key, getattr(spec, name)) for name, key in _keys(model))
+    return {key: _short_form(value) for key, value in stated if value is not None}
+
+
+def _short_form(value: Any) -> str:
+    match value:
+        case Mapping():
+            return ",".join(f"{name}={amount}" for name, amount in value.items())
+        case tuple():
+            return ",".join(map(_short_form, value))
+        case TopologySpreadSpec(key=key, most=most):
+            return f"{key}={most}"
+        case TolerationSpec(key=key, toleration_seconds=seconds):
+            said = f"={value.value}" if value.operator == "Equal" else ""
+            effect = f":{value.effect}" if value.effect else ""
+            return f"{key}{said}{effect}" + ("" if seconds is None else f"@{seconds}")
+        case _:
+            return str(value)
 
 
 def _texts(obj: Object) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -47,6 +47,24 @@ class SolveTask:
 
 def ignored(_: Solution) -> None:
     """Ignore a report."""
+
+
+class Solve(Protocol):
+    """Solves a problem; see `solve`."""
+
+    async def __call__(
+        self,
+        problem: Problem,
+        *,
+        solver: SolverName,
+        time_limit_seconds: float,
+        gap: float = 0.0,
+        seed: int = 0,
+        memory_mib: int = 0,
+        report: Callable[[Solution], None] = ignored,
+    ) -> Solution:
+        """Return the solution of a problem."""
+        ...
 
 
 async def solve(

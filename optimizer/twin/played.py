@@ -8,8 +8,8 @@ from typing import Literal
 
 from optimizer.wire.base import ResultPart
 
-MoveReason = Literal["ClusterLost", "Score"]
-"""Why a replica was moved: its cluster was lost, or another place was worth more."""
+MoveReason = Literal["ClusterLost", "BetterScore"]
+"""Why a replica was moved: its cluster was lost, or the plan is worth more with it elsewhere."""
 
 
 class Stay(ResultPart):
@@ -34,9 +34,10 @@ class Move(ResultPart):
 class Loss(ResultPart):
     """A cluster that was lost with replicas on it, and when all of them ran elsewhere.
 
-    `noticed`: when the hub knew it, which tainted the cluster. `due`: when its replicas might be
-    moved, after their toleration of the taint. `recovered`: None if some of them ran nowhere until
-    the end, or until the cluster was back.
+    `noticed`: when the hub knew, after the grace of the cluster's Lease, and tainted the cluster.
+    `due`: when the toleration of the taint ends, so that OCM takes the replicas away if nobody has
+    moved them before. None: the cluster was back. `recovered`: None if some of them ran nowhere
+    until the end.
     """
 
     cluster: str
@@ -76,7 +77,6 @@ class Played(ResultPart):
     totals: Mapping[str, float]
     plans: int
     applied: int
-    rounds: int
     moves: tuple[Move, ...]
     losses: tuple[Loss, ...]
     stays: tuple[Stay, ...]

@@ -3,12 +3,14 @@
 A round lasts a scoring interval. Series have the axes [clusters, groups of workloads, rounds].
 """
 
+from collections.abc import Iterable
 from math import ceil
 from statistics import NormalDist
 
 import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats
+from optimizer.domain.fleet import Objective
 from optimizer.twin.scenario import (
     AnySignal,
     Constant,
@@ -19,6 +21,7 @@ from optimizer.twin.scenario import (
     ScenarioScore,
     Shift,
 )
+from optimizer.wire.request import Preference
 
 DAY_SECONDS = 86_400.0
 LOWEST, HIGHEST = -100.0, 100.0
@@ -54,6 +57,14 @@ class ScoreSeries:
     def published(self, score: str) -> Floats:
         """Return what the scoring API answers, [clusters, groups, rounds]."""
         return self._published[score]
+
+    def worth(self, scored: Iterable[Preference]) -> Floats:
+        """Return what the true scores are worth together, [clusters, groups, rounds]."""
+        return np.asarray(np.sum([self._weighed(item) for item in scored], axis=0))
+
+    def _weighed(self, item: Preference) -> Floats:
+        objective = Objective(item.key, item.weight, item.minimum, item.maximum, item.invert)
+        return objective.values(self._true[item.score_name])
 
     def _draw(self, score: ScenarioScore, seed: tuple[int, int]) -> None:
         ahead = ceil(score.forecast.horizon / self.interval) if score.forecast else 0

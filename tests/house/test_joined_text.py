@@ -125,6 +125,7 @@ EXEMPT = {
     "documents for programs, whose parts are encoded or escaped": {
         "dsf/agent/fetch/issued_tokens.py:outbound",
         "dsf/api/scoring/scorer_summary.py:dump_summaries",
+        "optimizer/snapshot/annotations.py:_short_form",
         "dsf/scorer_kit/backtest/history.py:window",
         "dsf/scorer_kit/pictures.py:svg",
         "mcp_server/install/config_text.py:_written",

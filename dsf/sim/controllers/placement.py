@@ -73,6 +73,12 @@ def ranked(
     return sorted(names, key=lambda name: (-total(name), name))
 
 
+def ranks_by_score(placement: Object) -> bool:
+    """Tell whether the scores matter to a Placement: it has a prioritizer AddOn."""
+    policy = placement["spec"].get("prioritizerPolicy") or {}
+    return any(kind == "AddOn" for kind, _, _ in _weights(policy))
+
+
 def _weights(policy: Mapping[str, Any]) -> dict[tuple[str, str, str], int]:
     weights = {} if policy.get("mode") == "Exact" else dict(_DEFAULT_WEIGHTS)
     for item in policy.get("configurations") or ():
@@ -161,14 +167,14 @@ def _filter(placement: Object, view: HubView) -> _Filtered:
         for cluster in view.clusters
         if sets_of(cluster, sets) and not cluster["metadata"].get("deletionTimestamp")
     ]
-    tolerations = read_tolerations(spec)
+    tolerations, predicates = read_tolerations(spec), _predicates(spec)
     wrong = misconfigured(tolerations) if members else ""
     before = view.decided.get((metadata["namespace"], metadata["name"]), ())
     clusters = [
         cluster
         for cluster in members
         if not wrong
-        and _matches(spec, cluster)
+        and any(fits(cluster) for fits in predicates)
         and not untolerated(
             read_taints(cluster),
             tolerations,
@@ -179,26 +185,33 @@ def _filter(placement: Object, view: HubView) -> _Filtered:
     return _Filtered(len(bound), eligible, members, clusters, wrong)
 
 
-def _matches(spec: Mapping[str, Any], cluster: Object) -> bool:
-    predicates = spec.get("predicates") or [{}]
-    return any(_fits(item.get("requiredClusterSelector") or {}, cluster) for item in predicates)
+Predicate = Callable[[Object], bool]
 
 
-def _fits(selector: Mapping[str, Any], cluster: Object) -> bool:
-    labels = cluster["metadata"].get("labels") or {}
-    listed = cluster.get("status", {}).get("clusterClaims") or []
-    claims = {claim["name"]: claim.get("value", "") for claim in listed}
+def _predicates(spec: Mapping[str, Any]) -> list[Predicate]:
+    """Return the predicates of a Placement, of which a cluster has to match one."""
+    listed = spec.get("predicates") or [{}]
+    return [_predicate(item.get("requiredClusterSelector") or {}) for item in listed]
+
+
+def _predicate(selector: Mapping[str, Any]) -> Predicate:
+    of_labels = label_selector_of(selector.get("labelSelector") or {})
+    of_claims = label_selector_of(selector.get("claimSelector") or {})
     expressions = (selector.get("celSelector") or {}).get("celExpressions") or []
-    return (
-        _selected(selector.get("labelSelector") or {}, labels)
-        and _selected(selector.get("claimSelector") or {}, claims)
-        and all(holds(expression, {"managedCluster": cluster}) for expression in expressions)
-    )
 
+    def fits(cluster: Object) -> bool:
+        labels = cluster["metadata"].get("labels") or {}
+        listed = cluster.get("status", {}).get("clusterClaims") or []
+        claims = {claim["name"]: claim.get("value", "") for claim in listed}
+        return (
+            isinstance(of_labels, LabelSelector)
+            and of_labels.matches(labels)
+            and isinstance(of_claims, LabelSelector)
+            and of_claims.matches(claims)
+            and all(holds(expression, {"managedCluster": cluster}) for expression in expressions)
+        )
 
-def _selected(selector: Mapping[str, Any], values: Mapping[str, str]) -> bool:
-    parsed = label_selector_of(selector)
-    return isinstance(parsed, LabelSelector) and parsed.matches(values)
+    return fits
 
 
 def _misconfigured(wrong: str) -> Condition:

@@ -24,7 +24,20 @@ _JOINED = (
     Condition("ManagedClusterJoined", "True", "ManagedClusterJoined"),
     Condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable"),
 )
+_UNKNOWN = Condition(
+    "ManagedClusterConditionAvailable",
+    "Unknown",
+    "ManagedClusterLeaseUpdateStopped",
+    "Registration agent stopped updating its lease.",
+)
 _LEASED = (Condition("Available", "True", "ManagedClusterAddOnLeaseUpdated"),)
+LEASE_SECONDS = 60
+LEASE_GRACE_SECONDS = 5 * LEASE_SECONDS
+"""After so long without a renewal of its Lease, a cluster counts as lost.
+
+Source: leaseDurationTimes in pkg/registration/hub/lease of OCM v1.2.1.
+"""
+
 _TAINT_OF_AVAILABLE = {"True": "", "False": UNAVAILABLE}
 
 
@@ -34,7 +47,7 @@ def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
         "apiVersion": MANAGED_CLUSTER.api_version,
         "kind": MANAGED_CLUSTER.kind,
         "metadata": {"name": name, "labels": {SET_LABEL: "default", **labels}},
-        "spec": {"hubAcceptsClient": True, "leaseDurationSeconds": 60},
+        "spec": {"hubAcceptsClient": True, "leaseDurationSeconds": LEASE_SECONDS},
     }
     add_on = {
         "apiVersion": MANAGED_CLUSTER_ADD_ON.api_version,
@@ -50,6 +63,13 @@ def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
         Create(MANAGED_CLUSTER_ADD_ON, add_on),
         *set_status(MANAGED_CLUSTER_ADD_ON, add_on, {"conditions": merged([], _LEASED, now=now)}),
     ]
+
+
+def report_availability(cluster: Object, *, available: bool, now: str) -> list[Change]:
+    """Return the change to the condition of a cluster whose Lease is renewed, or is not."""
+    found = _JOINED[-1] if available else _UNKNOWN
+    before = (cluster.get("status") or {}).get("conditions") or []
+    return set_status(MANAGED_CLUSTER, cluster, {"conditions": merged(before, [found], now=now)})
 
 
 def report_claims(cluster: Object, claims: Iterable[Object]) -> list[Change]:

@@ -1,0 +1,382 @@
+"""Plays a scenario: the product's parts on embedded hubs, on one virtual clock."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from dsf.agent.round import RoundRunner
+from dsf.agent.run import AgentSettings, round_runner
+from dsf.api.conditions import is_true
+from dsf.api.names import AGENT_NAMESPACE, REPLICA_SET_LABEL
+from dsf.api.times import rfc3339
+from dsf.api.untrusted_text import listed
+from dsf.hub.run import HubController, HubOptions
+from dsf.kube.apply import apply
+from dsf.kube.changes import Create
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import (
+    CONFIG_MAP,
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK,
+    MANIFEST_WORK_REPLICA_SET,
+    NAMESPACE,
+    PLACEMENT,
+    PLACEMENT_OPTIMIZATION,
+    PLACEMENT_PLAN,
+    POLICY,
+    Kind,
+)
+from dsf.sim.controllers.registration import LEASE_GRACE_SECONDS, report_availability
+from dsf.sim.demo.scorers import scoring_config
+from dsf.sim.simulation import Simulation
+from dsf.sim.virtual_time import VirtualTimeLoop
+from optimizer.domain.settings import ANSWER_GAP, OptimizerSettings, SolverName
+from optimizer.domain.solution import Solution
+from optimizer.model.problem import Problem
+from optimizer.plan.plan import Plan
+from optimizer.service.optimization_controller import OptimizationController
+from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.object_readers import replica_set_of
+from optimizer.solve.solver_process import ignored
+from optimizer.solve.strategy import solve_problem
+from optimizer.twin.api_server import TwinApiServer
+from optimizer.twin.cluster_parts import ClusterParts
+from optimizer.twin.fleet_objects import NAME, hub_objects, kept_optimization, workload
+from optimizer.twin.played import Played
+from optimizer.twin.run_history import Outcome, RunHistory
+from optimizer.twin.scenario import NAMESPACE as OWN
+from optimizer.twin.scenario import Scenario
+from optimizer.twin.score_series import ScoreSeries
+from optimizer.twin.scoring_apis import ScoringApis, TwinProber, dynamic_scorer
+from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
+from optimizer.wire.request_problem import RequestProblem
+
+OCM_SECONDS = 1.0
+"""Seconds from a write to what OCM's controllers have made of it."""
+
+TAINTED_SECONDS = 5.0
+"""Seconds between two looks of the placement controller while the toleration of a taint may end."""
+
+HUB = HubOptions(resync_seconds=3600.0, probe_seconds=300.0, report_seconds=60.0)
+"""The hub controller looks less often than by default: nothing happens that it could miss."""
+
+SETTINGS = OptimizerSettings(gap=ANSWER_GAP)
+
+
+class UnplayableScenario(ValueError):
+    """A scenario can't be played; the message says why."""
+
+
+def play(scenario: Scenario, seed: int | None = None) -> Played:
+    """Return what comes of a scenario; `seed`, by default its own, draws scores and jitter.
+
+    The same scenario and seed give the same result. Raises UnplayableScenario. It runs an event
+    loop of its own, whose clock jumps, so it must not be called in another one.
+    """
+    used = scenario.seed if seed is None else seed
+    spec = _spec_of(scenario)
+    before = random.getstate()
+    random.seed(used)  # the product's parts draw their jitter from it
+    try:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            return runner.run(_play(scenario, spec, used))
+    finally:
+        random.setstate(before)
+
+
+async def _play(scenario: Scenario, spec: PlacementOptimizationSpec, seed: int) -> Played:
+    return await _Twin(scenario, spec, seed).play()
+
+
+def _spec_of(scenario: Scenario) -> PlacementOptimizationSpec:
+    spec = read_spec(kept_optimization(scenario))
+    if isinstance(spec, RequestProblem):
+        raise UnplayableScenario(f"optimization: {spec.detail}")
+    known = {score.name for score in scenario.scores}
+    if missing := sorted(spec.score_names - known):
+        raise UnplayableScenario(f"optimization: the scenario has no score {listed(missing)}")
+    return spec
+
+
+async def _solve_here(
+    problem: Problem,
+    *,
+    solver: SolverName,
+    time_limit_seconds: float,
+    gap: float = 0.0,
+    seed: int = 0,
+    memory_mib: int = 0,  # noqa: ARG001 - there is no process to limit
+    report: Callable[[Solution], None] = ignored,
+) -> Solution:
+    """Solve in this process; each look at the clock takes a millisecond, however long it takes."""
+    looks = count()
+    return solve_problem(
+        problem,
+        solver=solver,
+        time_limit_seconds=time_limit_seconds,
+        gap=gap,
+        seed=seed,
+        report=report,
+        clock=lambda: next(looks) / 1000,
+    )
+
+
+class _Twin:
+    """A run: the parts, the fleet, and what is seen of it."""
+
+    def __init__(self, scenario: Scenario, spec: PlacementOptimizationSpec, seed: int) -> None:
+        self._scenario, self._spec, self._seed = scenario, spec, seed
+        self._series = ScoreSeries(scenario, seed)
+        self._history = RunHistory()
+        self._changed, self._recorded, self._arrived = (asyncio.Event() for _ in range(3))
+        self._works_changed = False
+        self._parts = dict[str, ClusterParts]()
+        uids = (f"00000000-0000-4000-8000-{n:012d}" for n in count())
+        hubs = {
+            name: EmbeddedHub(now=self._now, new_uid=lambda: next(uids))
+            for name in ("", *scenario.cluster_names)
+        }
+        self._inner = hubs.pop("")
+        self._managed = {
+            name: TwinApiServer(hub, self._writes_on(name)) for name, hub in hubs.items()
+        }
+        self._hub = TwinApiServer(self._inner, self._wrote, lambda: self._reaches(None))
+        own = TwinApiServer(self._inner, self._wrote)
+        self._simulation = Simulation(own, self._managed, now=self._now)
+        self._apis = ScoringApis(scenario, self._series, self._time)
+        self._optimizer = Optimizer(
+            self._hub, SETTINGS, now=self._now, identity=NAME, solve=_solve_here
+        )
+
+    async def play(self) -> Played:
+        """Run everything until the end."""
+        await self._apply(hub_objects(self._scenario, now=rfc3339(self._now())))
+        for name, managed in self._managed.items():
+            for namespace in (AGENT_NAMESPACE, name):
+                await managed.create(NAMESPACE, {"metadata": {"name": namespace}})
+        interval = self._scenario.scoring_interval
+        scorers = (dynamic_scorer(score, interval) for score in self._scenario.scores)
+        await self._apply(Create(DYNAMIC_SCORER, obj) for obj in scorers)
+        await self._apply([Create(DYNAMIC_SCORING_CONFIG, scoring_config())])
+        controller = HubController(
+            self._hub,
+            HUB,
+            prober=TwinProber(self._apis),
+            now=self._now,
+            registry=CollectorRegistry(),
+        )
+        async with (
+            round_runner(AgentSettings(""), None, self._now) as base,
+            asyncio.TaskGroup() as tasks,
+        ):
+            self._parts = {name: self._parts_of(name, base) for name in self._managed}
+            running = [
+                tasks.create_task(work())
+                for work in (
+                    controller.run,
+                    self._optimizer.hub.run,
+                    self._ocm,
+                    self._place,
+                    self._roll_out,
+                )
+            ]
+            await self._live_through(tasks)
+            for part in self._parts.values():
+                part.keep(tasks, agent=False, watcher=False)
+            for task in running:
+                task.cancel()
+        return self._played()
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _now(self) -> datetime:
+        return self._scenario.start + timedelta(seconds=self._time())
+
+    def _parts_of(self, name: str, base: RoundRunner) -> ClusterParts:
+        hub = TwinApiServer(self._inner, self._wrote, lambda: self._reaches(name))
+        managed = self._managed[name]
+        return ClusterParts(name, base, self._apis, hub=hub, managed=managed, now=self._now)
+
+    async def _apply(self, changes: Any) -> None:
+        for outcome in await apply(self._hub, changes):
+            if outcome.error is not None:
+                raise UnplayableScenario(f"{outcome.change}: {outcome.error}")
+
+    def _writes_on(self, cluster: str) -> Callable[[Kind, str | None], None]:
+        return lambda kind, namespace: self._wrote(kind, namespace, cluster)
+
+    def _wrote(self, kind: Kind, namespace: str | None, cluster: str = "") -> None:
+        self._simulation.note(kind, namespace, cluster)
+        self._works_changed |= kind == MANIFEST_WORK
+        if kind == PLACEMENT_PLAN:
+            self._recorded.set()
+        if kind == CONFIG_MAP and namespace == AGENT_NAMESPACE:
+            self._parts[cluster].configured.set()
+        if self._simulation.is_due:
+            self._changed.set()
+
+    def _fails(self, kind: str, cluster: str | None, time: float) -> bool:
+        """Tell whether something fails for a cluster; with None, for everybody."""
+        return any(
+            failure.type == kind
+            and failure.lasts_at(time)
+            and (cluster in self._scenario.named_clusters(failure.clusters) or not failure.clusters)
+            for failure in self._scenario.failures
+        )
+
+    def _reaches(self, cluster: str | None) -> bool:
+        return not self._fails("HubUnreachable", cluster, self._time())
+
+    async def _ocm(self) -> None:
+        """Let OCM's simulated controllers follow what is written."""
+        while True:
+            waits = TAINTED_SECONDS if self._simulation.lost else None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(waits):
+                    await self._changed.wait()
+            if not self._changed.is_set():
+                self._simulation.note(PLACEMENT, None)
+            self._changed.clear()
+            await asyncio.sleep(OCM_SECONDS)
+            await self._simulation.settle_due()
+            if self._works_changed:
+                await self._look()
+
+    async def _look(self) -> None:
+        """See what runs: the works that are available, on clusters that answer."""
+        self._works_changed = False
+        works = (await self._inner.list(MANIFEST_WORK, labels=REPLICA_SET_LABEL)).items
+        self._history.see(
+            {
+                (replica_set_of(work)[1], work["metadata"]["namespace"])
+                for work in works
+                if is_true(work, "Available")
+                and "deletionTimestamp" not in work["metadata"]
+                and work["metadata"]["namespace"] not in self._simulation.lost
+            },
+            self._time(),
+        )
+
+    async def _live_through(self, tasks: asyncio.TaskGroup) -> None:
+        """Let workloads come and go, and parts fail, until the end."""
+        scenario, present = self._scenario, set[str]()
+        tenures = list(scenario.tenures())
+        times = {0.0, *(time for tenure in tenures for time in (tenure.begins, tenure.ends))}
+        for failure in scenario.failures:
+            times |= {failure.at, failure.at + LEASE_GRACE_SECONDS, failure.until or 0.0}
+        for time in sorted(one for one in times if one < scenario.duration):
+            await asyncio.sleep(time - self._time())
+            for tenure in tenures:
+                exists = tenure.begins <= time < tenure.ends
+                if exists and tenure.workload not in present:
+                    present.add(tenure.workload)
+                    await self._inner.create(MANIFEST_WORK_REPLICA_SET, workload(tenure))
+                    self._arrived.set()
+                elif not exists and tenure.workload in present:
+                    present.discard(tenure.workload)
+                    await self._inner.delete(MANIFEST_WORK_REPLICA_SET, tenure.workload, OWN)
+            await self._fail(time, tasks)
+            self._wrote(MANIFEST_WORK_REPLICA_SET, OWN)
+        await asyncio.sleep(scenario.duration - self._time())
+
+    async def _fail(self, time: float, tasks: asyncio.TaskGroup) -> None:
+        """Stop, start and report what fails from this time on, or no longer."""
+        lost_before = set(self._simulation.lost)
+        watched = {
+            name for group in self._scenario.clusters if group.policies for name in group.members
+        }
+        for name, part in self._parts.items():
+            lost = self._fails("ClusterLost", name, time)
+            agent = not lost and not self._fails("AgentStopped", name, time)
+            part.keep(tasks, agent=agent, watcher=name in watched and not lost)
+            if lost:
+                self._simulation.lost.add(name)
+            elif name in lost_before:
+                self._simulation.lost.discard(name)
+                self._wrote(POLICY, name, name)
+            if lost or name in lost_before:
+                known = self._fails("ClusterLost", name, time - LEASE_GRACE_SECONDS)
+                cluster = await self._inner.get(MANAGED_CLUSTER, name)
+                now = rfc3339(self._now())
+                available = not (lost and known)
+                await self._apply(report_availability(cluster, available=available, now=now))
+        if lost_before != self._simulation.lost:
+            await self._look()
+
+    async def _place(self) -> None:
+        """Place the workloads as the scenario's controller does."""
+        if self._scenario.controller == "Kept":
+            await self._apply([Create(PLACEMENT_OPTIMIZATION, kept_optimization(self._scenario))])
+            await OptimizationController(self._optimizer, read_only=False).run()
+        await asyncio.sleep(self._scenario.scoring_interval)  # the first round of every agent
+        while True:
+            self._arrived.clear()
+            await self._post()
+            if self._scenario.controller == "Static":
+                await self._arrived.wait()
+            else:
+                await asyncio.sleep(self._scenario.naive_every)
+
+    async def _post(self) -> None:
+        """Plan for all workloads that are there, and apply the plan."""
+        items = (await self._inner.list(MANIFEST_WORK_REPLICA_SET, OWN)).items
+        names = [{"name": item["metadata"]["name"]} for item in items]
+        if not names or not self._reaches(None):
+            return
+        request = self._spec.request(targetWorkloads=names)
+        if isinstance(request, RequestProblem):
+            raise UnplayableScenario(f"optimization: {request.detail}")
+        plan = await self._optimizer.plan(request)
+        if isinstance(plan, Plan) and plan.changes:
+            await self._optimizer.apply(plan)
+
+    async def _roll_out(self) -> None:
+        """Let the rollout controller work while there are rollouts: it polls."""
+        rollouts = self._optimizer.rollouts
+        while True:
+            await self._recorded.wait()
+            self._recorded.clear()
+            if going := await rollouts.in_progress(OWN):
+                work = asyncio.create_task(rollouts.run())
+                for record in going:
+                    async for _ in rollouts.changes(record):
+                        pass
+                work.cancel()
+                await asyncio.wait([work])
+
+    def _counted(self, metric: str, *results: str) -> int:
+        """Return how often the optimizer counted these results."""
+        name, registry = f"dynamic_scoring_optimizer_{metric}_total", self._optimizer.registry
+        return sum(int(registry.get_sample_value(name, {"result": r}) or 0) for r in results)
+
+    def _played(self) -> Played:
+        scenario, series = self._scenario, self._series
+        stays = self._history.finish(scenario.duration)
+        outcome = Outcome(scenario, series, series.worth(self._spec.scored), stays)
+        return Played(
+            controller=scenario.controller,
+            seed=self._seed,
+            duration=scenario.duration,
+            value_hours=outcome.value_hours,
+            unplaced_minutes=outcome.unplaced_minutes(),
+            totals={
+                score.name: outcome.hours_of(series.true(score.name))
+                for score in scenario.scores
+                if score.total
+            },
+            plans=self._counted("solves", "Optimal", "Feasible"),
+            applied=self._counted("applies", "Applied", "Begun"),
+            moves=outcome.moves(),
+            losses=tuple(outcome.losses(SETTINGS.default_toleration_seconds)),
+            stays=stays,
+            samples=tuple(outcome.samples()),
+        )

@@ -1,0 +1,101 @@
+"""The objects of a scenario's fleet, and the spec that places its workloads."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsf.api.names import APP, HUB_NAMESPACE, REQUEST_AMOUNT, REQUEST_KIND
+from dsf.kube.changes import Change, Create
+from dsf.kube.kinds import (
+    CONFIG_MAP,
+    MANAGED_CLUSTER_SET_BINDING,
+    MANIFEST_WORK_REPLICA_SET,
+    NAMESPACE,
+    PLACEMENT_OPTIMIZATION,
+    POLICY,
+)
+from dsf.kube.port import Object
+from dsf.sim.controllers.registration import join
+from optimizer.snapshot.annotations import annotations_of
+from optimizer.twin.scenario import NAMESPACE as OWN
+from optimizer.twin.scenario import ClusterGroup, Scenario, ScenarioPolicy, Tenure
+from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
+
+NAME = "twin"
+"""The name of the twin's PlacementOptimization."""
+
+
+def hub_objects(scenario: Scenario, *, now: str) -> Iterator[Change]:
+    """Yield what the hub has at the start: clusters, policies, and the binding to their set."""
+    yield Create(NAMESPACE, {"metadata": {"name": HUB_NAMESPACE}})
+    binding = {"metadata": {"name": "default", "namespace": OWN}, "spec": {"clusterSet": "default"}}
+    yield Create(MANAGED_CLUSTER_SET_BINDING, binding)
+    for group in scenario.clusters:
+        for policy in group.policies:
+            yield Create(POLICY, _policy(policy_name(group, policy)))
+        for name in group.members:
+            yield from join(name, {"cluster-name": name, **group.labels}, now=now)
+
+
+def policy_name(group: ClusterGroup, policy: ScenarioPolicy) -> str:
+    """Return the name of the Policy that clusters of a group may enforce."""
+    return f"{group.name}-{policy.name}"
+
+
+def workload(tenure: Tenure) -> Object:
+    """Return the ManifestWorkReplicaSet of a workload, which deploys a ConfigMap."""
+    group, name = tenure.group, tenure.workload
+    own = {APP: group.name, REQUEST_KIND: group.kind, REQUEST_AMOUNT: f"{group.amount:g}"}
+    config_map = {
+        **_head(CONFIG_MAP.api_version, CONFIG_MAP.kind, name, OWN),
+        "data": {APP: group.name},
+    }
+    kind = MANIFEST_WORK_REPLICA_SET
+    obj = _head(kind.api_version, kind.kind, name, OWN)
+    obj["metadata"] |= {
+        "labels": {**group.labels, **own},
+        "annotations": annotations_of(group, WorkloadSpec),
+    }
+    references = [{"name": f"{name}-placement", "rolloutStrategy": {"type": "All"}}]
+    manifests = {"workload": {"manifests": [config_map]}}
+    return {**obj, "spec": {"placementRefs": references, "manifestWorkTemplate": manifests}}
+
+
+def kept_optimization(scenario: Scenario) -> Object:
+    """Return the PlacementOptimization, of the whole fleet unless it says which, and applied."""
+    kind, spec = PLACEMENT_OPTIMIZATION, {"mode": "Apply", **scenario.optimization}
+    if not spec.get("clusters"):
+        spec["clusters"] = [*_requested_clusters(scenario)]
+    return {**_head(kind.api_version, kind.kind, NAME, OWN), "spec": spec}
+
+
+def _requested_clusters(scenario: Scenario) -> Iterator[dict[str, Any]]:
+    for group in scenario.clusters:
+        stated = _stated(group, ClusterSpec)
+        policies = [
+            {"name": policy_name(group, policy), **_stated(policy, PolicySpec)}
+            for policy in group.policies
+        ]
+        for name in group.members:
+            yield {"name": name, **stated, "availablePolicies": policies}
+
+
+def _stated(spec: ClusterGroup | ScenarioPolicy, model: type[Any]) -> dict[str, Any]:
+    fields = set(model.model_fields)
+    return spec.model_dump(mode="json", by_alias=True, include=fields, exclude_none=True)
+
+
+def _policy(name: str) -> Object:
+    """Return a Policy that enforces a ConfigMap of its name."""
+    config_map = _head(CONFIG_MAP.api_version, CONFIG_MAP.kind, name, "default")
+    template = _head(POLICY.api_version, "ConfigurationPolicy", name)
+    template["spec"] = {
+        "remediationAction": "enforce",
+        "object-templates": [{"complianceType": "musthave", "objectDefinition": config_map}],
+    }
+    spec = {"disabled": False, "policy-templates": [{"objectDefinition": template}]}
+    return {**_head(POLICY.api_version, POLICY.kind, name, OWN), "spec": spec}
+
+
+def _head(api_version: str, kind: str, name: str, namespace: str = "") -> Object:
+    metadata: dict[str, Any] = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

@@ -1,0 +1,209 @@
+"""What the twin sees while it runs, and what follows from it at the end."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from dsf.sim.controllers.registration import LEASE_GRACE_SECONDS
+from optimizer.domain.arrays import Floats, members_by_key
+from optimizer.twin.played import Loss, Move, Sample, Stay
+from optimizer.twin.scenario import Scenario, Tenure
+from optimizer.twin.score_series import ScoreSeries
+
+Replica = tuple[str, str]
+"""A workload, and the cluster on which one of its replicas runs."""
+
+
+@dataclass(slots=True)
+class RunHistory:
+    """Where replicas ran, as they were seen one after the other."""
+
+    stays: list[Stay] = field(default_factory=list)
+    _running: dict[Replica, float] = field(default_factory=dict)
+
+    @property
+    def running(self) -> Collection[Replica]:
+        """What was seen running last."""
+        return self._running
+
+    def see(self, running: Collection[Replica], time: float) -> None:
+        """Note what runs at a time."""
+        for replica in sorted(self._running.keys() - running):
+            self._end(replica, time)
+        for replica in sorted(set(running) - self._running.keys()):
+            self._running[replica] = time
+
+    def finish(self, time: float) -> tuple[Stay, ...]:
+        """Return all stays; those that go on end at this time."""
+        self.see((), time)
+        return tuple(sorted(self.stays, key=lambda one: (one.begins, one.workload, one.cluster)))
+
+    def _end(self, replica: Replica, time: float) -> None:
+        begins = self._running.pop(replica)
+        if begins < time:
+            self.stays.append(
+                Stay(workload=replica[0], cluster=replica[1], begins=begins, ends=time)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A stay that ended although its workload stayed, and the one that came in its place."""
+
+    before: Stay
+    after: Stay | None
+
+
+class Outcome:
+    """What follows from the stays of a run; `worth` is [clusters, groups, rounds]."""
+
+    def __init__(
+        self, scenario: Scenario, series: ScoreSeries, worth: Floats, stays: Sequence[Stay]
+    ) -> None:
+        self._scenario = scenario
+        self._series = series
+        self._worth = np.nan_to_num(worth)
+        self._tenures = {tenure.workload: tenure for tenure in scenario.tenures()}
+        self._stays = stays
+        self._by_workload = members_by_key((stay.workload, stay) for stay in stays)
+        self._successions = tuple(self._succeeded())
+
+    def _place(self, stay: Stay) -> tuple[int, int]:
+        group = self._tenures[stay.workload].group.name
+        return self._series.clusters[stay.cluster], self._series.groups[group]
+
+    def hours_of(self, rates: Floats) -> float:
+        """Return the sum over all stays of a rate [clusters, groups, rounds], in its unit times
+        hours.
+        """
+        step = self._series.interval
+        until = np.cumsum(rates, axis=2) * step
+
+        def area(place: tuple[int, int], time: float) -> float:
+            at = self._series.round_of(time)
+            before = until[*place, at - 1] if at else 0.0
+            return float(before + rates[*place, at] * (time - at * step))
+
+        places = ((stay, self._place(stay)) for stay in self._stays)
+        return sum(area(at, one.ends) - area(at, one.begins) for one, at in places) / 3600
+
+    @property
+    def value_hours(self) -> float:
+        """The integral of the value of all that ran."""
+        return self.hours_of(self._worth)
+
+    def unplaced_minutes(self) -> float:
+        """Return the minutes of all replicas that were wanted and did not run."""
+        return sum(map(self._shortfall, self._tenures.values())) / 60
+
+    def _shortfall(self, tenure: Tenure) -> float:
+        wanted, stays = _wanted(tenure), self._by_workload.get(tenure.workload, ())
+        ends = min(tenure.ends, self._scenario.duration)
+        times = sorted(
+            {tenure.begins, ends, *(t for one in stays for t in (one.begins, one.ends) if t < ends)}
+        )
+        return sum(
+            (late - early) * max(0, wanted - sum(one.begins <= early < one.ends for one in stays))
+            for early, late in pairwise(times)
+            if early >= tenure.begins
+        )
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the fleet at the beginning of each round."""
+        series = self._series
+        times = np.arange(series.rounds) * series.interval
+        value, running, missing = (np.zeros(series.rounds) for _ in range(3))
+        for tenure in self._tenures.values():
+            own = np.zeros(series.rounds)
+            for stay in self._by_workload.get(tenure.workload, ()):
+                there = slice(*np.searchsorted(times, (stay.begins, stay.ends)))
+                value[there] += self._worth[*self._place(stay), there]
+                own[there] += 1
+            exists = (times >= tenure.begins) & (times < tenure.ends)
+            missing += np.where(exists, np.maximum(_wanted(tenure) - own, 0), 0)
+            running += own
+        for at in np.nonzero(times < self._scenario.duration)[0]:
+            yield Sample(
+                at=float(times[at]),
+                value=round(float(value[at]), 6),
+                running=int(running[at]),
+                unplaced=int(missing[at]),
+            )
+
+    def moves(self) -> tuple[Move, ...]:
+        """Return the moves, in the order of their times."""
+        found = [
+            Move(
+                at=one.after.begins,
+                workload=one.before.workload,
+                source=one.before.cluster,
+                target=one.after.cluster,
+                reason="ClusterLost" if self._was_lost(one.before) else "BetterScore",
+            )
+            for one in self._successions
+            if one.after and one.after.cluster != one.before.cluster
+        ]
+        return tuple(sorted(found, key=lambda move: (move.at, move.workload, move.source)))
+
+    def losses(self, toleration_seconds: float) -> Iterator[Loss]:
+        """Yield what became of the clusters that were lost while replicas ran there."""
+        for failure in self._scenario.failures:
+            if failure.type != "ClusterLost":
+                continue
+            noticed = failure.at + LEASE_GRACE_SECONDS
+            lasts = failure.lasts_at(noticed)
+            for cluster in sorted(self._scenario.named_clusters(failure.clusters)):
+                hit = [
+                    one
+                    for one in self._successions
+                    if one.before.cluster == cluster and one.before.ends == failure.at
+                ]
+                again = [one.after.begins for one in hit if one.after]
+                if hit:
+                    yield Loss(
+                        cluster=cluster,
+                        at=failure.at,
+                        noticed=noticed if lasts else None,
+                        due=noticed + toleration_seconds if lasts else None,
+                        replicas=len(hit),
+                        recovered=max(again) if len(again) == len(hit) else None,
+                    )
+
+    def _was_lost(self, stay: Stay) -> bool:
+        return any(
+            failure.type == "ClusterLost"
+            and failure.lasts_at(stay.ends)
+            and stay.cluster in self._scenario.named_clusters(failure.clusters)
+            for failure in self._scenario.failures
+        )
+
+    def _succeeded(self) -> Iterator[Succession]:
+        """Yield the successions; a replica that starts first succeeds the next one that stops."""
+        for name, stays in self._by_workload.items():
+            tenure = self._tenures[name]
+            last = min(tenure.ends, self._scenario.duration)
+            ended, early, running = list[Stay](), list[Stay](), 0
+            for time, starts, stay in _events(stays):
+                running += 1 if starts else -1
+                if starts and ended:
+                    yield Succession(ended.pop(0), stay)
+                elif starts and running > _wanted(tenure):
+                    early.append(stay)
+                elif not starts and time < last:
+                    if early:
+                        yield Succession(stay, early.pop(0))
+                    else:
+                        ended.append(stay)
+            yield from (Succession(stay, None) for stay in ended)
+
+
+def _events(stays: Iterable[Stay]) -> list[tuple[float, bool, Stay]]:
+    """Return the beginnings and ends of stays by their time, ends first."""
+    found = [(one.begins, True, one) for one in stays] + [(one.ends, False, one) for one in stays]
+    return sorted(found, key=lambda event: event[:2])
+
+
+def _wanted(tenure: Tenure) -> int:
+    return tenure.group.replicas or 1
