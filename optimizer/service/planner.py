@@ -35,7 +35,7 @@ from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot, read_o
 from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules
-from optimizer.snapshot.scores.score_meanings import maximised_by_mistake
+from optimizer.snapshot.scores.score_meanings import absent_quantiles, maximised_by_mistake
 from optimizer.solve.solver_process import Solve, ignored, solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.plan_record import RolloutPace, RolloutPlan
@@ -120,7 +120,8 @@ class Planner:
         if self._solver is solve:
             start_fork_server()
         observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
-        if mistaken := maximised_by_mistake(observation, request):
+        mistaken = maximised_by_mistake(observation, request)
+        if mistaken := mistaken or absent_quantiles(observation, request):
             return mistaken
         read = await retry_when_gone(lambda: self._read(observation, request))
         if isinstance(read, RequestProblem):

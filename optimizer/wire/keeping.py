@@ -292,8 +292,8 @@ class Hysteresis(RequestPart):
         default=4.0,
         ge=0,
         le=100,
-        description="How many times the variation of the averaged scores a move has to gain;"
-        " 0: their variation does not count.",
+        description="How many times the variation of both places' averaged scores a move has to"
+        " gain; 0: their variation does not count.",
     )
 
 

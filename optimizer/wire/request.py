@@ -140,6 +140,13 @@ class ScoreRef(RequestPart):
         description="Which of several entries counts that differ in what a place does not have,"
         " such as the node. Default: the best, so Max, or Min with invert.",
     )
+    at: str | None = Field(
+        default=None,
+        pattern=r"^p[1-9][0-9]?(\.[0-9]{1,3})?$",
+        description="Quantile of a forecast, such as p90. Of formats with ${meta} the entries count"
+        " whose meta is p90; else the score counts as it is, if its DynamicScorer declares that"
+        " it forecasts this quantile. Other scores are refused.",
+    )
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -168,7 +175,7 @@ class ScoreRef(RequestPart):
         The format `${app};${device}` is left out.
         """
         form = self.score_dimension_format
-        stated = ("" if form == DEFAULT_FORMAT else form, self.aggregation)
+        stated = ("" if form == DEFAULT_FORMAT else form, self.aggregation, self.at)
         return " ".join((self.score_name, *filter(None, stated)))
 
     @property

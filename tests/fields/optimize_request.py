@@ -260,12 +260,19 @@ def tolerations(path: str, other: Fields) -> dict[str, Case]:
     }
 
 
+LIMIT_OF_SEVERAL = {
+    **SCORE_LIMIT,
+    "score": {**SCORE_LIMIT["score"], "scoreDimensionFormat": "${meta}"},
+}
+
+
 def score_cases(path: str, given: Fields) -> dict[str, Case]:
     """The cases of a preference."""
     return {
         f"{path}.addonPlacementScore": Case("nope", given),
         f"{path}.scoreDimensionFormat": Case("${device};${app}", given),
         f"{path}.aggregation": Case("Min", {**given, f"{path}.scoreDimensionFormat": "${meta}"}),
+        f"{path}.at": Case("p90", {**given, f"{path}.scoreDimensionFormat": "${meta}"}),
         f"{path}.weight": Case(3, given),
         f"{path}.minimum": Case(10, {**given, f"{path}.maximum": 70}),
         f"{path}.maximum": Case(70, {**given, f"{path}.minimum": 10}),
@@ -355,17 +362,8 @@ CASES: dict[str, Case] = {
         "power", {"limits": [{**SCORE_LIMIT, "maximum": 30}]}
     ),
     "limits[].score.scoreDimensionFormat": Case("${device};${app}", {"limits": [SCORE_LIMIT]}),
-    "limits[].score.aggregation": Case(
-        "Min",
-        {
-            "limits": [
-                {
-                    **SCORE_LIMIT,
-                    "score": {**SCORE_LIMIT["score"], "scoreDimensionFormat": "${meta}"},
-                }
-            ]
-        },
-    ),
+    "limits[].score.aggregation": Case("Min", {"limits": [LIMIT_OF_SEVERAL]}),
+    "limits[].score.at": Case("p90", {"limits": [LIMIT_OF_SEVERAL]}),
     "limits[].uses": Case("heat", {**USES, **POWER_USE}),
     "limits[].clusterSelector": Case("zone=b", {**USES, **POWER_USE}),
     "limits[].per": Case("zone", {**USES, **POWER_USE}),

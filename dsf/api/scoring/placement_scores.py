@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT, DynamicScorerSpec
 from dsf.api.crd.score_meaning import PublishedMeaning, published
+from dsf.api.crd.score_rules import MEDIAN
 from dsf.api.names import HUB_NAMESPACE, score_object_name
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.times import read_time
@@ -98,6 +99,22 @@ def declared_formats(
         formats = tuple(each for each in parsed if isinstance(each, DimensionFormat))
         if formats and served and (score := published_score(scorer)):
             known.setdefault(score, formats)
+    return known
+
+
+def forecast_quantiles(scorers: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return which quantile published scores forecast, by the name of their AddOnPlacementScores.
+
+    Scores that are no forecasts are left out. Of several DynamicScorers with one score, the oldest
+    publishes it.
+    """
+    known: dict[str, float] = {}
+    for scorer in sorted(scorers, key=_age):
+        synced = (scorer.get("status") or {}).get("lastSyncedConfig") or {}
+        forecast = synced.get("forecast") or (scorer.get("spec") or {}).get("forecast")
+        score = published_score(scorer)
+        if score and forecast:
+            known.setdefault(score, float(forecast.get("quantile", MEDIAN)))
     return known
 
 

@@ -222,16 +222,31 @@ _GUESSES = ("${app};${device}", "${app}", "${device}", "${cluster}", "${scoreNam
 
 
 def formats_of(score: ScoreRef, declared: Mapping[str, Sequence[DimensionFormat]]) -> EntryFormats:
-    """Return how a score is read: by the format of the request, or else those of its scorer."""
+    """Return how a score is read: by the format of the request, or else those of its scorer.
+
+    Of formats for several quantiles only the entries of the one that the request names are read.
+    """
     stated = score.dimension
     formats = (stated,) if stated is not None else declared.get(score.score_name)
     guessed = map(DimensionFormat.parse, _GUESSES) if formats is None else formats
+    parsed = [each for each in guessed if isinstance(each, DimensionFormat)]
+    if score.at and (of_quantiles := list(filter(has_quantiles, parsed))):
+        parsed = [each.bound({QUANTILE_LABEL: score.at}) for each in of_quantiles]
     return EntryFormats(
         score.score_name,
-        by_precedence([each for each in guessed if isinstance(each, DimensionFormat)]),
+        by_precedence(parsed),
         score.aggregation or score.best_entry,
         guessed=formats is None,
     )
+
+
+QUANTILE_LABEL = "meta"
+"""The label of an entry that says which quantile of a forecast it is."""
+
+
+def has_quantiles(dimension: DimensionFormat) -> bool:
+    """Tell whether entries of a format may be those of several quantiles."""
+    return QUANTILE_LABEL in dimension.fields
 
 
 def _specificity(dimension: DimensionFormat) -> tuple[int, int, int]:

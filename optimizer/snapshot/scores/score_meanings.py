@@ -1,15 +1,23 @@
 """What scorers say that their scores mean: shown beside the scores, compared with the request."""
 
+import math
 from collections.abc import Iterable, Iterator
 
 from dsf.api.crd.published_value import LOWEST, published_value
 from dsf.api.crd.score_meaning import PublishedMeaning, ScoreRange, normalized_ends
-from dsf.api.scoring.placement_scores import format_for_apps, meanings, published_score
+from dsf.api.scoring.placement_scores import (
+    declared_formats,
+    forecast_quantiles,
+    format_for_apps,
+    meanings,
+    published_score,
+)
 from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.request import OptimizeRequest, Preference
+from optimizer.snapshot.scores.entry_formats import QUANTILE_LABEL, formats_of, has_quantiles
+from optimizer.wire.request import OptimizeRequest, Preference, ScoreRef
 from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
 from optimizer.wire.result import ScoreObject
 
@@ -70,6 +78,49 @@ def maximised_by_mistake(
         title="The request maximises a score of which lower values are better",
         detail="; ".join(error.message for error in errors),
         errors=errors,
+    )
+
+
+def absent_quantiles(observation: Observation, request: OptimizeRequest) -> RequestProblem | None:
+    """Return the problem of a request that names quantiles which its scores do not have."""
+    scorers = observation.scorers or ()
+    declared, forecast = declared_formats(scorers), forecast_quantiles(scorers)
+    errors = tuple(
+        FieldProblem(f"{field}.at", _quantile_advice(score, forecast.get(score.score_name)))
+        for field, score in request.read_scores
+        if score.at
+        and not any(map(has_quantiles, formats_of(_of_all_quantiles(score), declared).formats))
+        and not _forecasts(score.at, forecast.get(score.score_name))
+    )
+    if not errors:
+        return None
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="NoSuchQuantile",
+        title="The request names quantiles that its scores do not have",
+        detail="; ".join(error.message for error in errors),
+        errors=errors,
+    )
+
+
+def _of_all_quantiles(score: ScoreRef) -> ScoreRef:
+    return score.model_copy(update={"at": None})
+
+
+def _forecasts(at: str, quantile: float | None) -> bool:
+    return quantile is not None and math.isclose(float(at.removeprefix("p")), 100 * quantile)
+
+
+def _quantile_advice(score: ScoreRef, quantile: float | None) -> str:
+    said = (
+        "no DynamicScorer says that it is a forecast"
+        if quantile is None
+        else f"its DynamicScorer says that it forecasts p{100 * quantile:g}"
+    )
+    return (
+        f"the score {score.score_name} has no {score.at}: {said}, and no format of its entries has"
+        f" ${{{QUANTILE_LABEL}}}; let the scorer return a result for each quantile, with the label"
+        f" {QUANTILE_LABEL}, or leave out `at`"
     )
 
 
