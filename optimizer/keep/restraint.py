@@ -22,6 +22,9 @@ from optimizer.wire.keeping import Hysteresis, MoveReason
 TIE = 0.01
 """Points by which a gain has to exceed a margin: equal plans stay as they are."""
 
+_ENOUGH_DIFFERENCES = 6
+"""Differences of averages from which the variation of one place is known by itself."""
+
 _CACHED_APPS = 64
 
 
@@ -33,7 +36,13 @@ def restrained(fleet: Fleet, memory: ScoreMemory, hysteresis: Hysteresis) -> Fle
     without one nothing but a lost cluster moves them. A place that was not observed for a whole
     window attracts nothing that runs.
     """
-    staying = {item.name: _staying(fleet, item) for item in fleet.workloads}
+    there = frozenset(item.name for item in fleet.clusters)
+    staying = {
+        item.name: tuple(
+            name for name in item.current if name in there and name not in item.unselectable
+        )
+        for item in fleet.workloads
+    }
     filled = _with_last_scores(fleet, memory, staying)
     values = _Values(filled.scores, memory, fleet, hysteresis)
     workloads = (_with_margin(item, staying[item.name], filled, values) for item in fleet.workloads)
@@ -116,12 +125,6 @@ def _with_costs(cluster: Cluster, margin: float) -> Cluster:
     return replace(cluster, candidates=tuple(candidates))
 
 
-def _staying(fleet: Fleet, workload: Workload) -> tuple[str, ...]:
-    """Return the clusters where a workload runs and that are still there for it."""
-    there = {item.name for item in fleet.clusters}.difference(workload.unselectable)
-    return tuple(name for name in workload.current if name in there)
-
-
 @dataclass(frozen=True, slots=True)
 class _Filled:
     """Averaged scores, and the clusters of each app whose scores are missing and were filled in.
@@ -177,17 +180,20 @@ class _Values:
     ) -> None:
         objectives = fleet.objectives
         self.hysteresis = hysteresis
-        self._memory = memory
+        self._differences = memory.differences
         self.scale = sum(item.weight for item in objectives)
         self._read = [
-            (item, scores[item.score], memory.scores[item.score])
+            (item, scores[item.score], known.variation, memory.settled(known))
             for item in objectives
             if item.score in scores
+            for known in [memory.scores[item.score]]
         ]
         self.columns = members_by_key(
-            (place[0], at) for _, matrix, _ in self._read[:1] for place, at in matrix.places.items()
+            (place[0], at)
+            for _, matrix, *_ in self._read[:1]
+            for place, at in matrix.places.items()
         )
-        self._devices = [device for _, matrix, _ in self._read[:1] for _, device in matrix.places]
+        self._devices = [device for _, matrix, *_ in self._read[:1] for _, device in matrix.places]
         self._supplied = {item.name: frozenset(_supplied(item)) for item in fleet.clusters}
         self.of_app: Callable[[str], tuple[Floats, Floats, Bools]] = lru_cache(_CACHED_APPS)(
             self._of_app
@@ -203,14 +209,20 @@ class _Values:
         """Return value, variation, and whether each place is new [places]."""
         places = len(self._read[0][1].places) if self._read else 0
         value, variance, new = np.zeros(places), np.zeros(places), np.zeros(places, np.bool_)
-        for objective, matrix, known in self._read:
+        for objective, matrix, variation, settled in self._read:
             row = matrix.apps.get(app)
             if row is None:
                 return np.full(places, np.nan), variance, new
             value = value + objective.values(np.asarray(matrix.table[row], np.float64))
-            variance += (_slope(objective) * known.variation[row]) ** 2
-            new |= ~self._memory.settled(known)[row]
+            variance += (_slope(objective) * self._varied(variation[row])) ** 2
+            new |= ~settled[row]
         return value, np.sqrt(variance), new
+
+    def _varied(self, own: Floats) -> Floats:
+        """Return variations [places]; at least their median while few differences were taken."""
+        if self._differences >= _ENOUGH_DIFFERENCES:
+            return own
+        return np.maximum(own, np.median(own))
 
 
 def _supplied(cluster: Cluster) -> Iterator[tuple[str, str]]:
