@@ -48,6 +48,18 @@ class Tier(NamedTuple):
     bound: float
 
 
+class TierPrices(NamedTuple):
+    """The Lagrange multipliers that prove the bound of a priority, each at least 0.
+
+    `workloads`: by name; `rows`: by what a linking row says. A solve of a similar problem starts
+    from them.
+    """
+
+    priority: int
+    workloads: Mapping[str, float]
+    rows: Mapping[str, float]
+
+
 FailureCause = Literal["NotStarted", "Killed", "MemoryLimit", "Crashed", "CallFailed"]
 """Why a process did not do its work. CallFailed: it did, but the solver it called did not."""
 
@@ -67,6 +79,7 @@ class Solution:
     `bound`: no decision is worth more; with several priorities the sum of those of `tiers`, highest
     priority first. None where unknown. `seconds` is wall-clock time of building and solving.
     `failure`: why a better decision or bound may be missing, although there was time to find it.
+    `prices`: of the priorities that have any.
     """
 
     status: Status
@@ -77,6 +90,7 @@ class Solution:
     solver: str
     tiers: tuple[Tier, ...] = ()
     failure: ProcessFailure | None = None
+    prices: tuple[TierPrices, ...] = ()
 
     @property
     def gap(self) -> float | None:

@@ -4,7 +4,7 @@ Objects on the hub say on which cluster a workload runs, not on which device. Wh
 are possible, the one that a given goal keeps is taken, else the one with the highest value.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,9 +43,12 @@ def current_state(problem: Problem, goal: Decision) -> CurrentState:
     """
     wide, kept = with_surge(problem, 0), frozenset(goal.assignments)
     decision = _allocation_of_current(wide, kept=kept, least=float("-inf")).decision()
-    if violations(wide, decision):
-        decision = _feasible_part(wide, kept)
     current = [policy for policy in problem.policies if policy.current]
+    if violations(wide, decision):
+        enforced = [number for number, policy in enumerate(problem.policies) if policy.current]
+        candidates = _current_candidates(wide, kept, float("-inf"))
+        pairs = [(workload, resources) for workload, _, resources in candidates]
+        decision = feasible_part(wide, enforced, pairs)
     broken = len(decision.policies) < len(current)
     words = ["the policies that are enforced break rules"] if broken else []
     return CurrentState(decision, (*words, *_missing(problem, decision)))
@@ -99,21 +102,25 @@ def _allocation_of_current(
     return found
 
 
-def _feasible_part(problem: Problem, kept: Collection[Assignment]) -> Decision:
-    """Return the current assignments that fit one after another, in the order of the workloads."""
+def feasible_part(
+    problem: Problem, policies: Sequence[int], wanted: Iterable[tuple[int, Sequence[int]]]
+) -> Decision:
+    """Return the policies, unless they break a rule, and what fits, one after another.
+
+    `wanted`: a workload, and resources for one assignment of it, the preferred one first.
+    """
     found = Allocation(problem, rows=linking_rows(problem))
-    current = [number for number, policy in enumerate(problem.policies) if policy.current]
-    policies = Decision(tuple(map(problem.enforcement, current)))
-    for number in () if violations(problem, policies) else current:
+    alone = Decision(tuple(map(problem.enforcement, policies)))
+    for number in () if violations(problem, alone) else policies:
         found.enforce(number)
-    left, before = list(_current_candidates(problem, kept, float("-inf"))), -1
+    left, before = list(wanted), -1
     while len(left) != before:  # a workload with an affinity fits once that one is there
         before = len(left)
-        left = [item for item in left if not _assigned(found, item[0], item[2])]
+        left = [item for item in left if not _assigned(found, *item)]
     return found.decision()
 
 
-def _assigned(found: Allocation, workload: int, resources: list[int]) -> bool:
+def _assigned(found: Allocation, workload: int, resources: Sequence[int]) -> bool:
     """Assign a workload to the first resource that it fits; tell whether there was one."""
     for resource in resources:
         if found.fits(workload, resource):

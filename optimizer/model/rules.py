@@ -48,7 +48,7 @@ class Row:
 
     def holds(self, activity: float) -> bool:
         """Tell whether this sum of coefficient x variable is allowed."""
-        return activity <= self.limit + self.tolerance
+        return activity <= self.limit or activity <= self.limit + self.tolerance
 
 
 Rule = Callable[[Problem], Iterator[Row]]

@@ -6,18 +6,24 @@ from itertools import count
 
 import numpy as np
 
-from optimizer.domain.arrays import Bools, Floats
+from optimizer.domain.arrays import Bools
 from optimizer.domain.solution import Decision
 from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, tier_values
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.blocks.linking_constraints import fix_priorities
-from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
+from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks, tier_weights
 from optimizer.solve.pricing.lagrangian_dual import lagrangian_bound, priority_floor_prices
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
+from optimizer.solve.pricing.named_prices import named, numbered
 from optimizer.solve.pricing.restricted_master import is_feasible
-from optimizer.solve.search.block_search import SearchResult, search_blocks, search_further
+from optimizer.solve.search.block_search import (
+    SearchResult,
+    improve_start,
+    search_blocks,
+    search_further,
+)
 from optimizer.solve.search.column_enumeration import unfixed_variables
 from optimizer.solve.single_model import (
     all_rows,
@@ -60,7 +66,9 @@ def solve_decomposed(
     """Return a decision no worse than `known`, and a bound of each tier."""
     solved = [_TierResult(None, np.inf) for _ in problem.tiers]
     for turn in count():
-        known = _solve_tiers(problem, known, replace(context, seed=context.seed + turn), solved)
+        once = replace(context, seed=context.seed + turn)
+        once = once if turn == 0 else replace(once, start_prices={})
+        known = _solve_tiers(problem, known, once, solved)
         bounds = [tier.bound for tier in solved]
         if _is_proven(problem, known, bounds, context) or context.is_over():
             break
@@ -110,7 +118,7 @@ def _solve_tier(
     reduction = (
         None
         if context.is_over()
-        else reduce_to_blocks(problem, *_weights(problem, tier), stop=context.is_over)
+        else reduce_to_blocks(problem, *tier_weights(problem, tier), stop=context.is_over)
     )
     if context.is_over():
         return _TierResult(known, np.inf)
@@ -133,7 +141,7 @@ def _solve_later_tier(
     The second search may reassign the workloads of higher tiers at equal value, and its bound holds
     for every decision that does: each floor is a linking row with a price.
     """
-    weights, last = _weights(problem, tier)
+    weights, last = tier_weights(problem, tier)
     rest = fix_priorities(problem, known, tier)
     remaining = reduce_to_blocks(problem, weights, last, rest, stop=context.is_over)
     if remaining is not None:
@@ -155,20 +163,17 @@ def _solve_later_tier(
     )
     if reduction is None:
         return _TierResult(known, np.inf)
-    prices = priority_floor_prices(reduction.blocks, tier, context.with_share_of_time(0.3))
+    prices = None
+    if problem.tiers[tier] not in context.start_prices:
+        prices = priority_floor_prices(reduction.blocks, tier, context.with_share_of_time(0.3))
     return _search_tier(problem, tier, reduction, known, context, prices)
-
-
-def _weights(problem: Problem, tier: int) -> tuple[Floats, float]:
-    """Return the weights of workloads, and of policies, in a tier."""
-    return (problem.workload_tier == tier).astype(np.float64), float(tier == len(problem.tiers) - 1)
 
 
 def _joint_bound(
     problem: Problem, tier: int, values: Sequence[float], context: SolveContext
 ) -> float:
     """Return a bound of all tiers up to one together, less the values of the higher ones."""
-    every, last = (problem.workload_tier <= tier).astype(np.float64), _weights(problem, tier)[1]
+    every, last = (problem.workload_tier <= tier).astype(np.float64), tier_weights(problem, tier)[1]
     together = reduce_to_blocks(problem, every, last, stop=context.is_over)
     return np.inf if together is None else lagrangian_bound(together.blocks, context) - sum(values)
 
@@ -190,13 +195,18 @@ def _search_tier(
         own = [bound] if tier == 0 else []
         context.report(lambda: reduction.decision(problem, incumbent), own)
 
+    first = _start_of(reduction, problem, known)
+    if (similar := context.start_prices.get(problem.tiers[tier])) is not None:
+        prices = numbered(reduction, problem, similar)
+        first = improve_start(reduction.blocks, context, first, prices, report_incumbent)
     result = search_blocks(
         reduction.blocks,
         context,
-        _start_of(reduction, problem, known),
+        first,
         start_prices=prices,
         on_incumbent=report_incumbent,
     )
+    context.note_prices(named(reduction, problem, tier, result.dual.prices))
     decision = better(problem, known, reduction.decision(problem, result.incumbent))
     bound = result.bound
     for effort in _efforts():

@@ -37,6 +37,8 @@ def greedy(problem: Problem, stop: Callable[[], bool]) -> Decision:
 
 def fill_remaining(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
     """Return the decision with further assignments that cost nothing, even those of value 0."""
+    if len(decision.assignments) == sum(workload.replicas for workload in problem.workloads):
+        return decision
     state = _State(problem)
     state.hold(decision)
     for workload in _order(problem).tolist():
@@ -44,6 +46,8 @@ def fill_remaining(problem: Problem, decision: Decision, stop: Callable[[], bool
             break
         state.assign(workload)
     found = state.allocation.decision()
+    if len(found.assignments) == len(decision.assignments):
+        return decision
     before, after = (tier_values(problem, item) for item in (decision, found))
     return decision if violations(problem, found) or worth_more(before, after) else found
 

@@ -18,7 +18,8 @@ from optimizer.solve.blocks.linking_constraints import linked_workloads
 
 def reduce_moves(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
     """Return a decision of equal value in which no fewer assignments and policies are current."""
-    if not any(workload.current for workload in problem.workloads):
+    made = len(decision.assignments) + len(decision.policies)
+    if unchanged_count(problem, decision) == made or not _anything_runs(problem):
         return decision
     best = decision
     for start in (decision, exchange_equal_clusters(problem, decision, stop)):
@@ -28,6 +29,10 @@ def reduce_moves(problem: Problem, decision: Decision, stop: Callable[[], bool])
         found = board.decision()
         best = found if unchanged_count(problem, found) > unchanged_count(problem, best) else best
     return best
+
+
+def _anything_runs(problem: Problem) -> bool:
+    return any(workload.current for workload in problem.workloads)
 
 
 class _MoveReduction:
@@ -121,11 +126,18 @@ def exchange_equal_clusters(
     for pair in pairs:
         assignments[problem.resources[pair[1]].cluster].append(pair)
     fixed, forms = linked_workloads(problem), supply_forms(problem)
+    moved = [
+        _unmoved_count(problem, pairs, cluster) < len(pairs)
+        or not all(problem.policies[policy].current for policy in policies[cluster])
+        for cluster, pairs in enumerate(assignments)
+    ]
     for own in classes({cluster: form.key for cluster, form in enumerate(forms)}):
         for one, two in combinations(own, 2):
             if stop():
                 break
-            _exchange(problem, (one, two), forms, policies, assignments, fixed)
+            if moved[one] or moved[two]:
+                done = _exchange(problem, (one, two), forms, policies, assignments, fixed)
+                moved[one], moved[two] = moved[one] or done, moved[two] or done
     return problem.named(chain.from_iterable(policies), chain.from_iterable(assignments))
 
 
@@ -147,8 +159,8 @@ def _exchange(
     policies: list[list[int]],
     assignments: list[list[tuple[int, int]]],
     fixed: frozenset[int],
-) -> None:
-    """Exchange two clusters if more stays, policies first, and no value changes."""
+) -> bool:
+    """Exchange two clusters if more stays, policies first, and no value changes; tell whether."""
     one, two = pair
     across = _corresponding(forms[one].policies, forms[two].policies)
     had, here, there = policies[one] + policies[two], assignments[one], assignments[two]
@@ -161,18 +173,18 @@ def _exchange(
         _unmoved_count(problem, here, two) + _unmoved_count(problem, there, one),
     )
     if after <= before:
-        return
+        return False
     over = _corresponding(forms[one].resources, forms[two].resources)
     values = problem.values
     for workload, resource in assignments[one] + assignments[two]:
         if workload in fixed or values[workload, resource] != values[workload, over[resource]]:
-            return
+            return False
     workloads = (
         [workload for workload, _ in assignments[one]],
         [workload for workload, _ in assignments[two]],
     )
     if np.intersect1d(*workloads).size:
-        return
+        return False
     assignments[one], assignments[two] = (
         [(workload, over[resource]) for workload, resource in assignments[two]],
         [(workload, over[resource]) for workload, resource in assignments[one]],
@@ -181,6 +193,7 @@ def _exchange(
         [across[policy] for policy in policies[two]],
         [across[policy] for policy in policies[one]],
     )
+    return True
 
 
 def _unmoved_count(problem: Problem, assignments: list[tuple[int, int]], cluster: int) -> int:

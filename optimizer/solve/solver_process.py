@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +17,7 @@ from optimizer.model.problem import Problem, upper_bounds
 from optimizer.solve.greedy import greedy
 from optimizer.solve.supervised_process import limit_memory, run_supervised
 from optimizer.solve.time_limit import with_status
+from optimizer.solve.warm_start import SolvedProblem, resolve
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -35,7 +36,10 @@ The fallback needs much memory in large problems, so it is not made unless it is
 
 @dataclass(frozen=True, slots=True)
 class SolveTask:
-    """What to solve and how; `until`: the deadline by the clock that all processes share."""
+    """What to solve and how; `until`: the deadline by the clock that all processes share.
+
+    `start`: a solution of a similar problem.
+    """
 
     problem: Problem
     solver: SolverName
@@ -43,6 +47,7 @@ class SolveTask:
     gap: float
     seed: int
     memory_mib: int
+    start: Solution | None = None
 
 
 def ignored(_: Solution) -> None:
@@ -61,6 +66,7 @@ class Solve(Protocol):
         gap: float = 0.0,
         seed: int = 0,
         memory_mib: int = 0,
+        previous: SolvedProblem | None = None,
         report: Callable[[Solution], None] = ignored,
     ) -> Solution:
         """Return the solution of a problem."""
@@ -75,6 +81,7 @@ async def solve(
     gap: float = 0.0,
     seed: int = 0,
     memory_mib: int = 0,
+    previous: SolvedProblem | None = None,
     report: Callable[[Solution], None] = ignored,
 ) -> Solution:
     """Return the solution of a problem; if the solver dies or is late, the best that it reported.
@@ -83,15 +90,22 @@ async def solve(
     `failure` of the solution says what the solver died of; a time limit is none. The
     time limit counts from this call and includes the start of the process, which is killed when it
     is late and when the caller is cancelled. `gap`: relative optimality gap that is good enough.
-    `memory_mib`: MiB of address space that the process may have, 0 for any. `report` is called in
-    another thread with each better decision.
+    `memory_mib`: MiB of address space that the process may have, 0 for any. `previous`: a similar
+    problem and its solution, which the solve starts from; without a process where that decision,
+    mended, is proven good enough. `report` is called in another thread with each better decision.
     """
     if np.isnan(problem.values).all():
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
     started = time.monotonic()
     until = started + time_limit_seconds
-    task = SolveTask(problem, solver, until, gap, seed, memory_mib)
     loop, last = asyncio.get_running_loop(), list[Solution]()
+    start = None if previous is None else previous.solution
+    async for start, is_enough in _resolved(problem, previous, gap, until):
+        if is_enough:
+            return start
+        last[:] = [start]
+        report(start)
+    task = SolveTask(problem, solver, until, gap, seed, memory_mib, start)
     in_calls: ProcessFailure | None = None
     needed: asyncio.Future[bool] = loop.create_future()
 
@@ -102,7 +116,7 @@ async def solve(
     def on_solution(solution: Solution) -> None:
         nonlocal in_calls
         in_calls = solution.failure
-        if solution.status != "NotSolved":
+        if solution.status != "NotSolved" and not any(_proves_less(solution, one) for one in last):
             last[:] = [solution]
             report(solution)
             loop.call_soon_threadsafe(decide, False)
@@ -124,6 +138,30 @@ async def solve(
     finally:
         silent.cancel()
         fallback.cancel()
+
+
+def _proves_less(one: Solution, other: Solution) -> bool:
+    """Tell whether a solution is the same decision with a higher bound."""
+    bounds = [np.inf if item.bound is None else item.bound for item in (one, other)]
+    return one.decision == other.decision and bounds[0] > bounds[1]
+
+
+async def _resolved(
+    problem: Problem, previous: SolvedProblem | None, gap: float, until: float
+) -> AsyncIterator[tuple[Solution, bool]]:
+    """Yield what the previous solution gives, if anything, and whether that is good enough."""
+    if previous is None:
+        return
+    found = await asyncio.to_thread(
+        resolve,
+        problem,
+        previous,
+        gap=gap,
+        stop=lambda: time.monotonic() > until,
+        clock=time.monotonic,
+    )
+    if found is not None and found[0].status != "NotSolved":
+        yield found
 
 
 def _with_failure(solution: Solution, failure: ProcessFailure | None, when: str) -> Solution:
@@ -152,6 +190,8 @@ def solve_task(task: SolveTask, solutions: "Connection[Solution | None, None]") 
             time_limit_seconds=max(0.0, task.until - time.monotonic()),
             gap=task.gap,
             seed=task.seed,
+            incumbent=None if task.start is None else task.start.decision,
+            prices=() if task.start is None else task.start.prices,
             report=solutions.send,
         )
     )

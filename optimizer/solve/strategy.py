@@ -12,11 +12,11 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Ints
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Decision, Solution
+from optimizer.domain.solution import Decision, Solution, TierPrices
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better, equal
 from optimizer.model.problem import Problem, tier_values, upper_bounds
-from optimizer.model.rules import COUPLING_RULES, replicas, violations
+from optimizer.model.rules import COUPLING_RULES, replicas
 from optimizer.solve.decomposition import solve_decomposed
 from optimizer.solve.greedy import fill_remaining, greedy
 from optimizer.solve.move_reduction import reduce_moves
@@ -24,6 +24,7 @@ from optimizer.solve.single_model import solve_single_model
 from optimizer.solve.solver_adapters import failed_calls, failure_of_calls, is_available
 from optimizer.solve.time_limit import SolveContext, SolveProgress
 from optimizer.solve.tuning import SINGLE_MODEL_VARIABLES
+from optimizer.solve.warm_start import mended
 
 
 def solve_problem(
@@ -34,14 +35,16 @@ def solve_problem(
     gap: float = 0.0,
     seed: int = 0,
     incumbent: Decision | None = None,
+    prices: Sequence[TierPrices] = (),
     small: int = SINGLE_MODEL_VARIABLES,
     report: Callable[[Solution], None] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Solution:
     """Return the solution of a problem, tier by tier, within `gap` or the best one in time.
 
-    `incumbent`: a decision to start from, by default the current state. `small`: variables up to
-    which a single model is solved. `report` is called with every improved solution. `clock` returns
+    `incumbent`: a decision to start from besides the current state, of this problem or a similar
+    one, whose `prices` the search starts from too. `small`: variables up to which a single model is
+    solved. `report` is called with every improved solution. `clock` returns
     seconds. Deterministic for a problem, a solver and a seed, unless the time limit, or the share
     of a priority or component, is reached.
     """
@@ -49,10 +52,19 @@ def solve_problem(
     progress = SolveProgress(problem, used, time_limit_seconds, clock, report)
     if np.isnan(problem.values).all():
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, used)
-    context = SolveContext(used, gap, seed, progress.seconds_left, progress.report)
-    known = incumbent if incumbent is not None else incumbent_from_current_state(problem)
-    if known is not None and violations(problem, known):
-        known = None
+    found_prices: dict[int, TierPrices] = {}
+    context = SolveContext(
+        used,
+        gap,
+        seed,
+        progress.seconds_left,
+        progress.report,
+        {item.priority: item for item in prices},
+        lambda found: _merge(found_prices, found),
+    )
+    known = incumbent_from_current_state(problem)
+    if incumbent is not None:
+        known = better(problem, known, mended(problem, incumbent, context.is_over))
     progress.report(lambda: known, [])
     # The rest of the time is for bringing back moved workloads, and for filling what is left.
     searching = context.with_share_of_time(0.97 if problem.size > small else 1.0)
@@ -65,7 +77,16 @@ def solve_problem(
         if context.seconds_left() > 3e-8 * problem.values.size:
             decision = fill_remaining(problem, decision, context.is_over)
     found = progress.solution(decision, bounds)
+    found = replace(found, prices=tuple(found_prices.values()))
     return found if found.status == "Optimal" else replace(found, failure=failure_of_calls(errors))
+
+
+def _merge(known: dict[int, TierPrices], found: TierPrices) -> None:
+    """Add the prices of a component, or the later ones of the same workloads and rows."""
+    before = known.get(found.priority, TierPrices(found.priority, {}, {}))
+    known[found.priority] = TierPrices(
+        found.priority, {**before.workloads, **found.workloads}, {**before.rows, **found.rows}
+    )
 
 
 def _solve_by_size(

@@ -3,11 +3,11 @@
 Time to turn the last decision into a solution is reserved: as much as the last report took.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Decision, Solution, Tier
+from optimizer.domain.solution import Decision, Solution, Tier, TierPrices
 from optimizer.model.decision_comparison import SAME_VALUE, better, trimmed
 from optimizer.model.problem import Problem, objective, tier_values, upper_bounds
 
@@ -103,7 +103,8 @@ class SolveContext:
     """How to solve, and until when.
 
     `gap`: relative optimality gap that is good enough. `report` takes what makes a decision, and
-    bounds of tiers.
+    bounds of tiers. `start_prices`: by priority, those of a similar problem. `note_prices` takes
+    those that prove the bound of a tier.
     """
 
     solver: SolverName
@@ -113,6 +114,8 @@ class SolveContext:
     report: Callable[[Callable[[], Decision | None], Sequence[float]], None] = (
         lambda _made, _bounds: None
     )
+    start_prices: Mapping[int, TierPrices] = field(default_factory=dict)
+    note_prices: Callable[[TierPrices], None] = lambda _prices: None
 
     def with_share_of_time(self, share: float) -> "SolveContext":
         """Return the same with a share of the time that is left."""

@@ -47,6 +47,7 @@ from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.object_readers import replica_set_of
 from optimizer.solve.solver_process import ignored
 from optimizer.solve.strategy import solve_problem
+from optimizer.solve.warm_start import SolvedProblem, resolve
 from optimizer.twin.api_server import TwinApiServer
 from optimizer.twin.cluster_parts import ClusterParts
 from optimizer.twin.fleet_objects import NAME, hub_objects, kept_optimization, workload
@@ -114,16 +115,25 @@ async def _solve_here(
     gap: float = 0.0,
     seed: int = 0,
     memory_mib: int = 0,  # noqa: ARG001 - there is no process to limit
+    previous: SolvedProblem | None = None,
     report: Callable[[Solution], None] = ignored,
 ) -> Solution:
     """Solve in this process; each look at the clock takes a millisecond, however long it takes."""
-    looks = count()
+    looks, start = count(), None if previous is None else previous.solution
+    if previous is not None and (
+        found := resolve(problem, previous, gap=gap, stop=lambda: False, clock=lambda: 0.0)
+    ):
+        start, is_enough = found
+        if is_enough:
+            return start
     return solve_problem(
         problem,
         solver=solver,
         time_limit_seconds=time_limit_seconds,
         gap=gap,
         seed=seed,
+        incumbent=None if start is None else start.decision,
+        prices=() if start is None else start.prices,
         report=report,
         clock=lambda: next(looks) / 1000,
     )

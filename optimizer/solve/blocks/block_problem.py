@@ -29,7 +29,7 @@ class LinkingRows:
 
     Entries of assignments are (row, workload, resource, coefficient). A choice is a policy of a
     problem or a mode of its blocks; entries are (row, choice, coefficient). Arrays of a kind of
-    entry have equal length.
+    entry have equal length. `says` [rows]: each row's rule for a person.
     """
 
     limits: Floats
@@ -40,6 +40,7 @@ class LinkingRows:
     choice_rows: Ints
     choices: Ints
     choice_coefficients: Floats
+    says: tuple[str, ...]
 
     def renumbered(
         self, limits: Floats, workloads: Ints, resources: Ints, choices: Ints
@@ -57,14 +58,17 @@ class LinkingRows:
             self.choice_rows[chosen],
             choices[self.choices[chosen]],
             self.choice_coefficients[chosen],
+            self.says,
         )
 
-    def with_assignments(
-        self, limits: Floats, rows: Ints, workloads: Ints, resources: Ints, coefficients: Floats
+    def with_row(
+        self, says: str, limit: float, workloads: Ints, resources: Ints, coefficients: Floats
     ) -> "LinkingRows":
-        """Return the rows with further limits and entries of assignments after the others."""
+        """Return the rows with one more, of assignments, after the others."""
+        limits, rows = np.array([limit]), np.full(len(workloads), len(self.limits))
         return replace(
             self,
+            says=(*self.says, says),
             limits=np.concatenate([self.limits, limits]),
             assignment_rows=np.concatenate([self.assignment_rows, rows]),
             assignment_workloads=np.concatenate([self.assignment_workloads, workloads]),

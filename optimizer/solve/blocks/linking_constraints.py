@@ -47,9 +47,9 @@ def with_priority_floors(
         own = np.flatnonzero(tiers == tier)
         found = problem.assignments.value[own]
         scale = float(np.abs(found).max(initial=0.0)) or 1.0
-        linking = linking.with_assignments(
-            np.array([(SAME_VALUE - value) / scale]),
-            np.full(len(own), len(linking.limits)),
+        linking = linking.with_row(
+            f"priority {problem.tiers[tier]} keeps its value",
+            (SAME_VALUE - value) / scale,
             problem.assignments.workload[own],
             problem.assignments.resource[own],
             -found / scale,
@@ -131,6 +131,7 @@ def _entries(problem: Problem, rows: list[Row]) -> LinkingRows:
         number[of_policies],
         columns[of_policies],
         coefficients[of_policies],
+        tuple(row.says for row in rows),
     )
 
 

@@ -119,6 +119,11 @@ class Reduction:
         return wanted, policies
 
 
+def tier_weights(problem: Problem, tier: int) -> tuple[Floats, float]:
+    """Return the weights of workloads, and of policies, in a tier."""
+    return (problem.workload_tier == tier).astype(np.float64), float(tier == len(problem.tiers) - 1)
+
+
 def reduce_to_blocks(
     problem: Problem,
     weights: Floats,

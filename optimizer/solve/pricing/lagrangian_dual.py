@@ -88,8 +88,10 @@ def solve_lagrangian_dual(
             heuristic.decide(prices, reached)
 
     lowest, best = _starting_point(blocks, items, start_prices, stop)
+    reached = lowest
     heuristic.begin(start, lowest)
-    heuristic.decide(best, lowest)
+    if not heuristic.enough(lowest):
+        heuristic.decide(best, lowest)
     if not stop():
         bound, found = (
             lower_bound_by_sifting(blocks, best, on_pricing=seen, stop=stop)
@@ -218,6 +220,7 @@ def _with_floors_priced(blocks: BlockProblem, count: int, price: float) -> Block
         linking=replace(
             rows,
             limits=rows.limits[:first],
+            says=rows.says[:first],
             assignment_rows=rows.assignment_rows[others],
             assignment_workloads=rows.assignment_workloads[others],
             assignment_resources=rows.assignment_resources[others],

@@ -4,6 +4,7 @@ P. Shaw, "Using constraint programming and local search methods to solve vehicle
 CP 1998. Sites with the largest regret against their prices are destroyed more probably.
 """
 
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -63,19 +64,22 @@ def improve_by_large_neighbourhoods(
     on_incumbent: OnIncumbent,
     *,
     effort: int = 0,
+    most: int | None = None,
 ) -> ColumnSelection:
     """Return a decision that is at least as good as the incumbent.
 
     Ends when its value is close enough to the bound, the time is up, or 12
     neighbourhoods in a row do not improve it, `effort` times as many where it is given. `effort`
-    also draws other neighbourhoods.
+    also draws other neighbourhoods. `most`: neighbourhoods at most, which do not grow.
     """
     random = np.random.default_rng([context.seed, effort] if effort else context.seed)
     size, failed, patience = float(NEIGHBOURHOOD_SITES), 0, 12 * max(1, effort)
     sites, incumbent = int(blocks.copies.sum()), incumbent.merged()
-    while not (
-        context.is_close(incumbent.value(blocks), bound) or context.is_over() or failed >= patience
-    ):
+    for tried in count():
+        if context.is_close(incumbent.value(blocks), bound) or context.is_over():
+            break
+        if failed >= patience or tried == most:
+            break
         destroyed = _destroyed(
             blocks, prices, site_profits, incumbent, min(int(size), sites), random
         )
@@ -87,7 +91,8 @@ def improve_by_large_neighbourhoods(
             failed += 1
             if proven and int(size) >= sites:
                 return incumbent
-            size = min(size * _GROWTH, sites) if proven else max(2.0, size / _GROWTH)
+            if most is None or not proven:
+                size = min(size * _GROWTH, sites) if proven else max(2.0, size / _GROWTH)
     return incumbent
 
 

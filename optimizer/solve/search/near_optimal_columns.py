@@ -254,9 +254,9 @@ def _prices(problem: Problem, context: SolveContext) -> _PricedBlocks | None:
 def _with_one_of(blocks: BlockProblem, workload: int) -> LinkingRows:
     """Return the linking rows with one more: the workload has at least one assignment."""
     rows, resources = blocks.linking, np.arange(len(blocks.resource_sites))
-    return rows.with_assignments(
-        np.array([-1.0]),
-        np.full(len(resources), len(rows.limits)),
+    return rows.with_row(
+        "the workload runs",
+        -1.0,
         np.full(len(resources), workload),
         resources,
         np.full(len(resources), -1.0),

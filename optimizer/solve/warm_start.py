@@ -1,0 +1,232 @@
+"""Re-solves: the last decision and its prices, tried on a problem that has changed a little.
+
+The bound of a Lagrangian relaxation holds at any prices, so those of the last solve prove a bound
+of the changed problem by one pricing of its blocks. Where the last decision, mended, is close
+enough to it, the problem is solved without a solver. Where only values changed, the last bound is
+carried over too: no decision gains more than its values rise.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optimizer.domain.arrays import Bools, Floats
+from optimizer.domain.solution import Decision, Solution, TierPrices
+from optimizer.model.current_state import feasible_part, incumbent_from_current_state
+from optimizer.model.decision_comparison import SAME_VALUE, better, equal
+from optimizer.model.problem import (
+    Limit,
+    Problem,
+    ProblemPolicy,
+    ProblemWorkload,
+    tier_values,
+    upper_bounds,
+)
+from optimizer.model.rules import violations
+from optimizer.solve.blocks.bound_rounding import is_whole, rounded_bound
+from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks, tier_weights
+from optimizer.solve.greedy import fill_remaining
+from optimizer.solve.move_reduction import reduce_moves
+from optimizer.solve.pricing.lagrangian_relaxation import items_if_few, price_blocks
+from optimizer.solve.pricing.named_prices import named, numbered
+from optimizer.solve.search.column_enumeration import unfixed_variables
+from optimizer.solve.search.cyclic_exchanges import improve_by_exchanges
+from optimizer.solve.time_limit import with_status
+from optimizer.solve.tuning import ALL_ITEMS_ASSIGNMENTS, SINGLE_MODEL_VARIABLES
+
+_REPRICED_SHARE = 0.05
+"""Share of the workloads whose values changed, up to which their last prices are not taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedProblem:
+    """A problem and its solution; the next solve of a similar problem starts from them."""
+
+    problem: Problem
+    solution: Solution
+
+
+def kept_for_next(problem: Problem, solution: Solution) -> SolvedProblem | None:
+    """Return what the next solve starts from, with compact values; None if nothing would."""
+    if not solution.prices or problem.values.size > ALL_ITEMS_ASSIGNMENTS:
+        return None
+    return SolvedProblem(Problem(**problem.__getstate__()), solution)
+
+
+def mended(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
+    """Return the decision as far as this problem allows it, with what else fits."""
+    if not violations(problem, decision):
+        return decision
+    known = (problem.policy_index.get(item) for item in decision.policies)
+    pairs = ((workload, [at]) for workload, at in problem.indexes_of(decision.assignments))
+    part = feasible_part(problem, [policy for policy in known if policy is not None], list(pairs))
+    return fill_remaining(problem, part, stop)
+
+
+def resolve(
+    problem: Problem,
+    previous: SolvedProblem,
+    *,
+    gap: float,
+    stop: Callable[[], bool],
+    clock: Callable[[], float],
+    small: int = SINGLE_MODEL_VARIABLES,
+) -> tuple[Solution, bool] | None:
+    """Return a solution near that of a similar problem, and whether it is within the gap.
+
+    If it is not, a search starts from it. None for problems that are solved as soon from scratch,
+    of up to `small` variables, or too large for the memory of this process. Calls no solver.
+    """
+    prices = {item.priority: item for item in previous.solution.prices}
+    if problem.size <= small or problem.values.size > ALL_ITEMS_ASSIGNMENTS:
+        return None
+    started = clock()
+    known = incumbent_from_current_state(problem)
+    if known != previous.solution.decision:
+        last = mended(problem, previous.solution.decision, stop)
+        known = better(problem, known, last) or Decision()
+    rises, bounds, enough = _value_rises(previous.problem, problem), list[float](), True
+    for tier, priority in enumerate(problem.tiers):
+        start = _TierStart(problem, tier, prices.get(priority), previous.solution, rises)
+        known, bound, prices[priority] = start.resolved(known, gap, stop)
+        bounds.append(bound)
+        value = tier_values(problem, known)[tier]
+        enough = bound - value <= max(gap * abs(value), SAME_VALUE)
+        if not enough:
+            break
+    if enough:
+        known = _tidied(problem, known, stop)
+    found = with_status(
+        problem,
+        known,
+        (bounds, upper_bounds(problem)),
+        clock() - started,
+        previous.solution.solver,
+    )
+    return replace(found, prices=tuple(prices.values())), enough
+
+
+@dataclass(frozen=True, slots=True)
+class _TierStart:
+    """A tier, the last prices and solution, and by how much values rose since, if nothing else did.
+
+    `rises` [workloads, resources].
+    """
+
+    problem: Problem
+    tier: int
+    prices: TierPrices | None
+    last: Solution
+    rises: Floats | None
+
+    def resolved(
+        self, known: Decision, gap: float, stop: Callable[[], bool]
+    ) -> tuple[Decision, float, TierPrices]:
+        """Return the decision, improved by exchanges if need be, a bound, and its prices."""
+        problem, tier = self.problem, self.tier
+        found = self.prices or TierPrices(problem.tiers[tier], {}, {})
+        values, (weights, of_policies) = tier_values(problem, known), tier_weights(problem, tier)
+        if not weights.any() and not (of_policies and any(item.value for item in problem.policies)):
+            return known, 0.0, found
+        reduction = (
+            None
+            if self.prices is None
+            else reduce_to_blocks(problem, weights, of_policies, floors=values[:tier], stop=stop)
+        )
+        if reduction is None:
+            return known, np.inf, found
+        bound, found = self._bound(reduction, found, values[tier], gap)
+        enough = (bound / (1.0 + gap) if bound > 0 else bound) - SAME_VALUE
+        known = improve_by_exchanges(problem, known, stop, tier=tier, enough=enough)
+        return known, max(bound, tier_values(problem, known)[tier]), found
+
+    def _bound(
+        self, reduction: Reduction, prices: TierPrices, value: float, gap: float
+    ) -> tuple[float, TierPrices]:
+        """Return the lower of the bounds at the last prices and at those of what changed."""
+        blocks, whole = reduction.blocks, is_whole(reduction.blocks)
+        items, lowest, best = items_if_few(blocks), np.inf, prices
+        for known in self._tried(prices):
+            at = numbered(reduction, self.problem, known)
+            pricing = price_blocks(blocks, items, at)
+            if pricing.bound < lowest:
+                lowest, best = pricing.bound, named(reduction, self.problem, self.tier, at)
+            if lowest - value <= max(gap * abs(value), SAME_VALUE):
+                break
+            if self.rises is not None and len(self.problem.tiers) == 1:
+                unfixed = unfixed_variables(blocks, at, pricing, max(0.0, pricing.bound - value))
+                carried = self._carried(reduction.spread(*unfixed, self.problem)[0], value)
+                lowest = min(lowest, carried)
+        return rounded_bound(lowest, whole), best
+
+    def _tried(self, prices: TierPrices) -> Sequence[TierPrices]:
+        """Return the last prices, and without those of a few workloads whose values changed."""
+        if self.rises is None:
+            return [prices]
+        changed = {
+            self.problem.workloads[workload].name
+            for workload in np.flatnonzero(self.rises.any(axis=1)).tolist()
+        }
+        if not 0 < len(changed) <= _REPRICED_SHARE * len(self.problem.workloads):
+            return [prices]
+        others = {name: price for name, price in prices.workloads.items() if name not in changed}
+        return [prices, prices._replace(workloads=others)]
+
+    def _carried(self, unfixed: Bools, value: float) -> float:
+        """Return the last bound plus what values rose, of assignments that can be worth it.
+
+        A decision that is worth more than `value` has unfixed assignments only, and of each
+        workload as many as it has replicas. It was worth at most the last bound before they rose.
+        """
+        rises = np.zeros(unfixed.shape) if self.rises is None else self.rises
+        rose = np.where(unfixed, np.maximum(rises, 0.0), 0.0)
+        gained = 0.0
+        for workload in np.flatnonzero(rose.any(axis=1)).tolist():
+            gained += float(
+                np.sort(rose[workload])[-self.problem.workloads[workload].replicas :].sum()
+            )
+        last = np.inf if self.last.bound is None else self.last.bound
+        return max(value, last + gained)
+
+
+def _value_rises(before: Problem, now: Problem) -> Floats | None:
+    """Return by how much values rose [workloads, resources], -inf where an assignment is gone.
+
+    None where anything but values changed, or an assignment came. What runs now may differ: rules
+    do not depend on it.
+    """
+    same = all(
+        getattr(before, name) == getattr(now, name)
+        for name in ("clusters", "resources", "labels", "priorities")
+    )
+    if not same or _timeless(before) != _timeless(now) or not np.array_equal(before.base, now.base):
+        return None
+    limits = zip(before.limits, now.limits, strict=False)
+    if len(before.limits) != len(now.limits) or not all(_same(*pair) for pair in limits):
+        return None
+    gone, came = np.isnan(now.values), np.isnan(before.values)
+    if (came & ~gone).any():
+        return None
+    rises: Floats = np.where(gone, np.where(came, 0.0, -np.inf), now.values - before.values)
+    return rises
+
+
+def _timeless(problem: Problem) -> tuple[Sequence[ProblemWorkload], Sequence[ProblemPolicy]]:
+    """Return workloads and policies without what runs now."""
+    workloads = [replace(item, current=()) if item.current else item for item in problem.workloads]
+    return workloads, [item._replace(current=False) for item in problem.policies]
+
+
+def _same(one: Limit, other: Limit) -> bool:
+    return (one.name, one.most) == (other.name, other.most) and all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("counted", "workloads", "policies", "assignments")
+    )
+
+
+def _tidied(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
+    """Return the decision with fewer moves where that costs nothing, and with what still fits."""
+    stayed = reduce_moves(problem, decision, stop)
+    decision = stayed if equal(problem, decision, stayed) else decision
+    return fill_remaining(problem, decision, stop)
