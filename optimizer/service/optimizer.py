@@ -45,7 +45,7 @@ from optimizer.service.observe import (
 from optimizer.service.observe_fleet import observe_fleet
 from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
-from optimizer.service.planner import HypotheticalHub, Planner
+from optimizer.service.planner import HypotheticalHub, Planner, no_solved_problems
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload
@@ -124,6 +124,7 @@ class Optimizer:
             namespaces=settings.rollout_namespaces,
             cluster_label_key=settings.cluster_label_key,
         )
+        self._solved = no_solved_problems()
         self._history = PrometheusHistory(settings.prometheus_url)
         writer = PlanWriter(
             noted,
@@ -250,7 +251,9 @@ class Optimizer:
 
         async def planned(kube: Lister) -> Plan | RequestProblem:
             hub = HypotheticalHub(kube, pretended) if pretended else None
-            planner = Planner(hub or kube, self._settings, now=self._now, solve=self._solve)
+            planner = Planner(
+                hub or kube, self._settings, now=self._now, solve=self._solve, solved=self._solved
+            )
             made = await planner.plan(request, name_others=name_others, report=report)
             unused = hub.changes_without_effect() if hub and isinstance(made, Plan) else None
             return unused or made

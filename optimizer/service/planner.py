@@ -8,6 +8,7 @@ from time import monotonic
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Lister, ObjectList
+from dsf.runtime.lru_cache import LruCache
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import OptimizerSettings
@@ -38,6 +39,7 @@ from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.snapshot.scores.score_meanings import absent_quantiles, maximised_by_mistake
 from optimizer.solve.solver_process import Solve, ignored, solve
 from optimizer.solve.supervised_process import start_fork_server
+from optimizer.solve.warm_start import SolvedProblem, kept_for_next
 from optimizer.wire.plan_record import RolloutPace, RolloutPlan
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem, invalid_request
@@ -85,12 +87,26 @@ class HypotheticalHub:
         return ObjectList(items, page.resource_version, page.continue_token, page.remaining)
 
 
+SolvedProblems = LruCache[tuple[str, str], SolvedProblem]
+"""The last problem and solution of each optimization, by its namespace and name."""
+
+MAX_SOLVED = 16
+"""Optimizations of which they are kept: up to 600,000 assignments each, which take 1.2 MB where
+scores are whole numbers, and about 2 KB for each workload and policy."""
+
+
+def no_solved_problems() -> SolvedProblems:
+    """Return an empty memory of solved problems."""
+    return SolvedProblems(MAX_SOLVED)
+
+
 class Planner:
     """Makes plans for one hub; writes nothing.
 
     All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
     `name_others` says whether a plan names what other namespaces have; it counts in any case.
-    `solve` solves the problems, by default in a process of its own.
+    `solve` solves the problems, by default in a process of its own. `solved`: where each solve
+    starts from the last one of its optimization.
     """
 
     def __init__(
@@ -100,11 +116,13 @@ class Planner:
         *,
         now: Callable[[], datetime],
         solve: Solve = solve,
+        solved: SolvedProblems | None = None,
     ) -> None:
         self._kube = kube
         self._settings = settings
         self._now = now
         self._solver = solve
+        self._solved = no_solved_problems() if solved is None else solved
 
     async def plan(
         self,
@@ -228,15 +246,21 @@ class Planner:
     async def _solve(
         self, problem: Problem, request: OptimizeRequest, report: Callable[[Solution], None]
     ) -> Solution:
-        return await self._solver(
+        key = request.namespace, request.optimization
+        solution = await self._solver(
             problem,
             solver=self._settings.solver,
             time_limit_seconds=self._settings.time_limit_seconds,
             gap=self._settings.gap if request.gap is None else request.gap,
             seed=self._settings.seed,
             memory_mib=self._settings.memory_mib,
+            previous=self._solved.get(key),
             report=report,
         )
+        solved = kept_for_next(problem, solution)
+        if solved and not isinstance(self._kube, HypotheticalHub):
+            self._solved.put(key, solved)
+        return solution
 
     async def _explain(self, case: Case) -> Explained:
         return await explain(
