@@ -136,10 +136,12 @@ class EventRecorder:
         self._written = LruCache[str, _Written](MOST_WAITING)
         while True:
             name = await self._due.get()
-            event = self._waiting.pop(name, None)
-            if event is not None:
-                self._results.labels(await self._write(event)).inc()
-            self._due.done(name)
+            try:
+                event = self._waiting.pop(name, None)
+                if event is not None:
+                    self._results.labels(await self._write(event)).inc()
+            finally:
+                self._due.done(name)
 
     def _allowed(self, uid: str) -> bool:
         now = asyncio.get_running_loop().time()

@@ -230,10 +230,11 @@ def test_a_used_port_is_named(tmp_path: Path) -> None:
     assert "--bind-address" in err
 
 
-async def test_the_agent_loads_no_web_framework() -> None:
+async def test_the_agent_loads_no_web_framework_and_no_client_of_others() -> None:
     code = (
         "import sys, dsf.agent.cli, dsf.agent.run, dsf.agent.dry_run, dsf.kube.client.connect;"
-        "print(sorted({'fastapi', 'starlette', 'uvicorn', 'numpy', 'pulp'} & set(sys.modules)))"
+        "foreign = {'fastapi', 'starlette', 'uvicorn', 'numpy', 'pulp', 'kubernetes', 'requests'};"
+        "print(sorted(foreign & set(sys.modules)))"
     )
     started = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE

@@ -63,6 +63,32 @@ async def test_what_repeats_is_counted_also_by_the_next_process() -> None:
     assert event["source"] == {"component": "controller"}
 
 
+async def test_repetitions_are_sent_together_once_a_minute() -> None:
+    hub, obj = await new_hub()
+    counting = Counting(hub)
+    async with recording(counting) as recorder:
+        for _ in range(90):
+            recorder.record(CONFIG_MAP, obj, "Normal", "Distributed", "everywhere")
+            await asyncio.sleep(2)
+        await asyncio.sleep(60)
+    assert await told(hub) == [("Distributed", "everywhere", 90)]
+    assert counting.calls == {("create", EVENT.resource): 1, ("patch", EVENT.resource): 3}
+
+
+async def test_an_event_whose_write_was_cut_off_is_told_by_the_next_run() -> None:
+    hub, obj = await new_hub()
+    recorder = EventRecorder(
+        Faulty(hub, at({1: Fault(Unreachable("gone"))})), "controller", registry=CollectorRegistry()
+    )
+    for seconds in (0.5, 1.0):
+        recorder.record(CONFIG_MAP, obj, "Normal", "Synced", "well")
+        run = asyncio.create_task(recorder.run())
+        await asyncio.sleep(seconds)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+    assert await told(hub) == [("Synced", "well", 1)]
+
+
 async def test_one_object_cannot_flood_the_others_out() -> None:
     hub, obj = await new_hub()
     other = await hub.create(CONFIG_MAP, {"metadata": {"name": "other", "namespace": "ns"}})
