@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub charts test-sources test-browser screenshots story-pictures fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-forecast benchmark-page docs clean
+.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub charts test-sources test-browser screenshots story-pictures fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-fleet benchmark-forecast benchmark-page docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -155,6 +155,9 @@ benchmark-forecast: setup ## Compare the sample prediction with statsforecast on
 	@test -x .build/forecast/bin/python || $(UV) venv --quiet --python $(RUN)/python .build/forecast
 	@$(UV) pip install --quiet --python .build/forecast -r benchmarks/forecast/requirements.txt
 	@OPENBLAS_NUM_THREADS=1 .build/forecast/bin/python -m benchmarks.forecast.comparison $(ARGS)
+
+benchmark-fleet: hub ## Measure fleets of 1,000 to 10,000 clusters on a real API server, beside REFERENCE=PATH if given
+	@$(RUN)/python -m benchmarks.hub.fleet_sizes $(or $(ARGS),--clusters 1000 3000 10000 --rounds 1)
 
 benchmark-page: setup ## Measure what scrolling costs in fleets of three sizes
 	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser

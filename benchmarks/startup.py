@@ -8,7 +8,6 @@ rests, and the CPU that a minute of rest takes.
 """
 
 import asyncio
-import os
 import resource
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ from pathlib import Path
 import aiohttp
 import yaml
 
+from benchmarks.agent.load import cpu
 from dsf.api import names
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
@@ -57,7 +57,6 @@ PROGRAMS: dict[str, tuple[Sequence[str], str]] = {
     ),
 }
 """The arguments of each program, and the path that says when it is ready."""
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(arguments: Sequence[str]) -> float:
@@ -83,12 +82,6 @@ def commands() -> float:
         median = statistics.median(seconds)
         print(f"{name:<20}{median:>15.3f}{median / bare:>8.1f}")
     return bare
-
-
-def used(pid: int) -> float:
-    """Return the CPU seconds of a running process (proc(5), stat)."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def resident_mib(pid: int) -> float:
@@ -120,13 +113,13 @@ async def started(name: str, places: dict[str, str], rest: float) -> tuple[float
                 if program.returncode is not None:
                     raise RuntimeError(f"dsf {name} ended with {program.returncode}")
                 await asyncio.sleep(0.02)
-        ready, cpu = time.perf_counter() - began, used(program.pid)
+        ready, taken = time.perf_counter() - began, cpu(program.pid)
         if not rest:
-            return ready, cpu
+            return ready, taken
         await asyncio.sleep(SETTLE_SECONDS)
-        before = used(program.pid)
+        before = cpu(program.pid)
         await asyncio.sleep(rest)
-        return ready, cpu, resident_mib(program.pid), (used(program.pid) - before) * 60 / rest
+        return ready, taken, resident_mib(program.pid), (cpu(program.pid) - before) * 60 / rest
     finally:
         if program.returncode is None:
             program.terminate()
@@ -160,9 +153,9 @@ async def programs(bare: float, rest: float) -> None:
             for name in PROGRAMS:
                 runs = [await started(name, places, 0) for _ in range(STARTS - 1)]
                 *last, mib, minute = await started(name, places, rest)
-                seconds, cpu = (statistics.median(each) for each in zip(*runs, last, strict=True))
+                seconds, taken = (statistics.median(each) for each in zip(*runs, last, strict=True))
                 print(
-                    f"{name:<12}{seconds:>9.2f}{cpu:>8.2f}{cpu / bare:>8.1f}{mib:>13.0f}"
+                    f"{name:<12}{seconds:>9.2f}{taken:>8.2f}{taken / bare:>8.1f}{mib:>13.0f}"
                     f"{mib / size:>8.1f}{minute:>19.2f}"
                 )
 

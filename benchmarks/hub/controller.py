@@ -32,9 +32,10 @@ from aiohttp import web
 
 from benchmarks.hub.fleet import HUB, config, fleet, scorer, typed
 from dsf.api.crd.definitions import crds
-from dsf.kube.apply import apply
+from dsf.kube.apply import WriteLimiter, apply
 from dsf.kube.changes import Change, Create
 from dsf.kube.client.connect import connect
+from dsf.kube.concurrency_limit import ConcurrencyBounds
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
@@ -58,6 +59,8 @@ BARE = "bare-manifestwork"
 USER = "benchmarked-controller"
 AT_ONCE = 32
 """Patches in flight of the bare loop."""
+IN_FLIGHT = ConcurrencyBounds(AT_ONCE, AT_ONCE)
+"""Writes in flight that make what is measured."""
 ROUNDS = 9
 RESYNC_SECONDS = 2
 RESYNCS = 4
@@ -174,7 +177,7 @@ async def scoring_apis() -> AsyncIterator[str]:
 
 
 async def create(kube: Kube, changes: Iterable[Change]) -> None:
-    for outcome in await apply(kube, changes):
+    for outcome in await apply(kube, changes, limiter=WriteLimiter(IN_FLIGHT)):
         if outcome.error:
             raise RuntimeError(f"{outcome.change}: {outcome.error}")
 
@@ -189,7 +192,8 @@ async def until(holds: Callable[[], Any], every: float = 0.05) -> float:
 
 async def prepare(bench: Bench, clusters: int) -> None:
     kube = bench.kube
-    await create(kube, [Create(CUSTOM_RESOURCE_DEFINITION, crd) for crd in [*crds(), *ocm_crds()]])
+    ours = [crd for crd in crds() if crd["spec"]["names"]["kind"].startswith("DynamicScor")]
+    await create(kube, [Create(CUSTOM_RESOURCE_DEFINITION, crd) for crd in [*ours, *ocm_crds()]])
     for kind in (DYNAMIC_SCORER, MANIFEST_WORK, MANAGED_CLUSTER, MANAGED_CLUSTER_ADD_ON):
 
         async def served(kind: Kind = kind) -> bool:
