@@ -19,10 +19,11 @@ MAX_VALUES = 2_500_000
 
 
 class PastValues(NamedTuple):
-    """A series: its labels, and its values from the oldest to the newest."""
+    """A series: its labels, its values from the oldest to the newest, and their Unix times."""
 
     labels: Mapping[str, str]
     values: tuple[float, ...]
+    times: tuple[float, ...] = ()
 
 
 class PrometheusRefused(Exception):
@@ -46,17 +47,22 @@ async def past_values(
     A server whose URL has a password is not quoted, and its series may not spell the password.
     """
     params = {"query": query, "start": f"{start}", "end": f"{end}", "step": f"{step}"}
-    data = await _asked(url, "query_range", params)
+    return series_of(await _asked(url, "query_range", params), redact(url))
+
+
+def series_of(data: Any, where: str) -> list[PastValues]:
+    """Return the series of the `data` of an answer; raises PrometheusRefused."""
     try:
         return [
             PastValues(
                 {str(name): str(text) for name, text in item["metric"].items()},
                 tuple(float(value) for _, value in item["values"]),
+                tuple(float(time) for time, _ in item["values"]),
             )
             for item in data["result"]
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PrometheusRefused(f"{redact(url)}: the answer is not one of a Prometheus") from error
+        raise PrometheusRefused(f"{where}: the answer is not one of a Prometheus") from error
 
 
 async def _asked(url: str, call: str, params: Mapping[str, str]) -> Any:

@@ -108,6 +108,12 @@ COMMANDS = {
         "optimizer",
         LOOK,
     ),
+    "simulate": Command(
+        "optimizer.cli.simulation.simulate:simulate",
+        "Play days of a fleet in seconds, and say what placing by other settings is worth.",
+        "optimizer",
+        PLAN,
+    ),
     "mig": Command(
         "optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer", PLAN
     ),

@@ -87,6 +87,7 @@ class Optimizer:
         self.registry = registry or CollectorRegistry()
         self._metrics = OptimizerMetrics(self.registry)
         self._kube = kube
+        self.prometheus_url = settings.prometheus_url
         self._health = health or kube
         self._settings = settings
         self._now = now

@@ -36,6 +36,8 @@ EXEMPT = {
         "mcp_server/results/write_results.py:reset_question",
         "optimizer/plan/text/approval_questions.py:whose",
         "optimizer/transition/transition_steps.py:_few",
+        "optimizer/twin/evaluation/picture.py:svg",
+        "optimizer/twin/evaluation/report.py:table",
         "optimizer/plan/plan.py:_others_since",
         "optimizer/plan/text/tables.py:_first_names",
         "optimizer/operations/recorded_plans.py:_repeated",

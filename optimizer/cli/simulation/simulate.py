@@ -1,0 +1,188 @@
+"""`dsf simulate`: what placements would be worth, on a twin of the fleet in virtual time."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsf.api.untrusted_text import one_line
+from dsf.cli.options import FILE, Duration, Namespace
+from dsf.cli.output import Progress, document_of, output_option, show
+from optimizer.cli.hub_request import namespace_option
+from optimizer.cli.simulation.recorded import read_recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from optimizer.twin.evaluation.recording import RecordedRun
+    from optimizer.twin.evaluation.report import Run
+    from optimizer.twin.evaluation.sweep import Mapper, Sweep
+    from optimizer.twin.scenario import Scenario
+
+MOST_SEEDS = 1000
+
+
+@click.command()
+@click.argument("scenario_file", metavar="[SCENARIO.yaml]", type=FILE, required=False)
+@click.option(
+    "--record",
+    "recorded",
+    metavar="DIR|URL",
+    help="Play what was recorded, instead of a scenario: a folder with the hub's objects, its"
+    " PlacementPlans and the scores that Prometheus answered, or the URL of the Prometheus that"
+    " scrapes the agents of the hub of --kubeconfig.",
+)
+@click.option(
+    "--since",
+    type=Duration(),
+    default="7d",
+    show_default=True,
+    help="How far back a Prometheus is asked, at most 31d.",
+)
+@namespace_option
+@click.option(
+    "--optimization",
+    type=Namespace(),
+    default="default",
+    show_default=True,
+    help="Name of the optimization whose plans were recorded.",
+)
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="FIELD=VALUE,...",
+    help="Try each value of a field of the scenario's optimization, such as hysteresis=1,2,5 or"
+    " hysteresis.leastGain=5,10; repeatable: then all combinations.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, MOST_SEEDS),
+    default=1,
+    show_default=True,
+    help="Play with so many seeds, from the scenario's on, and show means with 95% intervals.",
+)
+@click.option(
+    "--hindsight/--no-hindsight",
+    default=True,
+    show_default=True,
+    help="Compare with the best that was possible for who knew all scores beforehand.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 1024),
+    help="Runs at once on this machine. Default: its cores.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Run on the Dask cluster whose scheduler has this address, such as tcp://scheduler:8786."
+    " It can run code here: name one that you trust.",
+)
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Draw value and moves over time, of the first seed, into this SVG file.",
+)
+@output_option()
+def simulate(
+    *,
+    scenario_file: Path | None,
+    recorded: str | None,
+    sweeps: tuple[str, ...],
+    seeds: int,
+    picture: Path | None,
+    output: str,
+    **how: Any,
+) -> None:
+    """Play a scenario or a recording with the product's own parts, on a virtual clock.
+
+    Compares its controller with a naive loop that posts on a timer, and with the best in hindsight:
+    value, moves, minutes in which replicas did not run, recovery from lost clusters. Writes nothing
+    to a hub.
+    """
+    if (scenario_file is None) == (recorded is None):
+        raise click.UsageError("name a scenario file, or a recording with --record")
+    if picture is not None and picture.suffix.lower() != ".svg":
+        raise click.UsageError(f"--picture: {picture} must end in .svg; browsers show it")
+    if how["dask"] and how["processes"]:
+        raise click.UsageError("--processes is of this machine, --dask of others: give one of them")
+    from dsf.cli.root import missing_module
+    from optimizer.twin.evaluation.report import simulation, table
+    from optimizer.twin.evaluation.sweep import SweepFailed
+
+    try:
+        asked = read_recording(recorded, how) if recorded else _scenario(scenario_file)
+        with _mapper(how) as mapped:
+            groups = _played(asked, _sweeps(sweeps), seeds, mapped, hindsight=how["hindsight"])
+        found = simulation(groups, asked.scenario, asked.notes)
+    except (SweepFailed, ValueError) as error:
+        raise click.ClickException(one_line(str(error))) from error
+    except ModuleNotFoundError as error:
+        raise click.ClickException(missing_module("simulate", "simulate", error)) from error
+    if picture is not None:
+        _draw(groups, asked.scenario, picture)
+    show(table(found) if output == "table" else document_of(found, output))
+
+
+def _scenario(path: Path | None) -> "RecordedRun":
+    from optimizer.twin.evaluation.recording import RecordedRun
+    from optimizer.twin.evaluation.scenario_file import read_scenario
+
+    return RecordedRun(read_scenario(path or Path()), None, ())
+
+
+def _sweeps(texts: tuple[str, ...]) -> "list[Sweep]":
+    from optimizer.twin.evaluation.sweep import parse_sweep
+
+    sweeps = [parse_sweep(text) for text in texts]
+    if len({sweep.path for sweep in sweeps}) < len(sweeps):
+        raise click.UsageError("--sweep: a field is named twice")
+    return sweeps
+
+
+@contextmanager
+def _mapper(how: dict[str, Any]) -> "Iterator[Mapper]":
+    from optimizer.twin.evaluation.sweep import on_dask, on_this_machine
+
+    if not how["dask"]:
+        yield on_this_machine(how["processes"])
+        return
+    with on_dask(how["dask"]) as mapped:
+        yield mapped
+
+
+def _played(
+    asked: "RecordedRun", sweeps: "list[Sweep]", seeds: int, mapped: "Mapper", *, hindsight: bool
+) -> "list[list[Run]]":
+    from optimizer.twin.evaluation.report import Run
+    from optimizer.twin.evaluation.sweep import run_all
+
+    first = asked.scenario.seed
+    with Progress("Simulating") as progress:
+
+        def told(done: int, every: int) -> None:
+            progress.detail = f"; {done} of {every} runs"
+
+        groups = run_all(
+            asked.scenario,
+            sweeps,
+            range(first, first + seeds),
+            mapped,
+            hindsight=hindsight,
+            told=told,
+        )
+    if asked.recorded:
+        groups.append([Run({}, asked.recorded, groups[0][0].hindsight)])
+    return groups
+
+
+def _draw(groups: "list[list[Run]]", scenario: "Scenario", path: Path) -> None:
+    from optimizer.twin.evaluation.picture import svg
+
+    try:
+        path.write_text(svg([group[0] for group in groups], scenario), encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
+    click.echo(f"Drew {path}: open it in a browser.", err=True)

@@ -1,0 +1,150 @@
+"""What could be decided at each moment of a scenario by somebody who knew the true scores."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from math import ceil
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from dsf.api.times import rfc3339
+from dsf.kube.changes import Create
+from dsf.kube.kinds import MANAGED_CLUSTER, POLICY, Kind
+from dsf.kube.port import Object
+from dsf.kube.selectors import valid_selector
+from optimizer.domain.score_matrix import ScoreMatrix
+from optimizer.domain.settings import DEFAULTS
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
+from optimizer.snapshot.fleet_snapshot import read_objects
+from optimizer.snapshot.object_readers import labels_of, name_of
+from optimizer.snapshot.observation import Observation
+from optimizer.twin.fleet_objects import hub_objects, kept_optimization, workload
+from optimizer.twin.scenario import Outage, Scenario
+from optimizer.twin.score_series import ScoreSeries
+from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
+
+T = TypeVar("T")
+
+MOST_MOMENTS = 300
+MOST_VARIABLES = 400_000
+"""Of all moments together: solving them takes about a minute."""
+
+
+class DecisionMoment(NamedTuple):
+    """What could be decided from a time on, for some seconds; no move costs anything."""
+
+    begins: float
+    seconds: float
+    problem: Problem
+
+
+def spec_of(scenario: Scenario) -> PlacementOptimizationSpec:
+    """Return the spec of a scenario's PlacementOptimization; raises ValueError."""
+    return _valid(read_spec(kept_optimization(scenario)))
+
+
+def _valid(found: T | RequestProblem) -> T:
+    if isinstance(found, RequestProblem):
+        wrong = "; ".join(f"{item.field}: {item.message}" for item in found.errors)
+        raise ValueError(f"optimization: {wrong or found.detail}")  # noqa: TRY004
+    return found
+
+
+def moments_of(scenario: Scenario, seed: int) -> tuple[float, tuple[DecisionMoment, ...]]:
+    """Return over how many seconds scores are averaged, and when what could be decided.
+
+    Nothing runs on a cluster while it is lost. Where true scores change more often than can be
+    solved, they are averaged over several rounds. Raises ValueError.
+    """
+    observation, request = _observed(scenario)
+    fleet, series = read_objects(observation, request, DEFAULTS).fleet, ScoreSeries(scenario, seed)
+    changes = _changed_rounds(scenario, series)
+    size = max(1, len(fleet.clusters) * len(fleet.workloads))
+    rounds = ceil(len(changes) / min(MOST_MOMENTS, max(8, MOST_VARIABLES // size)))
+    if rounds > 1:
+        changes = list(range(0, series.rounds, rounds))
+    edges = _edges(scenario, [at * series.interval for at in changes])
+    tenures = {one.workload: one for one in scenario.tenures()}
+    found = list[DecisionMoment]()
+    for begins, ends in pairwise(edges):
+        lost = {
+            name
+            for one in _losses(scenario)
+            if one.lasts_at(begins)
+            for name in scenario.named_clusters(one.clusters)
+        }
+        present = {name for name, one in tenures.items() if one.begins <= begins < one.ends}
+        scored = replace(
+            fleet,
+            clusters=tuple(item for item in fleet.clusters if item.name not in lost),
+            workloads=tuple(item for item in fleet.workloads if item.name in present),
+            scores=_mean_scores(scenario, request, series, begins, ends),
+        )
+        found.append(DecisionMoment(begins, ends - begins, formulate(scored)))
+    return max(1, rounds) * series.interval, tuple(found)
+
+
+def _observed(scenario: Scenario) -> tuple[Observation, OptimizeRequest]:
+    """Return the fleet's objects with all workloads that ever exist, and the request for them."""
+    spec = spec_of(scenario)
+    found = defaultdict[Kind, list[Object]](list)
+    for change in hub_objects(scenario, now=rfc3339(scenario.start)):
+        if isinstance(change, Create):
+            found[change.kind].append(change.obj)
+    observation = Observation(
+        managed_clusters=tuple(found[MANAGED_CLUSTER]),
+        policies=tuple(found[POLICY]),
+        workloads=tuple(map(workload, scenario.tenures())),
+        observed_at=scenario.start,
+    )
+    if spec.target_workloads:
+        return observation, _valid(spec.request())
+    selected = valid_selector(spec.workload_selector)
+    workloads = [
+        {"name": name_of(obj)} for obj in observation.workloads if selected.matches(labels_of(obj))
+    ]
+    return observation, _valid(spec.request(targetWorkloads=workloads))
+
+
+def _changed_rounds(scenario: Scenario, series: ScoreSeries) -> list[int]:
+    """Return the rounds in which a true score differs from the round before, and the first."""
+    differ = np.zeros(series.rounds - 1, dtype=np.bool_)
+    for score in scenario.scores:
+        true = np.nan_to_num(series.true(score.name), nan=np.inf)
+        differ |= (true[:, :, 1:] != true[:, :, :-1]).any(axis=(0, 1))
+    return [0, *(np.nonzero(differ)[0] + 1).tolist()]
+
+
+def _edges(scenario: Scenario, rounds: Iterable[float]) -> list[float]:
+    """Return the times at which something changes, from 0 to the end."""
+    ends = scenario.duration
+    tenures = {time for one in scenario.tenures() for time in (one.begins, one.ends)}
+    losses = {time for one in _losses(scenario) for time in (one.at, one.until or ends)}
+    every = {*tenures, *losses, *rounds, 0.0}
+    return [*sorted(time for time in every if 0 <= time < ends), ends]
+
+
+def _losses(scenario: Scenario) -> list[Outage]:
+    return [one for one in scenario.failures if one.type == "ClusterLost"]
+
+
+def _mean_scores(
+    scenario: Scenario, request: OptimizeRequest, series: ScoreSeries, begins: float, ends: float
+) -> dict[str, ScoreMatrix]:
+    """Return the true scores of a time, by the keys by which the request reads them."""
+    rounds = slice(series.round_of(begins), max(ceil(ends / series.interval), 1))
+    devices = {score.name: score.device for score in scenario.scores}
+    return {
+        item.key: ScoreMatrix(
+            series.groups,
+            {(cluster, devices[item.score_name]): at for cluster, at in series.clusters.items()},
+            series.true(item.score_name)[:, :, rounds].mean(axis=2).T,
+        )
+        for _, item in request.read_scores
+        if item.score_name in devices
+    }
