@@ -177,7 +177,9 @@ def _waiting(rules: Keeping, history: Sequence[PastChange], now: datetime) -> _W
 
 
 def _spent(budget: MovesLeft, wanted: int, now: datetime) -> _Why:
-    until = budget.more_at if budget.more_at is None or budget.more_at > now else now
+    until = budget.more_at
+    if until is None and budget.moves:  # what is moved now counts for a period
+        until = now + budget.budget.period
     message = (
         f"the plan has {counted(wanted, 'move')} for {listed(budget.reasons)}, and the budget of"
         f" {budget.budget.moves} per {budget.budget.per.lower()} leaves {budget.moves}"

@@ -20,7 +20,8 @@ class PastChange:
 class MovesLeft(NamedTuple):
     """What a budget leaves of moves for some reasons, and when there is more of it again.
 
-    `more_at` is None if no move that counted ends its period; such a budget allows no more.
+    `more_at`: when the oldest move that counts is a period ago, or the budget's window ends; None
+    if neither comes.
     """
 
     budget: MoveBudget
@@ -50,8 +51,9 @@ def _left(
         and (count := sum(item.moves.get(reason, 0) for reason in budget.reasons))
     ]
     left = max(0, budget.most(running) - sum(count for _, count in counted))
-    oldest = min((time for time, _ in counted), default=None)
-    return MovesLeft(budget, left, None if oldest is None else oldest + budget.period)
+    ends = [time + budget.period for time, _ in counted]
+    window = budget.window_end(now)
+    return MovesLeft(budget, left, min(filter(None, [*ends, window]), default=None))
 
 
 def within_period(time: datetime, now: datetime, period: timedelta) -> bool:

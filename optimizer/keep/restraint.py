@@ -28,13 +28,16 @@ _ENOUGH_DIFFERENCES = 6
 _CACHED_APPS = 64
 
 
-def restrained(fleet: Fleet, memory: ScoreMemory, hysteresis: Hysteresis) -> Fleet:
+def restrained(
+    fleet: Fleet, memory: ScoreMemory, hysteresis: Hysteresis, missing: float | None = None
+) -> Fleet:
     """Return the fleet with averaged scores, what runs kept where scores are missing, and margins.
 
     `memory`: after it has observed the scores of this fleet. A score that is missing or expired now
     is missing for every workload but those that run there: for them the last average counts, and
     without one nothing but a lost cluster moves them. A place that was not observed for a whole
-    window attracts nothing that runs.
+    window attracts nothing that runs. `missing`: the value of an objective's other missing scores;
+    the scores of `fleet` must have been read without it, else it would count as a score.
     """
     there = frozenset(item.name for item in fleet.clusters)
     staying = {
@@ -44,6 +47,9 @@ def restrained(fleet: Fleet, memory: ScoreMemory, hysteresis: Hysteresis) -> Fle
         for item in fleet.workloads
     }
     filled = _with_last_scores(fleet, memory, staying)
+    if missing is not None:
+        valued = {item.score for item in fleet.objectives}
+        filled = replace(filled, scores=dict(_with_value(filled.scores, valued, missing)))
     values = _Values(filled.scores, memory, fleet, hysteresis)
     workloads = (_with_margin(item, staying[item.name], filled, values) for item in fleet.workloads)
     return replace(fleet, scores=filled.scores, workloads=tuple(workloads))
@@ -85,33 +91,33 @@ def with_move_limits(
 def pinned(fleet: Fleet, names: Collection[str]) -> Fleet:
     """Return the fleet in which these workloads stay where they run, and keep their policies."""
     most = 2.0 * _largest(fleet) + 1.0
-    return replace(
-        fleet,
-        workloads=tuple(
-            replace(
-                item,
-                clusters=tuple(n for n in item.current if n in (item.clusters or item.current)),
-                move_cost=max(item.move_cost, most),
-            )
-            if item.name in names and item.current
-            else item
-            for item in fleet.workloads
-        ),
+    workloads = (
+        _pinned(item, most) if item.name in names and item.current else item
+        for item in fleet.workloads
     )
+    return replace(fleet, workloads=tuple(workloads))
+
+
+def _pinned(workload: Workload, cost: float) -> Workload:
+    """Return a workload that leaves none of its clusters; replicas that it lacks may start."""
+    lacks = workload.replicas > len(workload.current)
+    only = workload.clusters if lacks else _where_it_runs(workload)
+    return replace(workload, clusters=only, move_cost=max(workload.move_cost, cost))
+
+
+def _where_it_runs(workload: Workload) -> tuple[str, ...]:
+    """Return the clusters where a workload runs, of those that it names, as all that it names."""
+    allowed = workload.clusters or workload.current
+    return tuple(name for name in workload.current if name in allowed) or workload.clusters
 
 
 def _largest(fleet: Fleet) -> float:
-    tables = (
-        float(
-            np.nanmax(
-                np.abs(item.values(np.asarray(fleet.scores[item.score].table, np.float64))),
-                initial=0.0,
-            )
-        )
+    """Return a value that no place exceeds, with either sign."""
+    return sum(
+        float(np.nanmax(np.abs(item.values(np.asarray(found.table, np.float64))), initial=0.0))
         for item in fleet.objectives
-        if item.score in fleet.scores
+        if (found := fleet.scores.get(item.score)) is not None
     )
-    return sum(tables)
 
 
 def _with_costs(cluster: Cluster, margin: float) -> Cluster:
@@ -162,6 +168,15 @@ def _with_last_scores(
             table[row, own] = last
         scores[key] = replace(matrix, table=table)
     return _Filled(scores, _by_app(filled), _by_app(unknown))
+
+
+def _with_value(
+    scores: Mapping[str, ScoreMatrix], keys: Collection[str], missing: float
+) -> Iterator[tuple[str, ScoreMatrix]]:
+    """Yield the scores, with a value where one of these keys has none."""
+    for key, matrix in scores.items():
+        table = np.where(np.isnan(matrix.table), missing, matrix.table)
+        yield key, replace(matrix, table=table) if key in keys else matrix
 
 
 def _by_app(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
@@ -249,7 +264,7 @@ def _with_margin(
         return replace(workload, excluded_clusters=excluded)
     only = workload.clusters
     if not filled.unknown.get(workload.app, frozenset()).isdisjoint(staying):
-        only = tuple(name for name in workload.current if name in (only or workload.current))
+        only = _where_it_runs(workload)
     found = list(_margins(workload, staying, values))
     least = workload.minimum_score
     if least is not None:

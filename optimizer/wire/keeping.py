@@ -218,14 +218,21 @@ class MoveBudget(_Scheduled):
 
     def counts(self, now: datetime) -> bool:
         """Tell whether the budget counts at an aware time."""
+        return self.schedule is None or self.window_end(now) is not None
+
+    def window_end(self, now: datetime) -> datetime | None:
+        """Return when the window ends that an aware time is in; None if it is in none."""
         if self.schedule is None or self.duration is None:
-            return True
+            return None
         schedule, zone = self._starts(self.schedule)
-        return _open_until(schedule.last_start(now, zone), self.duration, now) is not None
+        return _open_until(schedule.last_start(now, zone), self.duration, now)
 
 
 class ScheduledObjective(_Window):
-    """Scores that count instead of `preference` and `objectives` while its window is open."""
+    """Scores that count instead of `preference` and `objectives` while its window is open.
+
+    What runs follows them a stabilization window later, once they have been averaged.
+    """
 
     preference: Preference = Field(description="A score that is maximised, as in the request.")
     objectives: Annotated[tuple[Preference, ...], FailFast()] = Field(

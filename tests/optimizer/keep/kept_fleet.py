@@ -60,6 +60,7 @@ class KeptFleet:
     memory: ScoreMemory = field(init=False)
     history: list[PastChange] = field(default_factory=list)
     last: Look | None = None
+    missing: float | None = None
     solves: int = 0
     verdicts: list[tuple[float, Take | Hold]] = field(default_factory=list)
     moved: list[tuple[float, str, tuple[str, ...]]] = field(default_factory=list)
@@ -96,14 +97,15 @@ class KeptFleet:
         if not found.reasons and not force:
             return None
         verdict = self.decide()
-        again = verdict.until if isinstance(verdict, Hold) else None
+        held = verdict if isinstance(verdict, Hold) else verdict.rest
+        again = None if held is None else held.until
         self.last = Look(self.now, watched, self.memory, again)
         self.verdicts.append(((self.now - START).total_seconds(), verdict))
         return verdict
 
     def decide(self) -> Take | Hold:
         """Plan and decide until that ends, and apply what is taken."""
-        own = restrained(self.fleet, self.memory, self.rules.hysteresis)
+        own = restrained(self.fleet, self.memory, self.rules.hysteresis, self.missing)
         held = None
         for _ in range(4):
             offered = with_policy_margins(own)

@@ -151,9 +151,13 @@ def test_a_budget_takes_the_best_moves_that_it_allows() -> None:
     kept = _kept(*(workload(name, "a") for name in names), budgets=[{"moves": 2}])
     kept.read(_scores(u="50 65", v="50 90", w="50 62", x="50 80"))
     assert _places(kept) == {"u": ("a",), "v": ("b",), "w": ("a",), "x": ("b",)}
-    verdict = kept.read(_scores(u="50 65", v="50 90", w="50 62", x="50 80"), force=True)
-    assert isinstance(verdict, Hold)
-    assert verdict.until == NOW + timedelta(hours=1)
+    verdict = kept.verdicts[-1][1]
+    assert isinstance(verdict, Take)
+    assert dict(verdict.moves) == {"BetterScore": 2}
+    assert verdict.rest is not None
+    assert (verdict.rest.reason, verdict.rest.gain) == ("BudgetSpent", 97)
+    assert verdict.rest.until == NOW + timedelta(hours=1)
+    assert kept.read(_scores(u="50 65", v="50 90", w="50 62", x="50 80")) is None
     kept.now += timedelta(hours=1)
     kept.read(_scores(u="50 65", v="50 90", w="50 62", x="50 80"))
     assert _places(kept) == dict.fromkeys(names, ("b",))
@@ -171,6 +175,12 @@ def test_a_lost_cluster_and_new_workloads_are_placed_whatever_is_frozen(
     assert _places(kept) == {"lost": ("a",), "new": ("b",), "w": ("a",)}
 
 
+def test_a_replica_more_starts_in_a_freeze() -> None:
+    kept = _kept(workload("w", "a", replicas=2), workload("x", "a"), freezes=[FREEZE])
+    kept.read(_scores(w="50 40 60", x="50 90"))
+    assert _places(kept) == {"w": ("a", "c"), "x": ("a",)}
+
+
 def test_a_lost_cluster_has_a_budget_of_its_own() -> None:
     budget = {"moves": 1, "reasons": ["ClusterLost"]}
     lost = [workload(name, "c", unselectable=("c",)) for name in "uv"]
@@ -186,9 +196,11 @@ def test_a_cluster_that_a_constraint_forbids_is_left_in_a_freeze() -> None:
     assert dict(verdict.moves) == {"NotEligible": 1}
 
 
+@pytest.mark.parametrize("missing", [None, 0.0, 90.0])
 @pytest.mark.parametrize("now", ["- 90", "- -"])
-def test_a_missing_score_moves_nothing(now: str) -> None:
+def test_a_missing_score_moves_nothing(now: str, missing: float | None) -> None:
     kept = _kept(workload("w", "a"))
+    kept.missing = missing
     kept.read(_scores(w="50 50"))
     kept.read(_scores(w=now.replace("90", "55")), force=True)
     assert _places(kept) == {"w": ("a",)}
@@ -197,6 +209,13 @@ def test_a_missing_score_moves_nothing(now: str) -> None:
 def test_after_a_restart_a_missing_score_still_moves_nothing() -> None:
     kept = _kept(workload("w", "a"))
     kept.read(_scores(w="- 90"))
+    assert _places(kept) == {"w": ("a",)}
+
+
+def test_what_runs_nowhere_starts_where_a_missing_score_has_a_value() -> None:
+    kept = _kept(workload("w"))
+    kept.missing = 5.0
+    kept.read(_scores(w="- 3"))
     assert _places(kept) == {"w": ("a",)}
 
 

@@ -178,6 +178,7 @@ HISTORY = [
         ({"moves": 9, "reasons": ["BetterScore", "ClusterLost"]}, 2, 10),
         ({"moves": "10%"}, 3, 10),
         ({"moves": 0, "reasons": ["NotEligible"]}, 0, None),
+        ({"moves": 0, "schedule": "0 11 * * *", "duration": "65m"}, 0, 5),
     ],
 )
 def test_a_budget_leaves_what_its_period_does_not_have(

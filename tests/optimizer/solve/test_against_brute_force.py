@@ -84,6 +84,7 @@ def test_random_problems_switch_every_rule_on() -> None:
     assert any(workload.replicas > 1 for workload in workloads)
     assert {limit.name.split()[0] for problem in problems for limit in problem.limits} == {
         "budget",
+        "moves",
         "site",
         "watts",
     }
