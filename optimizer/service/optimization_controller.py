@@ -8,13 +8,17 @@ server looks, by a Lease; it plans and writes by the functions behind POST /plan
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from dsf.api.names import HUB_NAMESPACE, OPTIMIZATION_FINALIZER, ROOT_POLICY_LABEL
+from dsf.api.names import (
+    GENERATED_LABEL,
+    HUB_NAMESPACE,
+    OPTIMIZATION_FINALIZER,
+    ROOT_POLICY_LABEL,
+)
 from dsf.kube.errors import Forbidden, KubeError, NotFound
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -38,6 +42,12 @@ from dsf.runtime.logs import audit_log
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
 from optimizer.domain.issue import Issue
+from optimizer.follow.optimization.changes import (
+    as_recorded,
+    past_changes,
+    unfinished,
+    with_change,
+)
 from optimizer.follow.optimization.report import (
     CALM,
     KeptReport,
@@ -45,6 +55,7 @@ from optimizer.follow.optimization.report import (
     as_planned,
     awaiting,
     happened,
+    held,
     kept,
     last_plan,
     not_kept,
@@ -58,15 +69,27 @@ from optimizer.follow.optimization.report import (
     rolling,
     satisfied,
     status_after,
+    watched_of,
+)
+from optimizer.follow.optimization.subject import (
+    KeptMemory,
+    KeptSubject,
+    PlanState,
+    WaitingPlan,
+    requester,
 )
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.kept_request import KeptRequest, NotKept, kept_request
+from optimizer.follow.overview.kept_request import NotKept, kept_request
 from optimizer.follow.record.plan_history import PlanHistory, history_of, in_force, rolling_out
+from optimizer.keep.decision import Hold, Take, moves_left_for
+from optimizer.keep.plan_restraint import PlanRestraint
 from optimizer.plan.plan import Plan, refused_writes
 from optimizer.service.observe import list_all
 from optimizer.service.optimizer import Optimizer
 from optimizer.service.plan_writer import Writer
+from optimizer.service.planner import FleetReading
 from optimizer.service.rollout_controller import COMPONENT
+from optimizer.snapshot.object_readers import generated_by
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
 from optimizer.wire.placement_status import PlacementStatus
@@ -93,7 +116,6 @@ COST_FACTOR = 10.0
 """Looks take one part in so many of the time."""
 
 _CHANGES = (
-    ADD_ON_PLACEMENT_SCORE,
     MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET,
     MANAGED_CLUSTER_SET_BINDING,
@@ -102,9 +124,9 @@ _CHANGES = (
     PLACEMENT,
     PLACEMENT_BINDING,
 )
-"""The kinds on which a plan depends. Scores and clusters matter in each namespace."""
+"""The kinds whose changes are looked at; scores change all the time, so they are read in turn."""
 
-_EVERYWHERE = (ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANAGED_CLUSTER_SET)
+_EVERYWHERE = (MANAGED_CLUSTER, MANAGED_CLUSTER_SET)
 """Those of them that matter in each namespace."""
 
 
@@ -145,7 +167,8 @@ class OptimizationController:
         self._registry = CollectorRegistry()
         self._events = EventRecorder(self._kube, COMPONENT, now=self._now, registry=self._registry)
         self._scopes = list[_Scope]()
-        self._waiting = dict[Key, Plan]()
+        self._waiting = dict[Key, WaitingPlan]()
+        self._memories = dict[Key, KeptMemory]()
         for kind in _CHANGES:
             optimizer.hub.on_change(kind, partial(self._changed, kind))
 
@@ -188,7 +211,7 @@ class OptimizationController:
         scope.controller = Controller(
             LEASE, partial(self._reconcile, scope), registry=self._registry
         )
-        self._optimizer.hub.watch(*_CHANGES)
+        self._optimizer.hub.watch(*_CHANGES, ADD_ON_PLACEMENT_SCORE)
         scope.enqueue(None, 0.0)
         try:
             await scope.controller.run()
@@ -216,6 +239,7 @@ class OptimizationController:
         obj = await find_object(self._kube, PLACEMENT_OPTIMIZATION, name, namespace)
         if obj is None:
             self._waiting.pop((namespace, name), None)
+            self._memories.pop((namespace, name), None)
             return None
         if obj["metadata"].get("deletionTimestamp"):
             return await self._end(obj)
@@ -224,80 +248,145 @@ class OptimizationController:
             found = not_kept(NotKept(spec.reason, spec.detail))
         else:
             await self._hold_back_deletion(obj, wanted=spec.deletion_policy == "Reset")
-            found = await self._attempt(obj, spec)
+            obj, found = await self._attempt(obj, spec)
         await self._report(obj, found)
         return found.again
 
-    async def _attempt(self, obj: Object, spec: PlacementOptimizationSpec) -> KeptReport:
-        """Look at one; a call that the hub refuses is told."""
+    async def _attempt(
+        self, obj: Object, spec: PlacementOptimizationSpec
+    ) -> tuple[Object, KeptReport]:
+        """Look at one; a call that the hub refuses is told. Returns it with its status of now."""
         try:
             return await self._look(obj, spec)
         except (Forbidden, NotFound) as error:
             why = NotKept("HubRefused", f"the hub refused a call: {error}; it is tried again")
-            return not_kept(why)._replace(again=RETRY_SECONDS)
+            return obj, not_kept(why)._replace(again=RETRY_SECONDS)
 
-    async def _look(self, obj: Object, spec: PlacementOptimizationSpec) -> KeptReport:
+    async def _look(
+        self, obj: Object, spec: PlacementOptimizationSpec
+    ) -> tuple[Object, KeptReport]:
         if spec.suspend:
             message = "spec.suspend is true: it neither plans nor applies"
-            return not_kept(NotKept("Suspended", message))
+            return obj, not_kept(NotKept("Suspended", message))
         facts = await self._facts(spec.namespace)
         others = await list_all(self._kube, PLACEMENT_OPTIMIZATION, spec.namespace)
         asked = await asyncio.to_thread(kept_request, obj, others, facts)
         if isinstance(asked, NotKept):
-            return not_kept(asked)
-        subject = _Subject(obj, spec, asked, await self._history(spec))
+            return obj, not_kept(asked)
+        subject = KeptSubject(obj, spec, asked, await self._history(spec), facts)
         coming = rolling_out(subject.history)
         if coming is not None:
-            return KeptReport((kept(asked.missing), *rolling(coming)))
-        plan = await self._plan(subject)
+            return obj, subject.saying(*rolling(coming))
+        found = await self._finished(subject) or await self._kept(subject)
+        past = past_changes(subject.obj, subject.history)
+        left = moves_left_for(spec, past, found.running, self._now())
+        found = found.by(self._next_grace_end(facts, spec))
+        return subject.obj, found._replace(moves_left=left)
+
+    async def _finished(self, subject: KeptSubject) -> KeptReport | None:
+        """Finish a plan of which a process that died, or that the hub refused, wrote a part."""
+        record = unfinished(subject.history, subject.user)
+        if record is None or self._read_only or subject.spec.mode == "Plan":
+            return None
+        request = await asyncio.to_thread(as_recorded, subject.asked.request, record)
+        plan = await self._optimizer.plan(request) if request else None
+        if not isinstance(plan, Plan) or objects_digest(plan) != record.spec.objects_digest:
+            return None
+        return await self._apply(subject, plan, self._planned(subject, plan))
+
+    async def _kept(self, subject: KeptSubject) -> KeptReport:
+        """Plan if that is due, and apply what may be taken."""
+        spec, now = subject.spec, self._now()
+        memory = self._memories.setdefault(subject.key, KeptMemory(spec))
+        reading = await self._optimizer.read_fleet(subject.asked.request)
+        if isinstance(reading, RequestProblem):
+            return subject.saying(not_planned(reading))._replace(again=RETRY_SECONDS)
+        newest = subject.history[0] if subject.history else None
+        record = (newest.name, newest.phase) if newest else ("", "")
+        state = PlanState(await self._generated(spec), approved_digest(subject.obj), record)
+        watched = watched_of(subject.obj, subject.facts, reading.snapshot.fleet)
+        look_now = await asyncio.to_thread(
+            memory.observed, spec, reading.snapshot.fleet, watched, now
+        )
+        pause = max(0.0, (look_now.next_look - now).total_seconds())
+        if not look_now.reasons and state == memory.state and memory.report:
+            return memory.report.saying(*subject.landing(memory.report)).by(pause)
+        requested = plan_request(subject.obj) != subject.answered
+        restraint = PlanRestraint(
+            spec, memory.scores, past_changes(subject.obj, subject.history), now, requested
+        )
+        plan = await self._plan(subject, reading, restraint)
         if isinstance(plan, RequestProblem):
-            found = KeptReport((kept(asked.missing), not_planned(plan)), again=RETRY_SECONDS)
-        else:
-            found = await self._taken(subject, plan)
-        return found.by(self._next_grace_end(facts, spec))
+            return subject.saying(not_planned(plan))._replace(again=RETRY_SECONDS)
+        found = await self._taken(subject, plan, restraint)
+        memory.keep(watched, state, found, now)
+        return found.by(pause)
 
-    async def _plan(self, subject: "_Subject") -> Plan | RequestProblem:
+    async def _plan(
+        self, subject: KeptSubject, reading: FleetReading, restraint: PlanRestraint
+    ) -> Plan | RequestProblem:
         """Return the plan that was approved while it waited, or a new one."""
-        request, waiting = subject.asked.request, self._waiting.get(subject.key)
-        if waiting and (waiting.request, objects_digest(waiting)) == (
-            request,
-            approved_digest(subject.obj),
-        ):
-            return waiting
-        return await self._optimizer.plan(request)
+        waiting = self._waiting.get(subject.key)
+        approved = (subject.asked.request, approved_digest(subject.obj))
+        if waiting and (waiting.plan.request, objects_digest(waiting.plan)) == approved:
+            restraint.verdict = waiting.verdict
+            return waiting.plan
+        return await self._optimizer.plan_restrained(reading, restraint)
 
-    async def _taken(self, subject: "_Subject", plan: Plan) -> KeptReport:
-        """Apply a plan if its mode says so."""
+    def _planned(
+        self, subject: KeptSubject, plan: Plan, restraint: PlanRestraint | None = None
+    ) -> KeptReport:
+        before = (subject.obj.get("status") or {}).get("plan") or {}
+        return KeptReport(
+            (kept(subject.asked.missing), planned(plan), satisfied(plan, subject.history)),
+            last_plan(plan, self._now(), before),
+            verdict=restraint.verdict if restraint else None,
+            running=sum(len(item.before) for item in plan.moves),
+        )
+
+    async def _taken(
+        self, subject: KeptSubject, plan: Plan, restraint: PlanRestraint
+    ) -> KeptReport:
+        """Apply a plan if its mode says so, and nothing holds it."""
         spec, history, digest = subject.spec, subject.history, objects_digest(plan)
         self._waiting.pop(subject.key, None)
-        before = (subject.obj.get("status") or {}).get("plan") or {}
-        found = KeptReport(
-            (kept(subject.asked.missing), planned(plan), satisfied(plan, history)),
-            last_plan(plan, self._now(), before),
-        )
+        found = self._planned(subject, plan, restraint)
         current = in_force(history)
         recorded = current is not None and current.spec.objects_digest == digest
         if not plan.changes and (recorded or spec.mode == "Plan" or not plan.manifests):
-            return found.saying(as_planned(current))
+            return found.saying(held(found.hold) if found.hold else as_planned(current))
         if spec.mode == "Plan":
             return found.saying(only_planned(plan))
         if self._read_only:
             return found.saying(read_only("no plan is applied"))
+        if isinstance(restraint.verdict, Hold) and plan.changes:
+            return found.saying(held(restraint.verdict))
+        found = found._replace(answered=plan_request(subject.obj))
         if spec.mode == "Approve" and plan.changes and approved_digest(subject.obj) != digest:
-            self._waiting[subject.key] = plan
+            self._waiting[subject.key] = WaitingPlan(plan, restraint.verdict)
             return found.saying(awaiting(plan, subject.obj, history))
         return await self._apply(subject, plan, found)
 
-    async def _apply(self, subject: "_Subject", plan: Plan, found: KeptReport) -> KeptReport:
+    async def _apply(self, subject: KeptSubject, plan: Plan, found: KeptReport) -> KeptReport:
+        """Write a plan; its moves are counted before, so that no process forgets them."""
+        before = subject.obj
+        taken = found.verdict if isinstance(found.verdict, Take) else None
+        if taken is not None and plan.changes:
+            subject.obj = with_change(before, taken, objects_digest(plan), self._now())
+            await self._write_status(subject.obj, subject.obj["status"], before)
         outcome = await self._optimizer.apply(plan, Writer(user=subject.user))
         problem = outcome if isinstance(outcome, RequestProblem) else refused_writes(outcome.failed)
         _audit(subject.user, "apply", subject.spec.namespace, plan.digest, problem)
         if problem is not None:
+            if isinstance(outcome, RequestProblem) and subject.obj is not before:
+                await self._write_status(before, before.get("status") or {}, subject.obj)
+                subject.obj = before
             return found.saying(refused(problem))._replace(again=RETRY_SECONDS)
-        history = await self._history(subject.spec)
-        coming = rolling_out(history)
-        said = rolling(coming) if coming else (as_planned(in_force(history)),)
-        return found.saying(*said, satisfied(plan, history))._replace(changed=bool(plan.changes))
+        subject.history = await self._history(subject.spec)
+        coming = rolling_out(subject.history)
+        said = rolling(coming) if coming else (as_planned(in_force(subject.history)),)
+        landed = () if coming else (satisfied(plan, subject.history),)
+        return found.saying(*said, *landed)._replace(changed=bool(plan.changes))
 
     async def _facts(self, namespace: str) -> FleetFacts:
         """Return what names and selectors select from; scores are read when it is planned."""
@@ -376,7 +465,7 @@ class OptimizationController:
         if self._read_only:
             return NotKept("ReadOnly", read_only("nothing is reset").message)
         await self._optimizer.rollouts.command(namespace, name, "cancel")
-        user = _user(namespace, name)
+        user = requester(namespace, name)
         outcome = await self._optimizer.reset(namespace, Writer(user=user), optimization=name)
         problem = outcome if isinstance(outcome, RequestProblem) else refused_writes(outcome.failed)
         _audit(user, "reset", namespace, "", problem)
@@ -385,13 +474,20 @@ class OptimizationController:
         how = f"or remove its finalizer {OPTIMIZATION_FINALIZER}, and all stays"
         return NotKept(problem.reason, f"{problem.title}: {problem.detail}; {how}")
 
-    async def _report(self, obj: Object, found: KeptReport) -> None:
-        """Write the status and an Event, unless nothing is new."""
-        now, before = self._now(), obj.get("status") or {}
-        status = status_after(obj, found, now)
-        if status == before:
-            return
-        gone = dict.fromkeys(before.keys() - status.keys())
+    async def _generated(self, spec: PlacementOptimizationSpec) -> frozenset[tuple[str, ...]]:
+        """Return the versions of what was generated: somebody may have edited it."""
+        labels, found = f"{GENERATED_LABEL}=true", set[tuple[str, ...]]()
+        for kind in (PLACEMENT, PLACEMENT_BINDING, POLICY):
+            listed = await list_all(self._optimizer.hub, kind, spec.namespace, labels=labels)
+            for obj in generated_by(listed, spec.optimization):
+                metadata = obj["metadata"]
+                version = (str(metadata.get("uid")), str(metadata.get("generation")))
+                found.add((kind.kind, metadata["name"], *version))
+        return frozenset(found)
+
+    async def _write_status(self, obj: Object, status: Object, before: Object) -> None:
+        """Write a status instead of the one that an object has on the hub."""
+        gone = dict.fromkeys((before.get("status") or {}).keys() - status.keys())
         metadata = obj["metadata"]
         with suppress(NotFound):
             await self._kube.patch(
@@ -401,27 +497,17 @@ class OptimizationController:
                 metadata["namespace"],
                 subresource="status",
             )
+
+    async def _report(self, obj: Object, found: KeptReport) -> None:
+        """Write the status and an Event, unless nothing is new."""
+        now = self._now()
+        status = status_after(obj, found, now)
+        if status == (obj.get("status") or {}):
+            return
+        await self._write_status(obj, status, obj)
         if event := happened(obj, found, now):
             kind: Type = "Normal" if event.reason in CALM else "Warning"
             self._events.record(PLACEMENT_OPTIMIZATION, obj, kind, event.reason, event.message)
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """A PlacementOptimization, the request that it means now, and its recorded plans."""
-
-    obj: Object
-    spec: PlacementOptimizationSpec
-    asked: KeptRequest
-    history: PlanHistory
-
-    @property
-    def key(self) -> Key:
-        return self.spec.namespace, self.spec.optimization
-
-    @property
-    def user(self) -> str:
-        return _user(*self.key)
 
 
 class _Mark(NamedTuple):
@@ -434,11 +520,6 @@ class _Mark(NamedTuple):
     deleting: bool
 
 
-def _in(view: View[_Mark], namespace: str | None) -> list[Key]:
-    """Return the names of those of a namespace, or of all."""
-    return [key for key in view.items if namespace in (None, key[0])]
-
-
 def _mark(obj: Object) -> _Mark:
     metadata = obj["metadata"]
     return _Mark(
@@ -448,11 +529,6 @@ def _mark(obj: Object) -> _Mark:
         plan_request(obj),
         bool(metadata.get("deletionTimestamp")),
     )
-
-
-def _user(namespace: str, name: str) -> str:
-    """Return who asks for a plan, for its record and the audit log."""
-    return f"PlacementOptimization {namespace}/{name}"
 
 
 def _audit(

@@ -45,7 +45,13 @@ from optimizer.service.observe import (
 from optimizer.service.observe_fleet import observe_fleet
 from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
-from optimizer.service.planner import HypotheticalHub, Planner, no_solved_problems
+from optimizer.service.planner import (
+    FleetReading,
+    HypotheticalHub,
+    Planner,
+    Restraint,
+    no_solved_problems,
+)
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload
@@ -274,6 +280,25 @@ class Optimizer:
             if isinstance(made, Plan) or age.seconds is None:
                 return made
         return await work(self._kube)
+
+    async def read_fleet(self, request: OptimizeRequest) -> FleetReading | RequestProblem:
+        """Read the fleet of a request, so that it can be planned with a restraint."""
+        return await self._restrained_planner().read(request, name_others=True)
+
+    def _restrained_planner(self) -> Planner:
+        return Planner(
+            self.hub, self._settings, now=self._now, solve=self._solve, solved=self._solved
+        )
+
+    async def plan_restrained(
+        self, found: FleetReading, restraint: Restraint
+    ) -> Plan | RequestProblem:
+        """Make the plan of a fleet that a restraint lets be taken; write nothing."""
+        planner = self._restrained_planner()
+        made = await self._in_turn(lambda: planner.plan_restrained(found, restraint))
+        if isinstance(made, Plan):
+            self._metrics.latest(made, self._now())
+        return made
 
     async def plan_rollback(
         self, asked: RollbackRequest, *, name_others: bool = True, to_apply: bool = False

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
+from typing import NamedTuple, Protocol
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Lister, ObjectList
@@ -12,7 +13,7 @@ from dsf.runtime.lru_cache import LruCache
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.domain.solution import Solution
+from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.case import Case, case_of
 from optimizer.explain.explanation_process import Explained, explain
 from optimizer.follow.overview.what_if import PretendedObjects, ScoreChange
@@ -22,6 +23,7 @@ from optimizer.follow.record.rollback import (
 )
 from optimizer.follow.record.rollback_check import not_allowed, restored_solution
 from optimizer.follow.rollout.rollout_steps import rollout_plan
+from optimizer.keep.restraint import with_policy_margins
 from optimizer.model.formulate import formulate, too_large, too_many_scores
 from optimizer.model.problem import Problem
 from optimizer.plan.plan import Plan, plan
@@ -100,6 +102,24 @@ def no_solved_problems() -> SolvedProblems:
     return SolvedProblems(MAX_SOLVED)
 
 
+class FleetReading(NamedTuple):
+    """The fleet of a request, and the objects that it was read from."""
+
+    observation: Observation
+    request: OptimizeRequest
+    snapshot: FleetSnapshot
+
+
+class Restraint(Protocol):
+    """What of a plan may be taken; it remembers why not the rest."""
+
+    def restrained(self, fleet: Fleet) -> Fleet:
+        """Return the fleet to plan."""
+
+    def rest_of(self, fleet: Fleet, problem: Problem, decision: Decision) -> Fleet | None:
+        """Return the fleet to plan instead of one of which only a part may be taken; else None."""
+
+
 class Planner:
     """Makes plans for one hub; writes nothing.
 
@@ -135,15 +155,10 @@ class Planner:
 
         `report` is called in another thread with each better decision that the solver finds.
         """
-        if self._solver is solve:
-            start_fork_server()
-        observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
-        mistaken = maximised_by_mistake(observation, request)
-        if mistaken := mistaken or absent_quantiles(observation, request):
-            return mistaken
-        read = await retry_when_gone(lambda: self._read(observation, request))
-        if isinstance(read, RequestProblem):
-            return read
+        found = await self.read(request, name_others=name_others)
+        if isinstance(found, RequestProblem):
+            return found
+        observation, read = found.observation, found.snapshot
         formulated = await self._formulate(read, request)
         if isinstance(formulated, RequestProblem):
             return formulated
@@ -155,6 +170,38 @@ class Planner:
         case = case_of(request, fleet, problem, solution, read)
         explanation, failure = await self._explain(case)
         return replace(made, explanation=explanation, explanation_failure=failure)
+
+    async def read(
+        self, request: OptimizeRequest, *, name_others: bool
+    ) -> FleetReading | RequestProblem:
+        """Observe, and read the fleet of a request."""
+        if self._solver is solve:
+            start_fork_server()
+        observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
+        mistaken = maximised_by_mistake(observation, request)
+        if mistaken := mistaken or absent_quantiles(observation, request):
+            return mistaken
+        read = await retry_when_gone(lambda: self._read(observation, request))
+        if isinstance(read, RequestProblem):
+            return read
+        return FleetReading(observation, request, read)
+
+    async def plan_restrained(
+        self, found: FleetReading, restraint: Restraint
+    ) -> Plan | RequestProblem:
+        """Plan a fleet that was read, again and again as far as a restraint takes the plan."""
+        fleet = await asyncio.to_thread(restraint.restrained, found.snapshot.fleet)
+        read = replace(found.snapshot, fleet=fleet)
+        formulated = await self._formulate(read, found.request)
+        if isinstance(formulated, RequestProblem):
+            return formulated
+        rest: Fleet | None = formulated[0]
+        while rest is not None:
+            fleet = with_policy_margins(rest)
+            problem = await asyncio.to_thread(formulate, fleet)
+            solution = await self._solve(problem, found.request, ignored)
+            rest = await asyncio.to_thread(restraint.rest_of, fleet, problem, solution.decision)
+        return await self._planned(found.observation, found.request, read, fleet, problem, solution)
 
     async def restore(self, restored: RestoredPlan, *, name_others: bool) -> Plan | RequestProblem:
         """Observe, read, formulate, check the recorded decision, plan."""

@@ -33,6 +33,9 @@ Mode = Literal["Plan", "Approve", "Apply"]
 MAX_HISTORY = 10
 """Entries of a status' history."""
 
+MAX_CHANGES = 100
+"""Changes that are counted one by one; more of them in a day are counted together."""
+
 _TIME: dict[str, Any] = {"format": "date-time"}
 _OF_METADATA = ("namespace", "optimization")
 _OF_ONE_ANSWER = ("dryRun", "explain", "whyNot", "pareto")
@@ -121,6 +124,16 @@ class OptimizationEvent(WireModel):
     digest: str | None = Field(None, description="The digest of the plan.")
 
 
+class RecentChange(WireModel):
+    """The moves of a plan, which budgets count; written before they are made."""
+
+    time: str = Field(description="When it was applied.", json_schema_extra=_TIME)
+    digest: str = Field(description="The digest of the plan.")
+    better_score: int = Field(0, description="Replicas that left for a better score.")
+    cluster_lost: int = Field(0, description="Replicas whose cluster was lost.")
+    not_eligible: int = Field(0, description="Replicas that may not stay where they ran.")
+
+
 class PlacementOptimizationStatus(WireModel):
     """What became of what is to be kept."""
 
@@ -137,6 +150,15 @@ class PlacementOptimizationStatus(WireModel):
     )
     moves_left: int | None = Field(
         None, description="Moves that the budgets leave now; absent without budgets."
+    )
+    plan_requested: str | None = Field(
+        None, description="The value of the annotation plan-requested-at that was answered last."
+    )
+    recent_changes: list[RecentChange] | None = Field(
+        None,
+        max_length=MAX_CHANGES,
+        description="The changes of the last day, the newest first.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     last_change: str | None = Field(
         None, description="When it last applied a plan.", json_schema_extra=_TIME

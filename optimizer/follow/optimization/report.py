@@ -5,16 +5,20 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from dsf.api.conditions import Condition, conditions_of, merged
-from dsf.api.crd.structural_schema import ConditionModel
 from dsf.api.names import APPROVED_DIGEST_ANNOTATION, PLAN_REQUESTED_ANNOTATION
 from dsf.api.plural import counted
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
+from dsf.placement import read_taints
+from optimizer.domain.fleet import Fleet
+from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.kept_request import NotKept
 from optimizer.follow.placement_status.landing_report import LANDED
 from optimizer.follow.record.plan_history import PlanHistory, in_force
 from optimizer.follow.record.recorded_plan import RecordedPlan
+from optimizer.keep.decision import Hold, Take
+from optimizer.keep.triggers import Watched
 from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
@@ -43,13 +47,25 @@ UP_TO_DATE = "UpToDate"
 class KeptReport(NamedTuple):
     """What one look found. `plan`: what was planned; None: the last plan still stands.
 
-    `again`: seconds until the next look if nothing changes; None: when something changes.
+    `changed`: it was applied. `again`: seconds until the next look if nothing changes; None: when
+    something changes. `running`: replicas that ran before. `verdict`: what may be taken of it.
+    `answered`: the value by which somebody asked for a plan, once it was made and nothing holds it.
     """
 
     conditions: tuple[Condition, ...]
     plan: LastPlan | None = None
     changed: bool = False
     again: float | None = None
+    verdict: Take | Hold | None = None
+    running: int = 0
+    moves_left: int | None = None
+    answered: str | None = None
+
+    @property
+    def hold(self) -> Hold | None:
+        """Why what is on offer is not taken; None if nothing is, or all was."""
+        verdict = self.verdict
+        return verdict if isinstance(verdict, Hold) or verdict is None else verdict.rest
 
     def saying(self, *more: Condition) -> "KeptReport":
         """Return the look with these conditions instead of earlier ones of their types."""
@@ -147,6 +163,11 @@ def awaiting(plan: Plan, obj: Object, history: PlanHistory) -> Condition:
     return Condition(APPLIED, "False", "AwaitingApproval", how)
 
 
+def held(hold: Hold) -> Condition:
+    """Return that a plan is not applied yet, and why."""
+    return Condition(APPLIED, "False", hold.reason, hold.message)
+
+
 def refused(problem: RequestProblem) -> Condition:
     """Return that a plan was not written, and why."""
     return Condition(APPLIED, "False", problem.reason, f"{problem.title}: {problem.detail}")
@@ -180,20 +201,21 @@ def satisfied(plan: Plan, history: PlanHistory) -> Condition:
             f" places than they ask for; first: {first.workload}: {first.message}"
         )
         return Condition(SATISFIED, "False", "Unplaced", message)
+    return landed(history)
+
+
+def landed(history: PlanHistory) -> Condition:
+    """Return whether all workloads of the plan in force run where it placed them."""
     current = in_force(history)
     conditions = (current.status.conditions if current else None) or ()
-    landed = next((item for item in conditions if item.type == LANDED), None)
+    told = next((item for item in conditions if item.type == LANDED), None)
     if current is None:
         return Condition(SATISFIED, "False", "NotApplied", "no plan of it is in force")
-    if landed is None:
+    if told is None:
         return Condition(SATISFIED, "Unknown", "NotReported", "OCM has not told how far it is")
-    return _as_landed(landed)
-
-
-def _as_landed(landed: ConditionModel) -> Condition:
-    if landed.status == "True":
-        return Condition(SATISFIED, "True", "AllPlaced", landed.message)
-    return Condition(SATISFIED, landed.status, landed.reason, landed.message)
+    if told.status == "True":
+        return Condition(SATISFIED, "True", "AllPlaced", told.message)
+    return Condition(SATISFIED, told.status, told.reason, told.message)
 
 
 def last_plan(plan: Plan, now: datetime, before: Mapping[str, Any], record: str = "") -> LastPlan:
@@ -235,11 +257,26 @@ def status_after(obj: Object, look: KeptReport, now: datetime) -> dict[str, Any]
             "observedGeneration": generation,
             "conditions": found,
             "plan": plan or before.get("plan"),
+            **_offered(before, look),
             "lastChange": rfc3339(now) if look.changed else before.get("lastChange"),
             "history": [*new, *(before.get("history") or ())][:MAX_HISTORY] or None,
         }
     )
     return status.model_dump(by_alias=True, exclude_none=True)
+
+
+def _offered(before: Mapping[str, Any], look: KeptReport) -> dict[str, Any]:
+    """Return the fields of a status that say what is on offer; without a plan those of before."""
+    if look.plan is None:
+        return {}
+    verdict, answered, hold = look.verdict, look.answered, look.hold
+    gain = 0.0 if look.changed or verdict is None else verdict.gain
+    return {
+        "gain": round(hold.gain if hold else gain, 6) + 0.0,
+        "nextLook": rfc3339(hold.until) if hold and hold.until else None,
+        "movesLeft": look.moves_left,
+        "planRequested": before.get("planRequested") if answered is None else answered or None,
+    }
 
 
 def happened(obj: Object, look: KeptReport, now: datetime) -> OptimizationEvent | None:
@@ -256,4 +293,22 @@ def happened(obj: Object, look: KeptReport, now: datetime) -> OptimizationEvent 
         return None
     return OptimizationEvent(
         time=rfc3339(now), reason=reason, message=decisive.message, digest=digest
+    )
+
+
+def watched_of(obj: Object, facts: FleetFacts, fleet: Fleet) -> Watched:
+    """Return what makes a plan due when it changes."""
+    return Watched(
+        clusters={
+            name: frozenset(map(str, read_taints(item)))
+            for name, item in facts.hub.clusters.items()
+        },
+        lost=frozenset(name for name, why in facts.faults.items() if why.reason == "ClusterLost"),
+        workloads=frozenset(item.name for item in fleet.workloads),
+        policies=frozenset(facts.policies),
+        generation=int(obj["metadata"].get("generation") or 0),
+        plan_requested_at=plan_request(obj),
+        must_move=frozenset(
+            item.name for item in fleet.workloads if not set(item.current) - set(item.unselectable)
+        ),
     )

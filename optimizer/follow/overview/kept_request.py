@@ -1,6 +1,7 @@
 """The request that a PlacementOptimization means now: what its names and selectors select."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from dsf.api.untrusted_text import UntrustedName, listed
@@ -9,6 +10,7 @@ from dsf.kube.selectors import LabelSelector, label_selector
 from dsf.placement import bound_sets, sets_of
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.question_completion import policies_of
+from optimizer.keep.triggers import active_objectives
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
@@ -62,7 +64,7 @@ def kept_request(obj: Object, others: Iterable[Object], facts: FleetFacts) -> Ke
         )
     if not clusters:
         return NotKept("NoClusters", _no_clusters(spec, facts.observation))
-    further = _generated(spec, clusters)
+    further = {**_generated(spec, clusters), **_objectives(spec, facts.observation.observed_at)}
     request = spec.request(clusters=clusters, targetWorkloads=workloads, **further)
     if isinstance(request, RequestProblem):
         return NotKept(request.reason, request.detail)
@@ -137,6 +139,16 @@ def _generated(
     """Return the field that lets policies be generated where nobody wrote or stated any."""
     bare = not any(item.get("availablePolicies") or "gpus" in item for item in clusters)
     return {"mig": {"discover": True}} if bare and spec.mig is None else {}
+
+
+def _objectives(spec: PlacementOptimizationSpec, now: datetime) -> dict[str, Any]:
+    """Return the fields of the scores that count now."""
+    active = active_objectives(spec, spec.preference, spec.objectives, now)
+    scores = [
+        item.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        for item in (active.preference, *active.objectives)
+    ]
+    return {"preference": scores[0], "objectives": scores[1:]}
 
 
 def _no_clusters(spec: PlacementOptimizationSpec, seen: Observation) -> str:

@@ -18,6 +18,8 @@ from tests.optimizer.build import NOW, named, obj
 from tests.optimizer.hubs import bound, hub_of
 
 PREFERENCE = {"addonPlacementScore": "performance", "scoreDimensionFormat": "${app};${device}"}
+AT_ONCE = {"stabilizationWindowSeconds": 0, "leastGain": 0, "variationMultiple": 0}
+"""With this the last scores decide at once."""
 POWER = {**PREFERENCE, "addonPlacementScore": "power"}
 
 
@@ -29,13 +31,15 @@ class KeptFleet:
     now: datetime = NOW
     read_only: bool = False
 
+    def service(self, kube: Kube | None = None) -> Optimizer:
+        return Optimizer(kube or self.hub, now=lambda: self.now, lease_seconds=1)
+
     def controller(self, kube: Kube | None = None) -> OptimizationController:
-        service = Optimizer(kube or self.hub, now=lambda: self.now, lease_seconds=1)
-        return OptimizationController(service, read_only=self.read_only)
+        return OptimizationController(self.service(kube), read_only=self.read_only)
 
     async def declare(self, name: str = "kept", **spec: Any) -> Object:
         """Apply a manifest as kubectl or a GitOps tool does."""
-        whole = {"preference": PREFERENCE, **spec}
+        whole = {"preference": PREFERENCE, "hysteresis": AT_ONCE, **spec}
         there = [i["metadata"]["name"] for i in await self.all(PLACEMENT_OPTIMIZATION)]
         if name in there:
             return await self.hub.patch(PLACEMENT_OPTIMIZATION, name, {"spec": whole}, "default")

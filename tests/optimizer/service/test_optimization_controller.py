@@ -1,12 +1,19 @@
 """What a PlacementOptimization declares is planned and kept, whoever is killed meanwhile."""
 
+import asyncio
 import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from dsf.api.names import PLAN_REQUESTED_ANNOTATION
 from dsf.kube import kinds
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
-from tests.kube_wrappers.counting import Counting
+from optimizer.plan.plan import Plan
+from optimizer.service.optimization_controller import OptimizationController
+from optimizer.wire.request import RollbackRequest
+from optimizer.wire.result import Applied
+from tests.eventually import eventually
 from tests.optimizer.build import PERFORMANCE, obj, workload
 from tests.optimizer.service.kept_fleet import POWER, KeptFleet, kept_fleet, message, said
 from tests.optimizer.service.test_namespace_lease import Killed, Mortal
@@ -44,14 +51,14 @@ async def test_what_is_declared_is_applied_and_stays_as_it_is() -> None:
     assert len(await fleet.all(kinds.PLACEMENT_PLAN)) == 1
 
 
-async def test_a_look_at_what_is_as_planned_writes_nothing() -> None:
-    fleet = await kept_fleet(mode="Apply")
+async def test_a_look_at_what_is_as_planned_and_the_manifest_again_write_nothing() -> None:
+    fleet = await kept_fleet(mode="Apply", budgets=[{"moves": 5}], triggers={"scoreChange": 1})
     await fleet.look(times=2)
     before = (await fleet.hub.list(kinds.NAMESPACE)).resource_version
-    counting = Counting(fleet.hub)
-    await fleet.controller(counting).look("default", "kept")
+    await fleet.look()
     assert (await fleet.hub.list(kinds.NAMESPACE)).resource_version == before
-    await fleet.declare(mode="Apply")
+    await fleet.declare(mode="Apply", budgets=[{"moves": 5}], triggers={"scoreChange": 1})
+    await fleet.look()
     assert (await fleet.hub.list(kinds.NAMESPACE)).resource_version == before
 
 
@@ -211,3 +218,188 @@ async def survive(fleet: KeptFleet) -> None:
             return
         await fleet.bury()
     raise AssertionError(f"{writes} processes were killed, and nothing was whole")
+
+
+async def test_noise_moves_nothing_and_a_lasting_shift_moves_once() -> None:
+    fleet = await kept_fleet(mode="Apply", hysteresis={})
+    controller = fleet.controller()
+    await controller.look("default", "kept")
+    assert await fleet.bound() == MIG_3G
+    for at in range(40):
+        noisy = {key: value + (at % 2) * 5 for key, value in PERFORMANCE.items()}
+        await fleet.score("worker01", "performance", noisy)
+        fleet.later(seconds=30)
+        await controller.look("default", "kept")
+    assert len(await fleet.all(kinds.PLACEMENT_PLAN)) == 1
+    shifted = {**PERFORMANCE, ("app01", "2g.24gb"): 90, ("app02", "2g.24gb"): 90}
+    for _ in range(80):
+        for cluster in ("worker01", "worker02"):
+            await fleet.score(cluster, "performance", shifted)
+        fleet.later(seconds=30)
+        await controller.look("default", "kept")
+    assert await fleet.bound() == MIG_2G
+    counted = (await fleet.get())["status"]["recentChanges"]
+    assert sum(item["betterScore"] for item in counted) == 2, "each workload moved once"
+
+
+async def shifted(fleet: KeptFleet) -> None:
+    """Publish scores by which the smallest devices are best."""
+    for cluster in ("worker01", "worker02"):
+        table = {**PERFORMANCE, ("app01", "2g.24gb"): 90, ("app02", "2g.24gb"): 90}
+        await fleet.score(cluster, "performance", table)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"budgets": [{"moves": 0}]}, "BudgetSpent"),
+        ({"freezes": [{"schedule": "0 0 * * *", "duration": "24h"}]}, "Frozen"),
+        ({"hold": {"until": "2026-11-20T13:00:00Z", "reason": "a fair"}}, "Held"),
+    ],
+)
+async def test_what_is_not_taken_yet_is_told_with_its_gain(
+    spec: dict[str, object], reason: str
+) -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.look()
+    await shifted(fleet)
+    await fleet.declare(mode="Apply", **spec)
+    found = await fleet.look()
+    assert said(found)["Applied"] == f"False {reason}"
+    assert "on offer: 65 for 2 moves" in message(found, "Applied")
+    assert found["status"]["gain"] == 65
+    assert await fleet.bound() == MIG_3G
+    assert found["status"]["history"][0]["reason"] == reason
+
+
+async def test_nothing_is_applied_after_a_rollback_until_somebody_asks() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.look()
+    await shifted(fleet)
+    await fleet.look()
+    assert await fleet.bound() == MIG_2G
+    fleet.later(minutes=1)
+    service = fleet.service()
+    asked = RollbackRequest(namespace="default", optimization="kept")
+    plan = await service.plan_rollback(asked)
+    assert isinstance(plan, Plan), plan
+    assert isinstance(await service.apply(plan), Applied)
+    fleet.later(minutes=1)
+    found = await fleet.look()
+    assert said(found)["Applied"] == "False RolledBack"
+    assert await fleet.bound() == MIG_3G
+    await fleet.annotate(PLAN_REQUESTED_ANNOTATION, "now")
+    found = await fleet.look()
+    assert said(found)["Applied"] == "True UpToDate"
+    assert found["status"]["planRequested"] == "now"
+    assert await fleet.bound() == MIG_2G
+
+
+async def test_scores_that_expire_move_nothing_and_a_lost_cluster_does() -> None:
+    only = {"budgets": [{"moves": 0}], "workloadSelector": "app=app01"}
+    fleet = await kept_fleet(mode="Apply", **only)
+    controller = fleet.controller()
+    await controller.look("default", "kept")
+    assert await fleet.bound() == {"3g.48gb-worker01"}
+    placed = await fleet.all(kinds.PLACEMENT)
+    await fleet.score("worker01", "performance", {})
+    fleet.later(minutes=1)
+    await controller.look("default", "kept")
+    assert [i["spec"] for i in await fleet.all(kinds.PLACEMENT)] == [i["spec"] for i in placed]
+    taint = {
+        "key": "cluster.open-cluster-management.io/unreachable",
+        "effect": "NoSelect",
+        "timeAdded": "2026-11-20T12:01:00Z",
+    }
+    body = {"spec": {"taints": [taint]}}
+    await fleet.hub.patch(kinds.MANAGED_CLUSTER, "worker01", body)
+    again = await controller.look("default", "kept")
+    assert again is not None
+    assert again <= 300
+    assert await fleet.bound() == {"3g.48gb-worker01"}, "its grace is not over"
+    fleet.later(seconds=301)
+    await controller.look("default", "kept")
+    assert await fleet.bound() == {"3g.48gb-worker02"}
+
+
+async def test_other_scores_count_by_schedule() -> None:
+    night = {"schedule": "0 22 * * *", "duration": "8h", "preference": POWER}
+    fleet = await kept_fleet(mode="Apply", schedules=[night])
+    await fleet.look()
+    assert await fleet.bound() == MIG_3G
+    fleet.later(hours=11)
+    await fleet.look()
+    assert await fleet.bound() == MIG_2G
+    fleet.later(hours=8)
+    await fleet.look()
+    assert await fleet.bound() == MIG_3G
+
+
+async def test_a_clock_that_goes_back_stops_nothing() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.look()
+    fleet.later(days=-300)
+    await shifted(fleet)
+    found = await fleet.look()
+    assert said(found)["Applied"] == "True UpToDate"
+    assert await fleet.bound() == MIG_2G
+
+
+async def test_a_kill_after_each_write_of_a_change_neither_loses_nor_repeats_its_moves() -> None:
+    spec = {"mode": "Apply", "budgets": [{"moves": 2}]}
+    for writes in range(20):
+        fleet = await kept_fleet(**spec)
+        await fleet.look()
+        await shifted(fleet)
+        mortal = Mortal(fleet.hub, writes)
+        with contextlib.suppress(Killed, BaseExceptionGroup):
+            await fleet.controller(mortal).look("default", "kept")
+        await fleet.bury()
+        found = await fleet.look()
+        assert said(found)["Applied"] == "True UpToDate", writes
+        assert await fleet.bound() == MIG_2G, writes
+        assert found["status"]["movesLeft"] == 0, writes
+        if not mortal.dead:
+            return
+    raise AssertionError("the process was killed at every write")
+
+
+async def test_the_server_looks_when_something_changes_and_another_one_goes_on() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    async with running(fleet):
+        await eventually(applied_of(fleet))
+        await fleet.hub.create(kinds.MANIFEST_WORK_REPLICA_SET, workload("mwrs-app03", "app01", 1))
+        await eventually(planned_of(fleet, 3))
+    events = [item["reason"] for item in await fleet.all(kinds.EVENT)]
+    assert "Applied" in events
+    async with running(fleet):
+        await fleet.hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app03", "default")
+        await eventually(planned_of(fleet, 2))
+
+
+@contextlib.asynccontextmanager
+async def running(fleet: KeptFleet) -> AsyncIterator[None]:
+    """Run a server as `dsf optimizer` does."""
+    service = fleet.service()
+    kept = OptimizationController(service, read_only=False)
+    tasks = [asyncio.create_task(loop) for loop in (service.hub.run(), kept.run())]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def applied_of(fleet: KeptFleet) -> Callable[[], Awaitable[bool]]:
+    async def applied() -> bool:
+        return said(await fleet.get()).get("Applied") == "True UpToDate"
+
+    return applied
+
+
+def planned_of(fleet: KeptFleet, workloads: int) -> Callable[[], Awaitable[bool]]:
+    async def planned() -> bool:
+        return (await fleet.get())["status"]["plan"]["workloads"] == workloads
+
+    return planned

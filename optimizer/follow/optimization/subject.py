@@ -1,0 +1,104 @@
+"""One PlacementOptimization as a look sees it, and what is remembered of it until the next one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from dsf.api.conditions import Condition
+from dsf.kube.port import Object
+from optimizer.domain.fleet import Fleet
+from optimizer.follow.optimization.report import KeptReport, kept, landed
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.kept_request import KeptRequest
+from optimizer.follow.record.plan_history import PlanHistory
+from optimizer.keep.decision import Hold, Take
+from optimizer.keep.score_memory import ScoreMemory
+from optimizer.keep.triggers import Due, Watched, due
+from optimizer.keep.triggers import Look as LastLook
+from optimizer.plan.plan import Plan
+from optimizer.wire.placement_optimization import PlacementOptimizationSpec
+
+
+def requester(namespace: str, name: str) -> str:
+    """Return who asks for a plan, for its record and the audit log."""
+    return f"PlacementOptimization {namespace}/{name}"
+
+
+@dataclass(slots=True)
+class KeptSubject:
+    """A PlacementOptimization as it is looked at, the request that it means, and its records."""
+
+    obj: Object
+    spec: PlacementOptimizationSpec
+    asked: KeptRequest
+    history: PlanHistory
+    facts: FleetFacts
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.spec.namespace, self.spec.optimization
+
+    @property
+    def user(self) -> str:
+        """Who asks for its plans."""
+        return requester(*self.key)
+
+    @property
+    def answered(self) -> str:
+        """The value by which somebody asked for a plan, and got it."""
+        return str((self.obj.get("status") or {}).get("planRequested") or "")
+
+    def saying(self, *conditions: Condition) -> KeptReport:
+        """Return the report of one that is kept, without a plan."""
+        return KeptReport((kept(self.asked.missing), *conditions))
+
+    def landing(self, report: KeptReport) -> tuple[Condition, ...]:
+        """Return how far OCM is by now with what was placed."""
+        whole = report.plan is not None and not report.plan.unplaced
+        return (landed(self.history),) if whole else ()
+
+
+class PlanState(NamedTuple):
+    """What makes a plan due besides its triggers: what was generated, approved and recorded."""
+
+    generated: frozenset[tuple[str, ...]]
+    approved: str
+    record: tuple[str, str]
+
+
+class WaitingPlan(NamedTuple):
+    """A plan that waits for an approval, and what may be taken of it."""
+
+    plan: Plan
+    verdict: Take | Hold | None
+
+
+class KeptMemory:
+    """What is remembered of one between two looks; a process that forgets it plans again."""
+
+    def __init__(self, spec: PlacementOptimizationSpec) -> None:
+        self.scores = ScoreMemory(spec.hysteresis.stabilization_window_seconds)
+        self.state: PlanState | None = None
+        self.report: KeptReport | None = None
+        self._last: LastLook | None = None
+
+    def observed(
+        self,
+        spec: PlacementOptimizationSpec,
+        fleet: Fleet,
+        watched: Watched,
+        now: datetime,
+    ) -> Due:
+        """Remember the scores of now, and return why to plan."""
+        seconds = spec.hysteresis.stabilization_window_seconds
+        if self.scores.window_seconds != seconds:
+            self.scores = ScoreMemory(seconds)
+        self.scores = self.scores.observed(fleet.scores, now)
+        return due(spec, self._last, watched, self.scores, now)
+
+    def keep(self, watched: Watched, state: PlanState, found: KeptReport, now: datetime) -> None:
+        """Remember a plan; one that has to be made again soon is forgotten."""
+        again = found.hold.until if found.hold else None
+        self.state, self.report = state, found._replace(changed=False)
+        self._last = LastLook(now, watched, self.scores, again) if found.again is None else None
