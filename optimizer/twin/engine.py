@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
@@ -62,9 +61,6 @@ from optimizer.wire.request_problem import RequestProblem
 
 OCM_SECONDS = 1.0
 """Seconds from a write to what OCM's controllers have made of it."""
-
-TAINTED_SECONDS = 5.0
-"""Seconds between two looks of the placement controller while the toleration of a taint may end."""
 
 HUB = HubOptions(resync_seconds=3600.0, probe_seconds=300.0, report_seconds=60.0)
 """The hub controller looks less often than by default: nothing happens that it could miss."""
@@ -249,12 +245,7 @@ class _Twin:
     async def _ocm(self) -> None:
         """Let OCM's simulated controllers follow what is written."""
         while True:
-            waits = TAINTED_SECONDS if self._simulation.lost else None
-            with suppress(TimeoutError):
-                async with asyncio.timeout(waits):
-                    await self._changed.wait()
-            if not self._changed.is_set():
-                self._simulation.note(PLACEMENT, None)
+            await self._changed.wait()
             self._changed.clear()
             await asyncio.sleep(OCM_SECONDS)
             await self._simulation.settle_due()
@@ -282,7 +273,9 @@ class _Twin:
         tenures = list(scenario.tenures())
         times = {0.0, *(time for tenure in tenures for time in (tenure.begins, tenure.ends))}
         for failure in scenario.failures:
-            times |= {failure.at, failure.at + LEASE_GRACE_SECONDS, failure.until or 0.0}
+            noticed = failure.at + LEASE_GRACE_SECONDS
+            times |= {failure.at, noticed, failure.until or 0.0}
+            times |= {noticed + seconds + 2 * OCM_SECONDS for seconds in self._tolerated()}
         for time in sorted(one for one in times if one < scenario.duration):
             await asyncio.sleep(time - self._time())
             for tenure in tenures:
@@ -296,7 +289,16 @@ class _Twin:
                     await self._inner.delete(MANIFEST_WORK_REPLICA_SET, tenure.workload, OWN)
             await self._fail(time, tasks)
             self._wrote(MANIFEST_WORK_REPLICA_SET, OWN)
+            self._wrote(PLACEMENT, OWN)
         await asyncio.sleep(scenario.duration - self._time())
+
+    def _tolerated(self) -> set[int]:
+        """Return for how many seconds taints are tolerated; Placements are looked at then."""
+        groups = (group.tolerations or () for group in self._scenario.workloads)
+        stated = (
+            item.toleration_seconds for part in (self._spec.tolerations, *groups) for item in part
+        )
+        return {SETTINGS.default_toleration_seconds, *(one for one in stated if one is not None)}
 
     async def _fail(self, time: float, tasks: asyncio.TaskGroup) -> None:
         """Stop, start and report what fails from this time on, or no longer."""
