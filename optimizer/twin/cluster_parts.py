@@ -26,7 +26,7 @@ class ClusterParts:
     """Starts and stops the parts on one cluster.
 
     `configured` is to be set when the ConfigMap of the agent was written: a watch in each cluster
-    would cost as much as the rounds.
+    would cost a third of what the rounds do.
     `base` is a runner of rounds whose clients all clusters share. `hub` and `managed` are the API
     servers as these parts reach them.
     """
