@@ -6,7 +6,7 @@ was for; what-if plans, which pretend objects, are left out of them.
 """
 
 from collections import Counter as CountOf
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import get_args
 
@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from optimizer.domain.solution import FailureCause
 from optimizer.follow.rollout.rollout_record import PROGRESS_REASONS
 from optimizer.plan.plan import Plan
+from optimizer.wire.keeping import MoveReason
 from optimizer.wire.request_problem import CONFLICT, TOO_MANY_REQUESTS, RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 
@@ -105,6 +106,34 @@ class OptimizerMetrics:
             "phase",
             ("Complete", "TurnedBack", "Cancelled"),
         )
+        self._looks = self._counter(
+            "optimization_looks",
+            "Looks at PlacementOptimizations by what came of them: Applied, UpToDate, or the reason"
+            " of the condition that says why nothing was applied.",
+            "reason",
+            ("Applied", "UpToDate"),
+        )
+        self._optimizations = self._gauge(
+            "optimizations",
+            "PlacementOptimizations that this process keeps, by what came of the last look.",
+            "reason",
+        )
+        self._looked_at = self._gauge(
+            "optimizations_looked_at_timestamp_seconds",
+            "Unix time at which the last look at a PlacementOptimization began; that of the one"
+            " which was looked at longest ago. NaN: this process keeps none.",
+        )
+        self._looked_at.set(_UNKNOWN)
+        self._not_kept = self._gauge(
+            "optimizations_not_kept",
+            "Those of them that can't be kept, planned or written; their conditions say why.",
+        )
+        self._moves = self._counter(
+            "optimization_moves",
+            "Replicas that plans of PlacementOptimizations moved, by reason.",
+            "reason",
+            get_args(MoveReason),
+        )
 
     def planned(self, plan: Plan | RequestProblem, seconds: float) -> None:
         """Count a request for a plan, and how long it took."""
@@ -161,6 +190,25 @@ class OptimizerMetrics:
         counts = CountOf(reasons)
         for reason in PROGRESS_REASONS:
             self._rollouts.labels(reason).set(counts[reason])
+
+    def looked(self, reason: str) -> None:
+        """Count a look at a PlacementOptimization by what came of it."""
+        self._looks.labels(reason).inc()
+
+    def optimizations(
+        self, reasons: Iterable[str], *, not_kept: int, oldest_look: datetime | None
+    ) -> None:
+        """Replace the number of PlacementOptimizations by what came of the last look at each."""
+        self._looked_at.set(oldest_look.timestamp() if oldest_look else _UNKNOWN)
+        self._optimizations.clear()
+        for reason, count in CountOf(reasons).items():
+            self._optimizations.labels(reason).set(count)
+        self._not_kept.set(not_kept)
+
+    def moved(self, moves: Mapping[MoveReason, int]) -> None:
+        """Count the replicas that an applied plan moves."""
+        for reason, count in moves.items():
+            self._moves.labels(reason).inc(count)
 
     def rollout_ended(self, phase: str) -> None:
         """Count a rollout that has ended."""

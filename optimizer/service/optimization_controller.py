@@ -8,6 +8,7 @@ server looks, by a Lease; it plans and writes by the functions behind POST /plan
 import asyncio
 import logging
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -169,6 +170,7 @@ class OptimizationController:
         self._scopes = list[_Scope]()
         self._waiting = dict[Key, WaitingPlan]()
         self._memories = dict[Key, KeptMemory]()
+        self._came = dict[Key, tuple[datetime, KeptReport]]()
         for kind in _CHANGES:
             optimizer.hub.on_change(kind, partial(self._changed, kind))
 
@@ -217,6 +219,9 @@ class OptimizationController:
             await scope.controller.run()
         finally:
             scope.controller = None
+            for key in scope.view.items:
+                self._came.pop(key, None)
+            self._count()
 
     def _changed(self, kind: Kind, key: Key) -> None:
         for scope in self._scopes:
@@ -236,10 +241,13 @@ class OptimizationController:
 
         Returns in how many seconds something is due although nothing changes; None: nothing is.
         """
+        began = self._now()
         obj = await find_object(self._kube, PLACEMENT_OPTIMIZATION, name, namespace)
         if obj is None:
             self._waiting.pop((namespace, name), None)
             self._memories.pop((namespace, name), None)
+            self._came.pop((namespace, name), None)
+            self._count()
             return None
         if obj["metadata"].get("deletionTimestamp"):
             return await self._end(obj)
@@ -250,7 +258,19 @@ class OptimizationController:
             await self._hold_back_deletion(obj, wanted=spec.deletion_policy == "Reset")
             obj, found = await self._attempt(obj, spec)
         await self._report(obj, found)
+        self._came[namespace, name] = began, found
+        self._optimizer.metrics.looked(found.reason)
+        self._count()
         return found.again
+
+    def _count(self) -> None:
+        """Tell what came of the last look at each that this process keeps."""
+        came = [found for _, found in self._came.values()]
+        self._optimizer.metrics.optimizations(
+            (found.reason for found in came),
+            not_kept=sum(1 for found in came if not found.is_kept),
+            oldest_look=min((began for began, _ in self._came.values()), default=None),
+        )
 
     async def _attempt(
         self, obj: Object, spec: PlacementOptimizationSpec
@@ -382,6 +402,8 @@ class OptimizationController:
                 await self._write_status(before, before.get("status") or {}, subject.obj)
                 subject.obj = before
             return found.saying(refused(problem))._replace(again=RETRY_SECONDS)
+        if taken is not None and plan.changes:
+            self._optimizer.metrics.moved(taken.moves)
         subject.history = await self._history(subject.spec)
         coming = rolling_out(subject.history)
         said = rolling(coming) if coming else (as_planned(in_force(subject.history)),)

@@ -91,7 +91,7 @@ class Optimizer:
         solve: Solve = solve,
     ) -> None:
         self.registry = registry or CollectorRegistry()
-        self._metrics = OptimizerMetrics(self.registry)
+        self.metrics = OptimizerMetrics(self.registry)
         self._kube = kube
         self.prometheus_url = settings.prometheus_url
         self._health = health or kube
@@ -120,7 +120,7 @@ class Optimizer:
             namespaces=settings.rollout_namespaces,
             cluster_label_key=settings.cluster_label_key,
             claim_name=settings.claim_name,
-            metrics=self._metrics,
+            metrics=self.metrics,
         )
         self.landings = LandingWatch(
             kube,
@@ -140,7 +140,7 @@ class Optimizer:
             self.rollouts,
             now=now,
             writers=writers,
-            metrics=self._metrics,
+            metrics=self.metrics,
         )
         self.apply, self.reset, self.plan_reset = writer.apply, writer.reset, writer.plan_reset
         self.plans = self._records.read
@@ -267,7 +267,7 @@ class Optimizer:
 
         made = await self._in_turn(lambda: self._confirmed(planned, to_apply=to_apply))
         if isinstance(made, Plan) and not pretended:
-            self._metrics.latest(made, self._now())
+            self.metrics.latest(made, self._now())
         return made
 
     async def _confirmed(
@@ -297,7 +297,7 @@ class Optimizer:
         planner = self._restrained_planner()
         made = await self._in_turn(lambda: planner.plan_restrained(found, restraint))
         if isinstance(made, Plan):
-            self._metrics.latest(made, self._now())
+            self.metrics.latest(made, self._now())
         return made
 
     async def plan_rollback(
@@ -337,9 +337,9 @@ class Optimizer:
         try:
             made = await self._unless_busy(work)
         except BaseException:
-            self._metrics.planning_failed()
+            self.metrics.planning_failed()
             raise
-        self._metrics.planned(made, monotonic() - began)
+        self.metrics.planned(made, monotonic() - began)
         return made
 
     async def _unless_busy(

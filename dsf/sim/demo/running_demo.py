@@ -221,7 +221,17 @@ async def post(demo: RunningDemo, path: str, body: Any) -> dict[str, Any]:
     return await _call(demo, "POST", path, json=body)
 
 
+async def get_text(demo: RunningDemo, path: str) -> str:
+    """Return the optimizer's answer as text; raise DemoError unless it is a success."""
+    return (await _answer(demo, "GET", path)).text
+
+
 async def _call(demo: RunningDemo, method: str, path: str, **body: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = (await _answer(demo, method, path, **body)).json()
+    return answer
+
+
+async def _answer(demo: RunningDemo, method: str, path: str, **body: Any) -> httpx.Response:
     async with httpx.AsyncClient(trust_env=False, timeout=STEP_SECONDS) as client:
         try:
             response = await client.request(method, demo.optimizer_url + path, **body)
@@ -229,8 +239,7 @@ async def _call(demo: RunningDemo, method: str, path: str, **body: Any) -> dict[
             raise DemoError(f"{method} {path}: {type(error).__name__}: {error}") from error
     if not response.is_success:
         raise DemoError(f"{method} {path} answered {response.status_code}: {response.text}")
-    answer: dict[str, Any] = response.json()
-    return answer
+    return response
 
 
 def what_next(demo: RunningDemo, keeping: str) -> None:

@@ -17,6 +17,7 @@ from dsf.sim.stories.story import (
     PlacedWorkload,
     Results,
     Story,
+    gpus,
     moves,
     prometheus_source,
     rollout_sentences,
@@ -284,7 +285,7 @@ INFERENCE = Story(
         "each from a source of its own (spec.sources of the DynamicScorer).",
         "Efficiency is tokens divided by money, for the GPU and its energy.",
         f"{MOST_TOKENS:g} million tokens for a unit of money are published as 100.",
-        f"The optimizer plans at each time. A move must gain more than {MOVE_COST} point.",
+        f"A PlacementOptimization keeps them placed: a move must gain over {MOVE_COST} point.",
     ),
     cluster_labels={name: {PRODUCT_LABEL: one.product} for name, one in MORNING.items()},
     recordings={name: recording(name) for name in MORNING},
@@ -316,7 +317,7 @@ INFERENCE = Story(
     workloads=APPS,
     request={
         "clusters": [
-            {"name": name, "allocatable": f"gpu/all={one.gpus}"} for name, one in MORNING.items()
+            {"name": name, "allocatable": [gpus(one.gpus)]} for name, one in MORNING.items()
         ],
         "targetWorkloads": [{"name": app, "moveCost": MOVE_COST} for app in APPS],
         "preference": {"addonPlacementScore": SCORE},

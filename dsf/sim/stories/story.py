@@ -16,6 +16,9 @@ from dsf.sim.demo.scorers import PROMETHEUS_URL
 SCORING_INTERVAL = 1
 """Seconds between two rounds of an agent: short, because a moment lasts as long as a round."""
 
+OPTIMIZATION = "story"
+"""Name of the PlacementOptimization that keeps the workloads of a story placed."""
+
 Narration = Iterable[str | TextTable]
 """Sentences and tables, in their order."""
 
@@ -93,6 +96,26 @@ class Story:
     narrate: Callable[[Results], Narration]
     conclude: Callable[[Results], Narration]
 
+    def kept(self) -> Object:
+        """Return what keeps the workloads placed: the request, declared once.
+
+        Scores decide at once: each moment stands for an hour or more, and has no noise.
+        """
+        at_once = {"stabilizationWindowSeconds": 0, "leastGain": 0, "variationMultiple": 0}
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "PlacementOptimization",
+            "metadata": {"name": OPTIMIZATION, "namespace": WORKLOAD_NAMESPACE},
+            "spec": {
+                **{name: part for name, part in self.request.items() if name != "explain"},
+                "mode": "Apply",
+                "rollout": "Stepwise",
+                "minReadySeconds": 0,
+                "hysteresis": at_once,
+                "triggers": {"scoreChange": 1},
+            },
+        }
+
     def registered(self, url: str) -> Object:
         """Return the DynamicScorer for the scorer at a base URL."""
         spec = {"configURL": f"{url}/config", "configSyncMode": "None", "location": "External"}
@@ -128,6 +151,11 @@ def replica_set(name: str) -> Object:
             "manifestWorkTemplate": {"workload": {"manifests": [config_map]}},
         },
     }
+
+
+def gpus(amount: int) -> dict[str, Any]:
+    """Return what a cluster of whole GPUs supplies."""
+    return {"kind": "gpu", "device": "all", "amount": amount}
 
 
 def moves(results: Results) -> list[tuple[str, str, str]]:

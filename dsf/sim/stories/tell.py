@@ -11,12 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from dsf.api.conditions import is_true
 from dsf.api.names import REPLICA_SET_LABEL, score_object_name
 from dsf.api.scoring.placement_scores import ByDimension, by_score
 from dsf.cli.output import TextTable
 from dsf.kube import kinds
 from dsf.kube.changes import Create
+from dsf.kube.clock import utc_now
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.scorer_kit.prometheus_replay import PausedReplay
@@ -24,8 +27,10 @@ from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoError
 from dsf.sim.demo.running_demo import (
+    POLL_SECONDS,
     RunningDemo,
     get,
+    get_text,
     post,
     refuse_writes,
     running_demo,
@@ -37,6 +42,7 @@ from dsf.sim.demo.scorers import DemoSetup
 from dsf.sim.stories.airan import AIRAN
 from dsf.sim.stories.inference import INFERENCE
 from dsf.sim.stories.story import (
+    OPTIMIZATION,
     Moment,
     MomentResult,
     Narration,
@@ -52,8 +58,8 @@ STORIES: Mapping[str, Story] = {"inference": INFERENCE, "airan": AIRAN}
 CONCLUSION = "What it came to"
 """Title of the last step of a story."""
 
-ROLLOUT = f"/rollouts/{WORKLOAD_NAMESPACE}/default"
 IN_PROGRESS, COMPLETE = "Progressing", "Complete"
+LOOKED_AT = "dynamic_scoring_optimizer_optimizations_looked_at_timestamp_seconds"
 
 
 async def tell(
@@ -73,6 +79,7 @@ async def tell(
         await apply_or_fail(
             hub, [Create(kinds.MANIFEST_WORK_REPLICA_SET, one) for one in workloads]
         )
+        await apply_or_fail(hub, [Create(kinds.PLACEMENT_OPTIMIZATION, story.kept())])
         output.step(story.title)
         print_narration(output, story.opening)
         results = list[MomentResult]()
@@ -125,26 +132,38 @@ def _show_all(replays: Mapping[str, PausedReplay], moment: Moment) -> None:
 async def _live(
     demo: RunningDemo, story: Story, replays: Mapping[str, PausedReplay], moment: Moment
 ) -> MomentResult:
-    """Let agents score a moment, plan by the scores, follow the rollout; return what came of it."""
-    _show_all(replays, moment)
-    scores = await _scored(demo, score_object_name(story.score_name), replays)
-    request = {
-        "namespace": WORKLOAD_NAMESPACE,
-        "rollout": "Stepwise",
-        "minReadySeconds": 0,
-        **story.request,
-    }
-    answer = await post(demo, "/optimize", request)
-    steps = tuple(map(_step, answer.get("rollout_steps", ())))
-    fewest = await _follow(demo) if steps else {}
+    """Let agents score a moment, and the optimizer keep it placed; return what came of it.
+
+    The plan that explains where everything runs is only asked for when that has ended.
+    """
+    before = await _rollout(demo)
+    async with _watched(demo) as fewest:
+        _show_all(replays, moment)
+        scores = await _scored(demo, score_object_name(story.score_name), replays)
+        await _looked_at(demo, utc_now().timestamp())
+        after = await _ended(demo)
+    steps = () if after == before else tuple(map(_step, after["steps"]))
+    asked = {**story.request, "namespace": WORKLOAD_NAMESPACE, "optimization": OPTIMIZATION}
     return MomentResult(
         time=moment.time,
         scores=scores,
-        placed=_placed(answer),
+        placed=_placed(await post(demo, "/optimize", {**asked, "dryRun": True})),
         steps=steps,
         running=await _running(demo),
-        fewest=fewest,
+        fewest=fewest if steps else {},
     )
+
+
+async def _looked_at(demo: RunningDemo, time: float) -> None:
+    """Wait until the optimizer has looked at what it keeps, after a Unix time."""
+
+    async def looked() -> bool:
+        families = text_string_to_metric_families(await get_text(demo, "/metrics"))
+        return any(
+            item.value > time for one in families for item in one.samples if item.name == LOOKED_AT
+        )
+
+    await until(demo, looked, "the optimizer to look")
 
 
 async def _scored(
@@ -214,21 +233,42 @@ def _reason(place: Mapping[str, Any]) -> PlacedWorkload:
     )
 
 
-async def _follow(demo: RunningDemo) -> dict[str, int]:
-    """Wait until the rollout is complete; return on how few clusters each workload ran."""
-    fewest = {name: len(clusters) for name, clusters in (await _running(demo)).items()}
+async def _rollout(demo: RunningDemo) -> dict[str, Any]:
+    """Return the newest rollout; empty if there was none."""
+    found = (await get(demo, f"/rollouts?namespace={WORKLOAD_NAMESPACE}"))["items"]
+    return dict(found[0]) if found else {}
+
+
+async def _ended(demo: RunningDemo) -> dict[str, Any]:
+    """Wait until the newest rollout is complete, and return it."""
+    last = dict[str, Any]()
 
     async def ended() -> bool:
-        running = await _running(demo)
-        for name, least in fewest.items():
-            fewest[name] = min(least, len(running.get(name, ())))
-        status = await get(demo, ROLLOUT)
-        if status["phase"] not in (IN_PROGRESS, COMPLETE):
-            raise DemoError(f"the rollout ended as {status['phase']}: {status['message']}")
-        return bool(status["phase"] == COMPLETE)
+        last.update(await _rollout(demo))
+        if last["phase"] not in (IN_PROGRESS, COMPLETE):
+            raise DemoError(f"the rollout ended as {last['phase']}: {last['message']}")
+        return bool(last["phase"] == COMPLETE)
 
     await until(demo, ended, "the rollout")
-    return fewest
+    return last
+
+
+@asynccontextmanager
+async def _watched(demo: RunningDemo) -> AsyncIterator[dict[str, int]]:
+    """Yield on how few clusters each workload has run since."""
+    fewest = {name: len(clusters) for name, clusters in (await _running(demo)).items()}
+
+    async def watch() -> None:
+        while True:
+            running = await _running(demo)
+            for name, least in fewest.items():
+                fewest[name] = min(least, len(running.get(name, ())))
+            await asyncio.sleep(POLL_SECONDS)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(watch())
+        yield fewest
+        task.cancel()
 
 
 async def _running(demo: RunningDemo) -> dict[str, tuple[str, ...]]:

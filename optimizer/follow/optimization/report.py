@@ -67,6 +67,24 @@ class KeptReport(NamedTuple):
         verdict = self.verdict
         return verdict if isinstance(verdict, Hold) or verdict is None else verdict.rest
 
+    @property
+    def decisive(self) -> Condition:
+        """Return the condition that says most: what is wrong first, then whether it is applied."""
+        by_type = {item.type: item for item in self.conditions}
+        first = (by_type.get(name) for name in (READY, PLANNED))
+        wrong = next((item for item in first if item and item.status == "False"), None)
+        return wrong or by_type[APPLIED]
+
+    @property
+    def reason(self) -> str:
+        """Return in one word what came of the look."""
+        return "Applied" if self.changed else self.decisive.reason
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether it is kept, or waits for a person or a time that it names."""
+        return self.reason in (*CALM, UP_TO_DATE, "StaleApproval") or self.hold is not None
+
     def saying(self, *more: Condition) -> "KeptReport":
         """Return the look with these conditions instead of earlier ones of their types."""
         types = {item.type for item in more}
@@ -281,18 +299,14 @@ def _offered(before: Mapping[str, Any], look: KeptReport) -> dict[str, Any]:
 
 def happened(obj: Object, look: KeptReport, now: datetime) -> OptimizationEvent | None:
     """Return what is new since the last look, for the history and an Event; None: nothing is."""
-    by_type = {item.type: item for item in look.conditions}
-    first = (by_type.get(name) for name in (READY, PLANNED))
-    wrong = next((item for item in first if item and item.status == "False"), None)
-    decisive = wrong or by_type[APPLIED]
-    reason = "Applied" if look.changed else decisive.reason
+    reason = look.reason
     digest = look.plan.digest if look.plan else None
     last: Mapping[str, Any] = next(iter((obj.get("status") or {}).get("history") or ()), {})
     same = (reason, digest or last.get("digest")) == (last.get("reason"), last.get("digest"))
     if same or reason == UP_TO_DATE:
         return None
     return OptimizationEvent(
-        time=rfc3339(now), reason=reason, message=decisive.message, digest=digest
+        time=rfc3339(now), reason=reason, message=look.decisive.message, digest=digest
     )
 
 

@@ -136,8 +136,11 @@ def _admitted(spec: PlacementOptimizationSpec, cluster: Object, facts: FleetFact
 def _generated(
     spec: PlacementOptimizationSpec, clusters: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the field that lets policies be generated where nobody wrote or stated any."""
-    bare = not any(item.get("availablePolicies") or "gpus" in item for item in clusters)
+    """Return the field that lets policies be generated where nobody says what clusters supply."""
+    bare = not any(
+        item.get("availablePolicies") or "gpus" in item or "allocatable" in item
+        for item in clusters
+    )
     return {"mig": {"discover": True}} if bare and spec.mig is None else {}
 
 

@@ -403,3 +403,32 @@ def planned_of(fleet: KeptFleet, workloads: int) -> Callable[[], Awaitable[bool]
         return (await fleet.get())["status"]["plan"]["workloads"] == workloads
 
     return planned
+
+
+async def test_metrics_count_what_came_of_looks_and_what_was_moved() -> None:
+    fleet = await kept_fleet(mode="Approve", preference=POWER)
+    optimizer = fleet.service()
+    controller = OptimizationController(optimizer, read_only=False)
+
+    def value(name: str, **labels: str) -> float | None:
+        return optimizer.registry.get_sample_value(f"dynamic_scoring_optimizer_{name}", labels)
+
+    await controller.look("default", "kept")
+    assert value("optimizations", reason="AwaitingApproval") == 1
+    assert value("optimizations_not_kept") == 0
+    await fleet.declare(mode="Apply")
+    await controller.look("default", "kept")
+    assert value("optimizations", reason="AwaitingApproval") is None
+    assert value("optimizations", reason="Applied") == 1
+    assert value("optimization_moves_total", reason="BetterScore") == 0, "nothing ran before"
+    for cluster in ("worker01", "worker02"):
+        await fleet.score(cluster, "performance", {("app01", "2g.24gb"): 90, ("app02", "all"): 90})
+    await controller.look("default", "kept")
+    assert value("optimization_looks_total", reason="Applied") == 2
+    await fleet.declare(mode="Apply", workloadSelector="app=nope")
+    await controller.look("default", "kept")
+    assert value("optimizations_not_kept") == 1
+    await fleet.hub.delete(PLACEMENT_OPTIMIZATION, "kept", "default")
+    await controller.look("default", "kept")
+    assert value("optimizations_not_kept") == 0
+    assert value("optimization_looks_total", reason="NoWorkloads") == 1
