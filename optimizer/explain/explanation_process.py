@@ -2,21 +2,26 @@
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import ProcessFailure, Solution
 from optimizer.explain.case import (
     BudgetExceeded,
     Case,
+    LinearSolution,
+    LinearSolver,
     NearOptimalDecisions,
     ReportProgress,
     find_none,
     report_nothing,
 )
 from optimizer.model.problem import Problem
+from optimizer.model.rules import Row
 from optimizer.solve.supervised_process import SupervisedResult, run_supervised
 from optimizer.wire.explanation import Explanation
 
@@ -95,7 +100,6 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
     """Explain in this thread; each problem may take all the time that is left."""
     # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
     from optimizer.explain.composition import compose  # noqa: PLC0415
-    from optimizer.explain.linear_programs import linear_solver  # noqa: PLC0415
     from optimizer.solve.search.near_optimal_columns import near_optimal_columns  # noqa: PLC0415
     from optimizer.solve.solver_adapters import failed_calls, failure_of_calls  # noqa: PLC0415
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415
@@ -118,7 +122,7 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
             known[problem] = found or find_none(problem, value)
         return known[problem]
 
-    linear = linear_solver(job.solver, until=until)
+    linear = linear_solver(job.solver, left)
     with failed_calls() as errors:
         found = compose(job.case, solve, linear, report, lambda: left() > 0, find_near)
     failure = failure_of_calls(errors)
@@ -126,3 +130,19 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
         return found, None
     missing = (*found.not_computed, f"a part: {failure.message}")
     return found.model_copy(update={"not_computed": missing}), failure
+
+
+def linear_solver(solver: SolverName, left: Callable[[], float]) -> LinearSolver:
+    """Return what solves the programs of dual prices and Pareto points in the seconds left."""
+    from optimizer.solve.solver_adapters import maximise  # noqa: PLC0415
+
+    def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
+        if left() <= 0:
+            raise BudgetExceeded
+        plain = [(row.columns.tolist(), row.coefficients.tolist(), row.limit) for row in rows]
+        found = maximise(
+            weights, plain, [1] * len(weights), solver=solver, seconds=left(), relaxed=relaxed
+        )
+        return LinearSolution(found.status, found.values, found.duals)
+
+    return solve

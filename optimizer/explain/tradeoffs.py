@@ -11,16 +11,16 @@ non-dominated vectors for multiple objective integer linear programs, European J
 Operational Research 158, 2004). The set is complete when no such point exists.
 """
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision
-from optimizer.explain.case import BudgetExceeded, LinearSolution, LinearSolver
+from optimizer.explain.case import BudgetExceeded, LinearSolver
 from optimizer.model.decision_comparison import tie_weights, trimmed
 from optimizer.model.problem import Problem
 from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, RULES, Row
@@ -63,23 +63,15 @@ def _prices(
     problem: Problem, rows: Sequence[Row], linear: LinearSolver
 ) -> dict[int, Floats] | None:
     """Return the duals of the rows by priority; higher priorities keep the value that they have."""
-    found, held = dict[int, Floats](), list(rows)
-    enforced = Row(
-        "policies stay",
-        np.arange(len(problem.policies)),
-        np.full(len(problem.policies), -1.0),
-        -float(len(problem.policies)),
-    )
-    held.append(enforced)
+    enforced = (np.arange(problem.size) < len(problem.policies)).astype(np.float64)
+    found, held = dict[int, Floats](), [*rows, _at_least(enforced, enforced.sum())]
     for tier, priority in enumerate(problem.tiers):
         weights = problem.weights(tier)
         answer = linear(weights, held, True)
         if answer.status != "Optimal":
             return None
         found[priority] = answer.prices[: len(rows)]
-        columns = np.nonzero(weights)[0]
-        value = float(weights @ answer.values)
-        held.append(Row("keeps its value", columns, -weights[columns], _ZERO - value))
+        held.append(_at_least(weights, float(weights @ answer.values) - _ZERO))
     return found
 
 
@@ -165,41 +157,43 @@ def multi_objective(fleet: Fleet, problem: Problem, names: Sequence[str]) -> Mul
 
 def pareto_set(given: MultiObjectiveProblem, linear: LinearSolver, *, most: int) -> ParetoSet:
     """Return at most `most` points, the best in the first score first."""
-    patient = _patient(linear)
     rows = [row for rule in RULES for row in rule(given.problem)]
-    search = _found(given, rows, patient, most)
+    found, complete = list[Floats](), False
+    why = f"no more than {most} points are looked for"
+    try:
+        for point in _points(given, rows, found, linear):
+            found.append(point)
+            if len(found) >= most:
+                break
+        else:
+            complete, why = True, "no other point exists"
+    except BudgetExceeded:
+        why = "the time did not allow more points"
     points = sorted(
-        (_point(given, item) for item in _untied(given, rows, search.points, patient)),
+        (_point(given, item) for item in _untied(given, rows, found, linear)),
         key=lambda point: [-point.values[name] for name in given.names],
     )
-    return ParetoSet(points=tuple(points), complete=search.complete, message=search.why)
+    return ParetoSet(points=tuple(points), complete=complete, message=why)
 
 
-class _PointSearch(NamedTuple):
-    points: list[Floats]
-    complete: bool
-    why: str
-
-
-def _found(
-    given: MultiObjectiveProblem, rows: Sequence[Row], linear: LinearSolver, most: int
-) -> _PointSearch:
-    """Find the optimum of each score, then points that no known point dominates."""
-    found, late = list[Floats](), "the time did not allow more points"
+def _points(
+    given: MultiObjectiveProblem, rows: Sequence[Row], found: Sequence[Floats], linear: LinearSolver
+) -> Iterator[Floats]:
+    """Yield the optimum of each score, then what none of the points `found` so far dominates."""
     for score in range(len(given.names)):
         point = _best(given, rows, score, linear)
-        if point is None:
-            return _PointSearch(found, complete=False, why=late)
         if not _known(given, found, point):
-            found.append(point)
-    while len(found) < most:
-        answer, further = _further(given, rows, found, linear)
-        if answer.status != "Optimal":
-            return _PointSearch(found, complete=False, why=late)
-        if not further:
-            return _PointSearch(found, complete=True, why="no other point exists")
-        found.append(answer.values[: given.worth.shape[1]])
-    return _PointSearch(found, complete=False, why=f"no more than {most} points are looked for")
+            yield point
+    while (further := _further(given, rows, found, linear)) is not None:
+        yield further
+
+
+def _optimum(weights: Floats, rows: Sequence[Row], linear: LinearSolver) -> Floats:
+    """Return the values of the optimum; raise BudgetExceeded where it was not found."""
+    found = linear(weights, rows, False)
+    if found.status != "Optimal":
+        raise BudgetExceeded
+    return found.values
 
 
 def _table(fleet: Fleet, problem: Problem, name: str) -> Floats:
@@ -218,21 +212,17 @@ def _table(fleet: Fleet, problem: Problem, name: str) -> Floats:
 
 def _best(
     given: MultiObjectiveProblem, rows: Sequence[Row], score: int, linear: LinearSolver
-) -> Floats | None:
+) -> Floats:
     """Return the optimum of a score, and among equals the best in all scores."""
-    first = linear(given.worth[score], rows, False)
-    if first.status != "Optimal":
-        return None
-    value = float(given.values(first.values)[score])
+    value = float(given.values(_optimum(given.worth[score], rows, linear))[score])
     kept = _at_least(given.worth[score], value - float(given.steps[score]) / 2)
-    second = linear(given.together, [*rows, kept], False)
-    return second.values if second.status == "Optimal" else None
+    return _optimum(given.together, [*rows, kept], linear)
 
 
 def _further(
     given: MultiObjectiveProblem, rows: Sequence[Row], found: Sequence[Floats], linear: LinearSolver
-) -> tuple[LinearSolution, bool]:
-    """Look for a point that exceeds each known point in some score.
+) -> Floats | None:
+    """Return a point that exceeds each known point in some score; None where there is none.
 
     One binary variable per known point and score says in which. The last variable gives up; its
     weight is so low that it is set only where no such point exists.
@@ -251,8 +241,8 @@ def _further(
         better += [
             _better(given, score, float(values[score]), first + score) for score in range(scores)
         ]
-    answer = linear(weights, [*rows, *better], False)
-    return answer, bool(answer.status == "Optimal" and answer.values[none] < _HALF)
+    values = _optimum(weights, [*rows, *better], linear)
+    return values[:columns] if values[none] < _HALF else None
 
 
 def _better(given: MultiObjectiveProblem, score: int, value: float, switch: int) -> Row:
@@ -260,12 +250,8 @@ def _better(given: MultiObjectiveProblem, score: int, value: float, switch: int)
     least = given.least(score)
     columns = np.nonzero(given.worth[score])[0]
     rise = value + float(given.steps[score]) - least
-    return Row(
-        "better",
-        np.concatenate([columns, [switch]]),
-        np.concatenate([-given.worth[score][columns], [rise]]),
-        -least,
-    )
+    coefficients = np.append(-given.worth[score][columns], rise)
+    return Row("better", np.append(columns, switch), coefficients, -least)
 
 
 def _at_least(weights: Floats, value: float) -> Row:
@@ -279,18 +265,6 @@ def _known(given: MultiObjectiveProblem, found: Sequence[Floats], point: Floats)
     return any(bool(item.all()) for item in near)
 
 
-def _patient(linear: LinearSolver) -> LinearSolver:
-    """Return a solver that returns NotSolved, not an error, at the end of the budget."""
-
-    def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
-        try:
-            return linear(weights, rows, relaxed)
-        except BudgetExceeded:
-            return LinearSolution("NotSolved", np.zeros(len(weights)), np.zeros(len(rows)))
-
-    return solve
-
-
 def _untied(
     given: MultiObjectiveProblem, rows: Sequence[Row], found: Sequence[Floats], linear: LinearSolver
 ) -> list[Floats]:
@@ -298,13 +272,13 @@ def _untied(
     weights = tie_weights(given.problem)
     if weights is None:
         return list(found)
-    made = []
-    for point in found:
-        least = given.values(point) - _SAME * np.maximum(1.0, np.abs(given.values(point)))
-        pairs = zip(given.worth, least.tolist(), strict=True)
-        kept = [_at_least(worth, value) for worth, value in pairs]
-        answer = linear(weights, [*rows, *kept], False)
-        made.append(answer.values if answer.status == "Optimal" else point)
+    made = list(found)
+    with contextlib.suppress(BudgetExceeded):
+        for number, point in enumerate(found):
+            values = given.values(point)
+            least = values - _SAME * np.maximum(1.0, np.abs(values))
+            kept = map(_at_least, given.worth, least.tolist())
+            made[number] = _optimum(weights, [*rows, *kept], linear)
     return made
 
 

@@ -90,10 +90,7 @@ PACKAGES = {
     ),
     "explanation": DecisionPackage(
         modules=("optimizer/explain",),
-        without=(
-            "optimizer/explain/explanation_process.py",
-            "optimizer/explain/linear_programs.py",
-        ),
+        without=("optimizer/explain/explanation_process.py",),
         tests=(
             "tests/optimizer/cli/test_why.py",
             "tests/optimizer/explain",

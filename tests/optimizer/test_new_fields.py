@@ -15,7 +15,8 @@ from pydantic.alias_generators import to_camel
 
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Workload
-from optimizer.explain.conflicts.limits import RequiredReplicas, relaxable_limits
+from optimizer.explain.conflicts.limits import RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
 from optimizer.model import rules
 from optimizer.model.formulate import formulate
 from optimizer.model.predicates import PREDICATES

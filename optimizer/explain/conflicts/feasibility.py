@@ -15,7 +15,7 @@ after swapping interchangeable workloads.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import floor, prod
@@ -26,13 +26,14 @@ from optimizer.domain.arrays import Floats, members_by_key
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, Solution, TimeLeft, unlimited
 from optimizer.explain.case import BudgetExceeded, ProblemSolver
+from optimizer.explain.conflicts.fleet_changes import LimitChange
 from optimizer.explain.conflicts.limits import (
     RelaxableLimit,
     RequiredReplicas,
     RunningWorkload,
-    SuppliedCapacity,
-    relaxed,
 )
+from optimizer.explain.conflicts.relaxable_limits import relaxed
+from optimizer.explain.conflicts.supply_limits import SuppliedCapacity
 from optimizer.explain.tuning import COUNTED_COMBINATIONS, COUNTED_SIZES
 from optimizer.model.allocation import Allocation
 from optimizer.model.formulate import formulate
@@ -213,15 +214,28 @@ def _tightest(state: Allocation, workload: int) -> int | None:
     return None
 
 
-RelaxedKeys = Counter[Hashable]
+RelaxedKeys = Counter[int]
 """The relaxed limits by key; those that keep interchangeable workloads running share one key."""
+
+
+@dataclass(slots=True)
+class KnownAnswers:
+    """What is known of a workload, which holds for every workload that is interchangeable with it.
+
+    `lacking`: by key of a capacity, how much of it one more assignment lacks.
+    """
+
+    numbers: dict[Hashable, int] = field(default_factory=dict)
+    feasible: list[RelaxedKeys] = field(default_factory=list)
+    infeasible: list[RelaxedKeys] = field(default_factory=list)
+    lacking: dict[int, float] = field(default_factory=dict)
+    changes: dict[frozenset[int], tuple[LimitChange, ...] | None] = field(default_factory=dict)
 
 
 class FeasibilityOracle:
     """Tells whether all required replicas can run where some limits are relaxed.
 
-    `limits`: every limit that has a name. `lacking`: by capacity (its id), how much of it one more
-    assignment lacks, where known.
+    `limits`: every limit that has a name. `known` is shared by interchangeable workloads.
     """
 
     def __init__(
@@ -231,11 +245,11 @@ class FeasibilityOracle:
         limits: Sequence[RelaxableLimit],
         solve: ProblemSolver,
         time_left: TimeLeft = unlimited,
+        known: KnownAnswers | None = None,
     ) -> None:
         self.fleet, self.required, self.limits = fleet, required, tuple(limits)
         self.solve, self._time_left = solve, time_left
-        self._feasible, self._infeasible = list[RelaxedKeys](), list[RelaxedKeys]()
-        self.lacking: dict[int, float] = {}
+        self.known = known or KnownAnswers()
 
     def check_time(self) -> None:
         """Raise BudgetExceeded where no time is left."""
@@ -250,15 +264,17 @@ class FeasibilityOracle:
     def feasible(self, relaxing: Iterable[RelaxableLimit]) -> bool | None:
         """Tell whether there is room without some limits; None: not known."""
         given_up = tuple(relaxing)
-        keys = self._keys_of(given_up)
-        if any(known <= keys for known in self._feasible):
+        keys = self.keys_of(given_up)
+        if any(known <= keys for known in self.known.feasible):
             return True
-        if any(keys <= known for known in self._infeasible):
+        if any(keys <= known for known in self.known.infeasible):
             return False
         return self._checked(given_up, keys)
 
     def learn_from(self, decision: Decision) -> None:
         """Find single limits that make room, by adding one assignment to what runs."""
+        if self.known.feasible:  # an interchangeable workload has learnt it
+            return
         capacities = [item for item in self.limits if isinstance(item, SuppliedCapacity)]
         running = [item for item in self.limits if isinstance(item, RunningWorkload)]
         wide = feasibility_problem(relaxed(self.fleet, capacities), self.required.counts)
@@ -268,22 +284,29 @@ class FeasibilityOracle:
             added = Assignment(self.required.workload, limit.cluster, limit.device)
             for changed in () if added in decision.assignments else _with(decision, added):
                 used = self._used(changed, [*capacities, *running])
-                keys = self._keys_of(used)
-                if any(known <= keys for known in self._feasible) or violations(wide, changed):
+                keys = self.keys_of(used)
+                if any(known <= keys for known in self.known.feasible) or violations(wide, changed):
                     continue
-                self._feasible.append(keys)
+                self.known.feasible.append(keys)
                 (first, *others) = used
                 if isinstance(first, SuppliedCapacity) and not others:
-                    self.lacking[id(first)] = self._shortages(changed)[first.resource]
+                    self.known.lacking[self._keys[id(first)]] = self._shortages(changed)[
+                        first.resource
+                    ]
+
+    def keys_of(self, limits: Iterable[RelaxableLimit]) -> RelaxedKeys:
+        """Return the keys of limits, by which interchangeable workloads have the same."""
+        return Counter(self._keys[id(item)] for item in limits)
 
     @cached_property
-    def _keys(self) -> Mapping[int, Hashable]:
-        (app,) = (i.app for i in self.fleet.workloads if i.name == self.required.workload)
-        keys = relaxation_keys(self.fleet, self.required.counts, {app})
-        return {id(item): keys.get(item.keeps_running, id(item)) for item in self.limits}
-
-    def _keys_of(self, relaxing: Iterable[RelaxableLimit]) -> RelaxedKeys:
-        return Counter(self._keys[id(item)] for item in relaxing)
+    def _keys(self) -> Mapping[int, int]:
+        name, numbers = self.required.workload, self.known.numbers
+        (app,) = (i.app for i in self.fleet.workloads if i.name == name)
+        running = relaxation_keys(self.fleet, self.required.counts, {app})
+        keys = {
+            id(item): running.get(item.keeps_running) or item.identity(name) for item in self.limits
+        }
+        return {item: numbers.setdefault(key, len(numbers)) for item, key in keys.items()}
 
     def _checked(self, relaxing: Sequence[RelaxableLimit], keys: RelaxedKeys) -> bool | None:
         self.check_time()
@@ -291,10 +314,10 @@ class FeasibilityOracle:
         problem = feasibility_problem(relaxed(self.fleet, relaxing), needed)
         answer = False if problem is None else check_feasibility(problem, needed, self.solve)
         if isinstance(answer, Decision):
-            self._feasible.append(self._keys_of(self._used(answer, relaxing)))
+            self.known.feasible.append(self.keys_of(self._used(answer, relaxing)))
             return True
         if answer is False:
-            self._infeasible.append(keys)
+            self.known.infeasible.append(keys)
         return answer
 
     def _used(self, decision: Decision, relaxing: Iterable[RelaxableLimit]) -> list[RelaxableLimit]:

@@ -1,28 +1,11 @@
-"""Fleets that differ in one thing, changes of limits in words, and amounts of a kind.
+"""Fleets that differ in one thing, and changes of limits in words."""
 
-Where the policies of a cluster are generated from its GPUs, another GPU can be divided like one of
-those that are there. It supplies the devices of that layout whichever policy is enforced, because a
-layout is chosen for each GPU independently.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial, reduce
-from itertools import chain
-from math import ceil, gcd, lcm
+from functools import reduce
 from typing import Any
 
-from optimizer.domain.fleet import (
-    GPU_KIND,
-    CandidatePolicy,
-    Cluster,
-    Fleet,
-    ProfileCounts,
-    Supply,
-    Workload,
-)
-from optimizer.domain.mig.gpu_pools import device_counts
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
 from optimizer.model.problem import NO_DEVICE
 
 FleetChange = Callable[[Fleet], Fleet]
@@ -38,14 +21,6 @@ class LimitChange:
     message: str
     apply: FleetChange
     size: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AddedSupply(LimitChange):
-    """More of a device on a cluster, available whichever policy the cluster enforces."""
-
-    cluster: str
-    supply: Supply
 
 
 def applied(fleet: Fleet, changes: Iterable[LimitChange]) -> Fleet:
@@ -108,29 +83,6 @@ def with_scores(fleet: Fleet, missing: Iterable[ScoreKey]) -> Fleet:
     return replace(fleet, scores=scores)
 
 
-MAX_STEPS = 2**12
-"""Steps in which a supply is sized: an amount is exact to a 4096th of what workloads can use."""
-
-_LARGEST_DENOMINATOR = 1000
-"""Amounts are taken as multiples of a thousandth to find their common divisor."""
-
-
-def useful_amount(fleet: Fleet, kind: str) -> float:
-    """Return how much of a kind all workloads together can use; 1 where they ask for nothing.
-
-    A workload that asks for an amount of 0 still needs a device to run on.
-    """
-    used = (item.replicas * amount for item in fleet.workloads for amount in asked(item, kind))
-    return sum(used) or 1.0
-
-
-def asked(workload: Workload, kind: str) -> Iterator[float]:
-    """Yield the amounts of a kind that one replica of a workload asks for."""
-    if workload.kind == kind:
-        yield workload.amount
-    yield from (amount for extra, amount in workload.requests if extra == kind)
-
-
 def supplied(cluster: Cluster) -> Iterator[Supply]:
     """Yield what a cluster has without a policy, and with each of its candidate policies."""
     base: dict[tuple[str, str], float] = {}
@@ -140,67 +92,3 @@ def supplied(cluster: Cluster) -> Iterator[Supply]:
     for candidate in cluster.candidates:
         for supply in candidate.supplies:
             yield supply._replace(amount=supply.amount + base.get(supply[:2], 0.0))
-
-
-def supply_step(fleet: Fleet, kind: str) -> float:
-    """Return the least amount that a supply is changed by: what all amounts are multiples of."""
-    amounts = [amount for item in fleet.workloads for amount in asked(item, kind)]
-    amounts += [item.amount for c in fleet.clusters for item in c.supplies if item.kind == kind]
-    return max(_common_divisor(amounts), useful_amount(fleet, kind) / MAX_STEPS)
-
-
-def doubling_steps(fleet: Fleet, kind: str) -> Iterator[float]:
-    """Yield a step, 2 steps, 4 steps ... that together are enough for all workloads."""
-    step = supply_step(fleet, kind)
-    while step < 2 * useful_amount(fleet, kind):
-        yield step
-        step *= 2
-
-
-def _common_divisor(amounts: Iterable[float]) -> float:
-    above = [amount for amount in amounts if amount > 0]
-    parts = [Fraction(amount).limit_denominator(_LARGEST_DENOMINATOR) for amount in above]
-    if not parts or min(parts) == 0:
-        return min(above, default=1.0)
-    below = lcm(*(part.denominator for part in parts))
-    return float(Fraction(gcd(*(int(part * below) for part in parts)), below))
-
-
-def as_gpus(fleet: Fleet, changes: Sequence[LimitChange]) -> tuple[LimitChange, ...]:
-    """Return changes in which devices are added as whole GPUs wherever GPUs are described."""
-    return tuple(
-        _as_gpu(fleet, item) if isinstance(item, AddedSupply) else item for item in changes
-    )
-
-
-def _as_gpu(fleet: Fleet, change: AddedSupply) -> LimitChange:
-    kind, device, amount = change.supply
-    counts = {
-        layout: dict(device_counts(layout)).get(device, 0) for layout in _layouts(fleet, change)
-    }
-    most = max(counts.values(), default=0)
-    if kind != GPU_KIND or not most:
-        return change
-    layout = next(item for item, count in counts.items() if count == most)
-    gpus = ceil(amount / most)
-    added = tuple(
-        Supply(GPU_KIND, name, float(count * gpus)) for name, count in device_counts(layout)
-    )
-    many = "a GPU" if gpus == 1 else f"{gpus} GPUs"
-    message = f"add {many} to cluster {change.cluster}, {layout_words(layout)}"
-    apply = partial(with_supplies, cluster=change.cluster, added=added)
-    return LimitChange(message, apply, change.size)
-
-
-def _layouts(fleet: Fleet, change: AddedSupply) -> Iterator[ProfileCounts | None]:
-    """Yield the layouts of the cluster's GPUs in the policies that can be generated for it."""
-    own = next(item for item in fleet.clusters if item.name == change.cluster)
-    nodes = (node for candidate in own.candidates for node in candidate.layouts)
-    return chain.from_iterable(node.gpus for node in nodes)
-
-
-def layout_words(layout: ProfileCounts | None) -> str:
-    """Return a layout in words, such as `divided into 2 x 3g.48gb`."""
-    if layout is None:
-        return "not divided"
-    return "divided into " + " and ".join(f"{count} x {name}" for name, count in layout)

@@ -1,35 +1,48 @@
-"""Every limit of a fleet that can keep a workload out: by name, and the fleet without it.
+"""The limits that can keep a workload out: what each forbids, and the change that gives way.
 
 Relaxing one never makes anything impossible, so conflicts among them can be found by halving
-(QuickXplain). What no change can give is not among them: a workload runs once per cluster.
-`limit_changes` decides by how much a limit changes.
+(QuickXplain). In a sizing problem a limit has a price instead of a bound: `priced` and `use` state
+it, and `change` reads the change from the best decision. `supply_limits` has the limits of what
+clusters supply, and `relaxable_limits` finds all of a fleet.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import reduce
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
 
 from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import listed
-from dsf.kube.selectors import valid_selector
-from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayout, FurtherLayouts
-from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
+from optimizer.domain.arrays import Floats
+from optimizer.domain.fleet import Fleet, Workload
+from optimizer.domain.solution import Assignment, Decision
 from optimizer.explain.conflicts.fleet_changes import (
+    LimitChange,
     missing_scores,
-    supplied,
-    useful_amount,
-    with_candidates,
-    with_cluster,
+    with_limit,
     with_scores,
-    with_supplies,
     with_workload,
+    without_workload,
 )
-from optimizer.model.problem import NO_DEVICE
+from optimizer.model.problem import Problem
 
 UNCONSTRAINED = {item.name: item.default for item in fields(Workload)}
 """The values of a workload's fields by which it has no constraint."""
+
+GIVEN_UP = 1.0
+"""Size of dropping a constraint of a workload; other sizes are shares of the present limit."""
+
+_STOPPED = 2.0
+"""Size of stopping another workload: worse than dropping a constraint."""
+
+_UNLIMITED = 1e15
+"""A fleet-wide limit that no use reaches."""
+
+_SMALLEST = 1e-9
+"""Guards divisions by amounts that can be 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +56,33 @@ class RequiredReplicas:
     counts: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Sizing:
+    """The best decision of a sizing problem; `fleet` has the limits as they are."""
+
+    fleet: Fleet
+    required: RequiredReplicas
+    problem: Problem
+    decision: Decision
+
+    @property
+    def target(self) -> Workload:
+        """The workload to place."""
+        return next(item for item in self.fleet.workloads if item.name == self.required.workload)
+
+    @property
+    def assignments(self) -> list[Assignment]:
+        """The assignments of the workload to place."""
+        placed = self.decision.assignments
+        return [item for item in placed if item.workload == self.required.workload]
+
+
 @dataclass(frozen=True, eq=False)
 class RelaxableLimit(ABC):
-    """A limit by its rule's name and in words. Relaxing one never makes anything impossible.
+    """A limit by its rule's name and in words.
 
-    `changeable`: somebody could change it. `sized`: it has an amount, which a sizing problem
-    prices by steps.
+    `changeable`: somebody could change it. `sized`: the change is an amount, which names no
+    workload.
     """
 
     rule: str
@@ -62,17 +96,33 @@ class RelaxableLimit(ABC):
         """The workload that need not run where the limit is relaxed; empty: none."""
         return ""
 
-    def identity(self, renamed: Mapping[str, str]) -> Hashable:
-        """Return what makes it the same limit, where workloads have other names."""
+    def identity(self, target: str) -> Hashable:
+        """Return what makes it the same limit for all that are interchangeable with `target`."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        values["message"] = ""
-        if "workload" in values:
-            values["workload"] = renamed.get(values["workload"], values["workload"])
-        return tuple(values.values())
+        own = values.get("workload") == target
+        return tuple((values | {"message": ""} | ({"workload": ""} if own else {})).values())
 
     @abstractmethod
     def relax(self, fleet: Fleet) -> Fleet:
         """Return the fleet in which the limit does not hold."""
+
+    def priced(self, fleet: Fleet, price: float) -> Fleet:  # noqa: ARG002 - for those with amounts
+        """Return the fleet in which the limit has a price: `price` for its largest change."""
+        return self.relax(fleet)
+
+    def use(self, problem: Problem) -> Floats:
+        """Return each assignment's use of the limit, at most 1 over all of a decision."""
+        return np.zeros(problem.values.shape)
+
+    def change(self, sizing: Sizing) -> LimitChange | None:  # noqa: ARG002 - for those with amounts
+        """Return the change that the best decision needs; None: the limit may stay."""
+        return LimitChange(f"drop the constraint: {self.message}", self.relax, GIVEN_UP)
+
+
+_BARRED = {
+    "excluded_clusters": ", which it excludes",
+    "unselectable": ", which OCM can't select for it: see the issues of the plan",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +135,50 @@ class WorkloadConstraint(RelaxableLimit):
     def relax(self, fleet: Fleet) -> Fleet:
         """Return the fleet in which the workload lacks the constraint."""
         return with_workload(fleet, self.workload, **{self.field: UNCONSTRAINED[self.field]})
+
+    def use(self, problem: Problem) -> Floats:
+        """Return, for a minimum, how far each value of the workload lies below its best one."""
+        use = super().use(problem)
+        if self.field == "minimum_score":
+            number = problem.workload_index[self.workload]
+            low, high = (float(of(problem.values[number])) for of in (np.nanmin, np.nanmax))
+            below = high - np.nan_to_num(problem.values[number], nan=high)
+            use[number] = below / max(_SMALLEST, high - low) / _replicas(problem)
+        return use
+
+    def change(self, sizing: Sizing) -> LimitChange | None:
+        """Return a change of the clusters or of the minimum; other constraints are given up."""
+        if self.field == "minimum_score":
+            return self._lower_minimum(sizing)
+        if self.field == "clusters" or self.field in _BARRED:
+            return self._more_clusters(sizing)
+        return super().change(sizing)
+
+    def _more_clusters(self, sizing: Sizing) -> LimitChange | None:
+        """Return which clusters to add to those named, or to exclude no longer."""
+        named, used = getattr(sizing.target, self.field), [i.cluster for i in sizing.assignments]
+        if self.field == "clusters":
+            added, how = [item for item in used if item not in named], " too"
+            left = (*named, *added)
+        else:
+            added, how = [item for item in named if item in used], _BARRED[self.field]
+            left = tuple(item for item in named if item not in used)
+        if not added:
+            return None
+        message = f"let workload {self.workload} run on {listed(added)}{how}"
+        changed: dict[str, Any] = {self.field: left}
+        apply = partial(with_workload, name=self.workload, **changed)
+        return LimitChange(message, apply, GIVEN_UP)
+
+    def _lower_minimum(self, sizing: Sizing) -> LimitChange | None:
+        """Return the highest minimum that the decision meets."""
+        before, name = sizing.target.minimum_score or 0.0, self.workload
+        least = min(map(sizing.problem.score, sizing.assignments), default=before)
+        if least >= before:
+            return None
+        message = f"lower the minimum of workload {name} from {before:g} to {least:g}"
+        apply = partial(with_workload, name=name, minimum_score=least)
+        return LimitChange(message, apply, min(GIVEN_UP, (before - least) / max(abs(before), 1.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,26 +196,15 @@ class RunningWorkload(RelaxableLimit):
         """Return the fleet as it is, because what has to run is no part of it."""
         return fleet
 
-
-@dataclass(frozen=True, eq=False)
-class SuppliedCapacity(RelaxableLimit):
-    """What a cluster supplies of a device at most."""
-
-    cluster: str
-    kind: str
-    device: str
-
-    sized: ClassVar[bool] = True
-
-    @property
-    def resource(self) -> tuple[str, str, str]:
-        """Cluster, kind and device."""
-        return self.cluster, self.kind, self.device
-
-    def relax(self, fleet: Fleet) -> Fleet:
-        """Return the fleet in which the cluster has enough of the device for all workloads."""
-        enough = Supply(self.kind, self.device, useful_amount(fleet, self.kind))
-        return with_supplies(fleet, self.cluster, (enough,))
+    def change(self, sizing: Sizing) -> LimitChange:
+        """Return on how many clusters fewer the workload runs."""
+        name, before = self.workload, sizing.required.counts[self.workload]
+        runs = sum(item.workload == name for item in sizing.decision.assignments)
+        left = min(runs, before - 1)
+        if left:
+            message = f"run workload {name} on {left} clusters instead of {before}"
+            return LimitChange(message, partial(with_workload, name=name, replicas=left), _STOPPED)
+        return LimitChange(f"stop workload {name}", partial(without_workload, name=name), _STOPPED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,40 +219,37 @@ class FleetWideLimit(RelaxableLimit):
         """Return the fleet without the limit."""
         return replace(fleet, limits=tuple(i for i in fleet.limits if i.name != self.name))
 
+    def priced(self, fleet: Fleet, price: float) -> Fleet:  # noqa: ARG002 - `use` is priced
+        """Return the fleet in which the limit's rows are there, but never binding."""
+        return with_limit(fleet, self.name, _UNLIMITED)
 
-@dataclass(frozen=True, eq=False)
-class CandidateLayouts(RelaxableLimit):
-    """The GPUs of a pool get only the layouts of its candidates."""
+    def use(self, problem: Problem) -> Floats:
+        """Return the sum over the rows, relative to the largest."""
+        total = sum((uses for uses, _ in self._rows(problem)), super().use(problem))
+        return total / max(_SMALLEST, float(total.max(initial=0.0)) * _replicas(problem))
 
-    cluster: str
-    further: tuple[FurtherLayout, ...]
-
-    sized: ClassVar[bool] = True
-
-    def relax(self, fleet: Fleet) -> Fleet:
-        """Return the fleet in which the pool can have the further layouts too."""
-        return with_candidates(fleet, self.cluster, (item.policy for item in self.further))
-
-
-@dataclass(frozen=True, eq=False)
-class OnePolicyPerPool(RelaxableLimit):
-    """A pool of a cluster enforces one policy. Nobody can change that."""
-
-    cluster: str
-    pool: str
-
-    changeable: ClassVar[bool] = False
-
-    def relax(self, fleet: Fleet) -> Fleet:
-        """Return the fleet in which every policy of the pool can be enforced at once."""
-        return with_cluster(fleet, self.cluster, self._each_its_own_pool)
-
-    def _each_its_own_pool(self, cluster: Cluster) -> Cluster:
-        candidates = (
-            replace(item, pool=f"{self.pool}/{item.policy}") if item.pool == self.pool else item
-            for item in cluster.candidates
+    def change(self, sizing: Sizing) -> LimitChange | None:
+        """Return the value that the decision needs; None where it needs no higher one."""
+        before = next(item.most for item in sizing.fleet.limits if item.name == self.name)
+        policies, pairs = sizing.problem.numbered(sizing.decision)
+        needed = (
+            sum(float(uses[at]) for at in pairs) + float(by_policy[policies].sum())
+            for uses, by_policy in self._rows(sizing.problem)
         )
-        return replace(cluster, candidates=tuple(candidates))
+        most = max(needed, default=0.0)
+        if most <= before:
+            return None
+        message = f"raise {self.name} from {format_quantity(before)} to {format_quantity(most)}"
+        apply = partial(with_limit, name=self.name, most=most)
+        return LimitChange(message, apply, (most - before) / max(before, _SMALLEST))
+
+    def _rows(self, problem: Problem) -> list[tuple[Floats, Floats]]:
+        """Return what assignments and policies use in each of the limit's rows."""
+        return [
+            (row.of_assignments(), row.policies)
+            for row in problem.limits
+            if row.name == self.name or row.name.startswith(f"{self.name} where ")
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,126 +264,18 @@ class MissingScores(RelaxableLimit):
         same = (item for item in fleet.workloads if (item.app, item.kind) == (self.app, self.kind))
         return with_scores(fleet, missing_scores(fleet, next(same)))
 
-
-def relaxable_limits(
-    fleet: Fleet, required: RequiredReplicas, layouts: FurtherLayouts = NO_FURTHER_LAYOUTS
-) -> tuple[RelaxableLimit, ...]:
-    """Return every limit on one more assignment of a workload, its own constraints first."""
-    target = next(item for item in fleet.workloads if item.name == required.workload)
-    return (
-        *_own_constraints(target),
-        *_anti_affinities_to(fleet, target),
-        *_fleet_wide(fleet),
-        *_capacities(fleet),
-        *_candidate_layouts(layouts),
-        *_pools(fleet),
-        *_unscored(fleet, target),
-        *_running(required),
-    )
+    def change(self, sizing: Sizing) -> LimitChange:
+        """Return which scores have to be delivered."""
+        target = sizing.target
+        used = {(item.cluster, target.app, item.device) for item in sizing.assignments}
+        lacking = [item for item in missing_scores(sizing.fleet, target) if item[1] in used]
+        where = ", ".join(
+            f"{name} for {app} on {device or 'the kind'} of cluster {cluster}"
+            for name, (cluster, app, device) in lacking
+        )
+        apply = partial(with_scores, missing=tuple(lacking))
+        return LimitChange(f"deliver a score: {where}", apply, GIVEN_UP)
 
 
-def relaxed(fleet: Fleet, limits: Iterable[RelaxableLimit]) -> Fleet:
-    """Return the fleet in which some limits do not hold."""
-    return reduce(lambda made, limit: limit.relax(made), limits, fleet)
-
-
-def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
-    spreads = ", ".join(
-        f"at most {item.most} {f'of group {item.group} ' if item.group else ''}per {item.key}"
-        for item in target.spread
-    )
-    for rule, field, says in (
-        ("pinned", "clusters", f"runs only on {listed(target.clusters)}"),
-        ("excluded", "excluded_clusters", f"never runs on {listed(target.excluded_clusters)}"),
-        (
-            "selectable",
-            "unselectable",
-            f"has a Placement for which OCM can't select {listed(target.unselectable)}",
-        ),
-        ("affinity", "affinity", f"runs only on clusters that match {target.affinity}"),
-        (
-            "anti-affinity",
-            "anti_affinity",
-            f"runs on no cluster that matches {target.anti_affinity}",
-        ),
-        ("minimum", "minimum_score", f"accepts no score below {target.minimum_score or 0:g}"),
-        ("spread", "spread", f"spreads: {spreads}"),
-        ("near", "workload_affinity", f"needs a workload that matches {target.workload_affinity}"),
-    ):
-        if getattr(target, field) != UNCONSTRAINED[field]:
-            yield WorkloadConstraint(rule, f"workload {target.name} {says}", target.name, field)
-    if target.workload_anti_affinity:
-        yield _anti_affinity(target)
-
-
-def _anti_affinity(item: Workload) -> WorkloadConstraint:
-    message = f"workload {item.name} shares no cluster with {item.workload_anti_affinity}"
-    return WorkloadConstraint("apart", message, item.name, "workload_anti_affinity")
-
-
-def _anti_affinities_to(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
-    """Yield the constraints by which other workloads exclude this one from their clusters."""
-    for item in fleet.workloads:
-        text = item.workload_anti_affinity
-        if text and item.name != target.name and valid_selector(text).matches(target.labels):
-            yield _anti_affinity(item)
-
-
-def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:
-    for limit in fleet.limits:
-        per = f" per {limit.per}" if limit.per else ""
-        message = f"{limit.name} is at most {format_quantity(limit.most)}{per}"
-        yield FleetWideLimit("limits", message, limit.name)
-
-
-def _capacities(fleet: Fleet) -> Iterator[RelaxableLimit]:
-    """Yield what each cluster supplies of devices that workloads could use."""
-    kinds = {item.kind for item in fleet.workloads}
-    further = {kind for item in fleet.workloads for kind, _ in item.requests}
-    for cluster in fleet.clusters:
-        resources = {(supply.kind, supply.device) for supply in supplied(cluster)}
-        lacking = kinds - {kind for kind, _ in resources} - further
-        resources |= {(kind, NO_DEVICE) for kind in further | lacking}
-        for kind, device in sorted(resources):
-            if kind in kinds | further:
-                yield _capacity(cluster, kind, device)
-
-
-def _capacity(cluster: Cluster, kind: str, device: str) -> RelaxableLimit:
-    amounts = (item.amount for item in supplied(cluster) if item[:2] == (kind, device))
-    what = f"{format_quantity(max(amounts, default=0.0))} {kind} {device}".strip()
-    message = f"cluster {cluster.name} supplies at most {what}"
-    return SuppliedCapacity("capacity", message, cluster.name, kind, device)
-
-
-def _candidate_layouts(layouts: FurtherLayouts) -> Iterator[RelaxableLimit]:
-    """Yield that a pool has no other layouts; before `_pools`, which puts candidates apart."""
-    for (cluster, pool), further in layouts.items():
-        used = sorted({name for item in further for name in item.freed})
-        where = f"pool {pool} of cluster {cluster}" if pool else f"cluster {cluster}"
-        message = f"{where} has candidates for only some layouts of its GPUs"
-        if used:
-            message = f"{where} keeps the layout of GPUs in use: {listed(used)}"
-        yield CandidateLayouts("layouts", message, cluster, further)
-
-
-def _pools(fleet: Fleet) -> Iterator[RelaxableLimit]:
-    for cluster in fleet.clusters:
-        for pool in dict.fromkeys(item.pool for item in cluster.candidates):
-            if sum(item.pool == pool for item in cluster.candidates) > 1:
-                where = f"pool {pool} of cluster" if pool else "cluster"
-                message = f"{where} {cluster.name} enforces one policy"
-                yield OnePolicyPerPool("one_policy_per_pool", message, cluster.name, pool)
-
-
-def _unscored(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
-    if any(missing_scores(fleet, target)):
-        message = f"app {target.app} runs only on devices for which it has a usable score"
-        yield MissingScores("unscored", message, target.app, target.kind)
-
-
-def _running(required: RequiredReplicas) -> Iterator[RelaxableLimit]:
-    for name, count in required.counts.items():
-        if name != required.workload and count:
-            where = "keeps running" if count == 1 else f"keeps running on {count} clusters"
-            yield RunningWorkload("runs", f"workload {name} {where}", name)
+def _replicas(problem: Problem) -> int:
+    return sum(item.replicas for item in problem.workloads)

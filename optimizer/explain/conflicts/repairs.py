@@ -1,36 +1,97 @@
-"""The cheapest repair, verified by solving the changed fleet with nothing forced.
+"""The least changes of a set of limits, and the repair that is verified with nothing forced.
 
-A repair that only makes room includes what makes the workload worth placing: a higher score or
-priority.
+A sizing problem has all that is needed in its optimum, at the least price of changes. A repair that
+only makes room includes what makes the workload worth placing: a higher score or priority.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver
-from optimizer.explain.conflicts.feasibility import replica_counts
-from optimizer.explain.conflicts.fleet_changes import (
-    LimitChange,
-    applied,
-    as_gpus,
-    with_workload,
+from optimizer.explain.conflicts.feasibility import (
+    WORTH,
+    FeasibilityOracle,
+    all_placed,
+    replica_counts,
+    required_without,
+    without_costs,
 )
-from optimizer.explain.conflicts.limit_changes import GIVEN_UP, LimitChanges
-from optimizer.explain.conflicts.limits import RequiredReplicas
-from optimizer.explain.forced_problems import (
-    ForcedSolution,
-    solve_with_workload,
+from optimizer.explain.conflicts.fleet_changes import LimitChange, applied, with_workload
+from optimizer.explain.conflicts.limits import (
+    GIVEN_UP,
+    RelaxableLimit,
+    RequiredReplicas,
+    Sizing,
 )
+from optimizer.explain.conflicts.supply_limits import as_gpus
+from optimizer.explain.forced_problems import ForcedSolution, solve_with_workload
 from optimizer.explain.tuning import TRIED_REPAIRS
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.wire_values import assignment_value
 from optimizer.wire.explanation import Repair, RepairChange
 
+LimitChanges = tuple[LimitChange, ...]
+
+_PRICES = 0.4 * WORTH
+"""All prices together: less than a half of what one assignment is worth, which is how far the
+objective may be from the worth of all (`feasibility.all_placed`)."""
+
+_KEPT = 1e-3
+"""What keeping a workload that may stop is worth: less than any step of supply costs."""
+
 _MORE = 1e-2
 """Objective units added to a raise, so that the workload is better than what it replaces."""
+
+
+def rank(changes: LimitChanges) -> tuple[int, float]:
+    """Return what repairs are ordered by: the number of changes, then their total size."""
+    return len(changes), sum(item.size for item in changes)
+
+
+def least_changes(
+    oracle: FeasibilityOracle, limits: Sequence[RelaxableLimit]
+) -> LimitChanges | None:
+    """Return the least changes of these limits that make room; None where there are none.
+
+    The sum of their relative sizes is least. Raises BudgetExceeded.
+    """
+    oracle.check_time()
+    needed, price = required_without(oracle.required, limits), _PRICES / len(limits)
+    wide = formulate(
+        reduce(
+            lambda fleet, limit: limit.priced(fleet, price),
+            sorted(limits, key=lambda limit: limit.sized),  # added devices keep lacking scores
+            without_costs(oracle.fleet, needed),
+        )
+    )
+    if not set(needed) <= set(wide.workload_index):
+        return None
+    solution = oracle.solve(_sizing_problem(wide, limits, needed, price))
+    placed = all_placed(solution, sum(needed.values()))
+    if placed is None:
+        raise BudgetExceeded
+    if not placed:
+        return None
+    sizing = Sizing(oracle.fleet, oracle.required, wide, solution.decision)
+    made = (limit.change(sizing) for limit in limits)
+    return tuple(item for item in made if item is not None)
+
+
+def _sizing_problem(
+    wide: Problem, limits: Sequence[RelaxableLimit], needed: Mapping[str, int], price: float
+) -> Problem:
+    """Return the problem whose optimum has all that is needed at the least price."""
+    freed = {item.keeps_running for item in limits}
+    each = dict.fromkeys(needed, WORTH) | dict.fromkeys(freed, _KEPT)
+    worth = np.array([each.get(item.name, 0.0) for item in wide.workloads])
+    values = np.where(np.isnan(wide.values), np.nan, worth[:, np.newaxis])
+    return replace(wide, values=values - price * sum(item.use(wide) for item in limits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,28 +10,28 @@ meets every infeasible subsystem, so they are grown from such subsystems, fewest
 (hitting-set tree; Reiter, Artificial Intelligence 32, 1987).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
+from math import inf
 from typing import Generic, TypeVar
 
 from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution, TimeLeft, unlimited
 from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
-from optimizer.explain.conflicts.feasibility import FeasibilityOracle, replica_counts
+from optimizer.explain.conflicts.feasibility import FeasibilityOracle, KnownAnswers, replica_counts
 from optimizer.explain.conflicts.fleet_changes import missing_scores
-from optimizer.explain.conflicts.limit_changes import (
-    LimitChanges,
-    lacking_supply,
-    least_changes,
-    rank,
-)
-from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, relaxable_limits
+from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
 from optimizer.explain.conflicts.repairs import (
+    LimitChanges,
     RepairTrials,
     TriedRepair,
+    least_changes,
     raise_that_pays,
+    rank,
     repair_value,
 )
 from optimizer.explain.forced_problems import solve_with_workload
@@ -104,7 +104,7 @@ def minimal_correction_sets(oracle: FeasibilityOracle, first: LimitSet) -> list[
     subsystems, level = list[LimitSet]([first]), list[LimitSet]([()])
     for _ in range(MAX_LIMITS):
         found, left = list[LimitSet](), list[LimitSet]()
-        grown = sorted(_grown(oracle, level, subsystems), key=partial(lacking_supply, oracle))
+        grown = sorted(_grown(oracle, level, subsystems), key=partial(_lacking, oracle))
         for relaxing in grown[:TESTED_CORRECTION_SETS]:
             answer = oracle.feasible(relaxing)
             if answer is not None:
@@ -115,10 +115,25 @@ def minimal_correction_sets(oracle: FeasibilityOracle, first: LimitSet) -> list[
     return []
 
 
+def _lacking(oracle: FeasibilityOracle, relaxing: LimitSet) -> float:
+    """Return how much supply is lacking; infinity where that is not known."""
+    return sum(oracle.known.lacking.get(key, inf) for key in oracle.keys_of(relaxing))
+
+
 def sized_repairs(oracle: FeasibilityOracle, sets: Iterable[LimitSet]) -> list[LimitChanges]:
     """Return the least changes that make room for each correction set, the cheapest first."""
-    found = [least_changes(oracle, relaxing) for relaxing in sets]
+    found = [_least_changes(oracle, relaxing) for relaxing in sets]
     return sorted((changes for changes in found if changes), key=rank)
+
+
+def _least_changes(oracle: FeasibilityOracle, limits: LimitSet) -> LimitChanges | None:
+    """Return the least changes of limits; those that name no workload are found once."""
+    if not all(item.sized for item in limits):
+        return least_changes(oracle, limits)
+    key = frozenset(oracle.keys_of(limits))
+    if key not in oracle.known.changes:
+        oracle.known.changes[key] = least_changes(oracle, limits)
+    return oracle.known.changes[key]
 
 
 def _grown(
@@ -148,20 +163,6 @@ def short_of_replicas(fleet: Fleet, solution: Solution) -> tuple[str, ...]:
     return tuple(w.name for w in fleet.workloads if found.get(w.name, 0) < w.replicas)
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownConflict:
-    """The limits that keep a workload out, and repairs, the cheapest first.
-
-    `correction_sets`: which limits to change; `repairs`: by how much. None: not computed yet.
-    """
-
-    required: RequiredReplicas
-    members: LimitSet
-    irreducible: bool
-    correction_sets: tuple[LimitSet, ...] | None = None
-    repairs: tuple[LimitChanges, ...] | None = None
-
-
 class UnplacedReasons:
     """Why workloads lack a place; what holds for interchangeable workloads is computed once.
 
@@ -183,8 +184,7 @@ class UnplacedReasons:
         self._layouts = layouts
         self._counts = replica_counts(solution.decision)
         self._trials = RepairTrials(fleet, solve, find_near)
-        self._conflicts = dict[Hashable, _KnownConflict]()
-        self._has_room = dict[Hashable, bool]()
+        self._known = defaultdict[Hashable, KnownAnswers](KnownAnswers)
         self.late: list[str] = []
 
     def of(self, workload: str) -> UnplacedReason:
@@ -200,14 +200,15 @@ class UnplacedReasons:
             message = "it already runs on every cluster that the request names"
             return UnplacedReason(workload=workload, message=message)
         limits = relaxable_limits(self._fleet, required, self._layouts)
-        oracle = FeasibilityOracle(self._fleet, required, limits, self._solve, self._time_left)
-        key = self._symmetry_keys[workload]
-        room = self._has_room[key] if key in self._has_room else oracle.feasible(())
+        known = self._known[self._symmetry_keys[workload]]
+        oracle = FeasibilityOracle(
+            self._fleet, required, limits, self._solve, self._time_left, known
+        )
+        room = oracle.feasible(())
         if room is None:
             self.late.append(workload)
             return UnplacedReason(workload=workload, message="not computed in time")
-        self._has_room[key] = room
-        return self._does_not_pay(required) if room else self._no_room(oracle, key)
+        return self._does_not_pay(required) if room else self._no_room(oracle)
 
     @cached_property
     def _symmetry_keys(self) -> Mapping[str, Hashable]:
@@ -217,16 +218,14 @@ class UnplacedReasons:
         }
         return relaxation_keys(self._fleet, self._counts, apps)
 
-    def _no_room(self, oracle: FeasibilityOracle, key: Hashable) -> UnplacedReason:
-        known = self._conflicts.get(key)
-        found = _translated(oracle, known) if known else None
-        if found is None:
-            found = self._conflict(oracle)
+    def _no_room(self, oracle: FeasibilityOracle) -> UnplacedReason:
+        """Return an irreducible conflict and its repair."""
         name = oracle.required.workload
-        if found is None:
+        oracle.learn_from(self._solution.decision)
+        if oracle.feasible_with(()) is False:
             message = "there is no room for it, whichever limits are changed"
             return UnplacedReason(workload=name, message=message)
-        self._conflicts[key] = found
+        found = infeasible_subsystem(oracle.limits, oracle.feasible_with)
         reason = UnplacedReason(
             workload=name,
             message=_NO_ROOM,
@@ -235,25 +234,12 @@ class UnplacedReasons:
             ),
             irreducible=found.irreducible,
         )
-        return self._with_repair(reason, oracle.required, lambda: self._cheapest(oracle, key))
 
-    def _conflict(self, oracle: FeasibilityOracle) -> _KnownConflict | None:
-        """Return an irreducible conflict; None where relaxing all limits makes no room."""
-        oracle.learn_from(self._solution.decision)
-        if oracle.feasible_with(()) is False:
-            return None
-        found = infeasible_subsystem(oracle.limits, oracle.feasible_with)
-        return _KnownConflict(oracle.required, found.members, found.irreducible)
+        def cheapest() -> TriedRepair | None:
+            repairs = sized_repairs(oracle, minimal_correction_sets(oracle, found.members))
+            return self._trials.cheapest(oracle.required, repairs)
 
-    def _cheapest(self, oracle: FeasibilityOracle, key: Hashable) -> TriedRepair | None:
-        found = self._conflicts[key]
-        sets, repairs = found.correction_sets, found.repairs
-        if sets is None:
-            sets = tuple(minimal_correction_sets(oracle, found.members))
-        if repairs is None:
-            repairs = tuple(sized_repairs(oracle, sets))
-        self._conflicts[key] = replace(found, correction_sets=sets, repairs=repairs)
-        return self._trials.cheapest(oracle.required, repairs)
+        return self._with_repair(reason, oracle.required, cheapest)
 
     def _with_repair(
         self,
@@ -296,30 +282,3 @@ class UnplacedReasons:
             required,
             lambda: raise_that_pays(self._fleet, now, forced, required, self._solve),
         )
-
-
-def _translated(oracle: FeasibilityOracle, known: _KnownConflict) -> _KnownConflict | None:
-    """Return the conflict of an interchangeable workload with this workload's name in it.
-
-    None: a limit has no counterpart. Limits correspond where they are the same but for the names.
-    """
-    renamed = {known.required.workload: oracle.required.workload}
-    renamed |= {new: old for old, new in renamed.items()}
-    own = {item.identity({}): item for item in oracle.limits}
-
-    def counterparts(limits: LimitSet) -> LimitSet | None:
-        found = [own.get(item.identity(renamed)) for item in limits]
-        return tuple(item for item in found if item) if all(found) else None
-
-    members = counterparts(known.members)
-    sets = [counterparts(item) for item in known.correction_sets or ()]
-    if members is None or not all(sets):
-        return None
-    nameless = all(item.sized for limits in known.correction_sets or () for item in limits)
-    return replace(
-        known,
-        required=oracle.required,
-        members=members,
-        correction_sets=known.correction_sets and tuple(item for item in sets if item),
-        repairs=known.repairs if nameless else None,
-    )

@@ -1,6 +1,5 @@
 """Solvers to pass in: the product's, and a second one that checks it."""
 
-import time
 from collections.abc import Iterable
 from functools import partial
 
@@ -12,8 +11,9 @@ from optimizer.explain.conflicts.feasibility import (
     feasibility_problem,
     required_without,
 )
-from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, relaxed
-from optimizer.explain.linear_programs import linear_solver
+from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxed
+from optimizer.explain.explanation_process import linear_solver
 from optimizer.model.problem import Problem, upper_bound
 from optimizer.solve.search.near_optimal_columns import near_optimal_columns
 from optimizer.solve.strategy import solve_problem
@@ -21,7 +21,7 @@ from tests.optimizer.brute_force import MOST_VARIABLES, best
 
 RESOLVE: ProblemSolver = partial(solve_problem, solver="highs", time_limit_seconds=60)
 CBC: ProblemSolver = partial(solve_problem, solver="cbc", time_limit_seconds=60)
-LINEAR = linear_solver("highs", until=time.monotonic() + 3600)
+LINEAR = linear_solver("highs", lambda: 60.0)
 
 
 def checked(problem: Problem) -> Solution:

@@ -17,7 +17,9 @@ from optimizer.explain.conflicts.feasibility import (
     exceeds_capacity,
     feasibility_problem,
 )
-from optimizer.explain.conflicts.limits import RequiredReplicas, SuppliedCapacity, relaxable_limits
+from optimizer.explain.conflicts.limits import RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
+from optimizer.explain.conflicts.supply_limits import SuppliedCapacity
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
@@ -175,5 +177,5 @@ def test_what_one_more_assignment_lacks_is_known_where_all_others_just_fit() -> 
         )
     )
     capacities = [item for item in named if isinstance(item, SuppliedCapacity)]
-    assert [oracle.lacking[id(item)] for item in capacities] == [2, 2]
+    assert list(oracle.known.lacking.values()) == [2, 2]
     assert [oracle.feasible([item]) for item in capacities] == [True, True]

@@ -15,8 +15,7 @@ from optimizer.domain.fleet import (
 )
 from optimizer.explain.conflicts.feasibility import replica_counts
 from optimizer.explain.conflicts.fleet_changes import with_cluster, with_supplies
-from optimizer.explain.conflicts.limit_changes import Sizing, limit_change
-from optimizer.explain.conflicts.limits import FleetWideLimit, RequiredReplicas
+from optimizer.explain.conflicts.limits import FleetWideLimit, RequiredReplicas, Sizing
 from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons
 from optimizer.model.formulate import formulate
 from tests.optimizer.build import fleet
@@ -114,5 +113,5 @@ def test_a_limit_that_a_decision_keeps_is_not_raised(most: float, change: str | 
     )
     problem = formulate(wide)
     sizing = Sizing(limited, RequiredReplicas("a", {"a": 1}), problem, RESOLVE(problem).decision)
-    found = limit_change(FleetWideLimit("fleet_limits", "power", "power"), sizing)
+    found = FleetWideLimit("fleet_limits", "power", "power").change(sizing)
     assert (found and found.message) == change

@@ -18,7 +18,8 @@ from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
 from optimizer.explain.conflicts.feasibility import WORTH, FeasibilityOracle, replica_counts
-from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, relaxable_limits
+from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
 from optimizer.explain.conflicts.repairs import RepairTrials
 from optimizer.explain.conflicts.unplaced_conflicts import (
     UnplacedReasons,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from optimizer.domain.fleet import Fleet
-from optimizer.explain.conflicts.fleet_changes import MAX_STEPS, doubling_steps, supply_step
+from optimizer.explain.conflicts.supply_limits import MAX_STEPS, doubling_steps, supply_step
 from tests.optimizer.build import fleet
 
 

@@ -1,0 +1,153 @@
+"""Every limit of a fleet that can keep a workload out, by name.
+
+What no change can give is not among them: a workload runs at most once on a cluster.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+
+from dsf.api.scoring.quantity import format_quantity
+from dsf.api.untrusted_text import listed
+from dsf.kube.selectors import valid_selector
+from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
+from optimizer.domain.fleet import Cluster, Fleet, Workload
+from optimizer.explain.conflicts.fleet_changes import missing_scores, supplied
+from optimizer.explain.conflicts.limits import (
+    UNCONSTRAINED,
+    FleetWideLimit,
+    MissingScores,
+    RelaxableLimit,
+    RequiredReplicas,
+    RunningWorkload,
+    WorkloadConstraint,
+)
+from optimizer.explain.conflicts.supply_limits import (
+    CandidateLayouts,
+    OnePolicyPerPool,
+    SuppliedCapacity,
+)
+from optimizer.model.problem import NO_DEVICE
+
+
+def relaxable_limits(
+    fleet: Fleet, required: RequiredReplicas, layouts: FurtherLayouts = NO_FURTHER_LAYOUTS
+) -> tuple[RelaxableLimit, ...]:
+    """Return every limit on one more assignment of a workload, its own constraints first."""
+    target = next(item for item in fleet.workloads if item.name == required.workload)
+    return (
+        *_own_constraints(target),
+        *_anti_affinities_to(fleet, target),
+        *_fleet_wide(fleet),
+        *_capacities(fleet),
+        *_candidate_layouts(layouts),
+        *_pools(fleet),
+        *_unscored(fleet, target),
+        *_running(required),
+    )
+
+
+def relaxed(fleet: Fleet, limits: Iterable[RelaxableLimit]) -> Fleet:
+    """Return the fleet in which some limits do not hold."""
+    return reduce(lambda made, limit: limit.relax(made), limits, fleet)
+
+
+def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
+    spreads = ", ".join(
+        f"at most {item.most} {f'of group {item.group} ' if item.group else ''}per {item.key}"
+        for item in target.spread
+    )
+    for rule, field, says in (
+        ("pinned", "clusters", f"runs only on {listed(target.clusters)}"),
+        ("excluded", "excluded_clusters", f"never runs on {listed(target.excluded_clusters)}"),
+        (
+            "selectable",
+            "unselectable",
+            f"has a Placement for which OCM can't select {listed(target.unselectable)}",
+        ),
+        ("affinity", "affinity", f"runs only on clusters that match {target.affinity}"),
+        (
+            "anti-affinity",
+            "anti_affinity",
+            f"runs on no cluster that matches {target.anti_affinity}",
+        ),
+        ("minimum", "minimum_score", f"accepts no score below {target.minimum_score or 0:g}"),
+        ("spread", "spread", f"spreads: {spreads}"),
+        ("near", "workload_affinity", f"needs a workload that matches {target.workload_affinity}"),
+    ):
+        if getattr(target, field) != UNCONSTRAINED[field]:
+            yield WorkloadConstraint(rule, f"workload {target.name} {says}", target.name, field)
+    if target.workload_anti_affinity:
+        yield _anti_affinity(target)
+
+
+def _anti_affinity(item: Workload) -> WorkloadConstraint:
+    message = f"workload {item.name} shares no cluster with {item.workload_anti_affinity}"
+    return WorkloadConstraint("apart", message, item.name, "workload_anti_affinity")
+
+
+def _anti_affinities_to(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
+    """Yield the constraints by which other workloads exclude this one from their clusters."""
+    for item in fleet.workloads:
+        text = item.workload_anti_affinity
+        if text and item.name != target.name and valid_selector(text).matches(target.labels):
+            yield _anti_affinity(item)
+
+
+def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:
+    for limit in fleet.limits:
+        per = f" per {limit.per}" if limit.per else ""
+        message = f"{limit.name} is at most {format_quantity(limit.most)}{per}"
+        yield FleetWideLimit("limits", message, limit.name)
+
+
+def _capacities(fleet: Fleet) -> Iterator[RelaxableLimit]:
+    """Yield what each cluster supplies of devices that workloads could use."""
+    kinds = {item.kind for item in fleet.workloads}
+    further = {kind for item in fleet.workloads for kind, _ in item.requests}
+    for cluster in fleet.clusters:
+        resources = {(supply.kind, supply.device) for supply in supplied(cluster)}
+        lacking = kinds - {kind for kind, _ in resources} - further
+        resources |= {(kind, NO_DEVICE) for kind in further | lacking}
+        for kind, device in sorted(resources):
+            if kind in kinds | further:
+                yield _capacity(cluster, kind, device)
+
+
+def _capacity(cluster: Cluster, kind: str, device: str) -> RelaxableLimit:
+    amounts = (item.amount for item in supplied(cluster) if item[:2] == (kind, device))
+    what = f"{format_quantity(max(amounts, default=0.0))} {kind} {device}".strip()
+    message = f"cluster {cluster.name} supplies at most {what}"
+    return SuppliedCapacity("capacity", message, cluster.name, kind, device)
+
+
+def _candidate_layouts(layouts: FurtherLayouts) -> Iterator[RelaxableLimit]:
+    """Yield that a pool has no other layouts; before `_pools`, which puts candidates apart."""
+    for (cluster, pool), further in layouts.items():
+        used = sorted({name for item in further for name in item.freed})
+        where = f"pool {pool} of cluster {cluster}" if pool else f"cluster {cluster}"
+        message = f"{where} has candidates for only some layouts of its GPUs"
+        if used:
+            message = f"{where} keeps the layout of GPUs in use: {listed(used)}"
+        yield CandidateLayouts("layouts", message, cluster, further)
+
+
+def _pools(fleet: Fleet) -> Iterator[RelaxableLimit]:
+    for cluster in fleet.clusters:
+        for pool in dict.fromkeys(item.pool for item in cluster.candidates):
+            if sum(item.pool == pool for item in cluster.candidates) > 1:
+                where = f"pool {pool} of cluster" if pool else "cluster"
+                message = f"{where} {cluster.name} enforces one policy"
+                yield OnePolicyPerPool("one_policy_per_pool", message, cluster.name, pool)
+
+
+def _unscored(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
+    if any(missing_scores(fleet, target)):
+        message = f"app {target.app} runs only on devices for which it has a usable score"
+        yield MissingScores("unscored", message, target.app, target.kind)
+
+
+def _running(required: RequiredReplicas) -> Iterator[RelaxableLimit]:
+    for name, count in required.counts.items():
+        if name != required.workload and count:
+            where = "keeps running" if count == 1 else f"keeps running on {count} clusters"
+            yield RunningWorkload("runs", f"workload {name} {where}", name)

@@ -1,0 +1,261 @@
+"""Limits of what clusters supply, and repairs that add supply, GPUs, or a layout of GPUs.
+
+Where the policies of a cluster are generated from its GPUs, another GPU can be divided like one of
+those that are there. It supplies the devices of that layout whichever policy is enforced, because a
+layout is chosen for each GPU independently.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import chain
+from math import ceil, gcd, lcm
+from typing import ClassVar
+
+from dsf.api.scoring.quantity import format_quantity
+from optimizer.candidates.further_layouts import FurtherLayout, gpu_names
+from optimizer.domain.fleet import (
+    GPU_KIND,
+    CandidatePolicy,
+    Cluster,
+    Fleet,
+    ProfileCounts,
+    Supply,
+    Workload,
+)
+from optimizer.domain.mig.gpu_pools import device_counts
+from optimizer.explain.conflicts.fleet_changes import (
+    LimitChange,
+    with_candidates,
+    with_cluster,
+    with_supplies,
+)
+from optimizer.explain.conflicts.limits import RelaxableLimit, Sizing
+
+MAX_STEPS = 2**12
+"""Steps in which a supply is sized: an amount is exact to a 4096th of what workloads can use."""
+
+_LARGEST_DENOMINATOR = 1000
+"""Amounts are taken as multiples of a thousandth to find their common divisor."""
+
+_FREED = 0.01
+"""Size of freeing a GPU for another layout: little, because nothing is bought or given up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddedSupply(LimitChange):
+    """More of a device on a cluster, available whichever policy the cluster enforces."""
+
+    cluster: str
+    supply: Supply
+
+
+@dataclass(frozen=True, eq=False)
+class SuppliedCapacity(RelaxableLimit):
+    """What a cluster supplies of a device at most."""
+
+    cluster: str
+    kind: str
+    device: str
+
+    sized: ClassVar[bool] = True
+
+    @property
+    def resource(self) -> tuple[str, str, str]:
+        """Cluster, kind and device."""
+        return self.cluster, self.kind, self.device
+
+    @property
+    def _prefix(self) -> str:
+        """The prefix of the candidates that stand for steps; no Policy has a slash in its name."""
+        return f"added/{self.kind}/{self.device}/"
+
+    def relax(self, fleet: Fleet) -> Fleet:
+        """Return the fleet in which the cluster has enough of the device for all workloads."""
+        enough = Supply(self.kind, self.device, useful_amount(fleet, self.kind))
+        return with_supplies(fleet, self.cluster, (enough,))
+
+    def priced(self, fleet: Fleet, price: float) -> Fleet:
+        """Return the fleet with steps of more supply, as candidates that have a cost."""
+        total = useful_amount(fleet, self.kind)
+        steps = (
+            CandidatePolicy(
+                f"{self._prefix}{number}",
+                (Supply(self.kind, self.device, amount),),
+                pool=f"{self._prefix}{number}",
+                cost=price * amount / total / 2,
+            )
+            for number, amount in enumerate(doubling_steps(fleet, self.kind))
+        )
+        return with_candidates(fleet, self.cluster, steps)
+
+    def change(self, sizing: Sizing) -> LimitChange | None:
+        """Return how much supply to add."""
+        problem = sizing.problem
+        steps = (
+            problem.policies[problem.policy_index[item]]
+            for item in sizing.decision.policies
+            if item.cluster == self.cluster and item.policy.startswith(self._prefix)
+        )
+        amount = sum(supply for step in steps for _, supply in step.supplies)
+        return self._added(sizing.fleet, amount) if amount else None
+
+    def _added(self, fleet: Fleet, amount: float) -> AddedSupply:
+        """Return so much more of the device on the cluster."""
+        own = next(item for item in fleet.clusters if item.name == self.cluster)
+        by_policy = any(item.kind == self.kind for one in own.candidates for item in one.supplies)
+        # The supply of one policy is lost with the policy; an addition is not.
+        whatever = ", available whichever policy it enforces" if by_policy else ""
+        what = f"{format_quantity(amount)} {self.kind} {self.device}".strip()
+        supply = Supply(self.kind, self.device, amount)
+        return AddedSupply(
+            f"add {what} to cluster {self.cluster}{whatever}",
+            partial(with_supplies, cluster=self.cluster, added=(supply,)),
+            amount / useful_amount(fleet, self.kind),
+            self.cluster,
+            supply,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateLayouts(RelaxableLimit):
+    """The GPUs of a pool get only the layouts of its candidates."""
+
+    cluster: str
+    further: tuple[FurtherLayout, ...]
+
+    sized: ClassVar[bool] = True
+
+    def relax(self, fleet: Fleet) -> Fleet:
+        """Return the fleet in which the pool can have the further layouts too."""
+        return with_candidates(fleet, self.cluster, (item.policy for item in self.further))
+
+    def priced(self, fleet: Fleet, price: float) -> Fleet:
+        """Return the fleet in which a further layout costs more, the more GPUs it needs freed."""
+        most = 1 + max(len(item.freed) for item in self.further)
+        priced = (
+            replace(item.policy, cost=price * (1 + len(item.freed)) / most / 2)
+            for item in self.further
+        )
+        return with_candidates(fleet, self.cluster, priced)
+
+    def change(self, sizing: Sizing) -> LimitChange | None:
+        """Return the policy with the layout that the decision has."""
+        chosen = {item.policy for item in sizing.decision.policies if item.cluster == self.cluster}
+        for item in self.further:
+            if item.policy.policy in chosen:
+                size = _FREED * len(item.freed)
+                return LimitChange(self._words(item), partial(self._with_layout, item), size)
+        return None
+
+    def _with_layout(self, layout: FurtherLayout, fleet: Fleet) -> Fleet:
+        """Return the fleet as the optimizer reads it after the change, the policy included."""
+        made = with_candidates(fleet, self.cluster, (layout.policy,))
+        return layout.regenerate(made) if layout.freed else made
+
+    def _words(self, item: FurtherLayout) -> str:
+        gpus: dict[str, list[str]] = {}
+        for name, layout in item.divided:
+            gpus.setdefault(_layout_words(layout), []).append(name)
+        layouts = ", ".join(f"{gpu_names(names)} {words}" for words, names in gpus.items())
+        if item.freed:
+            freed = f"free {gpu_names(item.freed)} of cluster {self.cluster}"
+            return f"{freed}, so that a policy can be enforced with {layouts}"
+        return f"add a candidate policy to cluster {self.cluster}, with {layouts}"
+
+
+@dataclass(frozen=True, eq=False)
+class OnePolicyPerPool(RelaxableLimit):
+    """A pool of a cluster enforces one policy. Nobody can change that."""
+
+    cluster: str
+    pool: str
+
+    changeable: ClassVar[bool] = False
+
+    def relax(self, fleet: Fleet) -> Fleet:
+        """Return the fleet in which every policy of the pool can be enforced at once."""
+        return with_cluster(fleet, self.cluster, self._each_its_own_pool)
+
+    def _each_its_own_pool(self, cluster: Cluster) -> Cluster:
+        candidates = (
+            replace(item, pool=f"{self.pool}/{item.policy}") if item.pool == self.pool else item
+            for item in cluster.candidates
+        )
+        return replace(cluster, candidates=tuple(candidates))
+
+
+def useful_amount(fleet: Fleet, kind: str) -> float:
+    """Return how much of a kind all workloads together can use; 1 where they ask for nothing.
+
+    A workload that asks for an amount of 0 still needs a device to run on.
+    """
+    used = (item.replicas * amount for item in fleet.workloads for amount in _asked(item, kind))
+    return sum(used) or 1.0
+
+
+def supply_step(fleet: Fleet, kind: str) -> float:
+    """Return the least amount that a supply is changed by: what all amounts are multiples of."""
+    amounts = [amount for item in fleet.workloads for amount in _asked(item, kind)]
+    amounts += [item.amount for c in fleet.clusters for item in c.supplies if item.kind == kind]
+    return max(_common_divisor(amounts), useful_amount(fleet, kind) / MAX_STEPS)
+
+
+def doubling_steps(fleet: Fleet, kind: str) -> Iterator[float]:
+    """Yield a step, 2 steps, 4 steps ... that together are enough for all workloads."""
+    step = supply_step(fleet, kind)
+    while step < 2 * useful_amount(fleet, kind):
+        yield step
+        step *= 2
+
+
+def as_gpus(fleet: Fleet, changes: Sequence[LimitChange]) -> tuple[LimitChange, ...]:
+    """Return changes in which devices are added as whole GPUs wherever GPUs are described."""
+    return tuple(
+        _as_gpu(fleet, item) if isinstance(item, AddedSupply) else item for item in changes
+    )
+
+
+def _asked(workload: Workload, kind: str) -> Iterator[float]:
+    """Yield the amounts of a kind that one replica of a workload asks for."""
+    own = (workload.kind, workload.amount)
+    yield from (amount for asked, amount in (own, *workload.requests) if asked == kind)
+
+
+def _common_divisor(amounts: Iterable[float]) -> float:
+    above = [amount for amount in amounts if amount > 0]
+    parts = [Fraction(amount).limit_denominator(_LARGEST_DENOMINATOR) for amount in above]
+    if not parts or min(parts) == 0:
+        return min(above, default=1.0)
+    below = lcm(*(part.denominator for part in parts))
+    return float(Fraction(gcd(*(int(part * below) for part in parts)), below))
+
+
+def _as_gpu(fleet: Fleet, change: AddedSupply) -> LimitChange:
+    kind, device, amount = change.supply
+    own = next(item for item in fleet.clusters if item.name == change.cluster)
+    nodes = (node for candidate in own.candidates for node in candidate.layouts)
+    counts = {
+        layout: dict(device_counts(layout)).get(device, 0)
+        for layout in chain.from_iterable(node.gpus for node in nodes)
+    }
+    most = max(counts.values(), default=0)
+    if kind != GPU_KIND or not most:
+        return change
+    layout = next(item for item, count in counts.items() if count == most)
+    gpus = ceil(amount / most)
+    added = tuple(
+        Supply(GPU_KIND, name, float(count * gpus)) for name, count in device_counts(layout)
+    )
+    many = "a GPU" if gpus == 1 else f"{gpus} GPUs"
+    message = f"add {many} to cluster {change.cluster}, {_layout_words(layout)}"
+    apply = partial(with_supplies, cluster=change.cluster, added=added)
+    return LimitChange(message, apply, change.size)
+
+
+def _layout_words(layout: ProfileCounts | None) -> str:
+    """Return a layout in words, such as `divided into 2 x 3g.48gb`."""
+    if layout is None:
+        return "not divided"
+    return "divided into " + " and ".join(f"{count} x {name}" for name, count in layout)
