@@ -95,7 +95,6 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "TIE_BREAKING_ASSIGNMENTS": (100, 400, 0),
     "SINGLE_MODEL_VARIABLES": (150, 600, 0),
     "FLOOR_PRICE_LEVELS": (((16.0, 64.0), ()), ((4.0,), ()), ((64.0,), ())),
-    "MARGIN_RESOURCES": (4, 16, 0),
     "PRICED_CANDIDATES": (3, 12, 0),
     "DUAL_STEPS": (100, 200, 800),
     "SHORTEST_PATH_VARIABLES": (6, 24, -1),

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from optimizer.candidates.further_layouts import FurtherLayouts, further_layouts
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Assignment, Decision, Solution, Status
+from optimizer.domain.solution import Solution, Status
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
@@ -77,46 +76,9 @@ Raises BudgetExceeded.
 """
 
 
-class NearOptimalDecisions(Protocol):
-    """The decisions of a problem that lose little against its optimum."""
-
-    def without(self, assignment: Assignment, most: float, /) -> Solution:
-        """Return the best decision that lacks an assignment and loses less than `most`.
-
-        Infeasible: there is none. NotSolved: not known.
-        """
-        ...
-
-    def search_without(self, assignment: Assignment, /) -> Solution:
-        """Return a good decision that lacks an assignment; Optimal: none is better."""
-        ...
-
-    def with_workload(self, name: str, /) -> Solution:
-        """Return the best decision that has a workload, or an interchangeable one.
-
-        NotSolved: not known.
-        """
-        ...
-
-
-FindNearOptimal = Callable[[Problem, float], NearOptimalDecisions]
-"""Returns the near-optimal decisions of a problem, given the value of its optimum."""
-
 ReportProgress = Callable[[Explanation], None]
 """Called repeatedly with the partial explanation found so far."""
 
 
 def report_nothing(_: Explanation) -> None:
     """Ignore progress."""
-
-
-class _NoDecisions:
-    def without(self, *_: object) -> Solution:
-        return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
-
-    with_workload = search_without = without
-
-
-def find_none(_problem: Problem, _value: float) -> NearOptimalDecisions:
-    """Find no near-optimal decisions: whole problems are solved instead."""
-    return _NoDecisions()

@@ -1,7 +1,7 @@
 """The whole explanation of a solution: the cheapest parts first, until the time is over."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
@@ -12,11 +12,9 @@ from optimizer.domain.solution import Solution, TimeLeft, unlimited
 from optimizer.explain.case import (
     BudgetExceeded,
     Case,
-    FindNearOptimal,
     LinearSolver,
     ProblemSolver,
     ReportProgress,
-    find_none,
     report_nothing,
 )
 from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
@@ -59,13 +57,12 @@ def compose(
     linear: LinearSolver,
     report: ReportProgress = report_nothing,
     time_left: TimeLeft = unlimited,
-    find_near: FindNearOptimal = find_none,
 ) -> Explanation:
     """Explain a solution; `not_computed` names what the time or the size did not allow.
 
     The solvers raise BudgetExceeded; `time_left` stops parts that call no solver.
     """
-    parts, found = _Parts(case, solve, linear, time_left, find_near), Explanation()
+    parts, found = _Parts(case, solve, linear, time_left), Explanation()
     for part in parts.all():
         missing = tuple(parts.not_computed)
         found = found.model_copy(update={**part, "not_computed": missing, "solves": parts.solves})
@@ -84,7 +81,6 @@ class _Parts:
     solver: ProblemSolver
     linear: LinearSolver
     time_left: TimeLeft
-    find_near: FindNearOptimal
     not_computed: list[str] = field(default_factory=list)
     solves: int = 0
 
@@ -114,14 +110,6 @@ class _Parts:
         self.not_computed.append(f"{what}: more than {most} candidate assignments")
         return False
 
-    def _tried(self, what: str, work: Callable[[], T]) -> T | None:
-        """Return what `work` returns; None, and a note, if the time is over."""
-        try:
-            return work()
-        except BudgetExceeded:
-            self.not_computed.append(f"{what}: {_TOO_LATE}")
-            return None
-
     def _each(self, what: str, items: Iterable[T], count: int) -> Iterator[T]:
         """Yield items until the time is over; note how many are missing."""
         done = 0
@@ -145,18 +133,16 @@ class _Parts:
         if not case.pareto or not self._within("Pareto set", MAX_PRICED_ASSIGNMENTS):
             return None
         given = multi_objective(case.fleet, case.problem, case.pareto)
-        return self._tried(
-            "Pareto set", lambda: pareto_set(given, self.linear, most=MAX_PARETO_POINTS)
-        )
+        return pareto_set(given, self.linear, most=MAX_PARETO_POINTS)
 
     def _binding(self) -> tuple[BindingLimit, ...]:
         what, case = "binding limits and prices", self.case
-        if not self._within(what, MAX_PRICED_ASSIGNMENTS):
-            return ()
-        limits = self._tried(
-            what, lambda: binding_limits(case.problem, case.solution.decision, self.linear)
-        )
-        return limits or ()
+        if self._within(what, MAX_PRICED_ASSIGNMENTS):
+            try:
+                return binding_limits(case.problem, case.solution.decision, self.linear)
+            except BudgetExceeded:
+                self.not_computed.append(f"{what}: {_TOO_LATE}")
+        return ()
 
     def _transition(self) -> TransitionPlan | None:
         """Return the transition from what runs now; None if nothing is known to run."""
@@ -190,7 +176,6 @@ class _Parts:
             case.problem,
             case.solution,
             self.solve,
-            self.find_near,
             self.time_left,
             case.find_layouts() if names else {},
         )
@@ -201,13 +186,11 @@ class _Parts:
     def _conflicts_and_margins(self) -> Iterator[dict[str, object]]:
         """Yield the margins that need no solve, then one conflict and one margin in turns."""
         case = self.case
-        margins = Margins(case.problem, case.solution, self.solve, self.find_near, self.time_left)
-        if case.solution.status == "Optimal":
-            with contextlib.suppress(BudgetExceeded):
-                margins.prove()
+        margins = Margins(case.problem, case.solution, self.solve, self.time_left)
         solves = _until_budget_exceeded(
-            margins.solve() if case.solution.status == "Optimal" else ()
+            margins.steps() if case.solution.status == "Optimal" else ()
         )
+        next(solves, None)
         conflicts, reasons = self._conflicts(), list[UnplacedReason]()
         more = True
         while more:

@@ -15,9 +15,7 @@ from optimizer.explain.case import (
     Case,
     LinearSolution,
     LinearSolver,
-    NearOptimalDecisions,
     ReportProgress,
-    find_none,
     report_nothing,
 )
 from optimizer.model.problem import Problem
@@ -100,7 +98,6 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
     """Explain in this thread; each problem may take all the time that is left."""
     # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
     from optimizer.explain.composition import compose  # noqa: PLC0415
-    from optimizer.solve.search.near_optimal_columns import near_optimal_columns  # noqa: PLC0415
     from optimizer.solve.solver_adapters import failed_calls, failure_of_calls  # noqa: PLC0415
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415
 
@@ -114,17 +111,9 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
             raise BudgetExceeded
         return solve_problem(problem, solver=job.solver, time_limit_seconds=left())
 
-    known = dict[Problem, NearOptimalDecisions]()
-
-    def find_near(problem: Problem, value: float) -> NearOptimalDecisions:
-        if problem not in known:
-            found = near_optimal_columns(problem, value, solver=job.solver, seconds_left=left)
-            known[problem] = found or find_none(problem, value)
-        return known[problem]
-
     linear = linear_solver(job.solver, left)
     with failed_calls() as errors:
-        found = compose(job.case, solve, linear, report, lambda: left() > 0, find_near)
+        found = compose(job.case, solve, linear, report, lambda: left() > 0)
     failure = failure_of_calls(errors)
     if failure is None:
         return found, None

@@ -17,20 +17,20 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.arrays import Floats
-from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
-from optimizer.explain.case import FindNearOptimal, ProblemSolver
+from optimizer.domain.solution import Assignment, Decision, Solution
+from optimizer.explain.case import ProblemSolver
 from optimizer.model.problem import (
     ClusterResource,
     Problem,
     ProblemPolicy,
     ProblemWorkload,
-    objective,
     tier_values,
     upper_bound,
 )
-from optimizer.model.rules import violations
 from optimizer.model.symmetry import ClusterForm, classes, cluster_forms, workload_keys
 from optimizer.wire.explanation import ObjectiveLoss
+
+_NOTHING: Mapping[int, int] = {}
 
 FORCED = "forced "
 """Kind and name of artificial workloads and resources; no Kubernetes name has a space."""
@@ -131,43 +131,21 @@ def solve_forced(
 
 
 def solve_with_workload(
-    problem: Problem,
-    solution: Solution,
-    workload: str,
-    times: int,
-    solve: ProblemSolver,
-    find_near: FindNearOptimal,
+    problem: Problem, solution: Solution, workload: str, times: int, solve: ProblemSolver
 ) -> ForcedSolution:
     """Return the best decision in which a workload runs on so many clusters.
 
-    A swap of equals and the near-optimal decisions are tried before the problem is solved.
+    A swap of equals is tried before the problem is solved.
     """
+    best = solution.decision
     if solution.status not in ("Optimal", "Infeasible"):
         return ForcedSolution(possible=None)
     if times == 1 and solution.status == "Optimal":
-        known = _near_optimal(problem, solution.decision, workload, find_near)
+        known = SymmetricExchange(problem).with_workload(best, workload)
         if known is not None:
-            loss = objective_loss(problem, solution.decision, known)
-            return ForcedSolution(True, known, loss)
+            return ForcedSolution(True, known, objective_loss(problem, best, known))
     forced = forcing_workload(problem, workload, range(len(problem.clusters)), times=times)
-    return solve_forced(problem, solution.decision, forced, solve, times=times, workload=workload)
-
-
-def _near_optimal(
-    problem: Problem, best: Decision, name: str, find_near: FindNearOptimal
-) -> Decision | None:
-    """Return the best decision that has a workload; None where that needs a whole solve."""
-    symmetry = SymmetricExchange(problem)
-    known = symmetry.with_workload(best, name)
-    if known is not None:
-        return known
-    found = find_near(problem, objective(problem, best)).with_workload(name)
-    if found.status != "Optimal":
-        return None
-    decision = found.decision
-    if not any(item.workload == name for item in decision.assignments):
-        decision = symmetry.with_workload(decision, name) or Decision()
-    return decision if decision.assignments and not violations(problem, decision) else None
+    return solve_forced(problem, best, forced, solve, times=times, workload=workload)
 
 
 def objective_loss(problem: Problem, before: Decision, after: Decision) -> ObjectiveLoss:
@@ -223,89 +201,67 @@ class SymmetricExchange:
 
     def without(self, decision: Decision, assignment: Assignment) -> Decision | None:
         """Return a decision of equal value without an assignment; None where no swap gives one."""
-        for name in self._workloads_like(assignment.workload, decision):
-            other = _renamed(
-                decision.assignments, {assignment.workload: name, name: assignment.workload}
-            )
-            if assignment not in other:
-                return self._ordered(decision.policies, other)
-        for cluster in self._clusters.get(assignment.cluster, ()):
-            moved = self._moved(decision, assignment.cluster, cluster)
-            if assignment not in moved.assignments:
-                return moved
-        return None
+        found = self._swaps(decision, assignment)
+        return next((item for item in found if assignment not in item.assignments), None)
 
     def with_workload(self, decision: Decision, name: str) -> Decision | None:
         """Return a decision of equal value in which a workload runs in place of an equal one."""
-        running = {assignment.workload for assignment in decision.assignments}
-        other = next((item for item in self._workloads.get(name, ()) if item in running), None)
-        if other is None:
-            return None
-        return self._ordered(decision.policies, _renamed(decision.assignments, {other: name}))
+        own, running = self._problem.workload_index.get(name, -1), self._running(decision)
+        equal = (other for other in self._workloads.get(own, ()) if other in running)
+        other = next(equal, None)
+        return None if other is None else self._swapped(decision, _swap([own], [other]))
 
-    def _workloads_like(self, name: str, decision: Decision) -> Iterator[str]:
-        """Yield the workloads that one can be swapped with, first those that run."""
-        running = {assignment.workload for assignment in decision.assignments}
-        yield from sorted(self._workloads.get(name, ()), key=lambda other: other not in running)
+    def _swaps(self, decision: Decision, assignment: Assignment) -> Iterator[Decision]:
+        """Yield what swaps of its workload and of its cluster give, first with those that run."""
+        running = self._running(decision)
+        for own, resource in self._problem.indexes_of([assignment]):
+            for other in sorted(self._workloads.get(own, ()), key=lambda one: one not in running):
+                yield self._swapped(decision, _swap([own], [other]))
+            cluster = self._problem.resources[resource].cluster
+            for other in self._clusters.get(cluster, ()):
+                one, two = self._forms[cluster], self._forms[other]
+                resources = _swap(one.resources, two.resources)
+                yield self._swapped(decision, {}, resources, _swap(one.policies, two.policies))
 
-    def _moved(self, decision: Decision, one: str, other: str) -> Decision:
-        """Return a decision in which two clusters are swapped."""
-        clusters = {one: other, other: one}
-        pairs = list(zip(self._policies[one], self._policies[other], strict=True))
-        policies = dict(pairs) | {new: old for old, new in pairs}
-        return self._ordered(
-            [policies.get(item, item) for item in decision.policies],
-            [
-                item._replace(cluster=clusters.get(item.cluster, item.cluster))
-                for item in decision.assignments
-            ],
-        )
+    def _running(self, decision: Decision) -> set[int]:
+        return {workload for workload, _ in self._problem.indexes_of(decision.assignments)}
 
-    def _ordered(
-        self, policies: Iterable[PolicyEnforcement], assignments: Iterable[Assignment]
+    def _swapped(
+        self,
+        decision: Decision,
+        workloads: Mapping[int, int],
+        resources: Mapping[int, int] = _NOTHING,
+        policies: Mapping[int, int] = _NOTHING,
     ) -> Decision:
-        """Return a decision in the problem's order."""
-        problem = self._problem
-        numbers = sorted(problem.policy_index[item] for item in policies)
-        pairs = sorted(problem.indexes_of(assignments))
-        return Decision(
-            tuple(map(problem.enforcement, numbers)),
-            tuple(problem.assignment(*pair) for pair in pairs),
+        enforced, pairs = self._problem.numbered(decision)
+        return self._problem.named(
+            (policies.get(item, item) for item in enforced),
+            ((workloads.get(own, own), resources.get(at, at)) for own, at in pairs),
         )
 
     @cached_property
-    def _workloads(self) -> Mapping[str, tuple[str, ...]]:
+    def _workloads(self) -> Mapping[int, list[int]]:
         """By workload, those that it can be swapped with; what affinity rules name has none."""
-        names = [item.name for item in self._problem.workloads]
-        keys = workload_keys(self._problem)
-        return _others({names[number]: key for number, key in keys.items()})
+        return _others(workload_keys(self._problem))
 
     @cached_property
-    def _clusters(self) -> Mapping[str, tuple[str, ...]]:
+    def _clusters(self) -> Mapping[int, list[int]]:
         """By cluster, those that it can be swapped with."""
-        return _others({name: form.key for name, form in self._forms.items() if form.resources})
+        return _others({at: form.key for at, form in enumerate(self._forms) if form.resources})
 
     @cached_property
-    def _policies(self) -> Mapping[str, list[PolicyEnforcement]]:
-        """By cluster, its policies in an order that interchangeable clusters share."""
-        return {
-            name: list(map(self._problem.enforcement, form.policies))
-            for name, form in self._forms.items()
-        }
-
-    @cached_property
-    def _forms(self) -> Mapping[str, ClusterForm]:
-        return dict(zip(self._problem.clusters, cluster_forms(self._problem), strict=True))
+    def _forms(self) -> Sequence[ClusterForm]:
+        return cluster_forms(self._problem)
 
 
-def _others(keys: Mapping[str, Hashable]) -> Mapping[str, tuple[str, ...]]:
-    """Return for each name those with an equal key, where there are some."""
+def _others(keys: Mapping[int, Hashable]) -> Mapping[int, list[int]]:
+    """Return for each number those with an equal key."""
     return {
-        name: tuple(other for other in own if other != name)
+        number: [other for other in own if other != number]
         for own in classes(keys)
-        for name in own
+        for number in own
     }
 
 
-def _renamed(assignments: Iterable[Assignment], names: Mapping[str, str]) -> list[Assignment]:
-    return [item._replace(workload=names.get(item.workload, item.workload)) for item in assignments]
+def _swap(one: Sequence[int], other: Sequence[int]) -> Mapping[int, int]:
+    return dict(zip((*one, *other), (*other, *one), strict=True))

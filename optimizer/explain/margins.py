@@ -4,17 +4,11 @@ The first loss is the margin of an assignment (why here), the second answers why
 
 Any decision without the assignment bounds its margin from above. If one loses nothing, the margin
 is 0, because no decision is better than the optimum. So each decision that is found bounds the
-margins of all assignments that it lacks. The proofs, the cheapest first:
-
-1. A swap of interchangeable workloads or clusters loses nothing.
-2. `NearOptimalDecisions` has the best decision without the assignment.
-3. A small problem without the assignment is solved, whose decisions are near the optimum.
-4. A short search finds a decision that loses nothing.
-5. The problem is solved without the assignment.
+margins of all assignments that it lacks.
 """
 
 from collections.abc import Iterator
-from functools import cached_property
+from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
@@ -31,13 +25,7 @@ from optimizer.domain.solution import (
     TimeLeft,
     unlimited,
 )
-from optimizer.explain.case import (
-    BudgetExceeded,
-    FindNearOptimal,
-    NearOptimalDecisions,
-    ProblemSolver,
-    find_none,
-)
+from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.forced_problems import (
     ForcedSolution,
     SymmetricExchange,
@@ -47,11 +35,11 @@ from optimizer.explain.forced_problems import (
     objective_loss,
     solve_forced,
 )
-from optimizer.explain.tuning import MARGIN_RESOURCES
 from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
-from optimizer.model.problem import Problem, objective
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.model.wire_values import assignment_value, placed
+from optimizer.solve.greedy import fill_remaining
 from optimizer.wire.explanation import (
     AssignmentReason,
     ObjectiveLoss,
@@ -80,46 +68,25 @@ class Margins:
         problem: Problem,
         solution: Solution,
         solve: ProblemSolver,
-        find_near: FindNearOptimal = find_none,
         time_left: TimeLeft = unlimited,
     ) -> None:
         self._problem, self._solution, self._optimum = problem, solution, solution.decision
-        self._solve, self._find_near, self._time_left = solve, find_near, time_left
+        self._solve, self._time_left = solve, time_left
         self._symmetry = SymmetricExchange(problem)
         self.known = dict[int, Margin]()
 
-    def prove(self) -> None:
-        """Find what steps 1 to 3 tell; raises BudgetExceeded."""
+    def steps(self) -> Iterator[None]:
+        """Find what needs no solver, then solve for one assignment at a time.
+
+        Raises BudgetExceeded.
+        """
         for number, assignment in self._open():
             other = self._symmetry.without(self._optimum, assignment)
             if other is not None:
                 self._close(number, other)
-        for number, assignment in self._open():
-            bound = self.known.get(number)
-            found = self._near.without(assignment, bound.lost.total if bound else inf)
-            if found.status == "Infeasible" and bound:
-                self._close(number, bound.decision)
-            if found.status == "Optimal":
-                self._close_by_equal(number, found.decision)
         for _, assignment in self._open():
-            found = self._solve(nearby(self._problem, self._optimum, assignment))
-            if found.status != "NotSolved":
-                self._bound(found.decision)
-
-    def solve(self) -> Iterator[None]:
-        """Take steps 4 and 5, one assignment at a time; raises BudgetExceeded.
-
-        The smallest bounds come first: a search ends early where it loses nothing.
-        """
-        for number, assignment in self._open():
-            found = self._near.search_without(assignment)
-            if found.status == "NotSolved":
-                continue
-            if found.status == "Optimal":
-                self._close_by_equal(number, found.decision)
-            else:
-                self._bound(found.decision)
-            yield
+            self._bound(self._refilled(assignment))
+        yield
         for number, assignment in self._open():
             without = excluding(self._problem, assignment)
             forced = solve_forced(self._problem, self._optimum, without, self._solve)
@@ -156,18 +123,19 @@ class Margins:
                     raise BudgetExceeded
                 yield number, self._optimum.assignments[number]
 
+    def _refilled(self, assignment: Assignment) -> Decision:
+        """Return the optimum without an assignment, and with what has room then."""
+        left = tuple(item for item in self._optimum.assignments if item != assignment)
+        return fill_remaining(
+            excluding(self._problem, assignment),
+            replace(self._optimum, assignments=left),
+            lambda: not self._time_left(),
+        )
+
     def _close(self, number: int, best: Decision) -> None:
         """Learn from the best decision without an assignment."""
         self.known[number] = Margin(self._loss(best), exact=True, decision=best)
         self._bound(best)
-
-    def _close_by_equal(self, number: int, best: Decision) -> None:
-        """Learn from the best decision, if it or a swap in it lacks the assignment."""
-        assignment = self._optimum.assignments[number]
-        if assignment in best.assignments:
-            best = self._symmetry.without(best, assignment) or best
-        if assignment not in best.assignments and not violations(self._problem, best):
-            self._close(number, best)
 
     def _bound(self, decision: Decision) -> None:
         """Learn the margins that a decision bounds: of the open assignments that it lacks."""
@@ -184,41 +152,10 @@ class Margins:
     def _loss(self, decision: Decision) -> ObjectiveLoss:
         return objective_loss(self._problem, self._optimum, decision)
 
-    @cached_property
-    def _near(self) -> NearOptimalDecisions:
-        return self._find_near(self._problem, objective(self._problem, self._optimum))
-
 
 def _by_priority(loss: ObjectiveLoss) -> tuple[float, ...]:
     """Return the losses by priority, the highest first."""
     return tuple(loss.by_priority.values()) or (loss.total,)
-
-
-def nearby(problem: Problem, decision: Decision, assignment: Assignment) -> Problem:
-    """Return the problem near a decision, without one of its assignments.
-
-    The policies stay. On the workload's best resources, every workload that runs there or nowhere
-    may be assigned anew; all others stay or stop.
-    """
-    ((workload, resource),) = problem.indexes_of([assignment])
-    policies = np.zeros(len(problem.policies), dtype=np.bool_)
-    policies[[problem.policy_index[item] for item in decision.policies]] = True
-    exists = np.array(problem.base > 0)
-    for number in np.flatnonzero(policies):
-        exists[[supplied for supplied, _ in problem.policies[number].supplies]] = True
-    usable = ~np.isnan(problem.values) & exists
-    own = np.flatnonzero(usable[workload])
-    best = own[np.argsort(-problem.values[workload, own], kind="stable")[:MARGIN_RESOURCES]]
-    near = np.zeros_like(exists)
-    near[[*best, resource]] = True
-    workloads, resources = np.array(problem.indexes_of(decision.assignments)).T
-    moving = np.ones(len(problem.workloads), dtype=np.bool_)
-    moving[workloads[~near[resources]]] = False
-    moving[[*workloads[near[resources]], workload]] = True
-    free = usable & near & moving[:, np.newaxis]
-    free[workloads, resources] = True
-    free[workload, resource] = False
-    return problem.restricted(free, policies)
 
 
 def runner_up(problem: Problem, assignment: Assignment) -> RunnerUp | None:

@@ -36,11 +36,3 @@ TRIED_REPAIRS = 3
 
 Measured at 1, 2 and 6 on `explained`: 0.96, 0.98 and 1.07 times the calls for the same repairs.
 """
-
-MARGIN_RESOURCES = 8
-"""Resources: the best other ones of a workload, whose workloads may move in a neighbourhood.
-
-Measured on 15 x 50 `prof` with two priorities: where all workloads may move, the same bounds take
-18 times the time. At 4 or 16, at most 2% fewer calls on three explanations. No family of cases
-reaches it.
-"""

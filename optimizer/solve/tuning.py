@@ -268,14 +268,6 @@ LEAST_LOSS = 4e-4
 Measured at 0.0008 on `rand`: 4.7 times the pricings, value -0.1%.
 """
 
-# Near-optimal decisions of explanations
-
-LOSS_GROWTH = 3
-"""Factor: of the loss from one enumeration to the next.
-
-Measured at 2 on `explained`: 1.5 times the calls, 6 times the pricings; at 6, 1.07 times the calls.
-"""
-
 # Greedy
 
 AMOUNT_PRICE = 0.25

@@ -12,7 +12,7 @@ import numpy as np
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
-from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver
+from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.conflicts.feasibility import (
     WORTH,
     FeasibilityOracle,
@@ -96,57 +96,113 @@ def _sizing_problem(
 
 @dataclass(frozen=True, slots=True)
 class TriedRepair:
-    """Changes, the problem after them, and its solution; verified: it places the workload."""
+    """Changes, and the fleet after them with its problem and its best solution."""
 
-    changes: tuple[LimitChange, ...]
+    changes: LimitChanges
+    fleet: Fleet
     problem: Problem
     solution: Solution
-    verified: bool
+
+    def places(self, required: RequiredReplicas) -> bool:
+        """Tell whether the solution has all replicas of the workload to place."""
+        name = required.workload
+        return replica_counts(self.solution.decision).get(name, 0) >= required.counts[name]
+
+    def value(self, required: RequiredReplicas) -> Repair:
+        """Return the repair as the wire shows it."""
+        name, decision = required.workload, self.solution.decision
+        now = replica_counts(decision)
+        return Repair(
+            changes=tuple(
+                RepairChange(message=item.message, size=round(item.size, 6))
+                for item in self.changes
+            ),
+            verified=self.places(required),
+            places=tuple(
+                assignment_value(item) for item in decision.assignments if item.workload == name
+            ),
+            losing=tuple(
+                other
+                for other, count in required.counts.items()
+                if other != name and now.get(other, 0) < count
+            ),
+        )
 
 
-def places_required(solution: Solution, required: RequiredReplicas) -> bool:
-    """Tell whether a solution has all replicas of the workload to place."""
-    name = required.workload
-    return replica_counts(solution.decision).get(name, 0) >= required.counts[name]
+class RepairTrials:
+    """Fleets after changes, each solved once for all workloads that ask."""
 
+    def __init__(self, fleet: Fleet, solve: ProblemSolver) -> None:
+        self._fleet, self._solve = fleet, solve
+        self._known = dict[tuple[str, ...], TriedRepair]()
 
-def solved_to_optimality(problem: Problem, solve: ProblemSolver) -> Solution:
-    """Return the best solution; raise BudgetExceeded where the time was over before the proof."""
-    solution = solve(problem)
-    if solution.status not in ("Optimal", "Infeasible"):
-        raise BudgetExceeded
-    return solution
+    def cheapest(
+        self, required: RequiredReplicas, ordered: Sequence[LimitChanges]
+    ) -> TriedRepair | None:
+        """Return the cheapest repair that places a workload; None where there is none.
 
+        It is in whole GPUs where they are described and place the workload too. The best solution
+        after a repair may use what was added for another workload. Then the repair includes a raise
+        of the workload's score or priority.
+        """
+        fewest = [changes for changes in ordered if len(changes) == len(ordered[0])]
+        for changes in fewest[:TRIED_REPAIRS]:
+            tried = self._tried(changes)
+            if tried.places(required):
+                whole = self._tried(as_gpus(self._fleet, changes))
+                return whole if whole.places(required) else tried
+        return self._raised(required, self._tried(ordered[0])) if ordered else None
 
-def raise_that_pays(
-    fleet: Fleet,
-    before: TriedRepair,
-    forced: ForcedSolution,
-    required: RequiredReplicas,
-    solve: ProblemSolver,
-) -> TriedRepair | None:
-    """Return the first raise whose best solution places the workload; None: no raise does."""
-    for extra, problem in _raises(fleet, before.problem, forced, required.workload):
-        again = solved_to_optimality(problem, solve)
-        if places_required(again, required):
-            return TriedRepair((*before.changes, extra), problem, again, verified=True)
-    return None
+    def raised(
+        self, required: RequiredReplicas, before: TriedRepair, forced: ForcedSolution
+    ) -> TriedRepair | None:
+        """Return the first raise whose best solution places the workload; None: no raise does."""
+        for extra, problem in _raises(before, forced, required.workload):
+            solution = self._solved(problem)
+            found = TriedRepair((*before.changes, extra), before.fleet, problem, solution)
+            if found.places(required):
+                return found
+        return None
+
+    def _raised(self, required: RequiredReplicas, tried: TriedRepair) -> TriedRepair:
+        """Return a repair with what makes the workload pay where it only fits."""
+        name, problem = required.workload, tried.problem
+        if name not in problem.workload_index:
+            return tried
+        times = required.counts[name]
+        forced = solve_with_workload(problem, tried.solution, name, times, self._solve)
+        return self.raised(required, tried, forced) or tried
+
+    def _tried(self, changes: LimitChanges) -> TriedRepair:
+        key = tuple(item.message for item in changes)
+        if key not in self._known:
+            fleet = applied(self._fleet, changes)
+            problem = formulate(fleet)
+            self._known[key] = TriedRepair(changes, fleet, problem, self._solved(problem))
+        return self._known[key]
+
+    def _solved(self, problem: Problem) -> Solution:
+        """Return the best solution; raise BudgetExceeded where the time ended before the proof."""
+        solution = self._solve(problem)
+        if solution.status not in ("Optimal", "Infeasible"):
+            raise BudgetExceeded
+        return solution
 
 
 def _raises(
-    fleet: Fleet, problem: Problem, forced: ForcedSolution, name: str
+    before: TriedRepair, forced: ForcedSolution, name: str
 ) -> Iterator[tuple[LimitChange, Problem]]:
     """Yield a higher score, a higher priority, and both, each with the problem that has it."""
     if forced.lost is None:
         return
-    number = problem.workload_index[name]
+    problem, number = before.problem, before.problem.workload_index[name]
     own = problem.workloads[number].priority
     higher = [loss for priority, loss in forced.lost.by_priority.items() if priority > own]
     if max(higher, default=0.0) <= 0:
         loss = max(0.0, forced.lost.by_priority.get(own, forced.lost.total))
         yield LimitChange(_score_raise(name, loss), _same, loss), _worth_more(problem, name, loss)
     top = max(item.priority for item in problem.workloads) + 1
-    raised = formulate(with_workload(fleet, name, priority=top))
+    raised = formulate(with_workload(before.fleet, name, priority=top))
     message = f"raise the priority of workload {name} to {top}"
     yield LimitChange(message, _same, GIVEN_UP), raised
     taken = problem.indexes_of(forced.decision.assignments)
@@ -167,82 +223,3 @@ def _worth_more(problem: Problem, name: str, more: float) -> Problem:
     values = problem.values.copy()
     values[problem.workload_index[name]] += more + _MORE
     return replace(problem, values=values)
-
-
-class RepairTrials:
-    """Fleets after changes, each solved once for all workloads that ask."""
-
-    def __init__(self, fleet: Fleet, solve: ProblemSolver, find_near: FindNearOptimal) -> None:
-        self._fleet, self._solve, self._find_near = fleet, solve, find_near
-        self._known = dict[tuple[str, ...], tuple[Fleet, Problem, Solution]]()
-
-    def cheapest(
-        self, required: RequiredReplicas, ordered: Sequence[LimitChanges]
-    ) -> TriedRepair | None:
-        """Return the cheapest repair that places a workload; None where there is none.
-
-        The best solution after a repair may use what was added for another workload. Then the
-        repair includes a raise of the workload's score or priority.
-        """
-        fewest = [changes for changes in ordered if len(changes) == len(ordered[0])]
-        for changes in fewest[:TRIED_REPAIRS]:
-            tried = self._tried(required, changes)
-            if tried.verified:
-                return self._with_gpus(required, tried)
-        return self._raised(required, ordered[0]) if ordered else None
-
-    def _tried(self, required: RequiredReplicas, changes: LimitChanges) -> TriedRepair:
-        _, problem, solution = self._changed(changes)
-        return TriedRepair(changes, problem, solution, places_required(solution, required))
-
-    def _with_gpus(self, required: RequiredReplicas, tried: TriedRepair) -> TriedRepair:
-        """Return the repair in whole GPUs where they are described and place the workload too."""
-        changes = as_gpus(self._fleet, tried.changes)
-        if _messages(changes) == _messages(tried.changes):
-            return tried
-        again = self._tried(required, changes)
-        return again if again.verified else tried
-
-    def _raised(self, required: RequiredReplicas, changes: LimitChanges) -> TriedRepair:
-        """Return the repair with what makes the workload pay where it only fits."""
-        fleet, problem, solution = self._changed(changes)
-        tried = self._tried(required, changes)
-        if tried.verified or required.workload not in problem.workload_index:
-            return tried
-        name, times = required.workload, required.counts[required.workload]
-        forced = solve_with_workload(problem, solution, name, times, self._solve, self._find_near)
-        return raise_that_pays(fleet, tried, forced, required, self._solve) or tried
-
-    def _changed(self, changes: LimitChanges) -> tuple[Fleet, Problem, Solution]:
-        key = _messages(changes)
-        if key not in self._known:
-            fleet = applied(self._fleet, changes)
-            problem = formulate(fleet)
-            self._known[key] = fleet, problem, solved_to_optimality(problem, self._solve)
-        return self._known[key]
-
-
-def repair_value(required: RequiredReplicas, tried: TriedRepair) -> Repair:
-    """Return a repair as the wire shows it."""
-    decision = tried.solution.decision
-    now = replica_counts(decision)
-    return Repair(
-        changes=tuple(
-            RepairChange(message=item.message, size=round(item.size, 6)) for item in tried.changes
-        ),
-        verified=tried.verified,
-        places=tuple(
-            assignment_value(item)
-            for item in decision.assignments
-            if item.workload == required.workload
-        ),
-        losing=tuple(
-            name
-            for name, count in required.counts.items()
-            if name != required.workload and now.get(name, 0) < count
-        ),
-    )
-
-
-def _messages(changes: LimitChanges) -> tuple[str, ...]:
-    return tuple(item.message for item in changes)

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution, TimeLeft, unlimited
-from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.conflicts.feasibility import FeasibilityOracle, KnownAnswers, replica_counts
 from optimizer.explain.conflicts.fleet_changes import missing_scores
 from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas
@@ -30,9 +30,7 @@ from optimizer.explain.conflicts.repairs import (
     RepairTrials,
     TriedRepair,
     least_changes,
-    raise_that_pays,
     rank,
-    repair_value,
 )
 from optimizer.explain.forced_problems import solve_with_workload
 from optimizer.explain.tuning import SIZED_CORRECTION_SETS, TESTED_CORRECTION_SETS
@@ -175,15 +173,14 @@ class UnplacedReasons:
         problem: Problem,
         solution: Solution,
         solve: ProblemSolver,
-        find_near: FindNearOptimal = find_none,
         time_left: TimeLeft = unlimited,
         layouts: FurtherLayouts = NO_FURTHER_LAYOUTS,
     ) -> None:
         self._fleet, self._problem, self._solution = fleet, problem, solution
-        self._solve, self._find_near, self._time_left = solve, find_near, time_left
+        self._solve, self._time_left = solve, time_left
         self._layouts = layouts
         self._counts = replica_counts(solution.decision)
-        self._trials = RepairTrials(fleet, solve, find_near)
+        self._trials = RepairTrials(fleet, solve)
         self._known = defaultdict[Hashable, KnownAnswers](KnownAnswers)
         self.late: list[str] = []
 
@@ -254,8 +251,7 @@ class UnplacedReasons:
             self.late.append(required.workload)
             message = f"{reason.message}; what would change that was not computed in time"
             return reason.model_copy(update={"message": message})
-        repair = None if tried is None else repair_value(required, tried)
-        return reason.model_copy(update={"remedy": repair})
+        return reason.model_copy(update={"remedy": tried and tried.value(required)})
 
     def _does_not_pay(self, required: RequiredReplicas) -> UnplacedReason:
         """Return what placing a workload costs that has room: others use it better."""
@@ -265,9 +261,7 @@ class UnplacedReasons:
                 f"{_ROOM}; what it costs is not known, as the plan is not proven to be the best"
             )
             return UnplacedReason(workload=name, message=message)
-        forced = solve_with_workload(
-            problem, solution, name, required.counts[name], self._solve, self._find_near
-        )
+        forced = solve_with_workload(problem, solution, name, required.counts[name], self._solve)
         if forced.lost is None:
             self.late.append(name)
             message = f"{_ROOM}; what placing it would cost was not computed in time"
@@ -276,9 +270,9 @@ class UnplacedReasons:
         message = f"{_ROOM}, but the best solution that has it is worth {cost.total:g} less"
         if cost.total <= 0:
             message = f"{_ROOM}, and a solution with it is worth as much"
-        now = TriedRepair((), problem, solution, verified=False)
+        now = TriedRepair((), self._fleet, problem, solution)
         return self._with_repair(
             UnplacedReason(workload=name, message=message, lost=cost),
             required,
-            lambda: raise_that_pays(self._fleet, now, forced, required, self._solve),
+            lambda: self._trials.raised(required, now, forced),
         )

@@ -5,7 +5,7 @@ from functools import partial
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision, Solution
-from optimizer.explain.case import NearOptimalDecisions, ProblemSolver, find_none
+from optimizer.explain.case import ProblemSolver
 from optimizer.explain.conflicts.feasibility import (
     all_placed,
     feasibility_problem,
@@ -15,7 +15,6 @@ from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.explanation_process import linear_solver
 from optimizer.model.problem import Problem, upper_bound
-from optimizer.solve.search.near_optimal_columns import near_optimal_columns
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import MOST_VARIABLES, best
 
@@ -36,12 +35,6 @@ def checked(problem: Problem) -> Solution:
 def spent(problem: Problem) -> Solution:
     """What a solver says whose budget is spent."""
     return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), 0.0, "highs")
-
-
-def close(problem: Problem, value: float) -> NearOptimalDecisions:
-    """The decisions close to an optimum that is worth so much."""
-    found = near_optimal_columns(problem, value, solver="highs", seconds_left=lambda: 60.0)
-    return found or find_none(problem, value)
 
 
 def possible(

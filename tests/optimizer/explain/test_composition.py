@@ -154,7 +154,7 @@ def test_what_a_budget_does_not_allow_is_named() -> None:
         "1 of 1 questions: the time limit was reached",
         "binding limits and prices: the time limit was reached",
         "a part of 2 conflicts: the time limit was reached",
-        "1 of 1 margins: the time limit was reached",
+        "1 of 1 margins: the time limit was reached; 1 of them have an upper bound",
     )
 
 

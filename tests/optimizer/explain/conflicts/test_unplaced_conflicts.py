@@ -16,7 +16,7 @@ from benchmarks.optimizer.instances import Kind, instance
 from optimizer.domain.fleet import Fleet, FleetLimit, Supply, Workload
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
-from optimizer.explain.case import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.conflicts.feasibility import WORTH, FeasibilityOracle, replica_counts
 from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas
 from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
@@ -33,15 +33,13 @@ from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.wire.explanation import UnplacedReason
 from tests.optimizer.build import fleet
-from tests.optimizer.explain.solvers import RESOLVE, checked, close, possible, spent
+from tests.optimizer.explain.solvers import RESOLVE, checked, possible, spent
 from tests.optimizer.random_problems import draw_fleet
 
 
-def explained(
-    given: Fleet, name: str, solve: ProblemSolver = RESOLVE, find_near: FindNearOptimal = find_none
-) -> UnplacedReason:
+def explained(given: Fleet, name: str, solve: ProblemSolver = RESOLVE) -> UnplacedReason:
     problem = formulate(given)
-    return UnplacedReasons(given, problem, RESOLVE(problem), solve, find_near).of(name)
+    return UnplacedReasons(given, problem, RESOLVE(problem), solve).of(name)
 
 
 FIRST, SECOND = ("c", "first", "3g"), ("c", "second", "3g")
@@ -262,9 +260,7 @@ def test_a_place_worth_less_than_nothing_can_cost_least() -> None:
     scores = {("c", "first", "3g"): 100.0, ("c", "second", "3g"): 99.98}
     scores |= {("d", "second", "3g"): -0.01, ("d", "third", "3g"): 40.0}
     sizes = {"first": 1, "second": 1, "third": 1}
-    found = explained(
-        fleet({"c": [("3g", 1)], "d": [("3g", 2)]}, sizes, scores), "second", find_near=close
-    )
+    found = explained(fleet({"c": [("3g", 1)], "d": [("3g", 2)]}, sizes, scores), "second")
     assert found.lost is not None
     assert found.lost.total == pytest.approx(0.01)
 
@@ -364,9 +360,9 @@ def check_conflict(
 def check_remedy(oracle: FeasibilityOracle, members: tuple[RelaxableLimit, ...]) -> None:
     """The changed problem has an optimum with the workload, and fewer limits would not do."""
     changes = sized_repairs(oracle, minimal_correction_sets(oracle, members))
-    found = RepairTrials(oracle.fleet, RESOLVE, close).cheapest(oracle.required, changes)
+    found = RepairTrials(oracle.fleet, RESOLVE).cheapest(oracle.required, changes)
     assert found is not None
-    assert found.verified
+    assert found.places(oracle.required)
     solution = checked(found.problem)
     assert solution.status == "Optimal"
     assert found.solution.objective_value == pytest.approx(solution.objective_value)
@@ -393,11 +389,11 @@ def test_random_conflicts_are_irreducible_and_changes_solve_again(first: int, ca
 
 
 @pytest.mark.parametrize("kind", ["prof", "dist"])
-def test_what_is_alike_and_what_is_close_say_what_solving_each_says(kind: Kind) -> None:
+def test_what_is_alike_says_what_solving_each_says(kind: Kind) -> None:
     given = crowded(kind)
     problem = formulate(given)
     solution = RESOLVE(problem)
-    together = UnplacedReasons(given, problem, solution, RESOLVE, close)
+    together = UnplacedReasons(given, problem, solution, RESOLVE)
     names = short_of_replicas(given, solution)
     assert len(names) > 2
     for name in names[:3]:
@@ -430,7 +426,7 @@ def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
     solution = RESOLVE(problem)
     if not {target.name, "twin"} <= set(short_of_replicas(both, solution)):
         return 0
-    conflicts = UnplacedReasons(both, problem, solution, RESOLVE, close)
+    conflicts = UnplacedReasons(both, problem, solution, RESOLVE)
     first, second = conflicts.of(target.name), conflicts.of("twin")
     now = replica_counts(solution.decision)
     assert len(first.limits) == len(second.limits) or now.get("twin", 0) != now.get(target.name, 0)
