@@ -58,7 +58,7 @@ def required_without(
     required: RequiredReplicas, relaxing: Iterable[RelaxableLimit]
 ) -> dict[str, int]:
     """Return how many replicas of each workload must run where some limits are relaxed."""
-    free = {limit.keeps_running for limit in relaxing}
+    free = {limit.workload for limit in relaxing if isinstance(limit, RunningWorkload)}
     return {name: count for name, count in required.counts.items() if name not in free}
 
 
@@ -303,8 +303,11 @@ class FeasibilityOracle:
         name, numbers = self.required.workload, self.known.numbers
         (app,) = (i.app for i in self.fleet.workloads if i.name == name)
         running = relaxation_keys(self.fleet, self.required.counts, {app})
-        keys = {
-            id(item): running.get(item.keeps_running) or item.identity(name) for item in self.limits
+        keys: dict[int, Hashable] = {
+            id(item): running[item.workload]
+            if isinstance(item, RunningWorkload)
+            else item.identity(name)
+            for item in self.limits
         }
         return {item: numbers.setdefault(key, len(numbers)) for item, key in keys.items()}
 

@@ -91,11 +91,6 @@ class RelaxableLimit(ABC):
     changeable: ClassVar[bool] = True
     sized: ClassVar[bool] = False
 
-    @property
-    def keeps_running(self) -> str:
-        """The workload that need not run where the limit is relaxed; empty: none."""
-        return ""
-
     def identity(self, target: str) -> Hashable:
         """Return what makes it the same limit for all that are interchangeable with `target`."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -186,11 +181,6 @@ class RunningWorkload(RelaxableLimit):
     """Another workload keeps running on as many clusters as now."""
 
     workload: str
-
-    @property
-    def keeps_running(self) -> str:
-        """The workload."""
-        return self.workload
 
     def relax(self, fleet: Fleet) -> Fleet:
         """Return the fleet as it is, because what has to run is no part of it."""

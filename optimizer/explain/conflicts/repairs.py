@@ -72,7 +72,7 @@ def least_changes(
     )
     if not set(needed) <= set(wide.workload_index):
         return None
-    solution = oracle.solve(_sizing_problem(wide, limits, needed, price))
+    solution = oracle.solve(_sizing_problem(wide, oracle.required, limits, needed))
     placed = all_placed(solution, sum(needed.values()))
     if placed is None:
         raise BudgetExceeded
@@ -84,14 +84,17 @@ def least_changes(
 
 
 def _sizing_problem(
-    wide: Problem, limits: Sequence[RelaxableLimit], needed: Mapping[str, int], price: float
+    wide: Problem,
+    required: RequiredReplicas,
+    limits: Sequence[RelaxableLimit],
+    needed: Mapping[str, int],
 ) -> Problem:
     """Return the problem whose optimum has all that is needed at the least price."""
-    freed = {item.keeps_running for item in limits}
-    each = dict.fromkeys(needed, WORTH) | dict.fromkeys(freed, _KEPT)
+    each = dict.fromkeys(required.counts, _KEPT) | dict.fromkeys(needed, WORTH)
     worth = np.array([each.get(item.name, 0.0) for item in wide.workloads])
     values = np.where(np.isnan(wide.values), np.nan, worth[:, np.newaxis])
-    return replace(wide, values=values - price * sum(item.use(wide) for item in limits))
+    prices = sum(item.use(wide) for item in limits) * _PRICES / len(limits)
+    return replace(wide, values=values - prices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 A conflict is an irreducible infeasible subsystem (IIS): its limits exclude something together, and
 none is redundant. QuickXplain (U. Junker, AAAI 2004) halves the limits and needs about k log(n/k)
-tests for k members among n limits. A deletion filter (J. Chinneck and E. Dravnieks, ORSA Journal on
-Computing 3, 1991) then tests once without each member, which proves that it is needed.
+tests for k members among n limits. Each member is proven to be needed if every test has an answer.
 
 Minimal correction sets are the smallest sets of limits that make room when they are relaxed. Each
 meets every infeasible subsystem, so they are grown from such subsystems, fewest members first
@@ -59,36 +58,30 @@ def infeasible_subsystem(
 
     A test without an answer leaves its limit in, and the result is not called irreducible.
     """
-    found = _quickxplain((), list(limits), possible, grown=False)
-    if len(found) < len(limits) and possible(found) is not False:
-        found = list(limits)
-    return _deletion_filter([item for item in limits if item in found], possible)
+    answers = {possible(())}
+
+    def infeasible(held: Sequence[T]) -> bool:
+        answer = possible(held)
+        answers.add(answer)
+        return answer is False
+
+    found = _quickxplain((), list(limits), infeasible, grown=False)
+    members = tuple(item for item in limits if item in found)
+    return InfeasibleSubsystem(members, irreducible=None not in answers)
 
 
 def _quickxplain(
-    held: Sequence[T], limits: list[T], possible: FeasibilityTest[T], *, grown: bool
+    held: Sequence[T], limits: list[T], infeasible: Callable[[Sequence[T]], bool], *, grown: bool
 ) -> list[T]:
-    if grown and possible(held) is False:
+    if grown and infeasible(held):
         return []
     if len(limits) <= 1:
         return limits
     half = len(limits) // 2
     first, second = limits[:half], limits[half:]
-    later = _quickxplain([*held, *first], second, possible, grown=True)
-    sooner = _quickxplain([*held, *later], first, possible, grown=bool(later))
+    later = _quickxplain([*held, *first], second, infeasible, grown=True)
+    sooner = _quickxplain([*held, *later], first, infeasible, grown=bool(later))
     return [*sooner, *later]
-
-
-def _deletion_filter(found: list[T], possible: FeasibilityTest[T]) -> InfeasibleSubsystem[T]:
-    needed = list(found)
-    proven = True
-    for item in found:
-        others = [other for other in needed if other is not item]
-        answer = possible(others)
-        if answer is False:
-            needed = others
-        proven = proven and answer is not None
-    return InfeasibleSubsystem(tuple(needed), proven)
 
 
 MAX_LIMITS = 5
