@@ -315,11 +315,6 @@ HEURISTICS: Mapping[str, Replaced] = {
         "exceeds_capacity",
         lambda _old: lambda *_given: False,
     ),
-    "packing before solving": Replaced(
-        "optimizer.explain.conflicts.feasibility",
-        "best_fit_decreasing",
-        lambda _old: lambda *_given: None,
-    ),
 }
 """Heuristics that are functions or options; numbers switch off the others (see `TRIED`)."""
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import ProcessFailure, Solution
@@ -128,6 +130,8 @@ def linear_solver(solver: SolverName, left: Callable[[], float]) -> LinearSolver
     def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
         if left() <= 0:
             raise BudgetExceeded
+        if not len(weights):  # solvers refuse a program without variables
+            return LinearSolution("Optimal", np.zeros(0), np.zeros(len(rows)))
         plain = [(row.columns.tolist(), row.coefficients.tolist(), row.limit) for row in rows]
         found = maximise(
             weights, plain, [1] * len(weights), solver=solver, seconds=left(), relaxed=relaxed

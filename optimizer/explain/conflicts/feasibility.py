@@ -1,4 +1,4 @@
-"""Whether all that is needed can run: by counting, by packing, and only then by solving.
+"""Whether all that is needed can run: by counting, greedily, and only then by solving.
 
 The problem regards no values. Every required assignment is worth the same and everything else
 nothing, so any solver can decide: all can run if and only if the optimum has all required
@@ -41,6 +41,7 @@ from optimizer.model.predicates import ResourceIndex
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.model.symmetry import relaxation_keys
+from optimizer.solve.greedy import fill_remaining
 
 WORTH = 1000.0
 """Value of a required assignment; prices of a sizing problem add up to less than half of it."""
@@ -113,8 +114,9 @@ def check_feasibility(
     """Return a decision that has all that is needed, False where none has, None if not known."""
     if exceeds_capacity(problem, needed):
         return False
-    packed = best_fit_decreasing(problem, needed)
-    if packed is not None:
+    packed = fill_remaining(problem, Decision(), lambda: False)
+    counts = replica_counts(packed)
+    if all(counts.get(name, 0) >= count for name, count in needed.items()):
         return packed
     solution = solve(problem)
     answer = all_placed(solution, sum(needed.values()))
@@ -129,26 +131,6 @@ def exceeds_capacity(problem: Problem, needed: Mapping[str, int]) -> bool:
         for kind, amount in ((workload.kind, workload.amount), *workload.requests):
             sizes.setdefault(kind, []).append((amount, count))
     return any(_exceeds(problem, kind, asked) for kind, asked in sizes.items())
-
-
-def best_fit_decreasing(problem: Problem, needed: Mapping[str, int]) -> Decision | None:
-    """Return a decision that has all that is needed, if one greedy pass finds it.
-
-    Every pool enforces the policy that supplies most. The largest workload comes first and takes
-    the resource that has least left afterwards.
-    """
-    state = Allocation(problem)
-    for policy in _largest_policies(problem):
-        state.enforce(policy)
-    numbers = [problem.workload_index[name] for name in needed]
-    for number in sorted(numbers, key=lambda item: (-problem.workloads[item].amount, item)):
-        for _ in range(needed[problem.workloads[number].name]):
-            resource = _tightest(state, number)
-            if resource is None:
-                return None
-            state.assign(number, resource)
-    decision = state.decision()
-    return None if violations(problem, decision) else decision
 
 
 def _exceeds(problem: Problem, kind: str, asked: list[tuple[float, int]]) -> bool:
@@ -189,29 +171,6 @@ def _supplies(problem: Problem, kind: str) -> Iterator[list[Floats]]:
             ]
         else:
             yield [base + sum(np.sum(some, axis=0) for some in choices)]
-
-
-def _largest_policies(problem: Problem) -> list[int]:
-    """Return the policy of each pool that supplies most."""
-    best: dict[tuple[int, str], tuple[float, int]] = {}
-    for number, policy in enumerate(problem.policies):
-        pool = policy.cluster, policy.pool
-        supply = sum(amount for _, amount in policy.supplies), -number
-        best[pool] = max(best.get(pool, (-1.0, 0)), supply)
-    return sorted(-number for _, number in best.values())
-
-
-def _tightest(state: Allocation, workload: int) -> int | None:
-    """Return the resource that fits and has least left; None where none fits."""
-    problem = state.problem
-    taken = [problem.resources[at].cluster for at in state.resources_of[workload]]
-    usable = ~np.isnan(problem.values[workload]) & ~np.isin(problem.resource_cluster, taken)
-    least = problem.workloads[workload].amount * (1 - _TOLERANCE)
-    usable &= state.exists & (state.residual >= least)  # only speed: `has_capacity` decides
-    for resource in np.flatnonzero(usable)[np.argsort(state.residual[usable], kind="stable")]:
-        if state.has_capacity(workload, int(resource)):
-            return int(resource)
-    return None
 
 
 RelaxedKeys = Counter[int]

@@ -178,6 +178,12 @@ def test_the_guides_points_between_performance_and_power() -> None:
     assert found.points[0].policies[0].policy == "3g.48gb"
 
 
+def test_without_any_candidate_the_only_point_is_empty() -> None:
+    given = fleet({"c": []}, {"a": 1}, {})
+    found = pareto_set(multi_objective(given, formulate(given), ["score"]), LINEAR, most=9)
+    assert (points(found), found.complete) == ({(0.0,)}, True)
+
+
 def test_truncated_sets_say_so() -> None:
     given = guide()
     found = pareto_set(
