@@ -184,20 +184,22 @@ class _Parts:
             self.not_computed.append(f"a part of {len(reasons.late)} conflicts: {_TOO_LATE}")
 
     def _conflicts_and_margins(self) -> Iterator[dict[str, object]]:
-        """Yield the margins that need no solve, then one conflict and one margin in turns."""
+        """Yield margins that need no solve, then margins for as many solves as each conflict."""
         case = self.case
         margins = Margins(case.problem, case.solution, self.solve, self.time_left)
-        solves = _until_budget_exceeded(
-            margins.steps() if case.solution.status == "Optimal" else ()
-        )
+        steps = margins.steps() if case.solution.status == "Optimal" else ()
+        solves, conflicts = _until_budget_exceeded(steps), self._conflicts()
+        reasons, more = list[UnplacedReason](), True
         next(solves, None)
-        conflicts, reasons = self._conflicts(), list[UnplacedReason]()
-        more = True
         while more:
             yield {"unplaced": tuple(reasons), "places": tuple(self._places(margins))}
-            new, solved = list(islice(conflicts, 1)), list(islice(solves, 1))
-            reasons += new
-            more = bool(new or solved)
+            before, more = self.solves, False
+            for reason in islice(conflicts, 1):
+                reasons.append(reason)
+                more = True
+            for _ in islice(solves, max(1, self.solves - before)):
+                yield {"unplaced": tuple(reasons), "places": tuple(self._places(margins))}
+                more = True
         self._note_missing_margins(margins.known)
         yield {"unplaced": tuple(reasons), "places": tuple(self._places(margins))}
 
