@@ -1,8 +1,8 @@
 """Resources that a client attaches to a conversation: the fleet, a score, a plan, the contract.
 
 A client that subscribes is told when one that it named has changed. The answer to
-`subscriptions/listen` is a stream, so this works without sessions. A resource is read again every
-few seconds with the rights of the subscriber, and compared with what it was.
+`subscriptions/listen` is a stream, so this works without sessions. A resource is read again after a
+change of the hub with the rights of the subscriber, and compared with what it was.
 
 Source: MCP 2026-07-28, subscriptions/listen; SEP-2575.
 """
@@ -113,7 +113,7 @@ def _json(part: ResultPart) -> str:
 
 
 CHECK_SECONDS = 10.0
-"""Seconds between two readings: scores change every half minute or so."""
+"""Least seconds between two readings: scores change every half minute or so."""
 
 STREAM_SECONDS = 900.0
 """How long a stream lasts. The client then subscribes again, with a token that is still valid."""
@@ -167,11 +167,12 @@ class ResourceSubscriptions:
         self, bus: InMemorySubscriptionBus, stream: ListenHandler, known: Mapping[str, bytes]
     ) -> None:
         """Publish each resource whenever it differs from what it was; then close the stream."""
-        before = dict(known)
+        before, hub, seen = dict(known), self._caller().service.hub, -1
         try:
             async with asyncio.timeout(STREAM_SECONDS):
                 while True:
-                    await asyncio.sleep(CHECK_SECONDS)
+                    await asyncio.gather(asyncio.sleep(CHECK_SECONDS), hub.change_after(seen))
+                    seen = hub.changes()
                     for uri, content in before.items():
                         now = await self._content(uri)
                         if now != content:

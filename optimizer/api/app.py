@@ -12,6 +12,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.middleware import Middleware
 
 from dsf import __version__
+from optimizer.api.answer_age import AnswerAge
 from optimizer.api.authentication import Authentication, is_open, user_of
 from optimizer.api.caller_limits import DEFAULT_STREAMS, RateLimit, StreamLimit, StreamLimits
 from optimizer.api.operation_routes import add_operation_routes
@@ -87,6 +88,7 @@ def guards(
         Middleware(HostGuard, allowed=allowed_hosts),
         Middleware(BodyLimit, most=MAX_BODY_BYTES),
         Middleware(PagePolicy),
+        Middleware(AnswerAge),
     ]
     if access:
         listed.append(Middleware(Authentication, auth=access.auth, resource=access.resource))

@@ -27,15 +27,17 @@ class CachedDocument:
         tag = sha256(body if identity is None else identity).hexdigest()[:32]
         return cls(body, gzip.compress(body, COMPRESSION_LEVEL, mtime=0), tag)
 
+    @property
+    def etag(self) -> str:
+        """Its ETag; weak, as it is the same with and without compression (RFC 9110, 8.8.3.3)."""
+        return f'W/"{self.tag}"'
+
     def response(
         self, request: Request, media_type: str, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Return the response to a request: 304 if the client has an equal document.
-
-        The ETag is weak, because it is the same with and without compression (RFC 9110, 8.8.3.3).
-        """
+        """Return the response to a request: 304 if the client has an equal document."""
         said = {
-            "ETag": f'W/"{self.tag}"',
+            "ETag": self.etag,
             "Cache-Control": "private, no-cache",
             "Vary": "Accept-Encoding",
             **(headers or {}),

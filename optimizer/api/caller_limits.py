@@ -1,6 +1,7 @@
 """Limits of requests and open streams of each caller, so that one program can't take the server."""
 
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -137,10 +138,14 @@ class StreamPlaces:
         self._taken -= Counter([caller])
 
 
+_ROLLOUT_EVENTS = re.compile("/rollouts/.*/events")
+
+
 class StreamLimit:
     """ASGI middleware: responds 429 where a caller, or all together, have too many open streams.
 
-    Streams are the events of rollouts and MCP subscriptions. It stands behind `Authentication`.
+    Streams are the events of the fleet and of rollouts, and MCP subscriptions. It stands behind
+    `Authentication`.
     """
 
     def __init__(self, app: ASGIApp, limits: StreamLimits = DEFAULT_STREAMS) -> None:
@@ -166,7 +171,7 @@ class StreamLimit:
     def _places(self, scope: Scope) -> Iterator[StreamPlaces]:
         listens = Headers(scope=scope).get("mcp-method") == LISTEN
         path = scope["path"]
-        if listens or (path.startswith("/rollouts/") and path.endswith("/events")):
+        if listens or path == "/fleet/events" or _ROLLOUT_EVENTS.fullmatch(path):
             yield self._streams
         if listens:
             yield self._subscriptions

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature, getdoc
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -16,16 +16,18 @@ from pydantic.fields import FieldInfo
 
 from dsf.api.untrusted_text import escaped_json
 from dsf.kube.errors import KubeError
+from dsf.runtime.lru_cache import LruCache
 from optimizer.api.cached_document import CachedDocument
 from optimizer.api.problem_details import documented, hub_error_response, refusal
 from optimizer.follow.overview.fleet_matrix import FleetMatrix
+from optimizer.hub.fleet_matrices import MOST_KEPT
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.access.caller import Caller, caller_of
 from optimizer.operations.operation import Operation, Route
 from optimizer.operations.progress import PlanProgress, progress_of
 from optimizer.operations.table import OPERATIONS
+from optimizer.wire.base import ResultPart
 from optimizer.wire.request_problem import RequestProblem
-from optimizer.wire.rollout import RolloutStatus
 
 if TYPE_CHECKING:
     from fastapi.openapi.models import Example
@@ -117,9 +119,41 @@ def _metadata(hint: Any) -> tuple[Any, ...]:
     return tuple(reversed(getattr(hint, "__metadata__", ())))
 
 
+_MATRICES = LruCache[int, tuple[FleetMatrix, CachedDocument]](MOST_KEPT)
+"""The documents of the latest matrices, by id: many callers get the same one."""
+
+
+async def _document_of(found: FleetMatrix) -> CachedDocument:
+    known = _MATRICES.get(id(found))
+    if known is None or known[0] is not found:
+        known = found, await asyncio.to_thread(matrix_document, found)
+        _MATRICES.put(id(found), known)
+    return known[1]
+
+
 async def _matrix_response(found: FleetMatrix, connection: Request) -> Response:
-    document = await asyncio.to_thread(matrix_document, found)
-    return document.response(connection, "application/json")
+    return (await _document_of(found)).response(connection, "application/json")
+
+
+class FleetChange(ResultPart):
+    """An event of GET /fleet/events: what GET /fleet answers has this ETag now."""
+
+    etag: str
+
+
+async def _fleet_events_response(changes: AsyncGenerator[FleetMatrix], _: Request) -> Response:
+    async def told() -> AsyncGenerator[FleetChange]:
+        """Yield another ETag whenever there is one, until the hub can't be read."""
+        before = ""
+        with suppress(KubeError):
+            async with aclosing(changes):
+                async for found in changes:
+                    tag = (await _document_of(found)).etag
+                    if tag != before:
+                        before = tag
+                        yield FleetChange(etag=tag)
+
+    return _streamed(event_stream(told(), name="changed"))
 
 
 def matrix_document(found: FleetMatrix) -> CachedDocument:
@@ -133,9 +167,12 @@ async def _events_response(changes: Any, _: Request) -> Response:
 
 
 async def event_stream(
-    changes: AsyncGenerator[RolloutStatus], *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    changes: AsyncGenerator[BaseModel],
+    *,
+    name: str = "status",
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
 ) -> AsyncIterator[str]:
-    """Yield a server-sent event for each status, and a comment while there is none."""
+    """Yield a server-sent event of a name for each part, and a comment while there is none."""
     async with aclosing(changes):
         following = asyncio.ensure_future(anext(changes, None))
         try:
@@ -147,7 +184,7 @@ async def event_stream(
                 status = following.result()
                 if status is None:
                     return
-                yield _event("status", status.model_dump_json())
+                yield _event(name, status.model_dump_json())
                 following = asyncio.ensure_future(anext(changes, None))
         finally:
             following.cancel()
@@ -213,21 +250,27 @@ _PROGRESS: dict[int | str, dict[str, Any]] = {
     }
 }
 
+
+def _events(description: str) -> dict[int | str, dict[str, Any]]:
+    content = {_EVENT_STREAM: {"schema": {"type": "string"}}}
+    return {200: {"description": description, "content": content}}
+
+
 _PRESENTATIONS = {
     "fleet": _Presentation(
         _matrix_response,
         {"response_model": FleetMatrix},
         {304: {"description": "The fleet is as it was: If-None-Match names its ETag."}},
     ),
+    "follow_fleet": _Presentation(
+        _fleet_events_response,
+        {"response_class": StreamingResponse},
+        _events('Server-sent events `changed`; the data is {"etag": ...}, the ETag of GET /fleet.'),
+    ),
     "follow_rollout": _Presentation(
         _events_response,
         {"response_class": StreamingResponse},
-        {
-            200: {
-                "description": "Server-sent events `status`; the data is a RolloutStatus.",
-                "content": {_EVENT_STREAM: {"schema": {"type": "string"}}},
-            }
-        },
+        _events("Server-sent events `status`; the data is a RolloutStatus."),
     ),
     "metrics": _Presentation(
         _metrics_response,

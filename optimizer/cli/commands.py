@@ -85,6 +85,14 @@ approval_options = options(
     multiple=True,
     help="Namespace whose Stepwise rollouts this server makes; repeatable. Default: all.",
 )
+@click.option(
+    "--watched-score-entries",
+    type=click.IntRange(0),
+    default=4_000_000,
+    show_default=True,
+    help="Entries of scores that are kept in memory, as a watch tells them. Scores of more entries"
+    " are read from the API server for each answer. 0: scores are not kept.",
+)
 @identity_option
 @log_options
 def optimizer(
@@ -140,6 +148,7 @@ async def _serve(
             registry=REGISTRY,
             identity=rest["identity"],
             health=kube.on_own_connections("health"),
+            watching=kube.on_own_connections("watches"),
         )
         app = _app(
             service,

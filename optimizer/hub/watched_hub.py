@@ -10,6 +10,7 @@ import logging
 import math
 from bisect import bisect_right
 from collections import ChainMap
+from collections import Counter as CountOf
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from contextvars import ContextVar
@@ -51,6 +52,9 @@ _log = logging.getLogger(__name__)
 MAX_AGE_SECONDS = 90.0
 """Age from which the API server is asked instead: it sends a bookmark each minute."""
 
+UNTOLD_SECONDS = 10.0
+"""Pause between two readings of what nobody tells of."""
+
 CATCH_UP_SECONDS = 5.0
 """How long a reader waits until the cache has what this process wrote."""
 
@@ -81,10 +85,14 @@ _FIELDS = ("metadata.namespace", "metadata.name")
 
 
 class ReadAge:
-    """How old the oldest part of what was read is, in seconds; None: all is from the API server."""
+    """How old the oldest part of what was read is, in seconds; None: all is from the API server.
+
+    `all_watched`: a later change of any part of it would be told.
+    """
 
     def __init__(self) -> None:
         self.seconds: float | None = None
+        self.all_watched = True
 
     def note(self, seconds: float) -> None:
         """Take another part into account."""
@@ -101,13 +109,14 @@ def measured_age() -> Iterator[ReadAge]:
     What a block within this one measures counts for both.
     """
     age = ReadAge()
-    before = _reading.set(age)
+    before = _reading.get()
+    token = _reading.set(age)
     try:
         yield age
     finally:
-        _reading.reset(before)
-        if age.seconds is not None:
-            note_age(age.seconds)
+        _reading.reset(token)
+        if before and age.seconds is not None:
+            before.note(age.seconds)
 
 
 def note_age(seconds: float) -> None:
@@ -124,14 +133,16 @@ class WatchedHub:
     """Lists the objects of a hub from memory. Implements `Lister`.
 
     Without `run`, all is read from the API server. Objects of a list are shared: nobody changes
-    them. `namespaces`: those whose ManagedClusterSetBindings may be read; none: all.
-    `score_entries`: of how many entries scores are kept; 0: scores are not kept.
+    them. `watching`: a client with connections of its own, which watches keep. `namespaces`: those
+    whose ManagedClusterSetBindings may be read; none: all. `score_entries`: of how many entries
+    scores are kept; 0: scores are not kept.
     """
 
     def __init__(
         self,
         kube: Kube,
         *,
+        watching: Kube | None = None,
         namespaces: Collection[str] = (),
         score_entries: int = DEFAULTS.watched_score_entries,
         max_age_seconds: float = MAX_AGE_SECONDS,
@@ -139,12 +150,15 @@ class WatchedHub:
         registry: CollectorRegistry | None = None,
     ) -> None:
         self._kube = kube
+        self._watching = watching or kube
         self._namespaces = tuple(namespaces)
         self._score_entries = score_entries
         self._max_age = max_age_seconds
         self._unwatched = unwatched
         self._kept = dict[tuple[Kind, str | None], _Kept]()
         self._callbacks = dict[Kind, list[Callable[[Key], None]]]()
+        self._changed = asyncio.Event()
+        self._changes = CountOf[Kind]()
         self._group: asyncio.TaskGroup | None = None
         if registry:
             registry.register(_HubCollector(self))
@@ -170,6 +184,36 @@ class WatchedHub:
     def noting(self, kube: Kube) -> Kube:
         """Return a client whose writes all later readers of this cache see."""
         return NotedWrites(kube, self.wrote)
+
+    def tell(self, kind: Kind, key: Key) -> None:
+        """Tell of a change, also of a kind that others watch."""
+        self._count(kind)
+        for callback in self._callbacks.get(kind, ()):
+            callback(key)
+
+    def changes(self, kind: Kind | None = None) -> int:
+        """Return how many changes, of a kind or of all, were told so far or written by us."""
+        return self._changes.total() if kind is None else self._changes[kind]
+
+    async def change_after(self, seen: int) -> None:
+        """Return once `changes` returns another number, or where a change may have been missed.
+
+        Where not all is watched, that is after UNTOLD_SECONDS.
+        """
+        while self.changes() == seen:
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNTOLD_SECONDS):
+                    await self._changed.wait()
+            if not self.tells_all:
+                return
+
+    @property
+    def tells_all(self) -> bool:
+        """Return whether each change of what was read is told, as far as the hub has the kind."""
+        return bool(self._kept) and all(
+            kept.refused or kept.age <= self._max_age for kept in self._kept.values()
+        )
 
     def watch(self, *kinds: Kind) -> None:
         """Begin to watch kinds, unless they are watched."""
@@ -204,6 +248,7 @@ class WatchedHub:
         kept = self._keep(ADD_ON_PLACEMENT_SCORE, None)
         if kept is None or not await self._vouches(kept):
             return None
+        note_age(kept.age)
         rows: Iterable[ScoreRow] = kept.view.items.values()
         return rows
 
@@ -220,6 +265,7 @@ class WatchedHub:
 
     def wrote(self, kind: Kind, version: str | None) -> None:
         """Let later readers see a write; None: a deletion, whose resource version is not known."""
+        self._count(kind)
         for (own, _), kept in self._kept.items():
             if own == kind:
                 kept.deletions += version is None
@@ -245,6 +291,8 @@ class WatchedHub:
             if kept and chosen and await self._vouches(kept):
                 note_age(kept.age)
                 return kept.page(chosen, namespace, limit, continue_token.removeprefix(_TOKEN))
+            if (age := _reading.get()) and not (kept and kept.refused):
+                age.all_watched = False
         if ours:
             raise Gone("the cache that this list began with is gone")
         return await self._kube.list(
@@ -255,6 +303,10 @@ class WatchedHub:
             limit=limit,
             continue_token=continue_token,
         )
+
+    def _count(self, kind: Kind) -> None:
+        self._changes[kind] += 1
+        self._changed.set()
 
     def _scopes(self, kind: Kind) -> tuple[str | None, ...]:
         return self._namespaces or (None,) if kind in _OF_NAMESPACES else (None,)
@@ -273,14 +325,8 @@ class WatchedHub:
         return self._kept[kind, scope]
 
     def _new(self, kind: Kind, namespace: str | None) -> "_Kept":
-        rows, kube = _Rows(self._score_entries), self._kube
+        rows, kube = _Rows(self._score_entries), self._watching
         scores = kind == ADD_ON_PLACEMENT_SCORE
-        callbacks = self._callbacks.setdefault(kind, [])
-
-        def changed(key: Key) -> None:
-            for callback in callbacks:
-                callback(key)
-
         view: View[Any] = View(
             ScorePages(kube) if scores else kube,
             kind,
@@ -290,7 +336,7 @@ class WatchedHub:
             ends_on=(Forbidden, NotFound, BadRequest),
         )
         rows.kept = view.items
-        view.on_change(changed)
+        view.on_change(partial(self.tell, kind))
         return _Kept(kind, namespace, view)
 
     async def _follow(self, kept: "_Kept") -> None:
@@ -308,6 +354,7 @@ class WatchedHub:
                 return
             except KubeError as error:
                 failures += 1
+                kept.refused = await self._is_refused(kept)
                 _log.warning(
                     "objects are read from the API server, because they can't be watched",
                     extra={"resource": kept.kind.resource, "error": str(error)},
@@ -319,9 +366,10 @@ class WatchedHub:
         """Return whether a kind can be listed and watched, after a pause."""
         await asyncio.sleep(after)
         kind, labels = kept.kind, WATCHED[kept.kind]
+        kept.refused = await self._is_refused(kept)
         with suppress(KubeError):
-            page = await self._kube.list(kind, kept.namespace, labels=labels, limit=1)
-            events = self._kube.watch(
+            page = await self._watching.list(kind, kept.namespace, labels=labels, limit=1)
+            events = self._watching.watch(
                 kind,
                 kept.namespace,
                 labels=labels,
@@ -330,7 +378,19 @@ class WatchedHub:
             )
             async with aclosing(events):
                 await anext(events, None)
+            kept.refused = False
             return True
+        return False
+
+    async def _is_refused(self, kept: "_Kept") -> bool:
+        """Return whether nobody here can list a kind: it is not served, or a right is missing."""
+        try:
+            labels = WATCHED[kept.kind]
+            await self._watching.list(kept.kind, kept.namespace, labels=labels, limit=1)
+        except (Forbidden, NotFound):
+            return True
+        except KubeError:
+            return False
         return False
 
     async def _vouches(self, kept: "_Kept") -> bool:
@@ -348,12 +408,16 @@ class WatchedHub:
 
 
 class _Kept:
-    """The objects of a kind in memory. `written`: a version that this process wrote."""
+    """The objects of a kind in memory. `written`: a version that this process wrote.
+
+    `refused`: the API server does not list it.
+    """
 
     def __init__(self, kind: Kind, namespace: str | None, view: View[Any]) -> None:
         self.kind = kind
         self.namespace = namespace
         self.view = view
+        self.refused = False
         self.written = ""
         self.deletions = 0
         self._seen_deletions = 0

@@ -1,6 +1,8 @@
 """The operations about the fleet: what it is made of, its matrix, and what was placed on it."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -9,7 +11,7 @@ from pydantic import Field
 from dsf.kube.access_reviews import right
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.fleet_matrix import FleetMatrix, fleet_matrix
+from optimizer.follow.overview.fleet_matrix import FleetMatrix
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.access.rights import describing_rights, fleet_rights, status_rights
 from optimizer.operations.operation import Route, operation
@@ -50,10 +52,41 @@ async def fleet(
     DynamicScorers.
     """
     described = await optimizer.may(describing_rights())
-    facts = await optimizer.service.fleet(namespace, described=described, columns=True)
-    found = await asyncio.to_thread(fleet_matrix, facts)
+    found = await optimizer.service.matrices.matrix(namespace, described=described)
     empty = not (found.workloads or found.policies)
     return await optimizer.of_namespace(namespace, found, empty=empty)
+
+
+@operation(
+    rights=fleet_rights,
+    route=Route("GET", "/fleet/events", "Hear when the fleet has changed", problems=(404, 422)),
+)
+async def follow_fleet(
+    optimizer: AuthorizedOptimizer, namespace: Namespace = "default"
+) -> AsyncGenerator[FleetMatrix] | RequestProblem:
+    """Tell whenever GET /fleet would answer the caller something else; first, what it answers now.
+
+    An event has the ETag of that answer. The stream ends after 15 minutes; open another one.
+    """
+    found = await fleet(optimizer, namespace)
+    if isinstance(found, RequestProblem):
+        return found
+    described = await optimizer.may(describing_rights())
+    return _until_end(optimizer.service.matrices.changing(namespace, described=described))
+
+
+STREAM_SECONDS = 900.0
+"""How long a stream lasts: the rights of its caller are checked again when the next one begins."""
+
+
+async def _until_end(changes: AsyncGenerator[FleetMatrix]) -> AsyncGenerator[FleetMatrix]:
+    end = asyncio.get_running_loop().time() + STREAM_SECONDS
+    async with aclosing(changes):
+        with suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout_at(end):
+                    found = await anext(changes)
+                yield found
 
 
 @operation(

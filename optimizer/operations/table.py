@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from optimizer.operations.fleet import fleet, placement_status
+from optimizer.operations.fleet import fleet, follow_fleet, placement_status
 from optimizer.operations.operation import Operation
 from optimizer.operations.planning import optimize, plan
 from optimizer.operations.recorded_plans import list_plans, rollback, show_plan
@@ -20,6 +20,7 @@ OPERATIONS: tuple[Operation[..., Any], ...] = (
     placement_status,
     reset,
     fleet,
+    follow_fleet,
     score_history,
     optimize,
     plan,

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -111,7 +112,7 @@ class LandingWatch:
 
     async def run(self) -> None:
         """Look whenever something changes, and write events, until cancelled."""
-        for kind in _WATCHED:
+        for kind in (*_WATCHED, PLACEMENT_PLAN):
             self._hub.on_change(kind, self._marking(kind))
         async with asyncio.TaskGroup() as group:
             group.create_task(self.write_events())
@@ -124,12 +125,12 @@ class LandingWatch:
         await self._events.run()
 
     async def _watch_plans(self, namespace: str | None) -> None:
-        """Mark the namespaces whose plans change; return if they can't be watched.
+        """Tell of plans that change; return if they can't be watched.
 
         A right or a kind that is missing at the start is not waited for.
         """
         view = self._plans(namespace)
-        view.on_change(lambda key: self._mark(key[0]))
+        view.on_change(partial(self._hub.tell, PLACEMENT_PLAN))
         try:
             await self._check_served(namespace)
             await view.run()

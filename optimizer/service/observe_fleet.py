@@ -6,6 +6,7 @@ Scores are read page by page, and only aggregates are kept.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.definitions import crds
@@ -44,16 +45,15 @@ from optimizer.follow.hub_health.hub_installation import (
     Serving,
     SourceFailure,
 )
-from optimizer.follow.overview.fleet_facts import FleetColumns, FleetFacts
+from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import (
-    ClusterScore,
-    ClusterScores,
-    ScorerOverview,
-    cluster_score,
+    ScoreSummary,
+    score_summary,
     scorer_overview,
 )
 from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.recorded_plan import RecordedPlan
+from optimizer.hub.watched_hub import WatchedHub
 from optimizer.service.observe import (
     list_all,
     observe_namespace,
@@ -63,7 +63,7 @@ from optimizer.service.observe import (
 )
 from optimizer.service.plan_records import recorded_plans
 from optimizer.service.record_keys import RecordKeys
-from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.scores.score_row import ScoreRow
 
 
 async def observe_fleet(
@@ -78,14 +78,14 @@ async def observe_fleet(
 ) -> FleetFacts:
     """Return the facts of a namespace; without `described`, no DynamicScorer is read.
 
-    `columns`: whether the entries of scores are kept too, by app and device. `records`: the plans
+    `columns`: whether the entries of scores are kept too. `records`: the plans
     of the namespace, with which the hub is compared. Raises KubeError if the hub can't be read.
     """
     found = await list_all(kube, DYNAMIC_SCORER) if described else ()
     scorers = tuple(map(scorer_overview, found))
-    observation, (scores, kept) = await asyncio.gather(
+    observation, scores = await asyncio.gather(
         observe_namespace(kube, namespace, now()),
-        retry_when_gone(lambda: _scores(kube, now, scorers if columns else None)),
+        retry_when_gone(lambda: _scores(kube, now, rows=columns)),
     )
     status = await asyncio.to_thread(
         recorded_status, observation, namespace, records, cluster_label_key=cluster_label_key
@@ -94,24 +94,34 @@ async def observe_fleet(
         namespace=namespace,
         observation=observation,
         status=status,
-        scores=scores,
+        scores=scores.summaries,
         scorers=scorers,
-        columns=kept.scores,
+        rows=scores.rows,
     )
 
 
-async def _scores(
-    kube: Lister, now: Callable[[], datetime], scorers: tuple[ScorerOverview, ...] | None
-) -> tuple[ClusterScores, FleetColumns]:
-    """Return the aggregates by score, and the columns unless `scorers` is None."""
-    found: dict[str, list[ClusterScore]] = {}
-    columns = FleetColumns(scorers or ())
+class _Scores(NamedTuple):
+    """Aggregates by score, and the rows that they were made of, unless only those were asked."""
+
+    summaries: dict[str, list[ScoreSummary]]
+    rows: dict[str, list[ScoreRow]]
+
+
+async def _scores(kube: Lister, now: Callable[[], datetime], *, rows: bool) -> _Scores:
+    found = _Scores({}, {})
+    if isinstance(kube, WatchedHub) and (kept := await kube.rows()) is not None:
+        _add(found, kept, now(), rows=rows)
+        return found
     async for page in score_pages(kube):
-        for obj in page:
-            found.setdefault(name_of(obj), []).append(cluster_score(obj, now=now()))
-            if scorers is not None:
-                columns.add(obj)
-    return found, columns
+        _add(found, map(ScoreRow, page), now(), rows=rows)
+    return found
+
+
+def _add(found: _Scores, read: Iterable[ScoreRow], now: datetime, *, rows: bool) -> None:
+    for row in read:
+        found.summaries.setdefault(row.score, []).append(score_summary(row, now=now))
+        if rows:
+            found.rows.setdefault(row.score, []).append(row)
 
 
 async def observe_fleets(
@@ -122,9 +132,9 @@ async def observe_fleets(
     `keys`: the key that signs records, without which the hub is not compared with them.
     Raises KubeError if the hub can't be read, or only namespace by namespace.
     """
-    observations, (scores, _), scorers, plans = await asyncio.gather(
+    observations, scores, scorers, plans = await asyncio.gather(
         observe_namespaces(kube, now()),
-        retry_when_gone(lambda: _scores(kube, now, None)),
+        retry_when_gone(lambda: _scores(kube, now, rows=False)),
         list_all(kube, DYNAMIC_SCORER),
         recorded_plans(kube, None, keys),
     )
@@ -138,7 +148,7 @@ async def observe_fleets(
             for name, observation in observations.items()
         }
         return tuple(
-            FleetFacts(name, observation, statuses[name], scores, overviews)
+            FleetFacts(name, observation, statuses[name], scores.summaries, overviews)
             for name, observation in observations.items()
         )
 

@@ -16,9 +16,11 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER,
     MANIFEST_WORK_REPLICA_SET,
     NAMESPACE,
+    PLACEMENT_PLAN,
 )
 from dsf.kube.port import Kube, Lister
 from dsf.kube.reads import require_answer
+from dsf.runtime.lru_cache import LruCache
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import ANSWER_GAP, DEFAULTS, OptimizerSettings
 from optimizer.domain.solution import Solution
@@ -29,8 +31,9 @@ from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.plan_history import history_of
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
+from optimizer.hub.fleet_matrices import MOST_KEPT, FleetMatrices
 from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
-from optimizer.hub.watched_hub import WatchedHub, measured_age
+from optimizer.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub, measured_age, note_age
 from optimizer.plan.plan import Plan
 from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
@@ -76,6 +79,8 @@ class Optimizer:
     `registry` has its metrics; by default one of its own. `health` is asked whether the hub can be
     read; a client with connections of its own answers while others are busy. `identity` names this
     process in its Leases; see NamespaceWriters. `solve` solves its problems.
+    read, and `watching` watches it; a client with connections of its own answers while others are
+    busy. `identity` names this process in its Leases; see NamespaceWriters.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class Optimizer:
         registry: CollectorRegistry | None = None,
         health: Kube | None = None,
         solve: Solve = solve,
+        watching: Kube | None = None,
     ) -> None:
         self.registry = registry or CollectorRegistry()
         self.metrics = OptimizerMetrics(self.registry)
@@ -102,6 +108,7 @@ class Optimizer:
         self.kube, self.settings, self.now = kube, settings, now
         self.hub = WatchedHub(
             kube,
+            watching=watching,
             namespaces=settings.rollout_namespaces,
             score_entries=settings.watched_score_entries,
             registry=self.registry,
@@ -110,7 +117,7 @@ class Optimizer:
         writers = NamespaceWriters(kube, identity=identity, lease_seconds=lease_seconds)
         self.identity = writers.identity
         keys = RecordKeys(kube, settings.record_key_secret)
-        self._records = PlanRecords(kube, keys, now=now, limit=settings.plan_history_limit)
+        self._records = PlanRecords(noted, keys, now=now, limit=settings.plan_history_limit)
         self.rollouts = RolloutController(
             noted,
             self._records,
@@ -123,7 +130,7 @@ class Optimizer:
             metrics=self.metrics,
         )
         self.landings = LandingWatch(
-            kube,
+            noted,
             self.hub,
             keys=keys,
             now=now,
@@ -144,6 +151,11 @@ class Optimizer:
         )
         self.apply, self.reset, self.plan_reset = writer.apply, writer.reset, writer.plan_reset
         self.plans = self._records.read
+        self._known_records = LruCache[str, tuple[int, tuple[RecordedPlan, ...] | Issue]](MOST_KEPT)
+        self.matrices = FleetMatrices(
+            self.hub,
+            lambda namespace, described: self.fleet(namespace, described=described, columns=True),
+        )
 
     async def ready(self) -> None:
         """Raise KubeError where the hub can't be read."""
@@ -200,9 +212,20 @@ class Optimizer:
             now=self._now,
             described=described,
             columns=columns,
-            records=await self._records.read(namespace),
+            records=await self._recorded(namespace),
             cluster_label_key=self._settings.cluster_label_key,
         )
+
+    async def _recorded(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
+        """Return the recorded plans of a namespace; they are large, so only after a change anew."""
+        changes, age = self.hub.changes(PLACEMENT_PLAN), self.rollouts.plans_age(namespace)
+        known = self._known_records.get(namespace)
+        if known and known[0] == changes and age <= MAX_AGE_SECONDS:
+            note_age(age)
+            return known[1]
+        found = await self._records.read(namespace)
+        self._known_records.put(namespace, (changes, found))
+        return found
 
     async def missing_namespace(
         self, namespace: str, others: Sequence[str] = ()

@@ -7,6 +7,7 @@ writes it keeps nothing: a server that is killed loses nothing, and another one 
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -205,6 +206,11 @@ class RolloutController:
         return self._plans_in.setdefault(
             namespace, FollowedView(self._kube, PLACEMENT_PLAN, namespace, read=self._rollout)
         )
+
+    def plans_age(self, namespace: str) -> float:
+        """Return how many seconds ago the hub told of plans; infinite: they are not watched."""
+        watched = self._plans_in.get(namespace if self._namespaces else None)
+        return asyncio.get_running_loop().time() - watched.heard if watched else math.inf
 
     async def _scope(self, namespace: str) -> str | None:
         """Return which plans are watched to follow one of a namespace; None: those of all."""

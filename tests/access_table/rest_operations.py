@@ -58,6 +58,9 @@ DOCUMENTED: dict[str, tuple[Operation, ...]] = {
         Operation("POST /optimize, a dry run", posted("/optimize?dry_run=true", body())),
         Operation("POST /optimize", posted("/optimize", body()), writes=True),
     ),
+    "GET /fleet/events": (
+        Operation("GET /fleet/events", lambda asker: asker.events(f"/fleet/events{WHERE}")),
+    ),
     "POST /plan": (Operation("POST /plan", posted("/plan", {"objective": {"performance": 1}})),),
     "GET /plans": (Operation("GET /plans", got(f"/plans{WHERE}")),),
     "GET /plans/{digest}": (Operation("GET /plans/{digest}", recorded),),

@@ -41,6 +41,20 @@ async def test_clusters_are_rows_and_devices_columns(service: Service, open_page
     await expect(cells(page, "worker01")).to_contain_text(["Ready", "none", "none", "10", "60"])
 
 
+async def test_a_change_is_shown_as_the_stream_tells_of_it(
+    service: Service, open_page: Open
+) -> None:
+    """The page polls where there is no stream; its timers stand still here."""
+    page = await open_page(service.url)
+    await expect(cells(page, "worker01").nth(3)).to_have_text("10")
+    await page.evaluate("for (let id = 0; id < 1e4; id++) clearInterval(id)")
+    status = {"status": {"scores": [{"name": "app01;2g.24gb", "value": 42}]}}
+    await service.hub.patch(
+        kinds.ADD_ON_PLACEMENT_SCORE, PERFORMANCE, status, "worker01", subresource="status"
+    )
+    await expect(cells(page, "worker01").nth(3)).to_have_text("42", timeout=60_000)
+
+
 async def test_a_better_score_has_more_colour_and_direction_is_respected(
     service: Service, open_page: Open
 ) -> None:

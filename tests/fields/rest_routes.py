@@ -56,6 +56,7 @@ CASES: dict[str, dict[str, Case]] = {
         "body:stopWorkloads": Case(True, on="applied"),
     },
     "get /fleet": {"query:namespace": Case("worker01")},
+    "get /fleet/events": {"query:namespace": Case("worker01")},
     "get /scores/history": {
         "query:score": Case("performance", HISTORY),
         "query:cluster": Case("worker02", HISTORY),

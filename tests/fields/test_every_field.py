@@ -15,6 +15,12 @@ SOLVED = {door.name: door for door in (*ROUTES, *TOOLS, *PAGE, *HUB_COMMANDS)}
 DOORS = {**SOLVED, **{door.name: door for door in (QUESTION, *RESOURCES)}}
 
 
+@pytest.fixture(autouse=True)
+def _short_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the stream of the fleet end, which has no end of its own."""
+    monkeypatch.setattr("optimizer.operations.fleet.STREAM_SECONDS", 1.0)
+
+
 @cache
 def unchanged() -> dict[str, Any]:
     """What doors answered to questions without the fields, which several fields share."""

@@ -9,8 +9,9 @@ from dsf.agent.metrics import AgentMetrics
 from dsf.agent.otlp.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.receiver import OtlpMetrics
 from dsf.hub.run import HubController
+from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.service.metrics import OptimizerMetrics
+from optimizer.service.optimizer import Optimizer
 from policy_watcher.run import PolicyWatcher
 
 
@@ -55,7 +56,7 @@ def _agent(registry: CollectorRegistry) -> None:
 _COMPONENTS: dict[str, Callable[[CollectorRegistry], object]] = {
     "agent": _agent,
     "hub controller": lambda registry: HubController(EmbeddedHub(), registry=registry),
-    "optimizer": OptimizerMetrics,
+    "optimizer": lambda registry: Optimizer(EmbeddedHub(), now=utc_now, registry=registry),
     "policy watcher": lambda registry: PolicyWatcher(EmbeddedHub(), registry=registry),
 }
 

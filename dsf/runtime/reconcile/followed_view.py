@@ -1,6 +1,7 @@
 """One watch of a collection, for any number of readers who each follow one of its objects."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Generic, NamedTuple, TypeVar
@@ -42,6 +43,11 @@ class FollowedView(Generic[T]):
         self._callbacks.append(callback)
         if self._running:
             self._running.view.on_change(callback)
+
+    @property
+    def heard(self) -> float:
+        """When the API server last told of the collection; -inf where it is not watched."""
+        return self._running.view.heard if self._running else -math.inf
 
     async def run(self) -> None:
         """Watch until cancelled, whether or not anybody follows an object."""

@@ -3,9 +3,9 @@
 Values of scores are lists in the order of the clusters, so that a fleet of thousands stays small.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -14,19 +14,16 @@ from dsf.api.crd.score_meaning import Direction
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.findings import FleetFinding, findings, scorer_remedy
-from optimizer.follow.overview.fleet_facts import (
-    ClusterValues,
-    FleetFacts,
-    ScoreColumn,
-    ScoreColumns,
-)
+from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_overview import (
     WorkloadOverview,
     hardware_of,
     workload_overview,
 )
-from optimizer.follow.overview.score_overview import ClusterScore, ScorerOverview
+from optimizer.follow.overview.score_columns import score_columns
+from optimizer.follow.overview.score_overview import ScorerOverview, ScoreSummary
 from optimizer.snapshot.object_readers import read_workload
+from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
 
 MAX_CLUSTERS = 10_000
@@ -177,10 +174,39 @@ class FleetMatrix(ResultPart):
     omitted: Annotated[dict[str, int], Field(description="Items left out of each list.")]
 
 
-def fleet_matrix(facts: FleetFacts) -> FleetMatrix:
-    """Return the matrix of a fleet whose facts have columns."""
+class MatrixRows:
+    """The rows of the last matrix of a fleet: what has not changed is not made again."""
+
+    def __init__(self) -> None:
+        self._rows = dict[str, tuple[tuple[Object, tuple[Any, ...]], MatrixCluster]]()
+
+    def row(self, facts: FleetFacts, name: str) -> MatrixCluster:
+        """Return the row of a managed cluster."""
+        obj = facts.hub.clusters[name]
+        told = (
+            facts.faults.get(name),
+            facts.hub.claim(name),
+            facts.bound.get(name, ()),
+            facts.running.get(name, ()),
+        )
+        known = self._rows.get(name)
+        if known is None or known[0][0] is not obj or known[0][1] != told:
+            known = self._rows[name] = (obj, told), _cluster(facts, name)
+        return known[1]
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget the rows of other managed clusters."""
+        if len(self._rows) > len(names):
+            self._rows = {name: self._rows[name] for name in names}
+
+
+def fleet_matrix(facts: FleetFacts, rows: MatrixRows | None = None) -> FleetMatrix:
+    """Return the matrix of a fleet whose facts have the rows of scores; `rows` speeds it up."""
+    rows = rows or MatrixRows()
     names, wrong = sorted(facts.hub.clusters), findings(facts)
     clusters = names[:MAX_CLUSTERS]
+    shown = tuple(rows.row(facts, name) for name in clusters)
+    rows.keep(clusters)
     lists = {
         "clusters": (names, MAX_CLUSTERS),
         "workloads": (facts.workloads, MAX_LISTED),
@@ -190,7 +216,7 @@ def fleet_matrix(facts: FleetFacts) -> FleetMatrix:
     return FleetMatrix(
         observed_at=facts.observation.observed_at,
         namespace=facts.namespace,
-        clusters=tuple(_cluster(facts, name) for name in clusters),
+        clusters=shown,
         scores=tuple(_scores(facts, clusters)),
         workloads=tuple(_workload(facts, name) for name in [*facts.workloads][:MAX_LISTED]),
         policies=tuple(facts.policies)[:MAX_LISTED],
@@ -250,38 +276,37 @@ def _scorer(item: ScorerOverview) -> MatrixScorer:
 def _scores(facts: FleetFacts, clusters: Sequence[str]) -> Iterator[MatrixScore]:
     share = MAX_CELLS // max(1, len(clusters) * len(facts.scores))
     for name, rows in sorted(facts.scores.items()):
-        found = facts.columns.get(name) or ScoreColumns()
-        yield _score(facts.scorer_of(name), name, rows, found, clusters, share)
+        yield _score(facts.scorer_of(name), name, rows, facts.rows.get(name, ()), clusters, share)
 
 
 def _score(
     scorer: ScorerOverview | None,
     name: str,
-    rows: Iterable[ClusterScore],
-    found: ScoreColumns,
+    summaries: Iterable[ScoreSummary],
+    rows: Sequence[ScoreRow],
     clusters: Sequence[str],
     share: int,
 ) -> MatrixScore:
-    by_cluster = {item.cluster: item for item in rows}
+    by_cluster = {item.cluster: item for item in summaries}
     seen = [by_cluster.get(cluster) for cluster in clusters]
     values = [item for item in by_cluster.values() if item.entries]
-    kept = found.at_most(share)
+    written = {row.cluster: row.written for row in rows}
+    kept = score_columns(rows, scorer, clusters, share)
     return MatrixScore(
         name=name,
         **(scorer.stated if scorer else {}),
         minimum=min((item.minimum for item in values), default=None),
         maximum=max((item.maximum for item in values), default=None),
         mean=tuple(item.mean if item and item.entries else None for item in seen),
-        written=tuple(_seconds(found.written.get(cluster)) for cluster in clusters),
+        written=tuple(_seconds(written.get(cluster)) for cluster in clusters),
         valid_until=tuple(_seconds(item.valid_until if item else None) for item in seen),
         expired=tuple(at for at, item in enumerate(seen) if item and item.expired),
-        columns=tuple(_column(column, values, clusters) for column, values in kept.items()),
-        omitted_columns=max(0, len(found.columns) - len(kept)),
+        columns=tuple(
+            MatrixColumn(**column._asdict(), values=tuple(values))
+            for column, values in kept.columns.items()
+        ),
+        omitted_columns=kept.omitted,
     )
-
-
-def _column(column: ScoreColumn, values: ClusterValues, clusters: Iterable[str]) -> MatrixColumn:
-    return MatrixColumn(**column._asdict(), values=tuple(map(values.get, clusters)))
 
 
 def _seconds(time: datetime | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -10,15 +10,15 @@ from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.score_meaning import Direction
 from dsf.api.plural import counted
 from dsf.api.scoring.placement_scores import (
+    LONG_AGO,
     format_for_apps,
     published_meaning,
     published_score,
-    validity_of,
 )
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.snapshot.object_readers import name_of
-from optimizer.snapshot.scores.score_index import entries_of
+from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.base import Name, ResultPart, Text
 
 
@@ -142,7 +142,19 @@ class ClusterScore(ResultPart):
     expired: bool = False
 
 
-ClusterScores = Mapping[str, Sequence[ClusterScore]]
+class ScoreSummary(NamedTuple):
+    """What a ClusterScore says; a fleet may have 100,000 of them."""
+
+    cluster: str
+    mean: float
+    minimum: int
+    maximum: int
+    entries: int
+    valid_until: datetime | None = None
+    expired: bool = False
+
+
+ClusterScores = Mapping[str, Sequence[ScoreSummary]]
 """The scores of all managed clusters by score name."""
 
 
@@ -170,19 +182,11 @@ class ScoreOverview(ResultPart):
     ] = ()
 
 
-def cluster_score(score: Object, *, now: datetime) -> ClusterScore:
+def score_summary(row: ScoreRow, *, now: datetime) -> ScoreSummary:
     """Return the aggregate of one AddOnPlacementScore; without entries its mean is 0."""
-    found = [value for _, value in entries_of(score)]
-    values, (valid_until, expired) = found or [0], validity_of(score, now)
-    return ClusterScore(
-        cluster=str(score["metadata"].get("namespace") or ""),
-        mean=round(sum(values) / len(values), 2),
-        minimum=min(values),
-        maximum=max(values),
-        entries=len(found),
-        valid_until=valid_until,
-        expired=expired,
-    )
+    valid_until = None if row.until == LONG_AGO else row.until
+    entries = len(row.values)
+    return ScoreSummary(row.cluster, *row.range, entries, valid_until, row.expired(now))
 
 
 def score_overviews(
@@ -197,7 +201,7 @@ def score_overviews(
 
 
 def _overview(
-    name: str, rows: Sequence[ClusterScore], scorer: ScorerOverview | None, shown: int
+    name: str, rows: Sequence[ScoreSummary], scorer: ScorerOverview | None, shown: int
 ) -> ScoreOverview:
     ranked = ranking(rows, scorer.direction if scorer else None)
     until = [item.valid_until for item in ranked if item.valid_until]
@@ -209,13 +213,13 @@ def _overview(
         expired=sum(item.expired for item in rows),
         valid_until=min(until, default=None),
         mean=round(sum(item.mean for item in ranked) / len(ranked), 2) if ranked else None,
-        best=ranked[:shown],
-        worst=tuple(reversed(worse)),
+        best=tuple(ClusterScore(**item._asdict()) for item in ranked[:shown]),
+        worst=tuple(ClusterScore(**item._asdict()) for item in reversed(worse)),
         **(scorer.stated if scorer else {}),
     )
 
 
-def ranking(rows: Iterable[ClusterScore], direction: Direction | None) -> tuple[ClusterScore, ...]:
+def ranking(rows: Iterable[ScoreSummary], direction: Direction | None) -> tuple[ScoreSummary, ...]:
     """Return the managed clusters with valid entries, the best first; equals by name."""
     sign = 1 if direction == "LowerIsBetter" else -1
     usable = (item for item in rows if item.entries and not item.expired)

@@ -1,7 +1,6 @@
 """One AddOnPlacementScore in few bytes: its names in one text, its values in an array."""
 
 from array import array
-from collections.abc import Iterator
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -29,6 +28,7 @@ class ScoreRow:
     """
 
     __slots__ = (
+        "_range",
         "_rest",
         "_whole",
         "cluster",
@@ -54,6 +54,7 @@ class ScoreRow:
             {"name": name, "value": value} for name, value in found
         ]
         self._whole = not plain
+        self._range: tuple[float, int, int] | None = None
         kept = {**obj, "status": {k: v for k, v in status.items() if k != "scores"}}
         self._rest = msgspec.json.encode(kept if plain else obj)
 
@@ -72,13 +73,18 @@ class ScoreRow:
             obj["status"]["scores"] = [{"name": name, "value": value} for name, value in entries]
         return obj
 
+    @property
+    def range(self) -> tuple[float, int, int]:
+        """Mean, minimum and maximum of its values; 0 without any."""
+        if self._range is None:
+            values = self.values or [0]
+            mean = round(sum(values) / len(values), 2)
+            self._range = mean, min(values), max(values)
+        return self._range
+
     def expired(self, now: datetime) -> bool:
         """Return whether its validity has passed."""
         return self.until is not None and self.until <= now
-
-    def entries(self) -> Iterator[tuple[str, int]]:
-        """Yield the names and values of its entries."""
-        return zip(entry_names(self.names), self.values, strict=True)
 
 
 @lru_cache(_SHARED_TEXTS)

@@ -390,6 +390,7 @@ async def test_the_documentation_is_complete() -> None:
     assert set(document["paths"]) == {
         "/addonplacementscores",
         "/fleet",
+        "/fleet/events",
         "/optimize",
         "/placements/status",
         "/metrics",

@@ -8,6 +8,7 @@ import pytest
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from optimizer.api.app import MAX_BODY_BYTES, create_app
+from optimizer.operations import fleet
 from optimizer.operations.access.authorized_optimizer import Access
 from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.service.optimizer import Optimizer
@@ -38,8 +39,9 @@ def filled(path: str) -> str:
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 async def test_what_stands_before_an_operation_gives_documented_answers(
-    method: str, path: str
+    method: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fleet, "STREAM_SECONDS", 1.0)
     hub = await hub_of(access=table())
     access = Access(DelegatedAuth(hub))
     app = create_app(Optimizer(hub, now=lambda: NOW), access=access, requests_per_second=0.001)

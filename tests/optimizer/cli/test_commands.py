@@ -17,7 +17,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from optimizer.cli.commands import optimizer
+from optimizer.cli.model_options import settings_of
 from optimizer.cli.planning import plan
+from optimizer.domain.settings import DEFAULTS
 
 SCENARIO = Path(str(resources.files("dsf.sim") / "scenario"))
 FOLDERS = [f"-f{SCENARIO / part}" for part in ("manifests", "clusters", "scores")]
@@ -32,6 +34,12 @@ POWER = "example-powerconsumption-score"
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(plan, arguments)
+
+
+def test_an_option_bounds_the_scores_that_are_kept() -> None:
+    [option] = [item for item in optimizer.params if "--watched-score-entries" in item.opts]
+    assert settings_of({option.name or "": 5}).watched_score_entries == 5
+    assert option.default == DEFAULTS.watched_score_entries
 
 
 def failure(*arguments: str) -> str:

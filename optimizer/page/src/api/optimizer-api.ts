@@ -42,6 +42,16 @@ export type Tell = (line: string) => void;
 export interface OptimizerApi {
   /** Returns null if the fleet has not changed since the last call. */
   fleet(namespace: string): Promise<Fleet | null>;
+  /**
+   * Calls `tell` when the fleet has changed, and `alive` whenever the optimizer says that it has not, until
+   * the stream ends or `signal` says so. Missing where there is no such stream.
+   */
+  follow?(
+    namespace: string,
+    signal: AbortSignal,
+    tell: () => void,
+    alive: () => void,
+  ): Promise<void>;
   /** `tell` hears how far a plan is that takes its time. */
   plan(namespace: string, wish: Wish, tell: Tell): Promise<ShownPlan>;
   /** Plans a recorded request again and explains it. */

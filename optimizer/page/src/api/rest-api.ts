@@ -34,6 +34,14 @@ export class RestApi implements OptimizerApi {
     return (await answer.json()) as wire.Fleet;
   }
 
+  async follow(namespace: string, signal: AbortSignal, tell: () => void, alive: () => void) {
+    const path = `/fleet/events?${new URLSearchParams({ namespace })}`;
+    const answer = await this.#send(path, { headers: { Accept: EVENTS }, signal });
+    for await (const { data } of events(answer, alive)) {
+      if ((data as { etag: string }).etag !== this.#tag) tell();
+    }
+  }
+
   /** Makes the next call return the whole fleet. */
   forget() {
     this.#tag = "";
@@ -104,7 +112,7 @@ export class RestApi implements OptimizerApi {
   async #send(path: string, options: RequestInit): Promise<Response> {
     const headers = new Headers(options.headers);
     if (this.token) headers.set("Authorization", `Bearer ${this.token}`);
-    const signal = options.method ? null : AbortSignal.timeout(READ);
+    const signal = options.signal ?? (options.method ? null : AbortSignal.timeout(READ));
     let answer: Response;
     try {
       answer = await fetch(path, { ...options, headers, signal });
@@ -118,23 +126,30 @@ export class RestApi implements OptimizerApi {
 
 /** The plan at the end of a stream of events; `tell` hears how far it is. */
 async function planIn(answer: Response, tell: Tell): Promise<ShownPlan> {
+  for await (const { name, data } of events(answer)) {
+    if (name === "result") return data as ShownPlan;
+    if (name === "problem") throw new ApiProblem(data as wire.Problem);
+    tell((data as { message: string }).message);
+  }
+  throw new ApiProblem(UNREACHABLE);
+}
+
+/** The events of a stream; `alive` is called for all that comes, comments included. */
+async function* events(answer: Response, alive = () => {}) {
   let text = "";
   try {
     for await (const part of parts(answer)) {
-      const events = (text + part).split("\n\n");
-      text = events.pop() ?? "";
-      for (const event of events) {
-        const [name, data] = event.split("\n").map((line) => line.slice(line.indexOf(": ") + 2));
-        const said = JSON.parse(data ?? "null");
-        if (name === "result") return said as ShownPlan;
-        if (name === "problem") throw new ApiProblem(said as wire.Problem);
-        tell((said as { message: string }).message);
+      alive();
+      const blocks = (text + part).split("\n\n");
+      text = blocks.pop() ?? "";
+      for (const block of blocks.filter((one) => !one.startsWith(":"))) {
+        const [name, data] = block.split("\n").map((line) => line.slice(line.indexOf(": ") + 2));
+        yield { name, data: JSON.parse(data ?? "null") as unknown };
       }
     }
   } catch (thrown) {
     throw thrown instanceof ApiProblem ? thrown : new ApiProblem(UNREACHABLE);
   }
-  throw new ApiProblem(UNREACHABLE);
 }
 
 async function* parts(answer: Response) {

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from dsf.kube.clock import utc_now
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from optimizer.follow.overview import fleet_matrix as module
-from optimizer.follow.overview.fleet_facts import FleetColumns, FleetFacts, ScoreColumn
+from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import fleet_matrix
-from optimizer.follow.overview.score_overview import scorer_overview
+from optimizer.follow.overview.score_columns import ScoreColumn, ShownColumns, score_columns
+from optimizer.follow.overview.score_overview import ScorerOverview, scorer_overview
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.request import OptimizeRequest
 from tests.mcp_server.service import PERFORMANCE, request, scenario_hub
 from tests.optimizer.build import obj
@@ -49,6 +51,11 @@ def scorer(dimension_format: str, name: str = "power", **status: Any) -> Any:
             },
         }
     )
+
+
+def columns_of(scores: list[Any], described: ScorerOverview | None, most: int = 9) -> ShownColumns:
+    clusters = [item["metadata"]["namespace"] for item in scores]
+    return score_columns(map(ScoreRow, scores), described, clusters, most)
 
 
 async def test_the_guides_fleet_is_a_matrix_of_clusters_and_columns() -> None:
@@ -110,10 +117,8 @@ async def test_too_many_items_are_cut_and_counted(monkeypatch: pytest.MonkeyPatc
 def test_entries_belong_to_the_column_of_their_app_and_device(
     dimension_format: str, entries: dict[str, int], columns: dict[ScoreColumn, float]
 ) -> None:
-    found = FleetColumns([scorer(dimension_format)])
-    found.add(score("c1", entries))
-    made = found.scores["power"].columns
-    assert {column: values["c1"] for column, values in made.items()} == columns
+    found = columns_of([score("c1", entries)], scorer(dimension_format))
+    assert found.columns == {column: [value] for column, value in columns.items()}
 
 
 @given(
@@ -127,10 +132,13 @@ def test_at_most_so_many_columns_are_shown(
     values: dict[tuple[str, str, str], int], most: int
 ) -> None:
     """Those of a device are one if there are too many, with the best of its apps."""
-    found = FleetColumns([scorer("${app};${device}")])
-    for cluster in "xyz":
-        of = {f"{a};{d}": value for (a, d, where), value in values.items() if where == cluster}
-        found.add(score(cluster, of))
+    scores = [
+        score(
+            cluster,
+            {f"{a};{d}": value for (a, d, where), value in values.items() if where == cluster},
+        )
+        for cluster in "xyz"
+    ]
     every: dict[ScoreColumn, dict[str, int]] = {}
     for folded in (False, True):
         every = {}
@@ -139,7 +147,11 @@ def test_at_most_so_many_columns_are_shown(
             column[cluster] = max(value, column.get(cluster, value))
         if len(every) <= most:
             break
-    shown = found.scores["power"].at_most(most)
+    found = columns_of(scores, scorer("${app};${device}"), most)
+    shown = {
+        column: {"xyz"[at]: value for at, value in enumerate(of) if value is not None}
+        for column, of in found.columns.items()
+    }
     assert all(every[column] == of for column, of in shown.items())
     assert len(shown) == min(most, len(every))
     assert list(shown) == sorted(shown)
@@ -149,16 +161,14 @@ def test_at_most_so_many_columns_are_shown(
 
 def test_of_several_nodes_the_lowest_counts_where_lower_is_better_as_in_a_plan() -> None:
     meaning = {"meaning": {"direction": "LowerIsBetter"}}
-    found = FleetColumns([scorer("${node};${device}", status=meaning)])
-    found.add(score("c1", {"n1;gpu0": 21, "n2;gpu0": 10}))
-    assert found.scores["power"].columns == {ScoreColumn(device="gpu0"): {"c1": 10}}
+    scores = [score("c1", {"n1;gpu0": 21, "n2;gpu0": 10})]
+    found = columns_of(scores, scorer("${node};${device}", status=meaning))
+    assert found.columns == {ScoreColumn(device="gpu0"): [10]}
 
 
 def test_a_score_without_a_scorer_has_the_default_format_and_its_time() -> None:
-    found = FleetColumns()
     times = [{"subresource": "status", "time": WRITTEN.isoformat()}]
     made = score("c1", {"app01;all": 7})
     made["metadata"]["managedFields"] = times
-    found.add(made)
-    assert [*found.scores["power"].columns] == [ScoreColumn("app01", "all")]
-    assert found.scores["power"].written == {"c1": WRITTEN}
+    assert [*columns_of([made], None).columns] == [ScoreColumn("app01", "all")]
+    assert ScoreRow(made).written == WRITTEN

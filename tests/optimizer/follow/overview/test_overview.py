@@ -21,16 +21,17 @@ from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.plan_request import PartialRequest
 from optimizer.follow.overview.question_completion import PlanningQuestion, complete_question
 from optimizer.follow.overview.score_overview import (
-    ClusterScore,
-    cluster_score,
+    ScoreSummary,
     ranking,
     score_overviews,
+    score_summary,
     scorer_overview,
 )
 from optimizer.follow.overview.what_if import PretendedObjects, ScoreChange, WhatIf
 from optimizer.plan.plan import Plan
 from optimizer.plan.workload_moves import score_totals
 from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from tests.mcp_server.service import PERFORMANCE, POWER, request, scenario_hub
@@ -295,10 +296,10 @@ SCORER = {
 async def test_the_best_cluster_is_best_by_direction() -> None:
     later = datetime(2027, 1, 1, tzinfo=UTC)
     rows = [
-        ClusterScore(cluster=name, mean=mean, minimum=0, maximum=9, entries=1, valid_until=until)
+        ScoreSummary(cluster=name, mean=mean, minimum=0, maximum=9, entries=1, valid_until=until)
         for name, mean, until in (("a", 5.0, later), ("b", 1.0, later + timedelta(1)))
     ]
-    gone = ClusterScore(cluster="c", mean=0, minimum=0, maximum=0, entries=1, expired=True)
+    gone = ScoreSummary(cluster="c", mean=0, minimum=0, maximum=0, entries=1, expired=True)
     scorer = scorer_overview(SCORER)
     [found] = score_overviews({"watts": [*rows, gone]}, [scorer], shown=1)
     assert (found.best[0].cluster, found.worst[0].cluster) == ("b", "a")
@@ -320,7 +321,7 @@ async def test_a_score_is_summed_up_by_cluster_and_over_the_fleet(
         listed = [{"name": f"e{at}", "value": value} for at, value in enumerate(values)]
         status = {"scores": listed, "validUntil": rfc3339(now + timedelta(hours=len(values)))}
         score = obj(ADD_ON_PLACEMENT_SCORE, "watts", namespace=cluster)
-        rows.append(cluster_score({**score, "status": status}, now=now))
+        rows.append(score_summary(ScoreRow({**score, "status": status}), now=now))
     means = {cluster: mean(values) for cluster, values in entries.items() if values}
     for row in rows:
         values = entries[row.cluster] or [0]
