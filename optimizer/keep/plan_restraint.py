@@ -21,7 +21,8 @@ MOST_OFFERS = 4
 class PlanRestraint:
     """Restrains one plan by rules; `verdict` says what became of it.
 
-    `memory`: after it has observed the scores of the fleet that is planned.
+    `memory`: after it has observed the scores of the fleet that is planned. `missing`: the value of
+    missing scores, which that fleet has not.
     """
 
     rules: Keeping
@@ -29,13 +30,14 @@ class PlanRestraint:
     history: Sequence[PastChange]
     now: datetime
     requested: bool = False
+    missing: float | None = None
     verdict: Take | Hold | None = None
     whole: Hold | None = None
     offers: int = 0
 
     def restrained(self, fleet: Fleet) -> Fleet:
         """Return the fleet with averaged scores, and margins on moves."""
-        return restrained(fleet, self.memory, self.rules.hysteresis)
+        return restrained(fleet, self.memory, self.rules.hysteresis, self.missing)
 
     def rest_of(self, fleet: Fleet, problem: Problem, decision: Decision) -> Fleet | None:
         """Return the fleet to plan instead, if only a part of a decision may be taken."""

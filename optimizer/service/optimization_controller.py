@@ -90,6 +90,7 @@ from optimizer.service.optimizer import Optimizer
 from optimizer.service.plan_writer import Writer
 from optimizer.service.planner import FleetReading
 from optimizer.service.rollout_controller import COMPONENT
+from optimizer.snapshot.fleet_snapshot import missing_score
 from optimizer.snapshot.object_readers import generated_by
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
@@ -333,7 +334,12 @@ class OptimizationController:
             return memory.report.saying(*subject.landing(memory.report)).by(pause)
         requested = plan_request(subject.obj) != subject.answered
         restraint = PlanRestraint(
-            spec, memory.scores, past_changes(subject.obj, subject.history), now, requested
+            spec,
+            memory.scores,
+            past_changes(subject.obj, subject.history),
+            now,
+            requested,
+            missing_score(reading.request, self._optimizer.settings),
         )
         plan = await self._plan(subject, reading, restraint)
         if isinstance(plan, RequestProblem):

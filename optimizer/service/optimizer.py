@@ -305,8 +305,14 @@ class Optimizer:
         return await work(self._kube)
 
     async def read_fleet(self, request: OptimizeRequest) -> FleetReading | RequestProblem:
-        """Read the fleet of a request, so that it can be planned with a restraint."""
-        return await self._restrained_planner().read(request, name_others=True)
+        """Read the fleet of a request, so that it can be planned with a restraint.
+
+        Missing scores have no value in it, whatever the request says: a restraint needs to know
+        which are missing.
+        """
+        forbidding = request.model_copy(update={"missing_score": "forbid"})
+        found = await self._restrained_planner().read(forbidding, name_others=True)
+        return found if isinstance(found, RequestProblem) else found._replace(request=request)
 
     def _restrained_planner(self) -> Planner:
         return Planner(

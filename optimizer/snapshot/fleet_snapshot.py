@@ -312,6 +312,12 @@ class FleetReader:
         )
 
 
+def missing_score(request: OptimizeRequest, settings: OptimizerSettings) -> float | None:
+    """Return the value of a missing score in a request; None if it has none."""
+    stated = settings.missing_score if request.missing_score is None else request.missing_score
+    return None if isinstance(stated, str) else stated
+
+
 def _score_readers(
     unscored: FleetSnapshot, request: OptimizeRequest, settings: OptimizerSettings, now: datetime
 ) -> dict[str, ScoreReader]:
@@ -319,13 +325,13 @@ def _score_readers(
 
     Only scores that decide have a value where they are missing, never those that a limit counts.
     """
-    stated = settings.missing_score if request.missing_score is None else request.missing_score
+    missing = missing_score(request, settings)
     valued = {item.key for item in request.scored}
     return {
         score.key: ScoreReader(
             unscored.score_index,
             formats_of(score, unscored.declared_formats),
-            missing=None if isinstance(stated, str) or score.key not in valued else stated,
+            missing=missing if score.key in valued else None,
             now=now,
             trust=_trust_rule(score),
             explained=request.explain,

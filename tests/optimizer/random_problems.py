@@ -46,7 +46,7 @@ def draw_fleet(rng: random.Random, *, clusters: int, workloads: int) -> Fleet:
         workloads=tuple(_workload(rng, index, names) for index in range(workloads)),
         scores={"speed": _scores(rng, drawn, -20), "power": _scores(rng, drawn, 0)},
         objectives=_objectives(rng),
-        limits=(*_limits(rng), *_move_limits(random.Random(str(drawn)), workloads)),  # noqa: S311
+        limits=tuple(_limits(rng)),
     )
 
 
@@ -131,13 +131,6 @@ def _objectives(rng: random.Random) -> tuple[Objective, ...]:
         return (Objective("speed"),)
     less = Objective("power", weight=0.5, minimum=0, maximum=50, invert=True)
     return (Objective("speed"), less)
-
-
-def _move_limits(rng: random.Random, workloads: int) -> list[FleetLimit]:
-    """Draw a budget of moves of some workloads, apart from the other draws."""
-    moving = frozenset(f"w{index}" for index in range(workloads) if rng.random() < 0.7)
-    drawn = rng.random() < 0.3
-    return [FleetLimit("moves", float(rng.randint(0, 2)), moving=moving)] if drawn else []
 
 
 def _limits(rng: random.Random) -> list[FleetLimit]:

@@ -322,6 +322,16 @@ async def test_scores_that_expire_move_nothing_and_a_lost_cluster_does() -> None
     assert await fleet.bound() == {"3g.48gb-worker02"}
 
 
+async def test_a_value_for_missing_scores_moves_nothing_that_runs() -> None:
+    fleet = await kept_fleet(mode="Apply", missingScore=0, workloadSelector="app=app01")
+    controller = fleet.controller()
+    await controller.look("default", "kept")
+    await fleet.score("worker01", "performance", {})
+    fleet.later(minutes=1)
+    await controller.look("default", "kept")
+    assert await fleet.bound() == {"3g.48gb-worker01"}
+
+
 async def test_other_scores_count_by_schedule() -> None:
     night = {"schedule": "0 22 * * *", "duration": "8h", "preference": POWER}
     fleet = await kept_fleet(mode="Apply", schedules=[night])

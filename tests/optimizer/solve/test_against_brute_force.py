@@ -1,15 +1,18 @@
 """The model against all decisions of small random problems with every rule switched on."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from optimizer.domain.fleet import FleetLimit
 from optimizer.domain.solution import Decision
+from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, RULES, violations
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import best, legal
-from tests.optimizer.random_problems import random_problem
+from tests.optimizer.random_problems import random_fleet, random_problem
 
 QUICK = range(12)
 MANY = range(1_000, 1_400)
@@ -32,8 +35,7 @@ def check_rules(seed: int) -> None:
             assert (violations(problem, decision) == ()) is legal(problem, decision), decision
 
 
-def check_optimum(seed: int) -> None:
-    problem = random_problem(seed)
+def check_optimum(problem: Problem) -> None:
     solution = solve_problem(problem, solver="highs", time_limit_seconds=60)
     assert solution.status == "Optimal"
     assert tier_values(problem, solution.decision) == pytest.approx(best(problem).values)
@@ -48,7 +50,24 @@ def test_rows_mean_what_the_rules_say(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", QUICK)
 def test_the_optimum_of_every_priority_is_that_of_brute_force(seed: int) -> None:
-    check_optimum(seed)
+    check_optimum(random_problem(seed))
+
+
+def check_move_budget(seed: int) -> None:
+    """Solve with a budget for moves of some workloads, and count the moves that are made."""
+    rng, fleet = random.Random(seed), random_fleet(seed)  # noqa: S311 - to repeat
+    moving = {item.name: item.current for item in fleet.workloads if rng.random() < 0.7}
+    budget = FleetLimit("moves", float(rng.randint(0, 2)), moving=frozenset(moving))
+    problem = formulate(replace(fleet, limits=(*fleet.limits, budget)))
+    check_optimum(problem)
+    found = solve_problem(problem, solver="highs", time_limit_seconds=60).decision.assignments
+    made = [item for item in found if item.cluster not in moving.get(item.workload, item.cluster)]
+    assert len(made) <= budget.most
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_a_budget_bounds_the_moves_of_the_workloads_that_it_names(seed: int) -> None:
+    check_move_budget(seed)
 
 
 @pytest.mark.parametrize("seed", QUICK)
@@ -67,7 +86,8 @@ def test_rows_are_of_the_kind_that_they_are_listed_as(seed: int) -> None:
 @pytest.mark.parametrize("seed", MANY)
 def test_many_problems(seed: int) -> None:
     check_rules(seed)
-    check_optimum(seed)
+    check_optimum(random_problem(seed))
+    check_move_budget(seed)
 
 
 def test_random_problems_switch_every_rule_on() -> None:
@@ -84,7 +104,6 @@ def test_random_problems_switch_every_rule_on() -> None:
     assert any(workload.replicas > 1 for workload in workloads)
     assert {limit.name.split()[0] for problem in problems for limit in problem.limits} == {
         "budget",
-        "moves",
         "site",
         "watts",
     }
