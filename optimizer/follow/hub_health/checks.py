@@ -82,8 +82,10 @@ class HubCheck(ResultPart):
 
 
 def hub_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
-    """Return all checks of an installation."""
-    return (*part_checks(found), *(_named(name, judge(found)) for name, judge in _USE.items()))
+    """Return all checks of an installation; of what is kept placed only where something is."""
+    use = (_named(name, judge(found)) for name, judge in _USE.items())
+    kept = (_named("kept placements", _kept(found)),) if found.optimizations else ()
+    return (*part_checks(found), *use, *kept)
 
 
 def part_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
@@ -444,6 +446,35 @@ _PARTS: Mapping[str, Callable[[HubInstallation], _Judged]] = {
     "policy watcher": _policy_watcher,
 }
 """The checks of what is installed, by name."""
+
+
+def _kept(found: HubInstallation) -> _Judged:
+    """Judge the PlacementOptimizations by the first of their conditions that does not hold."""
+    wrong = [
+        (obj, condition)
+        for obj in found.optimizations
+        for condition in [_first_false(conditions_of(obj))]
+        if condition is not None
+    ]
+    if not wrong:
+        return _ok(f"{counted(len(found.optimizations), 'PlacementOptimization')} kept")
+    obj, condition = wrong[0]
+    name, namespace = UntrustedName(name_of(obj)), obj["metadata"].get("namespace")
+    where = f"{name} in namespace {UntrustedName(namespace)}"
+    more = f"; {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    message = (
+        f"PlacementOptimization {where}: {condition['type']} is False,"
+        f" {UntrustedName(condition.get('reason') or '')}:"
+        f" {UntrustedText(condition.get('message') or '')}{more}"
+    )
+    fix = f"kubectl describe placementoptimization {name} -n {UntrustedName(namespace)}"
+    return _failed(message, fix) if condition["type"] == "Ready" else _warning(message, fix)
+
+
+def _first_false(conditions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    found = (find(conditions, name) for name in ("Ready", "Planned", "Applied"))
+    return next((item for item in found if item and item.get("status") == "False"), None)
+
 
 _USE: Mapping[str, Callable[[HubInstallation], _Judged]] = {
     "managed clusters": _managed_clusters,

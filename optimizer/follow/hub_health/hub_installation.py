@@ -93,6 +93,7 @@ class HubInstallation:
     add_ons: tuple[Object, ...] = ()
     config: Object | None = None
     scorers: tuple[Object, ...] = ()
+    optimizations: tuple[Object, ...] = ()
     source_failures: tuple[SourceFailure, ...] = ()
     sources_read: int = 0
     rights: Mapping[ResourceAttributes, bool] = field(default_factory=dict)

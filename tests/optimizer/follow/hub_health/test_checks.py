@@ -274,3 +274,24 @@ def test_a_hub_that_does_not_let_us_in(error: KubeError, fix: str) -> None:
     found = refused_access(error)
     assert (found.state, found.message) == ("failed", str(error))
     assert fix in found.fix
+
+
+@pytest.mark.parametrize(
+    ("conditions", "state", "said"),
+    [
+        ([condition("Ready", "True"), condition("Applied", "True")], "ok", "1 PlacementOptim"),
+        ([condition("Ready", "False"), condition("Applied", "False")], "failed", "Ready is False"),
+        ([condition("Ready", "True"), condition("Applied", "False")], "warning", "Applied is"),
+    ],
+)
+async def test_what_is_kept_placed_is_judged(
+    conditions: list[Object], state: str, said: str
+) -> None:
+    hub = await installed_hub()
+    spec = {"preference": {"addonPlacementScore": "worth"}}
+    kept = make(kinds.PLACEMENT_OPTIMIZATION, "kept", "default", spec=spec)
+    await put(hub, kinds.PLACEMENT_OPTIMIZATION, kept, conditions=conditions)
+    found = await observe_installation(hub, "hub", rights=(), now=utc_now)
+    check = {item.check: item for item in hub_checks(found)}["kept placements"]
+    assert check.state == state
+    assert said in check.message
