@@ -1,8 +1,7 @@
 """CPU seconds of the twin: a fleet for a virtual day, placed in each way.
 
 `python -m benchmarks.optimizer.twin [--clusters 100] [--hours 24] [--controller Kept]` prints a
-line for each controller: CPU seconds of this process, rounds of agents, plans, moves, and what an
-agent's round costs at most, as if everything else were free.
+line for each controller: CPU seconds of this process, rounds of agents, plans, moves.
 """
 
 import argparse
@@ -36,7 +35,11 @@ def fleet(clusters: int, hours: float, controller: str) -> Scenario:
                 }
             ],
             "failures": [{"type": "ClusterLost", "at": f"{hours / 2}h", "clusters": names[1:]}],
-            "optimization": {"preference": {"addonPlacementScore": "fit"}},
+            "optimization": {
+                "preference": {"addonPlacementScore": "fit"},
+                # Ten rounds, as the default is of agents with an interval of 30 s.
+                "hysteresis": {"stabilizationWindowSeconds": 3000},
+            },
             "naiveEvery": "5m",
         }
     )

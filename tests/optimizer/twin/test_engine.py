@@ -155,9 +155,34 @@ def test_an_optimization_that_is_none_is_refused(optimization: Any, told: str) -
         play(scenario(optimization=optimization, **NAIVE))
 
 
+LATER: dict[str, Any] = {"workloads": [{"name": "chat", "count": 2, "arrives": "15m"}]}
+"""Workloads that come when all scores are there: what is placed before that may move for better."""
+
+
 def test_a_placement_optimization_keeps_the_fleet_placed() -> None:
     shift = {"type": "Shift", "at": "1h", "by": 40, "clusters": ["site-3"]}
     fields = signals(*UNEQUAL["scores"][0]["signals"], shift)
-    played = play(scenario(**fields))
+    played = play(scenario(**fields, **LATER))
     (move,) = played.moves
     assert (move.source, move.target, move.reason) == ("site-2", "site-3", "BetterScore")
+    assert HOUR < move.at < HOUR + 3 * 300
+
+
+def test_a_kept_fleet_moves_for_no_noise_and_no_scores_that_are_gone() -> None:
+    out = [{"type": "AgentStopped", "at": "2h"}]
+    noisy = signals(*UNEQUAL["scores"][0]["signals"], {"type": "Noise", "size": 5})
+    spec = {
+        "preference": {"addonPlacementScore": "fit"},
+        "hysteresis": {"stabilizationWindowSeconds": 3000},
+    }
+    played = play(scenario(**noisy, **LATER, failures=out, duration="4h", optimization=spec))
+    assert played.moves == ()
+    assert len(places(played, 4 * HOUR - 1)) == 2
+
+
+def test_a_kept_fleet_recovers_from_a_lost_cluster_within_a_minute_after_the_grace() -> None:
+    lost = [{"type": "ClusterLost", "at": "30m", "clusters": ["site-1"]}]
+    (loss,) = play(scenario(**UNEQUAL, **LATER, failures=lost)).losses
+    assert loss.due
+    assert loss.recovered
+    assert loss.due <= loss.recovered <= loss.due + 60
