@@ -9,14 +9,17 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.reads import list_objects
 from optimizer.api.app import create_app
 from optimizer.hub import fleet_matrices
+from optimizer.hub.watched_hub import WATCHED
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.fleet import follow_fleet
 from optimizer.service.optimizer import Optimizer
 from tests.eventually import eventually
 from tests.kube_wrappers.counting import Counting
 from tests.optimizer.build import NOW, body
+from tests.optimizer.hub.test_watched_hub import plain
 from tests.optimizer.hubs import hub_of
 
 
@@ -75,8 +78,9 @@ async def test_a_change_is_shown_and_nothing_is_read_for_it() -> None:
         assert not [call for call in counting.calls if call[0] == "list"]
 
 
-async def test_what_was_applied_is_in_the_next_answer() -> None:
-    async with served(await hub_of()) as (http, _, _):
+async def test_what_was_applied_is_in_the_next_answer_and_nobody_changes_the_copy() -> None:
+    hub = await hub_of()
+    async with served(hub) as (http, _, optimizer):
         for score in ("performance", "power", "performance"):
             applied = await http.post("/optimize", json=body(score))
             assert applied.status_code == 200, applied.text
@@ -90,6 +94,9 @@ async def test_what_was_applied_is_in_the_next_answer() -> None:
         assert reset.status_code == 200
         found = (await http.get("/fleet")).json()
         assert not any(item["enforced"] for item in found["clusters"])
+        for kind, labels in WATCHED.items():
+            kept = await list_objects(optimizer.hub, kind, labels=labels)
+            assert plain(kept) == plain(await list_objects(hub, kind, labels=labels))
 
 
 async def test_the_stream_tells_of_the_fleet_now_and_of_each_change(
