@@ -169,10 +169,10 @@ class MoveBudget(_Scheduled):
         WithJsonSchema(
             {
                 "x-kubernetes-int-or-string": True,
+                "pattern": _PERCENTAGE,
                 **rules(
                     rule(
-                        f"type(self) == int ? self >= 0 && self <= {_MOST_MOVES} :"
-                        f" self.matches('{_PERCENTAGE}')",
+                        f"type(self) != int || (self >= 0 && self <= {_MOST_MOVES})",
                         f"must be a number from 0 to {_MOST_MOVES} or a percentage such as 10%",
                     )
                 ),
@@ -330,7 +330,7 @@ class Keeping(RequestPart):
         default=Hysteresis(), description="What a move has to gain, and how calm it has to be."
     )
     budgets: Annotated[tuple[MoveBudget, ...], FailFast()] = Field(
-        default=(), max_length=50, description="The most moves within a period."
+        default=(), max_length=20, description="The most moves within a period."
     )
     freezes: Annotated[tuple[Freeze, ...], FailFast()] = Field(
         default=(), max_length=50, description="Windows in which nothing moves for a better score."

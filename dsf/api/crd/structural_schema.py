@@ -21,6 +21,8 @@ _COUNTED = {
     "object": {"minLength": "minProperties", "maxLength": "maxProperties"},
 }
 """What pydantic's limits of a length are called where a text is one of the forms."""
+_EXACT = 2**53
+"""The largest integer up to which a float can have each."""
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
@@ -83,9 +85,14 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schem
                 continue
             case _:
                 result[key] = deepcopy(value)
-    if result.get("type") == "integer":
-        result.setdefault("format", "int64")
-    return result
+    return _integer(result) if result.get("type") == "integer" else result
+
+
+def _integer(schema: Schema) -> Schema:
+    """Return the schema of an integer with its format; an API server reads limits as floats."""
+    exact = schema.get("maximum", 0) <= _EXACT
+    kept = schema if exact else {key: schema[key] for key in schema if key != "maximum"}
+    return {**kept, "format": kept.get("format", "int64")}
 
 
 def _keeping(node: Schema) -> Schema:
