@@ -86,9 +86,9 @@ def resolve(
     if known != previous.solution.decision:
         last = mended(problem, previous.solution.decision, stop)
         known = better(problem, known, last) or Decision()
-    rises, bounds, enough = _value_rises(previous.problem, problem), list[float](), True
+    bounds, enough = list[float](), True
     for tier, priority in enumerate(problem.tiers):
-        start = _TierStart(problem, tier, prices.get(priority), previous.solution, rises)
+        start = _TierStart(problem, tier, prices.get(priority), previous)
         known, bound, prices[priority] = start.resolved(known, gap, stop)
         bounds.append(bound)
         value = tier_values(problem, known)[tier]
@@ -100,7 +100,7 @@ def resolve(
     found = with_status(
         problem,
         known,
-        (bounds, upper_bounds(problem)),
+        (bounds, bounds if enough else upper_bounds(problem)),
         clock() - started,
         previous.solution.solver,
     )
@@ -109,16 +109,12 @@ def resolve(
 
 @dataclass(frozen=True, slots=True)
 class _TierStart:
-    """A tier, the last prices and solution, and by how much values rose since, if nothing else did.
-
-    `rises` [workloads, resources].
-    """
+    """A tier of a problem, its last prices, and the similar problem with its solution."""
 
     problem: Problem
     tier: int
     prices: TierPrices | None
-    last: Solution
-    rises: Floats | None
+    last: SolvedProblem
 
     def resolved(
         self, known: Decision, gap: float, stop: Callable[[], bool]
@@ -145,49 +141,49 @@ class _TierStart:
         self, reduction: Reduction, prices: TierPrices, value: float, gap: float
     ) -> tuple[float, TierPrices]:
         """Return the lower of the bounds at the last prices and at those of what changed."""
-        blocks, whole = reduction.blocks, is_whole(reduction.blocks)
-        items, lowest, best = items_if_few(blocks), np.inf, prices
-        for known in self._tried(prices):
+        blocks, items = reduction.blocks, items_if_few(reduction.blocks)
+        whole, lowest, best = is_whole(blocks), np.inf, prices
+        tried = [prices]
+        for known in tried:
             at = numbered(reduction, self.problem, known)
             pricing = price_blocks(blocks, items, at)
             if pricing.bound < lowest:
                 lowest, best = pricing.bound, named(reduction, self.problem, self.tier, at)
             if lowest - value <= max(gap * abs(value), SAME_VALUE):
                 break
-            if self.rises is not None and len(self.problem.tiers) == 1:
+            rises = _value_rises(self.last.problem, self.problem)
+            if rises is None:
+                break
+            if len(self.problem.tiers) == 1:
                 unfixed = unfixed_variables(blocks, at, pricing, max(0.0, pricing.bound - value))
-                carried = self._carried(reduction.spread(*unfixed, self.problem)[0], value)
-                lowest = min(lowest, carried)
+                usable = reduction.spread(*unfixed, self.problem)[0]
+                lowest = min(lowest, self._carried(rises, usable, value))
+            if known is prices:
+                tried += self._repriced(prices, rises)
         return rounded_bound(lowest, whole), best
 
-    def _tried(self, prices: TierPrices) -> Sequence[TierPrices]:
-        """Return the last prices, and without those of a few workloads whose values changed."""
-        if self.rises is None:
-            return [prices]
-        changed = {
-            self.problem.workloads[workload].name
-            for workload in np.flatnonzero(self.rises.any(axis=1)).tolist()
-        }
-        if not 0 < len(changed) <= _REPRICED_SHARE * len(self.problem.workloads):
-            return [prices]
+    def _repriced(self, prices: TierPrices, rises: Floats) -> list[TierPrices]:
+        """Return the last prices without those of workloads whose values changed, if few did."""
+        workloads = self.problem.workloads
+        changed = {workloads[at].name for at in np.flatnonzero(rises.any(axis=1)).tolist()}
+        if not 0 < len(changed) <= _REPRICED_SHARE * len(workloads):
+            return []
         others = {name: price for name, price in prices.workloads.items() if name not in changed}
-        return [prices, prices._replace(workloads=others)]
+        return [prices._replace(workloads=others)]
 
-    def _carried(self, unfixed: Bools, value: float) -> float:
+    def _carried(self, rises: Floats, unfixed: Bools, value: float) -> float:
         """Return the last bound plus what values rose, of assignments that can be worth it.
 
         A decision that is worth more than `value` has unfixed assignments only, and of each
         workload as many as it has replicas. It was worth at most the last bound before they rose.
         """
-        rises = np.zeros(unfixed.shape) if self.rises is None else self.rises
         rose = np.where(unfixed, np.maximum(rises, 0.0), 0.0)
         gained = 0.0
         for workload in np.flatnonzero(rose.any(axis=1)).tolist():
-            gained += float(
-                np.sort(rose[workload])[-self.problem.workloads[workload].replicas :].sum()
-            )
-        last = np.inf if self.last.bound is None else self.last.bound
-        return max(value, last + gained)
+            replicas = self.problem.workloads[workload].replicas
+            gained += float(np.sort(rose[workload])[-replicas:].sum())
+        last = self.last.solution.bound
+        return np.inf if last is None else max(value, last + gained)
 
 
 def _value_rises(before: Problem, now: Problem) -> Floats | None:

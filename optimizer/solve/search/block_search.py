@@ -49,10 +49,10 @@ No time limit cuts short the writing and presolving of a master.
 _WARM_NEIGHBOURHOODS = 16
 """Neighbourhoods around the decision of a similar problem, before the prices are improved."""
 
-_WARM_START_GAP = 0.005
-"""Share of the value up to which the bound may be above it for these neighbourhoods to come first.
+_WARM_START_LACK = 0.0005
+"""Share of the value that it may lack to the gap asked for, for these neighbourhoods to come first.
 
-Where many scores changed, a dive from new prices finds more, sooner.
+Where more changed, a dive from new prices finds more, sooner.
 """
 
 _SMALL_CORE = 150
@@ -110,7 +110,7 @@ def improve_start(
         return start
     pricing = price_blocks(blocks, items_if_few(blocks), prices)
     value, bound = start.value(blocks), rounded_bound(pricing.bound, is_whole(blocks))
-    if bound - value > _WARM_START_GAP * abs(value):
+    if bound - value > (context.gap + _WARM_START_LACK) * abs(value):
         return start
     return improve_by_large_neighbourhoods(
         blocks,
