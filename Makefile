@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub charts test-sources test-browser screenshots story-pictures fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families benchmark-fleet benchmark-forecast benchmark-page docs clean
+.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub charts test-sources test-browser screenshots story-pictures fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-resolves benchmark-families benchmark-fleet benchmark-forecast benchmark-page docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -146,6 +146,10 @@ references: setup ## Generate pages of docs/reference that list what the code ha
 
 benchmark-tuning: setup ## Measure each number and heuristic of the optimizer's search
 	@$(RUN)/python -m benchmarks.optimizer.tuning $(ARGS)
+
+benchmark-resolves: setup ## Measure solving again after a change, and the memory of 10,000 re-solves
+	@$(RUN)/python -m benchmarks.optimizer.resolves $(ARGS)
+	@$(RUN)/python -m benchmarks.optimizer.resolves --memory 10000
 
 benchmark-families: setup ## Compare the search with HiGHS and CP-SAT on families of instances, at equal CPU
 	@UV_PROJECT_ENVIRONMENT=.build/families $(UV) sync --quiet --locked --no-default-groups --group families

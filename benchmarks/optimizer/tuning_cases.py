@@ -98,8 +98,8 @@ def cases(start: Start) -> Iterator[Case]:
         yield _running(kind, start)
     for clusters, workloads, kind, seed in _MOVES:
         yield _moved(instance(clusters, workloads, kind, seed), seed, start)
-    yield _solve("linked", formulate(_linked(instance(10, 30, "dist"), _PLENTY)), "dist", 0.01)
-    yield _solve("scarce", formulate(_linked(instance(10, 30, "dist"), _SCARCE)), "dist", 0.01)
+    yield _solve("linked", formulate(linked_fleet(instance(10, 30, "dist"), PLENTY)), "dist", 0.01)
+    yield _solve("scarce", formulate(linked_fleet(instance(10, 30, "dist"), _SCARCE)), "dist", 0.01)
     yield _solve("tiers", tiered(problem(instance(20, 40, "dist")), 2), "dist", 0.01)
     yield _solve("large", problem(instance(200, 500, "dist")), "dist", 0.01)
     yield Case("explained", "rand", lambda: _explained(_crowded("rand")))
@@ -108,7 +108,7 @@ def cases(start: Start) -> Iterator[Case]:
         yield Case("layouts", named, partial(_layouts, models, gpus, most))
 
 
-_PLENTY, _SCARCE = (10.5, 11.5, 12.5, 13.5, 14.5), (3.0,)
+PLENTY, _SCARCE = (10.5, 11.5, 12.5, 13.5, 14.5), (3.0,)
 """CPUs of clusters in turn."""
 
 _LAYOUTS = (
@@ -175,7 +175,7 @@ def _running(kind: Kind, start: Start) -> Case:
     return Case("running", kind, run)
 
 
-def _linked(given: Instance, cpu: Sequence[float]) -> Fleet:
+def linked_fleet(given: Instance, cpu: Sequence[float]) -> Fleet:
     """Return an instance with replicas, a further kind, a limit and spread over zones."""
     plain = fleet(given)
     clusters = tuple(
