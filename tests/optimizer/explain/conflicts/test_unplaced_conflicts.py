@@ -421,7 +421,12 @@ def crowded(kind: Kind) -> Fleet:
 def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
     """Check that an equal workload gets the same explanation, with its own name."""
     target = next(item for item in given.workloads if item.name == wanted.workload)
-    both = replace(given, workloads=(*given.workloads, replace(target, name="twin")))
+    limits = (
+        replace(item, moving=item.moving | {"twin"}) if target.name in item.moving else item
+        for item in given.limits
+    )
+    workloads = (*given.workloads, replace(target, name="twin"))
+    both = replace(given, workloads=workloads, limits=tuple(limits))
     problem = formulate(both)
     solution = RESOLVE(problem)
     if not {target.name, "twin"} <= set(short_of_replicas(both, solution)):
