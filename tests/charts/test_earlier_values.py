@@ -24,11 +24,16 @@ OTHER_RESOURCES = {
     "limits": {"memory": "257Mi"},
 }
 DEFAULTS: dict[str, Values] = {
-    CORE: {"hubSetting": {"namespace": "open-cluster-management"}},
+    CORE: {
+        "hubSetting": {
+            "namespace": "open-cluster-management",
+            "resourceController": {"writes": {"latencyFactor": 2}},
+        }
+    },
     OPTIMIZER: {},
     WATCHER: {"clusterName": "east"},
 }
-"""What 0.1.0 asked for, or is said to be a step of the upgrade."""
+"""What 0.1.0 asked for, had as its default, or is said to be a step of the upgrade."""
 WITH_RIGHTS_OF_THEN: dict[str, Values] = {
     OPTIMIZER: {
         "manifestWorks": {"read": False},
