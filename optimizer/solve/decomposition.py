@@ -163,9 +163,7 @@ def _solve_later_tier(
     )
     if reduction is None:
         return _TierResult(known, np.inf)
-    prices = None
-    if problem.tiers[tier] not in context.start_prices:
-        prices = priority_floor_prices(reduction.blocks, tier, context.with_share_of_time(0.3))
+    prices = priority_floor_prices(reduction.blocks, tier, context.with_share_of_time(0.3))
     return _search_tier(problem, tier, reduction, known, context, prices)
 
 
@@ -196,7 +194,9 @@ def _search_tier(
         context.report(lambda: reduction.decision(problem, incumbent), own)
 
     first = _start_of(reduction, problem, known)
-    if (similar := context.start_prices.get(problem.tiers[tier])) is not None:
+    # The prices of priority floors depend on the values of higher tiers, which may have changed.
+    similar = context.start_prices.get(problem.tiers[tier]) if tier == 0 else None
+    if similar is not None:
         prices = numbered(reduction, problem, similar)
         first = improve_start(reduction.blocks, context, first, prices, report_incumbent)
     result = search_blocks(

@@ -124,8 +124,12 @@ def test_workloads_and_devices_reach_the_agents(
     assert SECRET not in json.dumps(summary)
     until("a score on east", lambda: hub.api.find(*SCORE, SCORE_NAME, "east"))
     where = told["metadata"]["namespace"]
-    scorer = hub.api.get(told["apiVersion"], "DynamicScorer", "told", where)
-    assert condition_of(scorer, "ContextAvailable")["reason"] == "Available"
+
+    def reason() -> str:
+        scorer = hub.api.get(told["apiVersion"], "DynamicScorer", "told", where)
+        return str(condition_of(scorer, "ContextAvailable")["reason"])
+
+    until("its status", lambda: reason() == "Available")
     mwrs = ("work.open-cluster-management.io/v1alpha1", "ManifestWorkReplicaSet", "mwrs-chat")
     hub.api.patch(*mwrs, {"metadata": {"labels": {"app": "talk"}}}, manifests_namespace)
     until(

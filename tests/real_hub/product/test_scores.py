@@ -59,8 +59,12 @@ def test_every_scorer_is_active_and_distributed(
     assert {status["healthStatus"] for status in seen.values()} == {"Active"}
     synced = seen["example-performance"]["lastSyncedConfig"]
     assert synced["scoring"]["params"] == {"name": "example_performance_score", "interval": 1}
-    config = hub.api.get(API, "DynamicScoringConfig", NAME, framework)
-    assert (config["status"]["scorers"], config["status"]["clusters"]) == (4, 2)
+
+    def counts() -> tuple[int, int]:
+        status = hub.api.get(API, "DynamicScoringConfig", NAME, framework)["status"]
+        return status["scorers"], status["clusters"]
+
+    until("the status of the config", lambda: counts() == (4, 2))
 
 
 def test_ocm_delivers_the_summaries_that_are_meant_for_a_cluster(
