@@ -77,10 +77,9 @@ class Optimizer:
 
     All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
     `registry` has its metrics; by default one of its own. `health` is asked whether the hub can be
-    read; a client with connections of its own answers while others are busy. `identity` names this
-    process in its Leases; see NamespaceWriters. `solve` solves its problems.
-    read, and `watching` watches it; a client with connections of its own answers while others are
-    busy. `identity` names this process in its Leases; see NamespaceWriters.
+    read, and `watching` watches it: clients with connections of their own, so that they answer
+    while others are busy. `identity` names this process in its Leases; see NamespaceWriters.
+    `solve` solves its problems.
     """
 
     def __init__(
@@ -98,14 +97,13 @@ class Optimizer:
     ) -> None:
         self.registry = registry or CollectorRegistry()
         self.metrics = OptimizerMetrics(self.registry)
-        self._kube = kube
+        self.kube = kube
         self.prometheus_url = settings.prometheus_url
         self._health = health or kube
-        self._settings = settings
-        self._now = now
+        self.settings = settings
+        self.now = now
         self._solve = solve
         self._solving = 0
-        self.kube, self.settings, self.now = kube, settings, now
         self.hub = WatchedHub(
             kube,
             watching=watching,
@@ -188,14 +186,14 @@ class Optimizer:
 
         With `optimization`, only of the objects that were generated for it.
         """
-        observation = await observe(self.hub, namespace, self._now(), named=False)
+        observation = await observe(self.hub, namespace, self.now(), named=False)
         return await asyncio.to_thread(
             recorded_status,
             observation,
             namespace,
             await self._records.read(namespace),
             optimization,
-            cluster_label_key=self._settings.cluster_label_key,
+            cluster_label_key=self.settings.cluster_label_key,
         )
 
     async def fleet(
@@ -209,11 +207,11 @@ class Optimizer:
         return await observe_fleet(
             self.hub,
             namespace,
-            now=self._now,
+            now=self.now,
             described=described,
             columns=columns,
             records=await self._recorded(namespace),
-            cluster_label_key=self._settings.cluster_label_key,
+            cluster_label_key=self.settings.cluster_label_key,
         )
 
     async def _recorded(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
@@ -235,7 +233,7 @@ class Optimizer:
         Ask it only if an answer about the namespace is empty. `others`: those with workloads.
         """
         try:
-            await self._kube.get(NAMESPACE, namespace)
+            await self.kube.get(NAMESPACE, namespace)
         except NotFound:
             return _no_namespace(namespace, others)
         except Forbidden:
@@ -254,13 +252,13 @@ class Optimizer:
         self, score: str, cluster: str, hours: int
     ) -> ScoreHistory | RequestProblem:
         """Return how a score of a managed cluster changed over the last hours."""
-        now = self._now().timestamp()
+        now = self.now().timestamp()
         return await self._history.read(HistoryQuestion(score, cluster, hours, now))
 
     @property
     def answer_gap(self) -> float:
         """The optimality gap of plans that a person waits for, unless a request says its own."""
-        return max(self._settings.gap, ANSWER_GAP)
+        return max(self.settings.gap, ANSWER_GAP)
 
     async def plan(
         self,
@@ -282,7 +280,7 @@ class Optimizer:
         async def planned(kube: Lister) -> Plan | RequestProblem:
             hub = HypotheticalHub(kube, pretended) if pretended else None
             planner = Planner(
-                hub or kube, self._settings, now=self._now, solve=self._solve, solved=self._solved
+                hub or kube, self.settings, now=self.now, solve=self._solve, solved=self._solved
             )
             made = await planner.plan(request, name_others=name_others, report=report)
             unused = hub.changes_without_effect() if hub and isinstance(made, Plan) else None
@@ -290,7 +288,7 @@ class Optimizer:
 
         made = await self._in_turn(lambda: self._confirmed(planned, to_apply=to_apply))
         if isinstance(made, Plan) and not pretended:
-            self.metrics.latest(made, self._now())
+            self.metrics.latest(made, self.now())
         return made
 
     async def _confirmed(
@@ -302,7 +300,7 @@ class Optimizer:
                 made = await work(self.hub)
             if isinstance(made, Plan) or age.seconds is None:
                 return made
-        return await work(self._kube)
+        return await work(self.kube)
 
     async def read_fleet(self, request: OptimizeRequest) -> FleetReading | RequestProblem:
         """Read the fleet of a request, so that it can be planned with a restraint.
@@ -316,7 +314,7 @@ class Optimizer:
 
     def _restrained_planner(self) -> Planner:
         return Planner(
-            self.hub, self._settings, now=self._now, solve=self._solve, solved=self._solved
+            self.hub, self.settings, now=self.now, solve=self._solve, solved=self._solved
         )
 
     async def plan_restrained(
@@ -326,7 +324,7 @@ class Optimizer:
         planner = self._restrained_planner()
         made = await self._in_turn(lambda: planner.plan_restrained(found, restraint))
         if isinstance(made, Plan):
-            self.metrics.latest(made, self._now())
+            self.metrics.latest(made, self.now())
         return made
 
     async def plan_rollback(
@@ -344,14 +342,14 @@ class Optimizer:
 
     async def recorded(self, digest: str) -> list[RecordedPlan]:
         """Return the recorded plans of all namespaces whose digest begins so."""
-        return await self._records.find(digest, self._settings.rollout_namespaces)
+        return await self._records.find(digest, self.settings.rollout_namespaces)
 
     async def _scores(
         self, names: Collection[str], namespace: str | None
     ) -> list[ScoreObject] | RequestProblem:
-        most, entries, read = self._settings.max_listed, 0, list[ScoreObject]()
+        most, entries, read = self.settings.max_listed, 0, list[ScoreObject]()
         async for page in score_pages(self.hub, names, namespace=namespace):
-            found = [score_object(obj, now=self._now()) for obj in page]
+            found = [score_object(obj, now=self.now()) for obj in page]
             entries += sum(len(item.scores) for item in found)
             if entries > most:
                 return _too_long(most)
@@ -374,8 +372,8 @@ class Optimizer:
     async def _unless_busy(
         self, work: Callable[[], Awaitable[Plan | RequestProblem]]
     ) -> Plan | RequestProblem:
-        if self._solving >= self._settings.max_solves:
-            return _busy(self._settings.max_solves)
+        if self._solving >= self.settings.max_solves:
+            return _busy(self.settings.max_solves)
         self._solving += 1
         try:
             return await work()
@@ -392,7 +390,7 @@ class Optimizer:
         restored = await asyncio.to_thread(restored_plan, history, asked)
         if isinstance(restored, RequestProblem):
             return restored
-        planner = Planner(kube, self._settings, now=self._now)
+        planner = Planner(kube, self.settings, now=self.now)
         made = await planner.restore(restored, name_others=name_others)
         return made if isinstance(made, RequestProblem) else replace(made, rollback=restored.of)
 

@@ -35,7 +35,7 @@ HOSTILE = (
 KEPT = {"status", "phase", "action", "direction", "digest"}
 """Fields whose values are of a closed set, or name a resource in an address."""
 
-ANSWERS = re.compile(r"/(fleet|plan|plans|optimize|rollback|rollouts|scores)\b")
+ANSWERS = re.compile(r"/(fleet(?!/events)|plan|plans|optimize|rollback|rollouts|scores)\b")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T")
 _SEEN = """root => {
   const texts = [];

@@ -6,11 +6,21 @@ from typing import Any
 from playwright.async_api import Page, expect
 
 from dsf.kube import kinds
-from dsf.kube.port import Kube
+from dsf.kube.clock import utc_now
 from optimizer.plan.plan import Plan
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from tests.browser.conftest import Open
-from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated, request, serving
+from tests.kube_wrappers.fault_injection import unwatchable
+from tests.mcp_server.service import (
+    PERFORMANCE,
+    POWER,
+    Service,
+    generated,
+    request,
+    scenario_hub,
+    serving_hub,
+)
 from tests.optimizer.api.test_connection_limits import Held
 from tests.optimizer.test_solver_failures import nothing_starts
 
@@ -188,21 +198,18 @@ async def test_a_rollout_shows_its_steps_and_is_paused_after_a_second_click(
 
 
 async def test_a_plan_that_takes_its_time_says_how_far_it_is(open_page: Open) -> None:
-    held = list[Held]()
-
-    def through(hub: Kube) -> Kube:
-        held.append(Held(hub, "list", kinds.POLICY))
-        held[0].reached.set()
-        return held[0]
-
-    async with serving(through=through) as service:
+    hub = await scenario_hub()
+    held = Held(hub, "list", kinds.POLICY)
+    held.reached.set()
+    optimizer = Optimizer(held, now=utc_now, watching=unwatchable(hub))
+    async with serving_hub(hub, optimizer) as service:
         page = await open_page(service.url)
         await page.get_by_role("link", name="What if").click()
-        held[0].reached.clear()
+        held.reached.clear()
         await page.get_by_label("Prove that no plan is better").check()
         async with page.expect_request("**/plan") as asked:
             await page.get_by_role("button", name="Plan", exact=True).click()
         assert (await asked.value).post_data_json["request"] == {"gap": 0}
         await expect(page.get_by_text(re.compile(r"Planning: [2-9] s"))).to_be_visible()
-        held[0].released.set()
+        held.released.set()
         await expect(page.get_by_text("Optimal: objective")).to_be_visible()

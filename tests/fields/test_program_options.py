@@ -118,6 +118,7 @@ NOT_PROVEN: dict[str, set[str]] = {
     "scorer try": {"--scoring-url"},
     "scorer backtest": {"--range", "--requests", "--scoring-url"},
     "scorer register": {"--scoring-url"},
+    "simulate": {"--context", "--namespace", "--optimization"},
 }
 """Options whose effect no quick test shows; `tests/charts` starts programs with those of charts."""
 

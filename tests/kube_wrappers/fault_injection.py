@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from dsf.kube.errors import KubeError
+from dsf.kube.errors import Forbidden, KubeError
 from dsf.kube.port import Kube
 from tests.kube_wrappers.wrapper import Call, Wrapper
 
@@ -42,6 +42,12 @@ class Faulty(Wrapper):
         fault = self._faults(call)
         if fault is not None and fault.when == when:
             raise fault.error
+
+
+def unwatchable(kube: Kube) -> Kube:
+    """Return a client that may watch nothing: what it is for has to read the hub."""
+    refused = Fault(Forbidden("no watch is allowed"))
+    return Faulty(kube, lambda call: refused if call.verb == "watch" else None)
 
 
 def at(faults: Mapping[int, Fault]) -> Faults:

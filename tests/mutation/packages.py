@@ -135,6 +135,23 @@ PACKAGES = {
             "tests/optimizer/service/test_rollout_controller.py",
         ),
     ),
+    "keep": DecisionPackage(
+        modules=("optimizer/keep", "optimizer/follow/optimization"),
+        tests=(
+            "tests/optimizer/keep",
+            "tests/optimizer/service/test_optimization_controller.py",
+        ),
+    ),
+    "twin": DecisionPackage(
+        modules=(
+            "optimizer/twin/fleet_objects.py",
+            "optimizer/twin/played.py",
+            "optimizer/twin/run_history.py",
+            "optimizer/twin/scenario.py",
+            "optimizer/twin/score_series.py",
+        ),
+        tests=("tests/optimizer/cli/test_simulate.py", "tests/optimizer/twin"),
+    ),
     "placement status": DecisionPackage(
         modules=("optimizer/follow/placement_status",),
         tests=(

@@ -1,4 +1,4 @@
-"""The example scenarios show what their first lines say."""
+"""The example scenarios can be played."""
 
 from pathlib import Path
 
@@ -9,15 +9,13 @@ from optimizer.twin.evaluation.scenario_file import read_scenario
 from tests.repository import ROOT
 
 EXAMPLES = sorted((ROOT / "docs/examples/simulate").glob("*.yaml"))
-PAGE = ROOT / "docs/how-to/simulate.md"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_played(path: Path) -> None:
-    """A shortened one; its commands on the page differ in nothing else."""
+    """Two hours of it, with the loop that posts."""
     scenario = read_scenario(path).model_copy(
         update={"controller": "Naive", "duration": 7200.0, "naive_every": 600.0}
     )
     played = play(scenario)
     assert played.value_hours > 0
-    assert f"{path.name}" in PAGE.read_text() or path.parent.name == "simulate"

@@ -47,7 +47,7 @@ export class HostApi implements OptimizerApi {
     const question = { of: "fleet", namespace, tag: this.#tag };
     const { answer, tag } = await this.#data(question);
     this.#tag = tag;
-    return answer as wire.Fleet | null;
+    return { fleet: answer as wire.Fleet | null, age: 0 };
   }
 
   async plan(namespace: string, wish: Wish) {

@@ -38,13 +38,17 @@ export interface ScoreHistory {
 /** Hears one line of progress, in words. */
 export type Tell = (line: string) => void;
 
+/** The fleet, null if it has not changed since the last call, and how many seconds old it may be. */
+export interface FleetAnswer {
+  fleet: Fleet | null;
+  age: number;
+}
+
 /** The optimizer, by REST in a browser and through the host's MCP tools in a chat. */
 export interface OptimizerApi {
-  /** Returns null if the fleet has not changed since the last call. */
-  fleet(namespace: string): Promise<Fleet | null>;
+  fleet(namespace: string): Promise<FleetAnswer>;
   /**
-   * Calls `tell` when the fleet has changed, and `alive` whenever the optimizer says that it has not, until
-   * the stream ends or `signal` says so. Missing where there is no such stream.
+   * Calls `tell` when the fleet has changed, and `alive` whenever the optimizer says anything, until the stream ends or `signal` says so. Missing where there is no such stream.
    */
   follow?(
     namespace: string,

@@ -29,9 +29,10 @@ export class RestApi implements OptimizerApi {
     const answer = await this.#send(path, {
       headers: this.#tag ? { "If-None-Match": this.#tag } : {},
     });
-    if (answer.status === 304) return null;
+    const age = Number(answer.headers.get("Age") ?? 0);
+    if (answer.status === 304) return { fleet: null, age };
     this.#tag = answer.headers.get("ETag") ?? "";
-    return (await answer.json()) as wire.Fleet;
+    return { fleet: (await answer.json()) as wire.Fleet, age };
   }
 
   async follow(namespace: string, signal: AbortSignal, tell: () => void, alive: () => void) {

@@ -5,10 +5,16 @@ import type { Fleet, Problem } from "../api/wire";
 /** Milliseconds between two reads of the fleet where nobody tells of changes. */
 const REFRESH = 10_000;
 
+/** The same where somebody does: how old the fleet may be is only told by an answer. */
+const CONFIRM = 60_000;
+
+/** Milliseconds without a sign of life, which comes every 15 s, after which a stream is taken for dead. */
+const SILENT = 45_000;
+
 /**
- * The fleet as it was read last, when that was in milliseconds of this machine's clock, and what hinders
- * reading it now. It is read when the optimizer says that it has changed, and every ten seconds while
- * there is no stream that would. A hidden page does neither.
+ * The fleet as it was read last, of when that is in milliseconds of this machine's clock, and what hinders
+ * reading it now. It is read when the optimizer says that it has changed, once a minute besides, and every
+ * ten seconds while there is no stream that would say so. A hidden page does none of it.
  */
 export function useFleet(api: OptimizerApi, namespace: string) {
   const [fleet, setFleet] = useState<Fleet | null>(null);
@@ -17,8 +23,8 @@ export function useFleet(api: OptimizerApi, namespace: string) {
   const refresh = useCallback(async () => {
     try {
       const found = await api.fleet(namespace);
-      if (found) setFleet(found);
-      setReadAt(Date.now());
+      if (found.fleet) setFleet(found.fleet);
+      setReadAt(Date.now() - found.age * 1000);
       setProblem(null);
     } catch (thrown) {
       setProblem(problemOf(thrown));
@@ -26,36 +32,37 @@ export function useFleet(api: OptimizerApi, namespace: string) {
   }, [api, namespace]);
   useEffect(() => {
     let stream: AbortController | null = null;
-    let follows = false;
+    let heardAt = 0;
+    let askedAt = 0;
+    const ask = () => {
+      askedAt = Date.now();
+      void refresh();
+    };
+    const leave = () => {
+      stream?.abort();
+      stream = null;
+      heardAt = 0;
+    };
     const follow = () => {
       if (stream || !api.follow) return;
       const mine = (stream = new AbortController());
-      const alive = () => {
-        follows = true;
-        setReadAt(Date.now());
-      };
       void api
-        .follow(namespace, mine.signal, () => void refresh(), alive)
+        .follow(namespace, mine.signal, ask, () => (heardAt = Date.now()))
         .catch(() => {})
-        .finally(() => {
-          if (stream === mine) stream = null;
-          follows = false;
-        });
+        .finally(() => stream === mine && leave());
     };
     const look = () => {
-      if (document.hidden) {
-        stream?.abort();
-        stream = null;
-        return;
-      }
-      if (!follows) void refresh();
+      if (document.hidden) return leave();
+      const now = Date.now();
+      if (heardAt && now - heardAt > SILENT) leave();
+      if (!heardAt || now - askedAt >= CONFIRM) ask();
       follow();
     };
     look();
     const timer = setInterval(look, REFRESH);
     return () => {
       clearInterval(timer);
-      stream?.abort();
+      leave();
     };
   }, [api, namespace, refresh]);
   return { fleet, readAt, problem, refresh };
