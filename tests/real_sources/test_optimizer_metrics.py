@@ -25,6 +25,7 @@ from tests.real_sources.test_remote_write import ask
 
 SILENT_BEFORE_THE_FIRST_WRITE = {
     "Conflicts by reason",
+    "PlacementOptimizations",
     "Workloads that lack replicas, by reason",
 }
 
