@@ -18,6 +18,7 @@ from tests.dsf.api.crd.crd_objects import (
     ids,
     keeps,
     of_the_article,
+    optimization,
     plan,
     scorer,
     with_status,
@@ -43,9 +44,10 @@ pytestmark = pytest.mark.usefixtures("framework", "placement_plans")
 
 @pytest.fixture(scope="module")
 def place(hub: Hub, placement_plans: None) -> str:
-    """A namespace with a DynamicScorer and a PlacementPlan that can be given statuses."""
+    """A namespace with an object of each kind that can be given statuses."""
     namespace = hub.namespace("crds")
     hub.apply(named(scorer(), namespace, "stored"))
+    hub.apply(named(optimization("stored"), namespace))
     hub.apply(named(plan("stored"), namespace))
     return namespace
 
@@ -59,7 +61,7 @@ def named(obj: Object, namespace: str, name: str = "") -> Object:
 def write(hub: Hub, obj: Object, place: str) -> Object:
     """Create an object, or give a stored one a status, and return what would be stored."""
     if "status" in obj:
-        stored = {"DynamicScorer": "stored", "PlacementPlan": "stored-1"}[obj["kind"]]
+        stored = "stored-1" if obj["kind"] == "PlacementPlan" else "stored"
         path = hub.api.path(obj["apiVersion"], obj["kind"], place, stored, "status")
         status = {"status": obj["status"]}
         return hub.api.request("PATCH", path, status, content_type=MERGE, params=DRY_RUN)

@@ -66,6 +66,13 @@ def manifest(namespace: str, **spec: object) -> Object:
     return {"apiVersion": KEPT[0], "kind": KEPT[1], "metadata": metadata, "spec": whole}
 
 
+async def ended(tasks: set[asyncio.Task[object]]) -> None:
+    """End what a killed process would have left behind: no task of it goes on."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def look(hub: Hub, namespace: str, *, writes: int | None = None) -> bool:
     """Let a new process look, which is killed after some writes; return whether it was."""
 
@@ -75,6 +82,7 @@ def look(hub: Hub, namespace: str, *, writes: int | None = None) -> bool:
             service = Optimizer(mortal, now=lambda: datetime.now(UTC), lease_seconds=1)
             with contextlib.suppress(Killed, BaseExceptionGroup):
                 await OptimizationController(service, read_only=False).look(namespace, "kept")
+            await ended(asyncio.all_tasks() - {asyncio.current_task()})
             return mortal.dead
 
     return asyncio.run(looked())

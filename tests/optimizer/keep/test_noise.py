@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.wire.keeping import Keeping
@@ -38,6 +38,9 @@ SHAPES: dict[str, Noise] = {
     "diurnal": _diurnal,
 }
 
+BOUNDED = ("ar1", "diurnal", "uniform")
+"""Within 5 points, so that what noise alone can gain is the least gain, which is not enough."""
+
 
 def _kept(shape: str, seed: int, shift: float) -> KeptFleet:
     """Keep two workloads for a day; from AFTER on the place c of w is worth `shift` more."""
@@ -67,10 +70,12 @@ def test_a_lasting_shift_of_twenty_points_moves_once_within_a_window(shape: str)
 
 
 @pytest.mark.exhaustive
-@given(st.sampled_from(sorted(SHAPES)), st.integers(3, 10_000), st.sampled_from([0.0, 20.0]))
-def test_noise_moves_nothing_and_a_shift_moves_at_most_once(
+@settings(max_examples=20)
+@given(st.sampled_from(BOUNDED), st.integers(3, 10_000), st.sampled_from([0.0, 20.0]))
+def test_bounded_noise_moves_nothing_and_a_shift_moves_at_most_once(
     shape: str, seed: int, shift: float
 ) -> None:
+    """Of noise without bounds, no seed but those above is promised anything."""
     moved = _kept(shape, seed, shift).moved
     assert len(moved) <= (shift > 0)
     assert all(at > AFTER and places == ("c",) for at, _, places in moved)

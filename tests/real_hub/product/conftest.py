@@ -234,11 +234,29 @@ def nodes_scored(
     return [first, second]
 
 
+def keep_placed(hub: Hub) -> None:
+    """Declare a PlacementOptimization, which only plans, and delete it once it has a status."""
+    kind = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "PlacementOptimization", "kept")
+    preference = {"addonPlacementScore": PREFERENCES["performance"]}
+    hub.apply(
+        {
+            "apiVersion": kind[0],
+            "kind": kind[1],
+            "metadata": {"name": kind[2], "namespace": WORKLOADS},
+            "spec": {"preference": preference, "deletionPolicy": "Reset"},
+        }
+    )
+    until("its status", lambda: hub.api.get(*kind, WORKLOADS).get("status"))
+    hub.api.delete(*kind, WORKLOADS)
+    until("its end", lambda: hub.api.find(*kind, WORKLOADS) is None)
+
+
 @pytest.fixture(scope="package")
 def everything_used(
     guide: Guide, withdrawn: set[str], swept: Object, nodes_scored: list[dict[str, int]]
 ) -> None:
     """The product after all its functions were used."""
+    keep_placed(guide.hub)
     for preference in PREFERENCES:
         guide.tell(preference)
     guide.scores()
