@@ -246,14 +246,13 @@ _PROGRESS: dict[int | str, dict[str, Any]] = {
         "description": "The plan. To a request that accepts text/event-stream and takes over a"
         " second: server-sent events `progress`, each second, then `result` with the same plan, or"
         " `problem` with its details.",
-        "content": {_EVENT_STREAM: {"schema": {"type": "string"}}},
+        "content": {_EVENT_STREAM: {}},
     }
 }
 
 
 def _events(description: str) -> dict[int | str, dict[str, Any]]:
-    content = {_EVENT_STREAM: {"schema": {"type": "string"}}}
-    return {200: {"description": description, "content": content}}
+    return {200: {"description": description, "content": {_EVENT_STREAM: {}}}}
 
 
 _PRESENTATIONS = {
