@@ -79,7 +79,6 @@ async def tell(
         await apply_or_fail(
             hub, [Create(kinds.MANIFEST_WORK_REPLICA_SET, one) for one in workloads]
         )
-        await apply_or_fail(hub, [Create(kinds.PLACEMENT_OPTIMIZATION, story.kept())])
         output.step(story.title)
         print_narration(output, story.opening)
         results = list[MomentResult]()
@@ -140,6 +139,9 @@ async def _live(
     async with _watched(demo) as fewest:
         _show_all(replays, moment)
         scores = await _scored(demo, score_object_name(story.score_name), replays)
+        if moment == story.moments[0]:  # what is kept is placed by the first scores that it finds
+            kept = Create(kinds.PLACEMENT_OPTIMIZATION, story.kept())
+            await apply_or_fail(demo.clusters.hub.kube, [kept])
         await _looked_at(demo, utc_now().timestamp())
         after = await _ended(demo)
     steps = () if after == before else tuple(map(_step, after["steps"]))
