@@ -5,14 +5,14 @@ import math
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from optimizer.hub.watched_hub import measured_age
+from optimizer.hub.read_age import measured_age
 
 
 class AnswerAge:
     """ASGI middleware: says by the header Age how old the oldest part of an answer may be.
 
-    An answer that was read from the API server alone has none. The age of a stream is that of its
-    beginning.
+    It is the age at the beginning of the answer, so what the answer took counts. An answer that was
+    read from the API server alone has none.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -23,8 +23,8 @@ class AnswerAge:
         with measured_age() as age:
 
             async def sent(message: Message) -> None:
-                if message["type"] == "http.response.start" and age.seconds is not None:
-                    MutableHeaders(scope=message)["Age"] = str(math.ceil(age.seconds))
+                if message["type"] == "http.response.start" and (old := age.seconds) is not None:
+                    MutableHeaders(scope=message)["Age"] = str(math.ceil(old))
                 await send(message)
 
             await self._app(scope, receive, sent)

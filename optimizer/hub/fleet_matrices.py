@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dsf.runtime.lru_cache import LruCache
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixRows, fleet_matrix
-from optimizer.hub.watched_hub import WatchedHub, measured_age, note_age
+from optimizer.hub.read_age import measured_age, note_heard
+from optimizer.hub.watched_hub import WatchedHub
 
 REUSED_SECONDS = 10.0
 """How long a matrix may be told again, because time alone makes scores expire."""
@@ -35,17 +36,17 @@ class FleetMatrices:
         self._kept.put((namespace, described), kept)
         loop = asyncio.get_running_loop()
         async with kept.making:
-            since = loop.time() - kept.made
             same = kept.watched and self._hub.tells_all and kept.changes == self._hub.changes()
-            if kept.matrix and same and since <= REUSED_SECONDS:
-                note_age(kept.age + since)
+            if kept.matrix and same and loop.time() - kept.made <= REUSED_SECONDS:
+                note_heard(kept.heard)
                 return kept.matrix
             changes, made = self._hub.changes(), loop.time()
             with measured_age() as age:
                 facts = await self._read(namespace, described)
             found = await asyncio.to_thread(fleet_matrix, facts, kept.rows)
             kept.matrix, kept.changes, kept.made = found, changes, made
-            kept.age, kept.watched = age.seconds or 0.0, age.all_watched
+            kept.heard = made if age.heard is None else age.heard
+            kept.watched = age.all_watched
             return found
 
     async def changing(self, namespace: str, *, described: bool) -> AsyncGenerator[FleetMatrix]:
@@ -66,6 +67,6 @@ class _KeptMatrix:
         self.rows = MatrixRows()
         self.changes = -1
         self.made = 0.0
-        self.age = 0.0
+        self.heard = 0.0
         self.watched = False
         self.making = asyncio.Lock()

@@ -12,8 +12,7 @@ from bisect import bisect_right
 from collections import ChainMap
 from collections import Counter as CountOf
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import aclosing, suppress
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -41,9 +40,10 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube, Object, ObjectList
 from dsf.kube.selectors import FieldSelector, LabelSelector, field_selector, label_selector
 from dsf.runtime.backoff import Backoff
-from dsf.runtime.reconcile.reflector import Key, View
+from dsf.runtime.reconcile.reflector import Key, View, is_newer
 from optimizer.domain.settings import DEFAULTS
 from optimizer.hub.noted_writes import NotedWrites
+from optimizer.hub.read_age import note_heard, note_unwatched
 from optimizer.hub.score_pages import ScorePages
 from optimizer.snapshot.scores.score_row import ScoreRow
 
@@ -80,49 +80,10 @@ _OF_NAMESPACES = (MANAGED_CLUSTER_SET_BINDING,)
 """Kinds that the chart lets the optimizer read in its namespaces only."""
 
 _PREFIX = "dynamic_scoring_optimizer_hub_"
-_TOKEN = "kept:"  # noqa: S105 - the prefix of our continue tokens
+_CONTINUE = "kept:"
+"""How our continue tokens begin."""
+
 _FIELDS = ("metadata.namespace", "metadata.name")
-
-
-class ReadAge:
-    """How old the oldest part of what was read is, in seconds; None: all is from the API server.
-
-    `all_watched`: a later change of any part of it would be told.
-    """
-
-    def __init__(self) -> None:
-        self.seconds: float | None = None
-        self.all_watched = True
-
-    def note(self, seconds: float) -> None:
-        """Take another part into account."""
-        self.seconds = max(seconds, self.seconds or 0.0)
-
-
-_reading = ContextVar[ReadAge | None]("reading", default=None)
-
-
-@contextmanager
-def measured_age() -> Iterator[ReadAge]:
-    """Measure the age of what is read meanwhile, also in threads and tasks that begin meanwhile.
-
-    What a block within this one measures counts for both.
-    """
-    age = ReadAge()
-    before = _reading.get()
-    token = _reading.set(age)
-    try:
-        yield age
-    finally:
-        _reading.reset(token)
-        if before and age.seconds is not None:
-            before.note(age.seconds)
-
-
-def note_age(seconds: float) -> None:
-    """Take into account that a part of an answer is so old."""
-    if age := _reading.get():
-        age.note(seconds)
 
 
 class TooManyEntries(Exception):
@@ -248,7 +209,7 @@ class WatchedHub:
         kept = self._keep(ADD_ON_PLACEMENT_SCORE, None)
         if kept is None or not await self._vouches(kept):
             return None
-        note_age(kept.age)
+        note_heard(kept.view.heard)
         rows: Iterable[ScoreRow] = kept.view.items.values()
         return rows
 
@@ -269,7 +230,8 @@ class WatchedHub:
         for (own, _), kept in self._kept.items():
             if own == kind:
                 kept.deletions += version is None
-                kept.written = version or kept.written
+                if version and is_newer(version, kept.written):
+                    kept.written = version
 
     async def list(
         self,
@@ -285,14 +247,14 @@ class WatchedHub:
 
         Later pages show objects as they are then: the list may change between two pages.
         """
-        ours = continue_token.startswith(_TOKEN)
+        ours = continue_token.startswith(_CONTINUE)
         if ours or not continue_token:
             kept, chosen = self._keep(kind, namespace), _selection(kind, labels, fields)
             if kept and chosen and await self._vouches(kept):
-                note_age(kept.age)
-                return kept.page(chosen, namespace, limit, continue_token.removeprefix(_TOKEN))
-            if (age := _reading.get()) and not (kept and kept.refused):
-                age.all_watched = False
+                note_heard(kept.view.heard)
+                return kept.page(chosen, namespace, limit, continue_token.removeprefix(_CONTINUE))
+            if not (kept and kept.refused):
+                note_unwatched()
         if ours:
             raise Gone("the cache that this list began with is gone")
         return await self._kube.list(
@@ -354,7 +316,7 @@ class WatchedHub:
                 return
             except KubeError as error:
                 failures += 1
-                kept.refused = await self._is_refused(kept)
+                await self._first(kept)
                 _log.warning(
                     "objects are read from the API server, because they can't be watched",
                     extra={"resource": kept.kind.resource, "error": str(error)},
@@ -365,33 +327,31 @@ class WatchedHub:
     async def _watchable(self, kept: "_Kept", after: float) -> bool:
         """Return whether a kind can be listed and watched, after a pause."""
         await asyncio.sleep(after)
-        kind, labels = kept.kind, WATCHED[kept.kind]
-        kept.refused = await self._is_refused(kept)
+        if (page := await self._first(kept)) is None:
+            return False
         with suppress(KubeError):
-            page = await self._watching.list(kind, kept.namespace, labels=labels, limit=1)
             events = self._watching.watch(
-                kind,
+                kept.kind,
                 kept.namespace,
-                labels=labels,
+                labels=WATCHED[kept.kind],
                 resource_version=page.resource_version,
                 timeout_seconds=1,
             )
             async with aclosing(events):
                 await anext(events, None)
-            kept.refused = False
             return True
         return False
 
-    async def _is_refused(self, kept: "_Kept") -> bool:
-        """Return whether nobody here can list a kind: it is not served, or a right is missing."""
+    async def _first(self, kept: "_Kept") -> ObjectList | None:
+        """Return a page of one object; None, and why is noted, where a kind can't be listed."""
         try:
             labels = WATCHED[kept.kind]
-            await self._watching.list(kept.kind, kept.namespace, labels=labels, limit=1)
-        except (Forbidden, NotFound):
-            return True
-        except KubeError:
-            return False
-        return False
+            page = await self._watching.list(kept.kind, kept.namespace, labels=labels, limit=1)
+        except KubeError as error:
+            kept.refused = isinstance(error, Forbidden | NotFound)
+            return None
+        kept.refused = False
+        return page
 
     async def _vouches(self, kept: "_Kept") -> bool:
         """Return whether memory has what a reader may be told."""
@@ -408,9 +368,9 @@ class WatchedHub:
 
 
 class _Kept:
-    """The objects of a kind in memory. `written`: a version that this process wrote.
+    """The objects of a kind in memory. `written`: the newest version that this process wrote.
 
-    `refused`: the API server does not list it.
+    `refused`: the API server lists it for nobody here: it is not served, or a right is missing.
     """
 
     def __init__(self, kind: Kind, namespace: str | None, view: View[Any]) -> None:
@@ -424,6 +384,8 @@ class _Kept:
         self._refreshing = asyncio.Lock()
         self._order = dict[str, Key]()
         self._texts = list[str]()
+        self._sorted = True
+        view.on_change(self._changed)
 
     @property
     def age(self) -> float:
@@ -443,27 +405,29 @@ class _Kept:
         self, chosen: "_Selection", namespace: str | None, limit: int, after: str
     ) -> ObjectList:
         """Return the objects that follow one, in the order of the API server."""
-        self._sort()
-        first = bisect_right(self._texts, after) if after else 0
-        found = list(
-            islice(self._matching(chosen, namespace or "", first), (limit or -1) + 1 or None)
-        )
+        matching = self._matching(chosen, namespace or "", after)
+        found = list(islice(matching, limit + 1 if limit else None))
         more = bool(limit) and len(found) > limit
         shown = found[:limit] if limit else found
-        token = _TOKEN + shown[-1][0] if more else ""
+        token = _CONTINUE + shown[-1][0] if more else ""
         return ObjectList(tuple(obj for _, obj in shown), self.view.version, token)
 
+    def _changed(self, key: Key) -> None:
+        if (key in self.view.items) != ("/".join(key) in self._order):
+            self._sorted = False
+
     def _sort(self) -> None:
-        items = self.view.items
-        if len(items) != len(self._order) or items.keys() != set(self._order.values()):
-            self._order = {f"{namespace}/{name}": (namespace, name) for namespace, name in items}
-            self._texts = sorted(self._order)
+        if not self._sorted:
+            keys = sorted(("/".join(key), key) for key in self.view.items)
+            self._order, self._sorted = dict(keys), True
+            self._texts = [text for text, _ in keys]
 
     def _matching(
-        self, chosen: "_Selection", namespace: str, first: int
+        self, chosen: "_Selection", namespace: str, after: str
     ) -> Iterator[tuple[str, Object]]:
-        for text in islice(self._texts, first, None):
-            key = self._order[text]
+        self._sort()
+        for at in range(bisect_right(self._texts, after), len(self._texts)):
+            key = self._order[text := self._texts[at]]
             if (not namespace or key[0] == namespace) and chosen.has(key):
                 obj = _object(self.view.items[key])
                 if chosen.labels.matches(obj["metadata"].get("labels") or {}):

@@ -33,7 +33,8 @@ from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
 from optimizer.hub.fleet_matrices import MOST_KEPT, FleetMatrices
 from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
-from optimizer.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub, measured_age, note_age
+from optimizer.hub.read_age import measured_age, note_heard
+from optimizer.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub
 from optimizer.plan.plan import Plan
 from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
@@ -216,10 +217,10 @@ class Optimizer:
 
     async def _recorded(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
         """Return the recorded plans of a namespace; they are large, so only after a change anew."""
-        changes, age = self.hub.changes(PLACEMENT_PLAN), self.rollouts.plans_age(namespace)
-        known = self._known_records.get(namespace)
-        if known and known[0] == changes and age <= MAX_AGE_SECONDS:
-            note_age(age)
+        changes, heard = self.hub.changes(PLACEMENT_PLAN), self.rollouts.plans_heard(namespace)
+        known, now = self._known_records.get(namespace), asyncio.get_running_loop().time()
+        if known and known[0] == changes and now - heard <= MAX_AGE_SECONDS:
+            note_heard(heard)
             return known[1]
         found = await self._records.read(namespace)
         self._known_records.put(namespace, (changes, found))

@@ -207,10 +207,10 @@ class RolloutController:
             namespace, FollowedView(self._kube, PLACEMENT_PLAN, namespace, read=self._rollout)
         )
 
-    def plans_age(self, namespace: str) -> float:
-        """Return how many seconds ago the hub told of plans; infinite: they are not watched."""
+    def plans_heard(self, namespace: str) -> float:
+        """Return when the hub last told of plans; -inf where they are not watched."""
         watched = self._plans_in.get(namespace if self._namespaces else None)
-        return asyncio.get_running_loop().time() - watched.heard if watched else math.inf
+        return watched.heard if watched else -math.inf
 
     async def _scope(self, namespace: str) -> str | None:
         """Return which plans are watched to follow one of a namespace; None: those of all."""

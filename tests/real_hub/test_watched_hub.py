@@ -9,7 +9,8 @@ from dsf.kube import kinds
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.client.connect import connect
 from dsf.kube.reads import list_objects
-from optimizer.hub.watched_hub import WatchedHub, measured_age
+from optimizer.hub.read_age import measured_age
+from optimizer.hub.watched_hub import WatchedHub
 from tests.eventually import eventually
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Lister, Object
 from dsf.kube.reads import list_objects
 from dsf.runtime.backoff import Backoff
-from optimizer.hub.watched_hub import WATCHED, WatchedHub, measured_age
+from optimizer.hub.read_age import measured_age
+from optimizer.hub.watched_hub import WATCHED, WatchedHub
 from tests.dsf.sim.builders import make
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty
@@ -178,6 +179,28 @@ async def test_the_next_reading_has_what_was_written_through_it() -> None:
         await api.create(CLUSTER, make(CLUSTER, "worker04"))
         await hub.refresh(CLUSTER)
         assert len(await list_objects(hub, CLUSTER)) == 3
+
+
+async def test_of_two_writes_the_newer_is_waited_for_whichever_is_answered_first() -> None:
+    api = await hub_of()
+    async with watching(LateEvents(api), CLUSTER) as hub:
+        written = [
+            await api.patch(CLUSTER, "worker01", {"metadata": {"labels": {"zone": zone}}})
+            for zone in ("a", "b")
+        ]
+        for obj in reversed(written):
+            hub.wrote(CLUSTER, obj["metadata"]["resourceVersion"])
+        assert await list_objects(hub, CLUSTER, labels="zone=b")
+
+
+async def test_what_was_read_grows_old_while_an_answer_is_made_of_it() -> None:
+    async with watching(await hub_of(), CLUSTER) as hub:
+        with measured_age() as age:
+            await list_objects(hub, CLUSTER)
+        await asyncio.sleep(70)
+        await hub.list(CLUSTER)
+        assert age.seconds is not None
+        assert age.seconds >= 70
 
 
 class LateEvents(Wrapper):
