@@ -119,16 +119,16 @@ def _metadata(hint: Any) -> tuple[Any, ...]:
     return tuple(reversed(getattr(hint, "__metadata__", ())))
 
 
-_MATRICES = LruCache[int, tuple[FleetMatrix, CachedDocument]](MOST_KEPT)
+_MATRICES = LruCache[int, tuple[FleetMatrix, asyncio.Task[CachedDocument]]](MOST_KEPT)
 """The documents of the latest matrices, by id: many callers get the same one."""
 
 
 async def _document_of(found: FleetMatrix) -> CachedDocument:
     known = _MATRICES.get(id(found))
     if known is None or known[0] is not found:
-        known = found, await asyncio.to_thread(matrix_document, found)
+        known = found, asyncio.create_task(asyncio.to_thread(matrix_document, found))
         _MATRICES.put(id(found), known)
-    return known[1]
+    return await asyncio.shield(known[1])
 
 
 async def _matrix_response(found: FleetMatrix, connection: Request) -> Response:
