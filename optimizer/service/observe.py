@@ -16,7 +16,6 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from dsf.api.names import REPLICA_SET_LABEL, ROOT_POLICY_LABEL
 from dsf.kube.errors import Forbidden, Gone, NotFound
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -35,6 +34,7 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Lister, Object
 from dsf.kube.reads import list_objects
 from optimizer.hub.score_pages import ENTRIES_PER_PAGE, FIRST_SCORE_PAGE_SIZE, next_page_size
+from optimizer.hub.watched_hub import WATCHED
 from optimizer.snapshot.object_readers import (
     is_generated,
     is_workload,
@@ -74,13 +74,12 @@ async def observe(
         _list_everywhere(kube, ADD_ON_PLACEMENT_SCORE, fields=f"metadata.name={USAGE_SCORE}"),
         _list_everywhere(kube, DYNAMIC_SCORER),
         asyncio.gather(
-            _list_everywhere(kube, POLICY, labels=f"!{ROOT_POLICY_LABEL}"),
-            *(_list_everywhere(kube, kind) for kind in SHARED_KINDS[1:]),
+            *(_list_everywhere(kube, kind, labels=WATCHED[kind]) for kind in SHARED_KINDS)
         ),
     )
     lists = dict(zip(SHARED_KINDS, shared, strict=True))
     unread = [kind for kind, found in lists.items() if found is None]
-    own = {kind: await list_all(kube, kind, namespace) for kind in unread}
+    own = {kind: await list_all(kube, kind, namespace, labels=WATCHED[kind]) for kind in unread}
     by_namespace = _by_namespace(
         {kind: own[kind] if found is None else found for kind, found in lists.items()}
     )
@@ -106,8 +105,7 @@ async def observe_namespace(kube: Lister, namespace: str, now: datetime) -> Obse
         _observe_hub(kube, namespace, now),
         _list_works(kube),
         asyncio.gather(
-            list_all(kube, POLICY, namespace, labels=f"!{ROOT_POLICY_LABEL}"),
-            *(list_all(kube, kind, namespace) for kind in SHARED_KINDS[1:]),
+            *(list_all(kube, kind, namespace, labels=WATCHED[kind]) for kind in SHARED_KINDS)
         ),
     )
     found = _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
@@ -125,8 +123,7 @@ async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observati
         list_all(kube, MANAGED_CLUSTER),
         list_all(kube, MANAGED_CLUSTER_SET),
         list_all(kube, MANAGED_CLUSTER_SET_BINDING),
-        list_all(kube, POLICY, labels=f"!{ROOT_POLICY_LABEL}"),
-        *(list_all(kube, kind) for kind in SHARED_KINDS[1:]),
+        *(list_all(kube, kind, labels=WATCHED[kind]) for kind in SHARED_KINDS),
     )
     kinds = (MANAGED_CLUSTER_SET_BINDING, *SHARED_KINDS)
     hub = Observation(managed_clusters=managed, observed_at=now)
@@ -164,7 +161,7 @@ async def _list_everywhere(kube: Lister, kind: Kind, **selectors: str) -> tuple[
 
 async def _list_works(kube: Lister) -> tuple[Object, ...] | None:
     """Return the ManifestWorks of all ManifestWorkReplicaSets without what they deploy."""
-    found = await _list_everywhere(kube, MANIFEST_WORK, labels=REPLICA_SET_LABEL)
+    found = await _list_everywhere(kube, MANIFEST_WORK, labels=WATCHED[MANIFEST_WORK])
     return None if found is None else tuple({**obj, "spec": {}} for obj in found)
 
 

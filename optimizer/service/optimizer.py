@@ -32,8 +32,8 @@ from optimizer.follow.record.plan_history import history_of
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
 from optimizer.hub.fleet_matrices import MOST_KEPT, FleetMatrices
-from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from optimizer.hub.read_age import measured_age, note_heard
+from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from optimizer.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub
 from optimizer.plan.plan import Plan
 from optimizer.service.landing_watch import LandingWatch
