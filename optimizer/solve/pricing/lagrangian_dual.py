@@ -47,7 +47,7 @@ def ignore(_incumbent: ColumnSelection, _bound: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LagrangianDual:
-    """The lowest bound with its prices, the incumbent, and the columns generated on the way."""
+    """The lowest bound with its prices, the incumbent, and columns where classes repeat."""
 
     bound: float
     prices: Prices
@@ -63,13 +63,11 @@ def solve_lagrangian_dual(
     *,
     start_prices: Prices | None = None,
     on_incumbent: OnIncumbent = ignore,
-    collect: bool = True,
 ) -> LagrangianDual:
     """Return the lowest bound found by a subgradient descent and, where it is small, by the master.
 
     `start`: a decision to begin with, if it is feasible. `start_prices`: where the descent begins,
-    instead of one price for all capacity. `collect`: collect the generated columns
-    even where no master here needs them.
+    instead of one price for all capacity.
     """
     pool, steps, reached = ColumnPool(blocks), 0, np.inf
     heuristic = _IncumbentHeuristic(blocks, context, on_incumbent)
@@ -82,7 +80,7 @@ def solve_lagrangian_dual(
     def seen(pricing: PricingResult, prices: Prices) -> None:
         nonlocal steps, reached
         steps, reached = steps + 1, min(reached, pricing.bound)
-        if (collect or repeated) and items is not None and steps > WARM_UP_STEPS:
+        if repeated and items is not None and steps > WARM_UP_STEPS:
             pool.add(pricing.modes, pricing.workloads, pricing.resources)
         if steps in QUICK_DIVE_STEPS and blocks.values.size > QUICK_DIVE_ASSIGNMENTS:
             heuristic.decide(prices, reached)
@@ -192,9 +190,7 @@ def priority_floor_prices(blocks: BlockProblem, count: int, context: SolveContex
             if context.is_over():
                 return best
             price = level * max(most, 1.0)
-            found = solve_lagrangian_dual(
-                _with_floors_priced(blocks, count, price), context, collect=False
-            )
+            found = solve_lagrangian_dual(_with_floors_priced(blocks, count, price), context)
             bound = found.bound + price * float(blocks.linking.limits[-count:].sum())
             if bound >= lowest:
                 break

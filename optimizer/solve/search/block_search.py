@@ -6,8 +6,6 @@ After that, rounds with ever more effort go on until the gap is closed or the ti
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.bound_rounding import cutoff_of, is_whole, rounded_bound
 from optimizer.solve.blocks.columns import ColumnPool, Columns, ColumnSelection
@@ -74,23 +72,16 @@ def search_blocks(
     start: ColumnSelection | None = None,
     *,
     start_prices: Prices | None = None,
-    upper_bound: float = np.inf,
     on_incumbent: OnIncumbent = ignore,
 ) -> SearchResult:
     """Return a decision whose gap is small enough, or the best one in time.
 
     `start`: a decision to improve on, if it is feasible. `start_prices`: where the dual starts.
-    `upper_bound`: known from elsewhere; no decision is worth more.
     """
     dual = solve_lagrangian_dual(
-        blocks,
-        context,
-        start,
-        start_prices=start_prices,
-        on_incumbent=on_incumbent,
-        collect=False,
+        blocks, context, start, start_prices=start_prices, on_incumbent=on_incumbent
     )
-    first = min(rounded_bound(dual.bound, is_whole(blocks)), upper_bound)
+    first = rounded_bound(dual.bound, is_whole(blocks))
     incumbent, bound = dual.incumbent, first
     for incumbent, bound in _improvements(blocks, context, dual, first, on_incumbent):
         if context.is_close(incumbent.value(blocks), bound) or context.is_over():
