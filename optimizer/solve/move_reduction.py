@@ -11,6 +11,7 @@ import numpy as np
 
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import EXACT, Allocation
+from optimizer.model.decision_comparison import equal
 from optimizer.model.problem import Problem
 from optimizer.model.symmetry import ClusterForm, classes, supply_forms
 from optimizer.solve.blocks.linking_constraints import linked_workloads
@@ -19,7 +20,8 @@ from optimizer.solve.blocks.linking_constraints import linked_workloads
 def reduce_moves(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
     """Return a decision of equal value in which no fewer assignments and policies are current."""
     made = len(decision.assignments) + len(decision.policies)
-    if unchanged_count(problem, decision) == made or not _anything_runs(problem):
+    runs = any(workload.current for workload in problem.workloads)
+    if not runs or unchanged_count(problem, decision) == made:
         return decision
     best = decision
     for start in (decision, exchange_equal_clusters(problem, decision, stop)):
@@ -27,12 +29,9 @@ def reduce_moves(problem: Problem, decision: Decision, stop: Callable[[], bool])
         while changed and not stop():
             changed = board.improved(stop)
         found = board.decision()
-        best = found if unchanged_count(problem, found) > unchanged_count(problem, best) else best
+        stays = unchanged_count(problem, found) > unchanged_count(problem, best)
+        best = found if stays and equal(problem, decision, found) else best
     return best
-
-
-def _anything_runs(problem: Problem) -> bool:
-    return any(workload.current for workload in problem.workloads)
 
 
 class _MoveReduction:

@@ -14,7 +14,7 @@ from optimizer.domain.arrays import Bools, Ints
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution, TierPrices
 from optimizer.model.current_state import incumbent_from_current_state
-from optimizer.model.decision_comparison import better, equal
+from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, tier_values, upper_bounds
 from optimizer.model.rules import COUPLING_RULES, replicas
 from optimizer.solve.decomposition import solve_decomposed
@@ -71,8 +71,7 @@ def solve_problem(
     with failed_calls() as errors:
         decision, bounds = _solve_by_size(problem, known, searching, small)
     if decision is not None and problem.size > small and not context.is_over():
-        stayed = reduce_moves(problem, decision, context.is_over)
-        decision = stayed if equal(problem, decision, stayed) else decision
+        decision = reduce_moves(problem, decision, context.is_over)
         # What filling takes before it can be stopped, in seconds.
         if context.seconds_left() > 3e-8 * problem.values.size:
             decision = fill_remaining(problem, decision, context.is_over)

@@ -98,6 +98,11 @@ class SolveProgress:
         return with_status(self._problem, decision, (bounds, self._limits), seconds, self._solver)
 
 
+def is_close(value: float, bound: float, gap: float) -> bool:
+    """Tell whether a value is within a relative gap of its bound."""
+    return bound - value <= max(gap * abs(value), SAME_VALUE)
+
+
 @dataclass(frozen=True, slots=True)
 class SolveContext:
     """How to solve, and until when.
@@ -132,7 +137,7 @@ class SolveContext:
 
     def is_close(self, value: float, bound: float) -> bool:
         """Tell whether a value is within the gap of its bound."""
-        return bound - value <= max(self.gap * abs(value), SAME_VALUE)
+        return is_close(value, bound, self.gap)
 
 
 def _latched(seconds_left: Callable[[], float]) -> Callable[[], float]:

@@ -14,7 +14,7 @@ import numpy as np
 from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.solution import Decision, Solution, TierPrices
 from optimizer.model.current_state import feasible_part, incumbent_from_current_state
-from optimizer.model.decision_comparison import SAME_VALUE, better, equal
+from optimizer.model.decision_comparison import SAME_VALUE, better
 from optimizer.model.problem import (
     Limit,
     Problem,
@@ -32,7 +32,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import items_if_few, price_bl
 from optimizer.solve.pricing.named_prices import named, numbered
 from optimizer.solve.search.column_enumeration import unfixed_variables
 from optimizer.solve.search.cyclic_exchanges import improve_by_exchanges
-from optimizer.solve.time_limit import with_status
+from optimizer.solve.time_limit import is_close, with_status
 from optimizer.solve.tuning import ALL_ITEMS_ASSIGNMENTS, SINGLE_MODEL_VARIABLES
 
 _REPRICED_SHARE = 0.05
@@ -92,11 +92,11 @@ def resolve(
         known, bound, prices[priority] = start.resolved(known, gap, stop)
         bounds.append(bound)
         value = tier_values(problem, known)[tier]
-        enough = bound - value <= max(gap * abs(value), SAME_VALUE)
+        enough = is_close(value, bound, gap)
         if not enough:
             break
     if enough:
-        known = _tidied(problem, known, stop)
+        known = fill_remaining(problem, reduce_moves(problem, known, stop), stop)
     found = with_status(
         problem,
         known,
@@ -149,7 +149,7 @@ class _TierStart:
             pricing = price_blocks(blocks, items, at)
             if pricing.bound < lowest:
                 lowest, best = pricing.bound, named(reduction, self.problem, self.tier, at)
-            if lowest - value <= max(gap * abs(value), SAME_VALUE):
+            if is_close(value, lowest, gap):
                 break
             rises = _value_rises(self.last.problem, self.problem)
             if rises is None:
@@ -219,10 +219,3 @@ def _same(one: Limit, other: Limit) -> bool:
         np.array_equal(getattr(one, name), getattr(other, name))
         for name in ("counted", "workloads", "policies", "assignments")
     )
-
-
-def _tidied(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
-    """Return the decision with fewer moves where that costs nothing, and with what still fits."""
-    stayed = reduce_moves(problem, decision, stop)
-    decision = stayed if equal(problem, decision, stayed) else decision
-    return fill_remaining(problem, decision, stop)
