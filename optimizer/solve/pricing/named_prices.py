@@ -33,7 +33,7 @@ def numbered(reduction: Reduction, problem: Problem, known: TierPrices) -> Price
     """Return known prices for the classes and rows of a reduction.
 
     A class has the mean of its members. A row without a price has 0, a class without one what its
-    members are worth at the other prices (`_marginal_prices`).
+    members are worth at the other prices (`_with_marginal_prices`).
     """
     workloads = np.array(
         [_mean(problem, own.tolist(), known.workloads) for own in reduction.workloads]

@@ -88,20 +88,14 @@ class _ImprovementGraph:
 
     def _nodes(self) -> tuple[Ints, Ints]:
         """Return workloads and the resources where they run, -1 for an assignment more."""
-        running = self.allocation.resources_of
+        running, workloads = self.allocation.resources_of, self._problem.workloads
         pairs = [
             (workload, place)
             for workload in self._movable.tolist()
-            for place in (
-                *running[workload],
-                *(
-                    [-1]
-                    if len(running[workload]) < self._problem.workloads[workload].replicas
-                    else []
-                ),
-            )
+            for place in [*running[workload], -1][: workloads[workload].replicas]
         ]
-        return tuple(np.array(pairs, np.int64).reshape(-1, 2).T)  # type: ignore[return-value]
+        found = np.array(pairs, np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
 
     def _arcs(self, workloads: Ints, places: Ints) -> tuple[Floats, Ints]:
         """Return the gains [nodes + 1, nodes + 1] and the best free resource of each node, or -1.
