@@ -20,7 +20,7 @@ from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import linking_rows
 
 MOST_ASSIGNMENTS = 1_500
-"""Assignments up to which exchanges are tried: the graph has the square of it, 18 MB an array."""
+"""Replicas of a priority up to which exchanges are tried: the graph has their square, 18 MB."""
 
 _LONGEST = 6
 """Arcs of a cycle at most."""
@@ -47,7 +47,8 @@ def improve_by_exchanges(
     """
     movable = np.flatnonzero(problem.workload_tier == tier)
     value = tier_values(problem, decision)[tier]
-    if len(decision.assignments) + len(movable) > 2 * MOST_ASSIGNMENTS or value >= enough:
+    nodes = sum(problem.workloads[workload].replicas for workload in movable.tolist())
+    if nodes > MOST_ASSIGNMENTS or value >= enough:
         return decision
     graph = _ImprovementGraph(problem, decision, movable)
     while value < enough and not stop():

@@ -12,7 +12,7 @@ from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, objective, tier_values
 from optimizer.model.rules import violations
 from optimizer.solve.greedy import greedy
-from optimizer.solve.search.cyclic_exchanges import improve_by_exchanges
+from optimizer.solve.search.cyclic_exchanges import MOST_ASSIGNMENTS, improve_by_exchanges
 from tests.optimizer.build import fleet
 from tests.optimizer.random_problems import random_problem
 
@@ -44,6 +44,16 @@ def test_three_workloads_change_places_where_no_two_could() -> None:
     given = three_clusters([[5.0, 9.0, 0.0], [0.0, 5.0, 9.0], [9.0, 0.0, 5.0]])
     found = improved(given, placed(given, {0: 0, 1: 1, 2: 2}))
     assert objective(given, found) == 27.0
+
+
+def test_nothing_changes_places_where_more_is_asked_for_than_the_graph_may_hold() -> None:
+    given = three_clusters([[5.0, 9.0, 0.0], [0.0, 5.0, 9.0], [9.0, 0.0, 5.0]])
+    each = MOST_ASSIGNMENTS // 3 + 1
+    given = replace(
+        given, workloads=tuple(replace(item, replicas=each) for item in given.workloads)
+    )
+    start = placed(given, {0: 0, 1: 1, 2: 2})
+    assert improved(given, start) == start
 
 
 def test_a_chain_ends_in_free_room() -> None:
