@@ -17,7 +17,9 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from optimizer.model.problem import Problem
 from optimizer.solve.solver_process import solve
 from optimizer.solve.strategy import solve_problem
 from optimizer.solve.warm_start import SolvedProblem, kept_for_next, resolve
+
+T = TypeVar("T")
 
 Change = Callable[[Problem, Solution, np.random.Generator], Problem]
 _SECONDS, _NOISE, _BEST = 30.0, 15, 100.0
@@ -127,7 +131,7 @@ def cases() -> Iterator[Case]:
     yield Case("20 x 50 dist 2, proven", problem(instance(20, 50, "dist", 2)), 0.0)
 
 
-def _timed(work: Callable[[], Solution]) -> tuple[Solution, float]:
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
     before = time.process_time()
     found = work()
     return found, time.process_time() - before
@@ -160,18 +164,11 @@ def _row(case: Case, last: SolvedProblem, change: Change, draws: int) -> str:
     spent, cold, at_once, gaps = list[float](), list[float](), 0, list[tuple[float, float]]()
     for draw in range(draws):
         given = change(case.problem, last.solution, np.random.default_rng([5, draw]))
-        searched: list[bool] = []
-
-        def again(given: Problem = given, searched: list[bool] = searched) -> Solution:
-            found, without = _again(given, last, case.gap)
-            searched.append(not without)
-            return found
-
-        warm, cpu = _timed(again)
-        reference, whole = _timed(lambda given=given: _cold(given, case.gap))  # type: ignore[misc]
+        (warm, is_enough), cpu = _timed(partial(_again, given, last, case.gap))
+        reference, whole = _timed(partial(_cold, given, case.gap))
         spent.append(cpu)
         cold.append(whole)
-        at_once += not searched[0]
+        at_once += is_enough
         gaps.append((warm.gap or 0.0, reference.gap or 0.0))
     worst = [max(one) for one in zip(*gaps, strict=True)]
     name = change.__name__.replace("_", " ")
@@ -213,13 +210,14 @@ def main() -> None:
         return
     for case in cases():
         if asked.only in case.name:
-            first, cpu = _timed(lambda case=case: _cold(case.problem, case.gap))  # type: ignore[misc]
+            first, cpu = _timed(partial(_cold, case.problem, case.gap))
             last = kept_for_next(case.problem, first)
             print(f"{case.name}: {cpu:.2f} CPU s from nothing, gap {first.gap:.3%}", flush=True)
             header = f"{'CPU s':>8}{'of cold':>10}{'at once':>11}{'worst gap':>10}{'cold':>9}"
             print(f"  {'change':<24}{header}")
-            for change in CHANGES if last else ():
-                print(_row(case, last, change, asked.draws), flush=True)
+            for change in CHANGES:
+                if last is not None:
+                    print(_row(case, last, change, asked.draws), flush=True)
 
 
 if __name__ == "__main__":
