@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -100,11 +100,14 @@ async def solve(
     until = started + time_limit_seconds
     loop, last = asyncio.get_running_loop(), list[Solution]()
     start = None if previous is None else previous.solution
-    async for start, is_enough in _resolved(problem, previous, gap, until):
+    resolved = await _resolved(problem, previous, gap, until)
+    if resolved is not None:
+        start, is_enough = resolved
         if is_enough:
             return start
         last[:] = [start]
-        report(start)
+        await asyncio.to_thread(report, start)
+        time_limit_seconds = max(0.0, until - time.monotonic())
     task = SolveTask(problem, solver, until, gap, seed, memory_mib, start)
     in_calls: ProcessFailure | None = None
     needed: asyncio.Future[bool] = loop.create_future()
@@ -148,10 +151,10 @@ def _proves_less(one: Solution, other: Solution) -> bool:
 
 async def _resolved(
     problem: Problem, previous: SolvedProblem | None, gap: float, until: float
-) -> AsyncIterator[tuple[Solution, bool]]:
-    """Yield what the previous solution gives, if anything, and whether that is good enough."""
+) -> tuple[Solution, bool] | None:
+    """Return what the previous solution gives, if anything, and whether that is good enough."""
     if previous is None:
-        return
+        return None
     found = await asyncio.to_thread(
         resolve,
         problem,
@@ -160,8 +163,7 @@ async def _resolved(
         stop=lambda: time.monotonic() > until,
         clock=time.monotonic,
     )
-    if found is not None and found[0].status != "NotSolved":
-        yield found
+    return None if found is None or found[0].status == "NotSolved" else found
 
 
 def _with_failure(solution: Solution, failure: ProcessFailure | None, when: str) -> Solution:

@@ -1,6 +1,7 @@
 """Re-solves from the last solution: never worse than asked, with a bound that holds."""
 
 import random
+import threading
 import time
 from dataclasses import replace
 
@@ -244,19 +245,25 @@ async def test_a_solve_that_is_not_close_enough_goes_on_in_a_process(
     given, previous = proven
     random, values = np.random.default_rng(1), given.values.copy()
     values[~np.isnan(values)] = random.integers(0, 101, np.count_nonzero(~np.isnan(values)))
-    changed, reports = replace(given, values=values), list[Solution]()
+    changed, reports, threads = replace(given, values=values), list[Solution](), set[int]()
+
+    def report(better: Solution) -> None:
+        reports.append(better)
+        threads.add(threading.get_ident())
+
     found = await solve(
         changed,
         solver="highs",
         time_limit_seconds=60,
         gap=0.01,
         previous=previous,
-        report=reports.append,
+        report=report,
     )
     assert found.gap is not None
     assert found.gap <= 0.01
     assert found.prices
     assert reports[0].objective_value < found.objective_value
+    assert threading.get_ident() not in threads
     assert found.objective_value == pytest.approx(objective(changed, found.decision))
 
 
