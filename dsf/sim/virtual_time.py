@@ -6,39 +6,25 @@ is done at once instead, so that no thread's speed decides what comes first.
 
 import asyncio
 import selectors
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-class _JumpingSelector(selectors.BaseSelector):
+class _JumpingSelector(selectors.DefaultSelector):
     """Never waits: where nothing is ready, the time asked for is taken to have passed."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
-        self._real = selectors.DefaultSelector()
+    now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = self._real.select(0)
+        ready = super().select(0)
         if ready:
             return ready
         if timeout is None:
             raise RuntimeError("every task waits, and for nothing that time could bring")
         self.now += max(timeout, 0.0)
         return ready
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._real.register(fileobj, events, data)
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._real.unregister(fileobj)
-
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        return self._real.get_map()
-
-    def close(self) -> None:
-        self._real.close()
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

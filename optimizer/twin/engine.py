@@ -14,7 +14,6 @@ from dsf.agent.run import AgentSettings, round_runner
 from dsf.api.conditions import is_true
 from dsf.api.names import AGENT_NAMESPACE, REPLICA_SET_LABEL
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import listed
 from dsf.hub.run import HubController, HubOptions
 from dsf.kube.apply import apply
 from dsf.kube.changes import Create
@@ -49,15 +48,22 @@ from optimizer.solve.strategy import solve_problem
 from optimizer.solve.warm_start import SolvedProblem, resolve
 from optimizer.twin.api_server import TwinApiServer
 from optimizer.twin.cluster_parts import ClusterParts
-from optimizer.twin.fleet_objects import NAME, hub_objects, kept_optimization, workload
+from optimizer.twin.fleet_objects import (
+    NAME,
+    UnplayableScenario,
+    hub_objects,
+    kept_optimization,
+    playable,
+    spec_of,
+    workload,
+)
 from optimizer.twin.played import Played
 from optimizer.twin.run_history import Outcome, RunHistory
 from optimizer.twin.scenario import NAMESPACE as OWN
 from optimizer.twin.scenario import Scenario
 from optimizer.twin.score_series import ScoreSeries
 from optimizer.twin.scoring_apis import ScoringApis, TwinProber, dynamic_scorer
-from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
-from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.placement_optimization import PlacementOptimizationSpec
 
 OCM_SECONDS = 1.0
 """Seconds from a write to what OCM's controllers have made of it."""
@@ -68,10 +74,6 @@ HUB = HubOptions(resync_seconds=3600.0, probe_seconds=300.0, report_seconds=60.0
 SETTINGS = OptimizerSettings(gap=ANSWER_GAP)
 
 
-class UnplayableScenario(ValueError):
-    """A scenario can't be played; the message says why."""
-
-
 def play(scenario: Scenario, seed: int | None = None) -> Played:
     """Return what comes of a scenario; `seed`, by default its own, draws scores and jitter.
 
@@ -79,7 +81,7 @@ def play(scenario: Scenario, seed: int | None = None) -> Played:
     loop of its own, whose clock jumps, so it must not be called in another one.
     """
     used = scenario.seed if seed is None else seed
-    spec = _spec_of(scenario)
+    spec = spec_of(scenario)
     before = random.getstate()
     random.seed(used)  # the product's parts draw their jitter from it
     try:
@@ -91,16 +93,6 @@ def play(scenario: Scenario, seed: int | None = None) -> Played:
 
 async def _play(scenario: Scenario, spec: PlacementOptimizationSpec, seed: int) -> Played:
     return await _Twin(scenario, spec, seed).play()
-
-
-def _spec_of(scenario: Scenario) -> PlacementOptimizationSpec:
-    spec = read_spec(kept_optimization(scenario))
-    if isinstance(spec, RequestProblem):
-        raise UnplayableScenario(f"optimization: {spec.detail}")
-    known = {score.name for score in scenario.scores}
-    if missing := sorted(spec.score_names - known):
-        raise UnplayableScenario(f"optimization: the scenario has no score {listed(missing)}")
-    return spec
 
 
 async def _solve_here(
@@ -154,7 +146,7 @@ class _Twin:
         self._managed = {
             name: TwinApiServer(hub, self._writes_on(name)) for name, hub in hubs.items()
         }
-        self._hub = TwinApiServer(self._inner, self._wrote, lambda: self._reaches(None))
+        self._hub = TwinApiServer(self._inner, self._wrote, lambda: self._reaches(""))
         own = TwinApiServer(self._inner, self._wrote)
         self._simulation = Simulation(own, self._managed, now=self._now)
         self._apis = ScoringApis(scenario, self._series, self._time)
@@ -230,17 +222,13 @@ class _Twin:
         if self._simulation.is_due:
             self._changed.set()
 
-    def _fails(self, kind: str, cluster: str | None, time: float) -> bool:
-        """Tell whether something fails for a cluster; with None, for everybody."""
-        return any(
-            failure.type == kind
-            and failure.lasts_at(time)
-            and (cluster in self._scenario.named_clusters(failure.clusters) or not failure.clusters)
-            for failure in self._scenario.failures
+    def _reaches(self, cluster: str) -> bool:
+        """Tell whether a cluster reaches the hub; with "", whether what is beside it does."""
+        failing = self._scenario.outages("HubUnreachable", self._time())
+        return all(
+            one.clusters and cluster not in self._scenario.named_clusters(one.clusters)
+            for one in failing
         )
-
-    def _reaches(self, cluster: str | None) -> bool:
-        return not self._fails("HubUnreachable", cluster, self._time())
 
     async def _ocm(self) -> None:
         """Let OCM's simulated controllers follow what is written."""
@@ -302,13 +290,13 @@ class _Twin:
 
     async def _fail(self, time: float, tasks: asyncio.TaskGroup) -> None:
         """Stop, start and report what fails from this time on, or no longer."""
-        lost_before = set(self._simulation.lost)
-        watched = {
-            name for group in self._scenario.clusters if group.policies for name in group.members
-        }
+        scenario, lost_before = self._scenario, set(self._simulation.lost)
+        lost_now, stopped = (scenario.failing(one, time) for one in ("ClusterLost", "AgentStopped"))
+        known = scenario.failing("ClusterLost", time - LEASE_GRACE_SECONDS)
+        watched = {name for group in scenario.clusters if group.policies for name in group.members}
         for name, part in self._parts.items():
-            lost = self._fails("ClusterLost", name, time)
-            agent = not lost and not self._fails("AgentStopped", name, time)
+            lost = name in lost_now
+            agent = not lost and name not in stopped
             part.keep(tasks, agent=agent, watcher=name in watched and not lost)
             if lost:
                 self._simulation.lost.add(name)
@@ -316,10 +304,9 @@ class _Twin:
                 self._simulation.lost.discard(name)
                 self._wrote(POLICY, name, name)
             if lost or name in lost_before:
-                known = self._fails("ClusterLost", name, time - LEASE_GRACE_SECONDS)
                 cluster = await self._inner.get(MANAGED_CLUSTER, name)
                 now = rfc3339(self._now())
-                available = not (lost and known)
+                available = not (lost and name in known)
                 await self._apply(report_availability(cluster, available=available, now=now))
         if lost_before != self._simulation.lost:
             await self._look()
@@ -342,12 +329,9 @@ class _Twin:
         """Plan for all workloads that are there, and apply the plan."""
         items = (await self._inner.list(MANIFEST_WORK_REPLICA_SET, OWN)).items
         names = [{"name": item["metadata"]["name"]} for item in items]
-        if not names or not self._reaches(None):
+        if not names or not self._reaches(""):
             return
-        request = self._spec.request(targetWorkloads=names)
-        if isinstance(request, RequestProblem):
-            raise UnplayableScenario(f"optimization: {request.detail}")
-        plan = await self._optimizer.plan(request)
+        plan = await self._optimizer.plan(playable(self._spec.request(targetWorkloads=names)))
         if isinstance(plan, Plan) and plan.changes:
             await self._optimizer.apply(plan)
 
@@ -373,22 +357,10 @@ class _Twin:
     def _played(self) -> Played:
         scenario, series = self._scenario, self._series
         stays = self._history.finish(scenario.duration)
-        outcome = Outcome(scenario, series, series.worth(self._spec.scored), stays)
-        return Played(
+        return Outcome(scenario, series, series.worth(self._spec.scored), stays).played(
             controller=scenario.controller,
             seed=self._seed,
-            duration=scenario.duration,
-            value_hours=outcome.value_hours,
-            unplaced_minutes=outcome.unplaced_minutes(),
-            totals={
-                score.name: outcome.hours_of(series.true(score.name))
-                for score in scenario.scores
-                if score.total
-            },
             plans=self._counted("solves", "Optimal", "Feasible"),
             applied=self._counted("applies", "Applied", "Begun"),
-            moves=outcome.moves(),
-            losses=tuple(outcome.losses(SETTINGS.default_toleration_seconds)),
-            stays=stays,
-            samples=tuple(outcome.samples()),
+            toleration_seconds=SETTINGS.default_toleration_seconds,
         )

@@ -1,9 +1,10 @@
 """The objects of a scenario's fleet, and the spec that places its workloads."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from dsf.api.names import APP, HUB_NAMESPACE, REQUEST_AMOUNT, REQUEST_KIND
+from dsf.api.untrusted_text import listed
 from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import (
     CONFIG_MAP,
@@ -19,9 +20,17 @@ from optimizer.snapshot.annotations import annotations_of
 from optimizer.twin.scenario import NAMESPACE as OWN
 from optimizer.twin.scenario import ClusterGroup, Scenario, ScenarioPolicy, Tenure
 from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
+from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
+from optimizer.wire.request_problem import RequestProblem
 
 NAME = "twin"
 """The name of the twin's PlacementOptimization."""
+
+T = TypeVar("T")
+
+
+class UnplayableScenario(ValueError):
+    """A scenario can't be played; the message says why."""
 
 
 def hub_objects(scenario: Scenario, *, now: str) -> Iterator[Change]:
@@ -66,6 +75,23 @@ def kept_optimization(scenario: Scenario) -> Object:
     if not spec.get("clusters"):
         spec["clusters"] = [*_requested_clusters(scenario)]
     return {**_head(kind.api_version, kind.kind, NAME, OWN), "spec": spec}
+
+
+def spec_of(scenario: Scenario) -> PlacementOptimizationSpec:
+    """Return the spec of a scenario's PlacementOptimization. Raises UnplayableScenario."""
+    spec = playable(read_spec(kept_optimization(scenario)))
+    known = {score.name for score in scenario.scores}
+    if missing := sorted(spec.score_names - known):
+        raise UnplayableScenario(f"optimization: the scenario has no score {listed(missing)}")
+    return spec
+
+
+def playable(found: T | RequestProblem) -> T:
+    """Return what is no problem. Raises UnplayableScenario, which names each wrong field."""
+    if isinstance(found, RequestProblem):
+        wrong = "; ".join(f"{item.field}: {item.message}" for item in found.errors)
+        raise UnplayableScenario(f"optimization: {wrong or found.detail}")
+    return found
 
 
 def _requested_clusters(scenario: Scenario) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dsf.sim.controllers.registration import LEASE_GRACE_SECONDS
 from optimizer.domain.arrays import Floats, members_by_key
-from optimizer.twin.played import Loss, Move, Sample, Stay
+from optimizer.twin.played import Loss, Move, Played, Sample, Stay
 from optimizer.twin.scenario import Scenario, Tenure
 from optimizer.twin.score_series import ScoreSeries
 
@@ -22,11 +22,6 @@ class RunHistory:
 
     stays: list[Stay] = field(default_factory=list)
     _running: dict[Replica, float] = field(default_factory=dict)
-
-    @property
-    def running(self) -> Collection[Replica]:
-        """What was seen running last."""
-        return self._running
 
     def see(self, running: Collection[Replica], time: float) -> None:
         """Note what runs at a time."""
@@ -70,6 +65,29 @@ class Outcome:
         self._by_workload = members_by_key((stay.workload, stay) for stay in stays)
         self._successions = tuple(self._succeeded())
 
+    def played(
+        self, *, controller: str, seed: int, plans: int, applied: int, toleration_seconds: float
+    ) -> Played:
+        """Return the run, of so many plans; taints are tolerated for so long."""
+        return Played(
+            controller=controller,
+            seed=seed,
+            duration=self._scenario.duration,
+            value_hours=self.hours_of(self._worth),
+            unplaced_minutes=sum(map(self._shortfall, self._tenures.values())) / 60,
+            totals={
+                score.name: self.hours_of(self._series.true(score.name))
+                for score in self._scenario.scores
+                if score.total
+            },
+            plans=plans,
+            applied=applied,
+            moves=self.moves(),
+            losses=tuple(self.losses(toleration_seconds)),
+            stays=tuple(self._stays),
+            samples=tuple(self.samples()),
+        )
+
     def _place(self, stay: Stay) -> tuple[int, int]:
         group = self._tenures[stay.workload].group.name
         return self._series.clusters[stay.cluster], self._series.groups[group]
@@ -89,16 +107,8 @@ class Outcome:
         places = ((stay, self._place(stay)) for stay in self._stays)
         return sum(area(at, one.ends) - area(at, one.begins) for one, at in places) / 3600
 
-    @property
-    def value_hours(self) -> float:
-        """The integral of the value of all that ran."""
-        return self.hours_of(self._worth)
-
-    def unplaced_minutes(self) -> float:
-        """Return the minutes of all replicas that were wanted and did not run."""
-        return sum(map(self._shortfall, self._tenures.values())) / 60
-
     def _shortfall(self, tenure: Tenure) -> float:
+        """Return the seconds of all replicas of a workload that were wanted and did not run."""
         wanted, stays = _wanted(tenure), self._by_workload.get(tenure.workload, ())
         ends = min(tenure.ends, self._scenario.duration)
         times = sorted(
@@ -172,12 +182,7 @@ class Outcome:
                     )
 
     def _was_lost(self, stay: Stay) -> bool:
-        return any(
-            failure.type == "ClusterLost"
-            and failure.lasts_at(stay.ends)
-            and stay.cluster in self._scenario.named_clusters(failure.clusters)
-            for failure in self._scenario.failures
-        )
+        return stay.cluster in self._scenario.failing("ClusterLost", stay.ends)
 
     def _succeeded(self) -> Iterator[Succession]:
         """Yield the successions; a replica that starts first succeeds the next one that stops."""

@@ -195,6 +195,9 @@ class ScenarioScore(RequestPart):
     total: str = Field(default="", max_length=20)
 
 
+OutageType = Literal["ClusterLost", "AgentStopped", "ScoringDown", "HubUnreachable"]
+
+
 class Outage(RequestPart):
     """Something that does not work from a time on, or until another one.
 
@@ -203,7 +206,7 @@ class Outage(RequestPart):
     clusters can't reach the hub; without clusters, nobody can.
     """
 
-    type: Literal["ClusterLost", "AgentStopped", "ScoringDown", "HubUnreachable"]
+    type: OutageType
     at: Seconds
     until: Seconds | None = None
     clusters: Names = ()
@@ -300,6 +303,15 @@ class Scenario(RequestPart):
     def named_groups(self, names: Names) -> frozenset[str]:
         """Return the groups of workloads of these names; of none: all."""
         return frozenset(item.name for item in self.workloads if not names or item.name in names)
+
+    def outages(self, kind: OutageType, time: float) -> Iterator[Outage]:
+        """Yield the failures of a type that last at a time."""
+        return (one for one in self.failures if one.type == kind and one.lasts_at(time))
+
+    def failing(self, kind: OutageType, time: float) -> frozenset[str]:
+        """Return the clusters for which something is failing at a time."""
+        failing = self.outages(kind, time)
+        return frozenset(name for one in failing for name in self.named_clusters(one.clusters))
 
     def tenures(self) -> Iterator[Tenure]:
         """Yield when each workload exists, in the order of their groups."""

@@ -37,12 +37,8 @@ class ScoringApis:
 
     def is_down(self, score: str) -> bool:
         """Tell whether the API of a score is failing now."""
-        return any(
-            failure.type == "ScoringDown"
-            and failure.lasts_at(self.clock())
-            and (not failure.scores or score in failure.scores)
-            for failure in self.scenario.failures
-        )
+        failing = self.scenario.outages("ScoringDown", self.clock())
+        return any(not one.scores or score in one.scores for one in failing)
 
     def answer(self, score: str, cluster: str) -> HttpAnswer:
         """Return what the API of a score answers for a cluster."""

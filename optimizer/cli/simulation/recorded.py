@@ -11,17 +11,16 @@ from dsf.cli.output import Progress
 if TYPE_CHECKING:
     from optimizer.twin.evaluation.recording import RecordedRun
 
-_MOST_SECONDS = 31 * 86_400
-
 
 def read_recording(place: str, how: dict[str, Any]) -> "RecordedRun":
     """Return the recording of a folder, or of a Prometheus and a hub. Raises ClickException."""
     from dsf.cli.prometheus import PrometheusRefused
+    from optimizer.twin.scenario import LONGEST_SECONDS
 
     from_url = place.startswith(("http://", "https://"))
     if not from_url and not Path(place).is_dir():
         raise click.UsageError(f"--record: {place} is neither a folder nor a URL of http or https")
-    if how["since"] > _MOST_SECONDS:
+    if how["since"] > LONGEST_SECONDS:
         raise click.UsageError("--since: at most 31d")
     try:
         with Progress("Reading the recording"):
@@ -43,11 +42,10 @@ async def _of_hub(url: str, how: dict[str, Any]) -> "RecordedRun":
 
 async def _of_folder(folder: Path, how: dict[str, Any]) -> "RecordedRun":
     from dsf.cli.prometheus import series_of
-    from dsf.kube.clock import utc_now
-    from dsf.kube.kinds import PLACEMENT_OPTIMIZATION, PLACEMENT_PLAN, find
+    from dsf.kube.kinds import find
     from dsf.kube.yaml_documents import documents
     from optimizer.cli.object_files import is_object, objects, read_object_files
-    from optimizer.twin.evaluation.recorded_hub import recorded_objects
+    from optimizer.twin.evaluation.recorded_hub import RECORDS, recorded_run
 
     found = list(documents(folder))
     series = [
@@ -57,8 +55,8 @@ async def _of_folder(folder: Path, how: dict[str, Any]) -> "RecordedRun":
         for one in series_of(document.value["data"], str(document.path))
     ]
     every = [obj for document in found if is_object(document) for obj in objects(document)]
-    records = [obj for obj in every if find(obj) in {PLACEMENT_PLAN, PLACEMENT_OPTIMIZATION}]
-    files = read_object_files([folder], None)
-    now, namespace = utc_now(), how["namespace"]
-    read = await recorded_objects(files.hub, records, namespace, how["optimization"], now)
-    return read.recording(series)
+    namespace = how["namespace"]
+    own = [obj for obj in every if obj["metadata"].get("namespace", "default") == namespace]
+    records = {kind: [obj for obj in own if find(obj) == kind] for kind in RECORDS}
+    hub = read_object_files([folder], None).hub
+    return await recorded_run(hub, records, series, namespace, how["optimization"])

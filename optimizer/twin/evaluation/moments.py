@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from math import ceil
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,10 @@ from optimizer.model.problem import Problem
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import Observation
-from optimizer.twin.fleet_objects import hub_objects, kept_optimization, workload
-from optimizer.twin.scenario import Outage, Scenario
+from optimizer.twin.fleet_objects import hub_objects, playable, spec_of, workload
+from optimizer.twin.scenario import Scenario
 from optimizer.twin.score_series import ScoreSeries
-from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import RequestProblem
-
-T = TypeVar("T")
 
 MOST_MOMENTS = 300
 MOST_VARIABLES = 400_000
@@ -41,18 +37,6 @@ class DecisionMoment(NamedTuple):
     begins: float
     seconds: float
     problem: Problem
-
-
-def spec_of(scenario: Scenario) -> PlacementOptimizationSpec:
-    """Return the spec of a scenario's PlacementOptimization; raises ValueError."""
-    return _valid(read_spec(kept_optimization(scenario)))
-
-
-def _valid(found: T | RequestProblem) -> T:
-    if isinstance(found, RequestProblem):
-        wrong = "; ".join(f"{item.field}: {item.message}" for item in found.errors)
-        raise ValueError(f"optimization: {wrong or found.detail}")  # noqa: TRY004
-    return found
 
 
 def moments_of(scenario: Scenario, seed: int) -> tuple[float, tuple[DecisionMoment, ...]]:
@@ -72,12 +56,7 @@ def moments_of(scenario: Scenario, seed: int) -> tuple[float, tuple[DecisionMome
     tenures = {one.workload: one for one in scenario.tenures()}
     found = list[DecisionMoment]()
     for begins, ends in pairwise(edges):
-        lost = {
-            name
-            for one in _losses(scenario)
-            if one.lasts_at(begins)
-            for name in scenario.named_clusters(one.clusters)
-        }
+        lost = scenario.failing("ClusterLost", begins)
         present = {name for name, one in tenures.items() if one.begins <= begins < one.ends}
         scored = replace(
             fleet,
@@ -103,12 +82,12 @@ def _observed(scenario: Scenario) -> tuple[Observation, OptimizeRequest]:
         observed_at=scenario.start,
     )
     if spec.target_workloads:
-        return observation, _valid(spec.request())
+        return observation, playable(spec.request())
     selected = valid_selector(spec.workload_selector)
     workloads = [
         {"name": name_of(obj)} for obj in observation.workloads if selected.matches(labels_of(obj))
     ]
-    return observation, _valid(spec.request(targetWorkloads=workloads))
+    return observation, playable(spec.request(targetWorkloads=workloads))
 
 
 def _changed_rounds(scenario: Scenario, series: ScoreSeries) -> list[int]:
@@ -124,13 +103,14 @@ def _edges(scenario: Scenario, rounds: Iterable[float]) -> list[float]:
     """Return the times at which something changes, from 0 to the end."""
     ends = scenario.duration
     tenures = {time for one in scenario.tenures() for time in (one.begins, one.ends)}
-    losses = {time for one in _losses(scenario) for time in (one.at, one.until or ends)}
+    losses = {
+        time
+        for one in scenario.failures
+        if one.type == "ClusterLost"
+        for time in (one.at, one.until or ends)
+    }
     every = {*tenures, *losses, *rounds, 0.0}
     return [*sorted(time for time in every if 0 <= time < ends), ends]
-
-
-def _losses(scenario: Scenario) -> list[Outage]:
-    return [one for one in scenario.failures if one.type == "ClusterLost"]
 
 
 def _mean_scores(
@@ -146,5 +126,4 @@ def _mean_scores(
             series.true(item.score_name)[:, :, rounds].mean(axis=2).T,
         )
         for _, item in request.read_scores
-        if item.score_name in devices
     }

@@ -20,14 +20,13 @@ from dsf.cli.prometheus import PastValues
 from dsf.placement import SET_LABEL
 from optimizer.domain.fleet import Cluster, Fleet, Workload
 from optimizer.domain.settings import DEFAULTS
-from optimizer.domain.solution import Assignment
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
-from optimizer.twin.evaluation.moments import spec_of
 from optimizer.twin.evaluation.scenario_file import scenario_of
-from optimizer.twin.played import Played, Stay
-from optimizer.twin.run_history import Outcome
+from optimizer.twin.fleet_objects import spec_of
+from optimizer.twin.played import Played
+from optimizer.twin.run_history import Outcome, RunHistory
 from optimizer.twin.scenario import Scenario
 from optimizer.twin.score_series import ScoreSeries
 from optimizer.wire.object_specs import WorkloadSpec
@@ -292,21 +291,7 @@ def _workload_group(workload: Workload) -> dict[str, Any]:
 
 def _recorded(scenario: Scenario, applied: Sequence[RecordedPlan], start: float) -> Played | None:
     """Return what came of the plans on record; None if none was in force at the start."""
-    known = {one.workload for one in scenario.tenures()}
-    begun = dict[Assignment, float]()
-    stays = list[Stay]()
-
-    def note(now: Iterable[Assignment], at: float) -> None:
-        present = {(one.workload, one.cluster): one for one in now if one.workload in known}
-        for old in [one for one in begun if (one.workload, one.cluster) not in present]:
-            begins = begun.pop(old)
-            if begins < at:
-                stays.append(
-                    Stay(workload=old.workload, cluster=old.cluster, begins=begins, ends=at)
-                )
-        kept = {(one.workload, one.cluster) for one in begun}
-        begun.update({one: at for key, one in present.items() if key not in kept})
-
+    known, history = {one.workload for one in scenario.tenures()}, RunHistory()
     times = [max(0.0, (plan.created or scenario.start).timestamp() - start) for plan in applied]
     if not times or times[0] > 0:
         return None
@@ -315,23 +300,17 @@ def _recorded(scenario: Scenario, applied: Sequence[RecordedPlan], start: float)
         if isinstance(content, InvalidInput):
             return None
         if at < scenario.duration:
-            note(content.assignments, at)
-    note((), scenario.duration)
+            placed = {(one.workload, one.cluster) for one in content.assignments}
+            history.see({one for one in placed if one[0] in known}, at)
     series = ScoreSeries(scenario, scenario.seed)
-    outcome = Outcome(scenario, series, series.worth(spec_of(scenario).scored), stays)
-    return Played(
+    plans = sum(0 < at < scenario.duration for at in times)
+    stays = history.finish(scenario.duration)
+    return Outcome(scenario, series, series.worth(spec_of(scenario).scored), stays).played(
         controller="Recorded",
         seed=scenario.seed,
-        duration=scenario.duration,
-        value_hours=outcome.value_hours,
-        unplaced_minutes=outcome.unplaced_minutes(),
-        totals={},
-        plans=sum(0 < at < scenario.duration for at in times),
-        applied=sum(0 < at < scenario.duration for at in times),
-        moves=outcome.moves(),
-        losses=(),
-        stays=tuple(stays),
-        samples=tuple(outcome.samples()),
+        plans=plans,
+        applied=plans,
+        toleration_seconds=DEFAULTS.default_toleration_seconds,
     )
 
 

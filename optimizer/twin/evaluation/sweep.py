@@ -3,7 +3,6 @@
 Results come in the order of settings and seeds, whoever ends first.
 """
 
-import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,8 +20,9 @@ from dsf.kube.redaction import redact
 from dsf.kube.yaml_documents import parsed_yaml
 from optimizer.twin.engine import play
 from optimizer.twin.evaluation.hindsight import best_moments, best_within_budgets, period_budgets
-from optimizer.twin.evaluation.moments import moments_of, spec_of
+from optimizer.twin.evaluation.moments import moments_of
 from optimizer.twin.evaluation.report import Hindsight, Run
+from optimizer.twin.fleet_objects import spec_of
 from optimizer.twin.played import Played
 from optimizer.twin.scenario import Scenario
 
@@ -195,14 +195,15 @@ def on_dask(address: str) -> Iterator[Mapper]:
 
     Its scheduler and workers need this version of the product. They can make this process run code.
     """
-    from distributed import KilledWorker  # noqa: PLC0415 - an extra
+    from distributed import Client, KilledWorker  # noqa: PLC0415 - an extra
 
     where = redact(address)
 
     def mapped(tasks: Sequence[Task]) -> Iterator[Played | Hindsight]:
         try:
-            for future in runner.run(_submitted(client, tasks)):
-                yield runner.run(_result(future))
+            client.wait_for_workers(1, timeout=DASK_SECONDS)
+            for future in client.map(run_task, tasks, pure=False):
+                yield future.result()
         except TimeoutError as error:
             raise SweepFailed(f"the Dask cluster at {where} has no worker: start some") from error
         except (ImportError, KilledWorker, OSError) as error:
@@ -211,35 +212,11 @@ def on_dask(address: str) -> Iterator[Mapper]:
                 " same version of dynamic-scoring-framework[simulate], and memory"
             ) from error
 
-    with asyncio.Runner() as runner:
-        try:
-            client = runner.run(_connected(address))
-        except (OSError, ValueError, TypeError) as error:
-            raise SweepFailed(
-                f"no Dask scheduler answers at {where}: name it as tcp://HOST:PORT"
-            ) from error
-        try:
-            yield mapped
-        finally:
-            runner.run(client.close())
-
-
-async def _connected(address: str) -> Any:
-    """Return a client of a Dask scheduler; raises OSError, ValueError."""
-    from distributed import Client  # noqa: PLC0415 - an extra
-
-    client = Client(address, timeout=DASK_SECONDS, asynchronous=True, set_as_default=False)
     try:
-        return await client
-    except BaseException:
-        await client.close()
-        raise
-
-
-async def _submitted(client: Any, tasks: Sequence[Task]) -> list[Any]:
-    await client.wait_for_workers(1, timeout=DASK_SECONDS)
-    return list(client.map(run_task, tasks, pure=False))
-
-
-async def _result(future: Any) -> Any:
-    return await future
+        client = Client(address, timeout=DASK_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise SweepFailed(
+            f"no Dask scheduler answers at {where}: name it as tcp://HOST:PORT"
+        ) from error
+    with client:
+        yield mapped

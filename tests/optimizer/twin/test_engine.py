@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from optimizer.twin.engine import UnplayableScenario, play
+from optimizer.twin.engine import play
+from optimizer.twin.fleet_objects import UnplayableScenario
 from optimizer.twin.played import Played
 from tests.optimizer.twin.fleets import scenario, signals
 
