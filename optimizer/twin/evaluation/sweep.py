@@ -10,7 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import product
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any, NamedTuple
 
 import yaml
@@ -176,7 +177,7 @@ def on_this_machine(processes: int | None = None) -> Mapper:
             return
         context = get_context("forkserver")
         context.set_forkserver_preload([__name__])
-        with ProcessPoolExecutor(min(most, len(tasks)), context) as pool:
+        with ProcessPoolExecutor(min(most, len(tasks)), context, _exit_with_parent) as pool:
             try:
                 yield from pool.map(run_task, tasks)
             except BrokenProcessPool as error:
@@ -187,6 +188,18 @@ def on_this_machine(processes: int | None = None) -> Mapper:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     return mapped
+
+
+def _exit_with_parent() -> None:
+    """Let this process end with the one that started it: a worker of a killed pool waits on."""
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
