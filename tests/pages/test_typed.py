@@ -15,7 +15,12 @@ from .blocks import ALL, Block, blocks, commands
 from .shell import Shell
 
 UPDATE = "DSF_UPDATE_DOCS"
-PAGES = sorted({block.page for block in ALL if block.here})
+SLOW = {"simulate.md"}
+"""Pages whose commands play a day."""
+PAGES = [
+    pytest.param(page, marks=pytest.mark.exhaustive if page.name in SLOW else ())
+    for page in sorted({block.page for block in ALL if block.here})
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)

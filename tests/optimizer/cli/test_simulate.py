@@ -75,6 +75,7 @@ def test_it_tells_value_regret_moves_and_totals(scenario: str, tmp_path: Path) -
     assert row["value"]["half_interval"] is None
 
 
+@pytest.mark.exhaustive
 def test_a_sweep_is_the_same_on_any_number_of_processes(scenario: str) -> None:
     asked = (scenario, "--sweep", "missingScore=0,forbid", "--seeds", "2")
     alone, together = answered(*asked, "--processes", "1"), answered(*asked, "--processes", "2")
@@ -117,6 +118,7 @@ def test_what_cannot_be_played_is_told_in_a_line(
     assert told in err.splitlines()[-1]
 
 
+@pytest.mark.exhaustive
 def test_two_local_workers_of_dask_play_the_same(scenario: str) -> None:
     distributed = pytest.importorskip("distributed", reason="in the extra `simulate`")
     with distributed.LocalCluster(
@@ -129,6 +131,7 @@ def test_two_local_workers_of_dask_play_the_same(scenario: str) -> None:
 SHIFT = answer({"worker01": lambda step: 60 if step < 36 else 40, "worker02": lambda _: 50})
 
 
+@pytest.mark.exhaustive
 async def test_a_recording_is_played_beside_what_was_applied(tmp_path: Path) -> None:
     await record(tmp_path, SHIFT)
     code, out, err = await invoked_meanwhile(simulate, "--record", str(tmp_path), "-o", "json")
@@ -143,6 +146,7 @@ async def test_a_recording_is_played_beside_what_was_applied(tmp_path: Path) -> 
     assert rows["Naive"]["moves"]["mean"] == 1
 
 
+@pytest.mark.exhaustive
 async def test_gaps_are_told_and_played_as_an_agent_away(tmp_path: Path) -> None:
     gap = answer({"worker01": lambda _: 60, "worker02": lambda at: None if 9 < at < 20 else 50})
     await record(tmp_path, gap)
@@ -176,6 +180,7 @@ async def test_a_recording_that_cannot_be_played_is_told_in_a_line(
     assert told in err
 
 
+@pytest.mark.exhaustive
 async def test_a_prometheus_and_a_hub_are_a_recording(tmp_path: Path) -> None:
     hub = await recorded_hub()
     async with serving(hub) as url, prometheus(SHIFT) as (past, queries):

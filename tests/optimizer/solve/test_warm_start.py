@@ -55,6 +55,7 @@ def proven() -> tuple[Problem, SolvedProblem]:
     return given, kept(given, solution)
 
 
+@pytest.mark.exhaustive
 @given(st.integers(0, 10**6))
 def test_every_change_of_a_small_fleet_keeps_the_rules_and_a_bound_above_the_optimum(
     seed: int,
@@ -167,6 +168,7 @@ def test_a_score_that_rises_where_its_workload_runs_is_proven_at_once(
     assert found.objective_value == previous.solution.objective_value + 7.0
 
 
+@pytest.mark.exhaustive
 def test_a_score_that_falls_where_its_workload_runs_is_no_proof_of_the_old_bound(
     proven: tuple[Problem, SolvedProblem],
 ) -> None:

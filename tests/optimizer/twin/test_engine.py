@@ -39,6 +39,7 @@ def test_workloads_are_placed_where_their_scores_are_best() -> None:
     assert played.value_hours == pytest.approx(130 * (2 - played.unplaced_minutes / 120), rel=0.01)
 
 
+@pytest.mark.exhaustive
 def test_a_run_is_the_same_in_every_process() -> None:
     fleet = scenario(**signals({"type": "Noise", "size": 20, "error": False}), **NAIVE)
     code = (
@@ -82,6 +83,7 @@ def test_static_places_once_and_each_workload_that_arrives() -> None:
     assert late[-1].ends == pytest.approx(1.5 * HOUR, abs=5)
 
 
+@pytest.mark.exhaustive
 def test_a_lost_cluster_is_recovered_after_its_grace() -> None:
     lost = [{"type": "ClusterLost", "at": "30m", "until": "80m", "clusters": ["site-1"]}]
     played = play(scenario(**UNEQUAL, failures=lost, controller="Naive", naiveEvery="30s"))
@@ -105,6 +107,7 @@ def test_agents_that_are_stopped_let_scores_expire_and_nothing_moves() -> None:
 
 
 @pytest.mark.parametrize("failure", ["ScoringDown", "HubUnreachable"])
+@pytest.mark.exhaustive
 def test_what_cannot_be_reached_moves_nothing_until_it_is_back(failure: str) -> None:
     out = [{"type": failure, "at": "30m", "until": "75m"}]
     shift = {"type": "Shift", "at": "35m", "by": 40, "clusters": ["site-3"]}

@@ -56,6 +56,7 @@ def test_nothing_runs_on_a_lost_cluster_and_not_before_it_arrives() -> None:
     assert values == [(0, 0), (1800, 50), (3600, 0), (5400, 50)]
 
 
+@pytest.mark.exhaustive
 def test_many_changes_are_averaged_over_steps_that_are_told() -> None:
     fleet = scenario(
         duration="2d",
