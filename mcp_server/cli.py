@@ -157,8 +157,10 @@ def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
 
 async def _serve_stdio(rest: "Mapping[str, Any]") -> None:
     from dsf.kube.client.connect import connect
+    from dsf.runtime.process import collect_what_is_new
     from mcp_server.server import create_mcp
 
+    collect_what_is_new()
     async with connect(rest["kubeconfig"], rest["context"]) as kube:
         mcp = create_mcp(
             cache(lambda: _optimizer(kube, rest)),

@@ -212,7 +212,7 @@ def main() -> None:
     sys.modules["httpx._main"] = None  # type: ignore[assignment]  # import's documented refusal
     command = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
     if command and command.section == PROGRAMS:
-        # A start mostly makes what stays. `dsf.runtime.process.run` enables the collector again.
+        # A start mostly makes what stays. `dsf.runtime.process` enables the collector again.
         gc.disable()
     try:
         root(prog_name="dsf")

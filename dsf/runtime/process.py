@@ -33,7 +33,7 @@ async def _until_signalled(main: Coroutine[Any, Any, None]) -> None:
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop)
-    loop.call_later(START_SECONDS, _collect_what_is_new)
+    loop.call_later(START_SECONDS, collect_what_is_new)
     try:
         await task
     except asyncio.CancelledError:
@@ -41,7 +41,8 @@ async def _until_signalled(main: Coroutine[Any, Any, None]) -> None:
             raise
 
 
-def _collect_what_is_new() -> None:
+def collect_what_is_new() -> None:
+    """Let the garbage collector look for garbage, in what is made from now on."""
     gc.freeze()
     gc.enable()
 

@@ -193,8 +193,8 @@ async def test_nothing_that_only_tools_need_is_imported_before_the_first_of_them
         )
     )
     program = (
-        "import atexit, sys\n"
-        "atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))\n"
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print(gc.isenabled(), *sorted(sys.modules), file=sys.stderr))\n"
         f"sys.argv = ['dsf', 'mcp', '--kubeconfig', {str(kubeconfig)!r}]\n"
         "from dsf.cli import main\n"
         "main()\n"
@@ -219,7 +219,8 @@ async def test_nothing_that_only_tools_need_is_imported_before_the_first_of_them
         timeout=60,
     )
     assert json.loads(ended.stdout.splitlines()[0])["result"]["serverInfo"]["name"]
-    imported = set(ended.stderr.split())
+    collects, *imported = ended.stderr.splitlines()[-1].split()
+    assert collects == "True"
     assert "mcp_server.server" in imported
     assert [name for name in LATE if name in imported] == []
 

@@ -26,6 +26,20 @@ print("ended", flush=True)
 """
 
 
+COLLECTED = """
+import asyncio, gc
+from dsf.runtime import process
+
+async def main():
+    while not gc.isenabled():
+        await asyncio.sleep(0)
+
+gc.disable()
+process.START_SECONDS = 0.0
+process.run(main())
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_the_process_clean_up_and_end_well(number: signal.Signals) -> None:
     with subprocess.Popen(
@@ -36,6 +50,10 @@ def test_a_signal_lets_the_process_clean_up_and_end_well(number: signal.Signals)
         process.send_signal(number)
         assert process.stdout.read() == "cleaned up\nended\n"
     assert process.returncode == 0
+
+
+def test_the_garbage_collector_works_after_the_start() -> None:
+    subprocess.run([sys.executable, "-c", COLLECTED], check=True, timeout=60)
 
 
 def test_a_process_may_end_by_itself() -> None:
