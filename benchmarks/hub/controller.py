@@ -47,7 +47,7 @@ from dsf.kube.kinds import (
     NAMESPACE,
     Kind,
 )
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, Object
 from dsf.kube.resources.ocm import ocm_crds
 from tests.real_hub.build import locate
 from tests.real_hub.harness.control_plane import ControlPlane, start_etcd
@@ -190,11 +190,10 @@ async def until(holds: Callable[[], Any], every: float = 0.05) -> float:
     return time.perf_counter() - started
 
 
-async def prepare(bench: Bench, clusters: int) -> None:
-    kube = bench.kube
-    ours = [crd for crd in crds() if crd["spec"]["names"]["kind"].startswith("DynamicScor")]
-    await create(kube, [Create(CUSTOM_RESOURCE_DEFINITION, crd) for crd in [*ours, *ocm_crds()]])
-    for kind in (DYNAMIC_SCORER, MANIFEST_WORK, MANAGED_CLUSTER, MANAGED_CLUSTER_ADD_ON):
+async def serve(kube: Kube, definitions: Iterable[Object], kinds: Iterable[Kind]) -> None:
+    """Create CRDs, and wait until the API server serves some kinds of them."""
+    await create(kube, [Create(CUSTOM_RESOURCE_DEFINITION, each) for each in definitions])
+    for kind in kinds:
 
         async def served(kind: Kind = kind) -> bool:
             try:
@@ -204,6 +203,13 @@ async def prepare(bench: Bench, clusters: int) -> None:
             return True
 
         await until(served)
+
+
+async def prepare(bench: Bench, clusters: int) -> None:
+    kube = bench.kube
+    ours = [crd for crd in crds() if crd["spec"]["names"]["kind"].startswith("DynamicScor")]
+    kinds = (DYNAMIC_SCORER, MANIFEST_WORK, MANAGED_CLUSTER, MANAGED_CLUSTER_ADD_ON)
+    await serve(kube, [*ours, *ocm_crds()], kinds)
     objects = [
         Create(NAMESPACE, typed(NAMESPACE, HUB)),
         Create(
@@ -379,15 +385,17 @@ async def run(arguments: argparse.Namespace) -> None:
             await measure(bench, arguments.clusters, arguments.most_clusters, arguments.scorers)
 
 
+def counts(description: str | None, **defaults: int) -> argparse.Namespace:
+    """Return the counts of the command line, each an option with a default."""
+    parser = argparse.ArgumentParser(description=description)
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
+    return parser.parse_args()
+
+
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.hub.controller", description=__doc__
-    )
-    parser.add_argument("--clusters", type=int, default=1000)
-    parser.add_argument("--most-clusters", type=int, default=2000)
-    parser.add_argument("--scorers", type=int, default=50)
-    asyncio.run(run(parser.parse_args()))
+    asyncio.run(run(counts(__doc__, clusters=1000, most_clusters=2000, scorers=50)))
 
 
 if __name__ == "__main__":

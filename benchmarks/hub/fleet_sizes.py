@@ -59,6 +59,8 @@ START_SECONDS = 8.0
 """From the start of a controller until it has listed and rests."""
 REST_SECONDS = 30.0
 LONGEST_SECONDS = 900.0
+SUCCESS = range(200, 300)
+"""The statuses of writes that were done."""
 ROWS = {
     "distribution, s": "a new DynamicScorer, until all works are written",
     "change, s": "the first fetch of a changed /config, until all works are written",
@@ -136,7 +138,7 @@ class AuditedWrites:
             return
         event = json.loads(line)
         status = (event.get("responseStatus") or {}).get("code", 0)
-        written = event["verb"] in ("create", "update", "patch") and 200 <= status < 300  # noqa: PLR2004
+        written = event["verb"] in ("create", "update", "patch") and status in SUCCESS
         if event["user"]["username"] != self._user or not written or "objectRef" not in event:
             return
         about = event["objectRef"]

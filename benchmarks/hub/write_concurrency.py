@@ -32,7 +32,7 @@ from typing import Any
 
 from aiohttp import web
 
-from benchmarks.hub.controller import USER, control_plane, create, until
+from benchmarks.hub.controller import USER, control_plane, create, serve
 from benchmarks.hub.fleet import config, typed
 from dsf.api.crd.definitions import crds
 from dsf.hub.snapshot.summaries_work import summaries_work
@@ -41,7 +41,7 @@ from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.client.connect import connect
 from dsf.kube.concurrency_limit import ConcurrencyBounds
 from dsf.kube.errors import KubeError
-from dsf.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, MANIFEST_WORK, NAMESPACE
+from dsf.kube.kinds import CONFIG_MAP, MANIFEST_WORK, NAMESPACE
 from dsf.kube.port import Kube
 from dsf.kube.resources.ocm import ocm_crds
 
@@ -88,16 +88,7 @@ def patches(clusters: int, version: int) -> list[Change]:
 
 async def prepare(kube: Kube, clusters: int) -> None:
     """Create the clusters' namespaces and ManifestWorks, and the bystander's ConfigMap."""
-    await create(kube, [Create(CUSTOM_RESOURCE_DEFINITION, crd) for crd in [*crds(), *ocm_crds()]])
-
-    async def served() -> bool:
-        try:
-            await kube.list(MANIFEST_WORK, limit=1)
-        except KubeError:
-            return False
-        return True
-
-    await until(served)
+    await serve(kube, [*crds(), *ocm_crds()], [MANIFEST_WORK])
     names = [name_of(number) for number in range(clusters)]
     await create(kube, [Create(NAMESPACE, typed(NAMESPACE, name)) for name in names])
     works = [summaries_work(name, text_of(0), AGENT_NAMESPACE) for name in names]

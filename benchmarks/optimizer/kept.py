@@ -19,15 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.hub.controller import control_plane, create, until
+from benchmarks.hub.controller import control_plane, counts, create, serve
 from benchmarks.hub.fleet import HUB, fleet, typed
+from benchmarks.hub.write_concurrency import name_of
 from dsf.api.crd.definitions import crds
 from dsf.kube.changes import Create
 from dsf.kube.client.connect import connect
-from dsf.kube.errors import KubeError
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
-    CUSTOM_RESOURCE_DEFINITION,
     MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET,
     MANAGED_CLUSTER_SET_BINDING,
@@ -35,7 +34,6 @@ from dsf.kube.kinds import (
     NAMESPACE,
     PLACEMENT,
     PLACEMENT_OPTIMIZATION,
-    Kind,
 )
 from dsf.kube.port import Kube, Object
 from dsf.kube.resources.ocm import ocm_crds
@@ -48,10 +46,6 @@ SPARE = 2
 """How many times the GPUs that the workloads need are there."""
 
 
-def cluster_name(number: int) -> str:
-    return f"cluster-{number:04}"
-
-
 def optimization(clusters: int, workloads: int) -> Object:
     """Return what keeps the workloads placed, by the last scores."""
     supply = [gpus(-(-SPARE * workloads // clusters))]
@@ -59,7 +53,7 @@ def optimization(clusters: int, workloads: int) -> Object:
         **typed(PLACEMENT_OPTIMIZATION, KEPT, NAMESPACE_OF_WORKLOADS),
         "spec": {
             "mode": "Apply",
-            "clusters": [{"name": cluster_name(n), "allocatable": supply} for n in range(clusters)],
+            "clusters": [{"name": name_of(n), "allocatable": supply} for n in range(clusters)],
             "preference": {"addonPlacementScore": SCORE},
             "hysteresis": {
                 "stabilizationWindowSeconds": 0,
@@ -87,7 +81,7 @@ class Scores:
             ]
             body = {"status": {"scores": entries}}
             await self._kube.patch(
-                ADD_ON_PLACEMENT_SCORE, SCORE, body, cluster_name(number), subresource="status"
+                ADD_ON_PLACEMENT_SCORE, SCORE, body, name_of(number), subresource="status"
             )
 
     async def flip(self, app: str, to: int) -> None:
@@ -97,18 +91,9 @@ class Scores:
 
 
 async def prepare(kube: Kube, clusters: int, workloads: int) -> Scores:
-    await create(kube, [Create(CUSTOM_RESOURCE_DEFINITION, crd) for crd in [*crds(), *ocm_crds()]])
-    for kind in (PLACEMENT_OPTIMIZATION, MANIFEST_WORK_REPLICA_SET, MANAGED_CLUSTER, PLACEMENT):
-
-        async def served(kind: Kind = kind) -> bool:
-            try:
-                await kube.list(kind, limit=1)
-            except KubeError:
-                return False
-            return True
-
-        await until(served)
-    names = [cluster_name(number) for number in range(clusters)]
+    kinds = (PLACEMENT_OPTIMIZATION, MANIFEST_WORK_REPLICA_SET, MANAGED_CLUSTER, PLACEMENT)
+    await serve(kube, [*crds(), *ocm_crds()], kinds)
+    names = [name_of(number) for number in range(clusters)]
     labels = {"cluster.open-cluster-management.io/clusterset": "all"}
     await create(kube, [Create(NAMESPACE, typed(NAMESPACE, HUB)), *fleet(range(clusters))])
     for name in names:
@@ -166,7 +151,7 @@ class Placements:
 
     def _is_on(self, app: str, cluster: int) -> bool:
         spec = self.view.items.get((NAMESPACE_OF_WORKLOADS, f"{app}-placement"), "")
-        return cluster_name(cluster) in spec
+        return name_of(cluster) in spec
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         while not holds():
@@ -221,10 +206,10 @@ async def lost_clusters(
         apps = [app for app, best in scores.best.items() if best == lost]
         began = time.perf_counter()
         added = {**taint, "timeAdded": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        await kube.patch(MANAGED_CLUSTER, cluster_name(lost), {"spec": {"taints": [added]}})
+        await kube.patch(MANAGED_CLUSTER, name_of(lost), {"spec": {"taints": [added]}})
         await seen.left(apps, lost)
         found.append(time.perf_counter() - began)
-        await kube.patch(MANAGED_CLUSTER, cluster_name(lost), {"spec": {"taints": None}})
+        await kube.patch(MANAGED_CLUSTER, name_of(lost), {"spec": {"taints": None}})
         for app in apps:
             await seen.selects(app, lost)
     return found
@@ -257,13 +242,7 @@ async def run(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.optimizer.kept", description=__doc__
-    )
-    parser.add_argument("--clusters", type=int, default=20)
-    parser.add_argument("--workloads", type=int, default=40)
-    parser.add_argument("--changes", type=int, default=30)
-    asyncio.run(run(parser.parse_args()))
+    asyncio.run(run(counts(__doc__, clusters=20, workloads=40, changes=30)))
 
 
 if __name__ == "__main__":
