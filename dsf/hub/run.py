@@ -256,7 +256,7 @@ class HubController:
         if self._refusals.words() != snapshot.refusals:
             self._fleet.enqueue(FLEET, SETTLE_SECONDS)
         again = self._again_after(outcomes)
-        return min(again, due_at - now) if waits else again
+        return min(again, due_at - now, spacing) if waits else again
 
     def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:
         """Return the seconds until the next reconcile; raise an error that needs a back-off.

@@ -44,12 +44,16 @@ class ProgressReports:
         """Return when statuses of progress may be written, `seconds` after the last ones.
 
         Not beside works, and until the watch has shown these (`unseen`) only `seconds` later.
+        Once it has, what they led to is told after half of `seconds`.
         """
         longest = LONGEST_WAITS * seconds
         latest = math.inf if self.waiting_since is None else self.waiting_since + longest
         if any(change.kind == MANIFEST_WORK for change in changes):
             return latest
-        return min(latest, (self.works_at if unseen else self.written_at) + seconds)
+        if unseen:
+            return min(latest, self.works_at + seconds)
+        settled = self.works_at + seconds / 2 if self.works_at > self.written_at else math.inf
+        return min(latest, self.written_at + seconds, settled)
 
     def after(self, outcomes: Iterable[ChangeResult], *, waits: bool, now: float) -> Self:
         """Return the reports after a reconcile; `waits` tells whether a status was not written."""

@@ -44,6 +44,16 @@ def test_progress_waits_for_works_until_they_are_seen() -> None:
     assert due_at(reports, PROGRESS) == -math.inf
 
 
+def test_what_works_led_to_is_told_soon_after_them_though_progress_was_just_told() -> None:
+    reports = after(ProgressReports(), 100.0, PROGRESS, waits=False)
+    reports = after(reports, 101.0, WORK, waits=True)
+    assert due_at(reports, PROGRESS) == 103.5
+    late = after(reports, 104.0, WORK, waits=True)
+    assert due_at(late, PROGRESS) == 105.0
+    told = after(late, 105.0, PROGRESS, waits=False)
+    assert due_at(told, PROGRESS) == 110.0
+
+
 def test_works_that_never_end_let_progress_wait_only_so_long() -> None:
     reports, now = ProgressReports(), 100.0
     while due_at(reports, WORK, PROGRESS) > now:
