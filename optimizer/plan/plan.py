@@ -156,6 +156,7 @@ def plan(
     observation: Observation,
     request: OptimizeRequest,
     *,
+    basis: Basis,
     fleet: Fleet,
     problem: Problem,
     solution: Solution,
@@ -205,7 +206,7 @@ def plan(
     )
     return Plan(
         digest=digest_of(fleet, objects, implied, request.rollout, others),
-        basis=_basis(observation, request, settings),
+        basis=basis,
         request=request,
         solution=reported,
         policies=_policies(solution.decision.policies),
@@ -366,13 +367,6 @@ def _stopping(
     for item in fleet.workloads:
         if item.placement in left and item.name not in placed:
             yield workload_placement(fleet, item, (), (), claim_name=claim_name)
-
-
-def _basis(
-    observation: Observation, request: OptimizeRequest, settings: OptimizerSettings
-) -> Basis:
-    read = read_objects(observation, request, settings)
-    return basis_of(read.fleet, read.pools)
 
 
 def _net_of_stays(solution: Solution, stays: Mapping[int, float]) -> Solution:

@@ -80,7 +80,7 @@ from optimizer.follow.optimization.subject import (
     requester,
 )
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.kept_request import NotKept, kept_request
+from optimizer.follow.overview.kept_request import NotKept
 from optimizer.follow.record.plan_history import PlanHistory, history_of, in_force, rolling_out
 from optimizer.keep.decision import Hold, Take, moves_left_for
 from optimizer.keep.plan_restraint import PlanRestraint
@@ -291,14 +291,16 @@ class OptimizationController:
             return obj, not_kept(NotKept("Suspended", message))
         facts = await self._facts(spec.namespace)
         others = await list_all(self._kube, PLACEMENT_OPTIMIZATION, spec.namespace)
-        asked = await asyncio.to_thread(kept_request, obj, others, facts)
+        key = spec.namespace, spec.optimization
+        memory = self._memories.setdefault(key, KeptMemory(spec))
+        asked = await asyncio.to_thread(memory.asked, obj, spec, others, facts)
         if isinstance(asked, NotKept):
             return obj, not_kept(asked)
         subject = KeptSubject(obj, spec, asked, await self._history(spec), facts)
         coming = rolling_out(subject.history)
         if coming is not None:
             return obj, subject.saying(*rolling(coming))
-        found = await self._finished(subject) or await self._kept(subject)
+        found = await self._finished(subject) or await self._kept(subject, memory)
         past = past_changes(subject.obj, subject.history)
         left = moves_left_for(spec, past, found.running, self._now())
         found = found.by(self._next_grace_end(facts, spec))
@@ -315,13 +317,13 @@ class OptimizationController:
             return None
         return await self._apply(subject, plan, self._planned(subject, plan))
 
-    async def _kept(self, subject: KeptSubject) -> KeptReport:
+    async def _kept(self, subject: KeptSubject, memory: KeptMemory) -> KeptReport:
         """Plan if that is due, and apply what may be taken."""
         spec, now = subject.spec, self._now()
-        memory = self._memories.setdefault(subject.key, KeptMemory(spec))
-        reading = await self._optimizer.read_fleet(subject.asked.request)
+        reading = await self._optimizer.read_fleet(subject.asked.request, memory.objects)
         if isinstance(reading, RequestProblem):
             return subject.saying(not_planned(reading))._replace(again=RETRY_SECONDS)
+        memory.objects = reading.objects
         newest = subject.history[0] if subject.history else None
         record = (newest.name, newest.phase) if newest else ("", "")
         state = PlanState(await self._generated(spec), approved_digest(subject.obj), record)
@@ -445,7 +447,7 @@ class OptimizationController:
         return FleetFacts(namespace, observation, unread)
 
     async def _history(self, spec: PlacementOptimizationSpec) -> PlanHistory:
-        records = await self._optimizer.plans(spec.namespace)
+        records = await self._optimizer.recorded_plans(spec.namespace)
         return () if isinstance(records, Issue) else history_of(records, spec.optimization)
 
     def _next_grace_end(self, facts: FleetFacts, spec: PlacementOptimizationSpec) -> float | None:

@@ -35,6 +35,7 @@ from optimizer.hub.fleet_matrices import MOST_KEPT, FleetMatrices
 from optimizer.hub.read_age import measured_age, note_heard
 from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from optimizer.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub
+from optimizer.plan.objects_reading import ObjectsReading
 from optimizer.plan.plan import Plan
 from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
@@ -211,11 +212,11 @@ class Optimizer:
             now=self.now,
             described=described,
             columns=columns,
-            records=await self._recorded(namespace),
+            records=await self.recorded_plans(namespace),
             cluster_label_key=self.settings.cluster_label_key,
         )
 
-    async def _recorded(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
+    async def recorded_plans(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
         """Return the recorded plans of a namespace; they are large, so only after a change anew."""
         changes, heard = self.hub.changes(PLACEMENT_PLAN), self.rollouts.plans_heard(namespace)
         known, now = self._known_records.get(namespace), asyncio.get_running_loop().time()
@@ -303,14 +304,16 @@ class Optimizer:
                 return made
         return await work(self.kube)
 
-    async def read_fleet(self, request: OptimizeRequest) -> FleetReading | RequestProblem:
+    async def read_fleet(
+        self, request: OptimizeRequest, last: ObjectsReading | None = None
+    ) -> FleetReading | RequestProblem:
         """Read the fleet of a request, so that it can be planned with a restraint.
 
         Missing scores have no value in it, whatever the request says: a restraint needs to know
-        which are missing.
+        which are missing. Objects are read only if the `last` reading of them is over.
         """
         forbidding = request.model_copy(update={"missing_score": "forbid"})
-        found = await self._restrained_planner().read(forbidding, name_others=True)
+        found = await self._restrained_planner().read(forbidding, name_others=True, last=last)
         return found if isinstance(found, RequestProblem) else found._replace(request=request)
 
     def _restrained_planner(self) -> Planner:

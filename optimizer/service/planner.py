@@ -26,6 +26,7 @@ from optimizer.follow.rollout.rollout_steps import rollout_plan
 from optimizer.keep.restraint import with_policy_margins
 from optimizer.model.formulate import formulate, too_large, too_many_scores
 from optimizer.model.problem import Problem
+from optimizer.plan.objects_reading import ObjectsReading, objects_reading
 from optimizer.plan.plan import Plan, plan
 from optimizer.plan.workload_moves import uncovered_by_steps
 from optimizer.service.observe import (
@@ -34,7 +35,7 @@ from optimizer.service.observe import (
     score_names,
     score_pages,
 )
-from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot, read_objects
+from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot
 from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules
@@ -103,10 +104,14 @@ def no_solved_problems() -> SolvedProblems:
 
 
 class FleetReading(NamedTuple):
-    """The fleet of a request, and the objects that it was read from."""
+    """The fleet of a request, and the objects that it was read from.
+
+    `objects`: the same without scores, as they were read first.
+    """
 
     observation: Observation
     request: OptimizeRequest
+    objects: ObjectsReading
     snapshot: FleetSnapshot
 
 
@@ -158,41 +163,36 @@ class Planner:
         found = await self.read(request, name_others=name_others)
         if isinstance(found, RequestProblem):
             return found
-        observation, read = found.observation, found.snapshot
-        formulated = await self._formulate(read, request)
+        formulated = await self._formulate(found.snapshot, request)
         if isinstance(formulated, RequestProblem):
             return formulated
         fleet, problem = formulated
         solution = await self._solve(problem, request, report)
-        made = await self._planned(observation, request, read, fleet, problem, solution)
+        made = await self._planned(found, fleet, problem, solution)
         if isinstance(made, RequestProblem) or not request.explained:
             return made
-        case = case_of(request, fleet, problem, solution, read)
+        case = case_of(request, fleet, problem, solution, found.snapshot)
         explanation, failure = await self._explain(case)
         return replace(made, explanation=explanation, explanation_failure=failure)
 
     async def read(
-        self, request: OptimizeRequest, *, name_others: bool
+        self, request: OptimizeRequest, *, name_others: bool, last: ObjectsReading | None = None
     ) -> FleetReading | RequestProblem:
-        """Observe, and read the fleet of a request."""
+        """Observe, and read the fleet of a request; objects only if the `last` reading is over."""
         if self._solver is solve:
             start_fork_server()
         observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
         mistaken = maximised_by_mistake(observation, request)
         if mistaken := mistaken or absent_quantiles(observation, request):
             return mistaken
-        read = await retry_when_gone(lambda: self._read(observation, request))
-        if isinstance(read, RequestProblem):
-            return read
-        return FleetReading(observation, request, read)
+        return await retry_when_gone(lambda: self._read(observation, request, last))
 
     async def plan_restrained(
         self, found: FleetReading, restraint: Restraint
     ) -> Plan | RequestProblem:
         """Plan a fleet that was read, again and again as far as a restraint takes the plan."""
         fleet = await asyncio.to_thread(restraint.restrained, found.snapshot.fleet)
-        read = replace(found.snapshot, fleet=fleet)
-        formulated = await self._formulate(read, found.request)
+        formulated = await self._formulate(replace(found.snapshot, fleet=fleet), found.request)
         if isinstance(formulated, RequestProblem):
             return formulated
         rest: Fleet | None = formulated[0]
@@ -201,7 +201,7 @@ class Planner:
             problem = await asyncio.to_thread(formulate, fleet)
             solution = await self._solve(problem, found.request, ignored)
             rest = await asyncio.to_thread(restraint.rest_of, fleet, problem, solution.decision)
-        return await self._planned(found.observation, found.request, read, fleet, problem, solution)
+        return await self._planned(found, fleet, problem, solution)
 
     async def restore(self, restored: RestoredPlan, *, name_others: bool) -> Plan | RequestProblem:
         """Observe, read, formulate, check the recorded decision, plan."""
@@ -211,8 +211,9 @@ class Planner:
         request = restored.request
         if unknown := unknown_names(observation, request, request.score_names):
             return not_allowed(restored, unknown.errors)
+        objects = await self._read_objects(observation, request)
         reader = await retry_when_gone(
-            lambda: self._read_scores(observation, restored.lenient_request)
+            lambda: self._read_scores(objects.snapshot, restored.lenient_request)
         )
         if isinstance(reader, RequestProblem):
             return reader
@@ -223,7 +224,8 @@ class Planner:
         solution = await asyncio.to_thread(restored_solution, restored, *formulated)
         if isinstance(solution, RequestProblem):
             return solution
-        return await self._planned(observation, request, read, *formulated, solution)
+        found = FleetReading(observation, request, objects, read)
+        return await self._planned(found, *formulated, solution)
 
     async def _formulate(
         self, read: FleetSnapshot, request: OptimizeRequest
@@ -236,22 +238,19 @@ class Planner:
         return refused or (fleet, await asyncio.to_thread(formulate, fleet))
 
     async def _planned(
-        self,
-        observation: Observation,
-        request: OptimizeRequest,
-        read: FleetSnapshot,
-        fleet: Fleet,
-        problem: Problem,
-        solution: Solution,
+        self, found: FleetReading, fleet: Fleet, problem: Problem, solution: Solution
     ) -> Plan | RequestProblem:
+        observation, request, read = found.observation, found.request, found.snapshot
         made = await asyncio.to_thread(
-            plan,
-            observation,
-            request,
-            fleet=fleet,
-            problem=problem,
-            solution=solution,
-            settings=self._settings,
+            lambda: plan(
+                observation,
+                request,
+                basis=found.objects.basis,
+                fleet=fleet,
+                problem=problem,
+                solution=solution,
+                settings=self._settings,
+            )
         )
         if isinstance(made, RequestProblem):
             return made
@@ -317,29 +316,34 @@ class Planner:
         )
 
     async def _read(
-        self, observation: Observation, request: OptimizeRequest
-    ) -> FleetSnapshot | RequestProblem:
+        self, observation: Observation, request: OptimizeRequest, last: ObjectsReading | None
+    ) -> FleetReading | RequestProblem:
         """Read the fleet of a request; scores are read page by page and only one page is kept."""
         unknown = unknown_names(observation, request, request.score_names)
         if unknown:
             return unknown_names(observation, request, await self._existing(request)) or unknown
-        reader = await self._read_scores(observation, request)
+        objects = await self._read_objects(observation, request, last)
+        reader = await self._read_scores(objects.snapshot, request)
         if isinstance(reader, RequestProblem):
             return reader
         if not request.score_names <= reader.seen:
             unknown = unknown_names(observation, request, await self._existing(request))
             if unknown is not None:
                 return unknown
-        return await asyncio.to_thread(reader.snapshot)
+        snapshot = await asyncio.to_thread(reader.snapshot)
+        return FleetReading(observation, request, objects, snapshot)
+
+    async def _read_objects(
+        self, observation: Observation, request: OptimizeRequest, last: ObjectsReading | None = None
+    ) -> ObjectsReading:
+        return await asyncio.to_thread(objects_reading, observation, request, self._settings, last)
 
     async def _read_scores(
-        self, observation: Observation, request: OptimizeRequest
+        self, unscored: FleetSnapshot, request: OptimizeRequest
     ) -> FleetReader | RequestProblem:
-        most = self._settings.max_places
-        unscored = await asyncio.to_thread(read_objects, observation, request, self._settings)
-        wanted, scores = unscored.score_index, len(request.read_scores)
+        most, wanted = self._settings.max_places, unscored.score_index
         refused = too_large(unscored.fleet, most) or too_many_scores(
-            len(wanted.apps), len(wanted.places), scores, most
+            len(wanted.apps), len(wanted.places), len(request.read_scores), most
         )
         if refused:
             return refused

@@ -1,6 +1,7 @@
 """Which managed clusters OCM can select for Placements of a namespace, and why not the others."""
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -61,6 +62,23 @@ class EligibleClusters:
         return cluster not in self.blocked and not untolerated(
             taints, tolerated, selected=True, now=self.now
         )
+
+    def seconds_left(self, tolerations: Iterable[Tolerations]) -> float:
+        """Return in how many seconds the next of these, or of the defaults, ends; inf: none."""
+        limits = {
+            item.seconds
+            for one in (*tolerations, self.defaults)
+            for item in one
+            if item.seconds is not None
+        }
+        ages = [
+            (self.now - taint.added).total_seconds()
+            for taints in self.taints.values()
+            for taint in taints
+            if taint.added is not None
+        ]
+        left = (limit - age for limit in limits for age in ages)
+        return min((seconds for seconds in left if seconds > 0), default=math.inf)
 
     def avoided(self, tolerations: Tolerations) -> tuple[str, ...]:
         """Return the clusters with a taint PreferNoSelect that is not tolerated."""

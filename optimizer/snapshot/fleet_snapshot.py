@@ -3,6 +3,7 @@
 What can't be used becomes an issue.
 """
 
+import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,6 +69,7 @@ class FleetSnapshot:
     `declared_formats`: what DynamicScorers declare of the names of entries, by score name.
     `score_versions`: the resource versions of the scores that were read, by cluster and name.
     `oldest_score`: when the one of them was written that was written first; None if unknown.
+    `lasts`: for how many seconds the same objects read the same; then a toleration ends.
     """
 
     fleet: Fleet
@@ -77,6 +79,7 @@ class FleetSnapshot:
     declared_formats: Mapping[str, tuple[DimensionFormat, ...]] = field(default_factory=dict)
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     oldest_score: datetime | None = None
+    lasts: float = math.inf
 
 
 def read_objects(
@@ -129,9 +132,16 @@ def read_objects(
             *direction_issues(observation, request),
         ),
     )
-    declared = declared_formats(observation.scorers or ())
-    wanted = score_index(relevant, pools, workloads)
-    return FleetSnapshot(fleet, wanted, pools, running.policies, declared)
+    tolerations = {item.tolerations for item in workloads}
+    tolerations |= {item.tolerations for one in unshared for item in one.candidates}
+    return FleetSnapshot(
+        fleet,
+        score_index(relevant, pools, workloads),
+        pools,
+        running.policies,
+        declared_formats(observation.scorers or ()),
+        lasts=eligible.seconds_left((asked, *tolerations)),
+    )
 
 
 def _clusters(

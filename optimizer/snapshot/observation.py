@@ -61,6 +61,10 @@ class Observation:
     usage_scores: tuple[Object, ...] = ()
     scorers: tuple[Object, ...] | None = ()
 
+    def has_objects_of(self, other: "Observation") -> bool:
+        """Return whether both are of the same objects, whenever they were observed."""
+        return replace(self, observed_at=other.observed_at) == other
+
 
 CEL_CLUSTER_NAME = re.compile(r'"([a-z0-9.-]+)"')
 """A cluster's name in the CEL expression of a generated Placement."""

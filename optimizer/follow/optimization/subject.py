@@ -1,22 +1,27 @@
 """One PlacementOptimization as a look sees it, and what is remembered of it until the next one."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dsf.api.conditions import Condition
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
 from optimizer.follow.optimization.report import KeptReport, kept, landed
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.kept_request import KeptRequest
+from optimizer.follow.overview.kept_request import KeptRequest, NotKept, kept_request
 from optimizer.follow.record.plan_history import PlanHistory
 from optimizer.keep.decision import Hold, Take
 from optimizer.keep.score_memory import ScoreMemory
-from optimizer.keep.triggers import Due, Watched, due
+from optimizer.keep.triggers import Due, Watched, active_objectives, due
 from optimizer.keep.triggers import Look as LastLook
 from optimizer.plan.plan import Plan
+from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec
+
+if TYPE_CHECKING:
+    from optimizer.plan.objects_reading import ObjectsReading
 
 
 def requester(namespace: str, name: str) -> str:
@@ -74,6 +79,14 @@ class WaitingPlan(NamedTuple):
     verdict: Take | Hold | None
 
 
+class _Asked(NamedTuple):
+    """What was declared and seen, and which request that meant."""
+
+    declared: tuple[Any, ...]
+    seen: Observation
+    found: KeptRequest | NotKept
+
+
 class KeptMemory:
     """What is remembered of one between two looks; a process that forgets it plans again."""
 
@@ -81,7 +94,24 @@ class KeptMemory:
         self.scores = ScoreMemory(spec.hysteresis.stabilization_window_seconds)
         self.state: PlanState | None = None
         self.report: KeptReport | None = None
+        self.objects: ObjectsReading | None = None
+        self._asked: _Asked | None = None
         self._last: LastLook | None = None
+
+    def asked(
+        self,
+        obj: Object,
+        spec: PlacementOptimizationSpec,
+        others: Iterable[Object],
+        facts: FleetFacts,
+    ) -> KeptRequest | NotKept:
+        """Return what `kept_request` does; it is asked again only if what it reads has changed."""
+        seen, last = facts.observation, self._asked
+        active = active_objectives(spec, spec.preference, spec.objectives, seen.observed_at)
+        declared = (*map(_declared, (obj, *others)), active.preference, active.objectives)
+        if last is None or declared != last.declared or not seen.has_objects_of(last.seen):
+            last = self._asked = _Asked(declared, seen, kept_request(obj, others, facts))
+        return last.found
 
     def observed(
         self,
@@ -102,3 +132,10 @@ class KeptMemory:
         again = found.hold.until if found.hold else None
         self.state, self.report = state, found._replace(changed=False)
         self._last = LastLook(now, watched, self.scores, again) if found.again is None else None
+
+
+def _declared(obj: Object) -> tuple[Any, ...]:
+    """Return what a PlacementOptimization declares: all but its status and its annotations."""
+    metadata = obj["metadata"]
+    times = (metadata.get("creationTimestamp"), metadata.get("deletionTimestamp"))
+    return metadata["namespace"], metadata["name"], *times, obj.get("spec")

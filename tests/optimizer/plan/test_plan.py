@@ -8,6 +8,7 @@ from dsf.kube.changes import Create, Delete, Patch
 from dsf.kube.port import Object
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import formulate
+from optimizer.plan.objects_reading import objects_reading
 from optimizer.plan.plan import MAX_NAMED, Plan, plan, result, stale
 from optimizer.snapshot.observation import Observation
 from optimizer.solve.strategy import solve_problem
@@ -33,7 +34,13 @@ def attempt(
     problem = formulate(fleet)
     solution = solve_problem(problem, solver="highs", time_limit_seconds=60)
     return plan(
-        observation, asked, fleet=fleet, problem=problem, solution=solution, settings=DEFAULTS
+        observation,
+        asked,
+        basis=objects_reading(observation, asked, DEFAULTS).basis,
+        fleet=fleet,
+        problem=problem,
+        solution=solution,
+        settings=DEFAULTS,
     )
 
 
