@@ -23,7 +23,7 @@ from pydantic import (
 
 from dsf.api.crd.structural_schema import rule, rules
 from dsf.api.untrusted_text import quoted
-from optimizer.domain.schedule import Schedule, time_zone
+from optimizer.domain.schedule import Schedule, five_fields, time_zone
 from optimizer.wire.base import RequestPart, Text, require_unique
 from optimizer.wire.request import Preference
 
@@ -92,7 +92,7 @@ Cron = Annotated[
         r"|[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4})$",
         description="When it starts, in cron syntax: five fields, or a macro such as @daily.",
     ),
-    _read_by(Schedule.parse, "schedule"),
+    _read_by(five_fields, "schedule"),
 ]
 Duration = Annotated[
     str,
@@ -121,8 +121,8 @@ class _Scheduled(RequestPart):
 
     time_zone: TimeZone = "Etc/UTC"
 
-    def _starts(self, schedule: str) -> tuple[Schedule, ZoneInfo]:
-        return Schedule.parse(schedule), ZoneInfo(self.time_zone)
+    def _schedule(self, text: str) -> Schedule:
+        return Schedule(five_fields(text), ZoneInfo(self.time_zone))
 
 
 class _Window(_Scheduled):
@@ -133,13 +133,12 @@ class _Window(_Scheduled):
 
     def open_until(self, now: datetime) -> datetime | None:
         """Return when the window ends that an aware time is in; None if it is in none."""
-        schedule, zone = self._starts(self.schedule)
-        return _open_until(schedule.last_start(now, zone), self.duration, now)
+        start = self._schedule(self.schedule).last_start(now)
+        return _open_until(start, self.duration, now)
 
     def next_start(self, now: datetime) -> datetime | None:
         """Return when the window opens next after an aware time."""
-        schedule, zone = self._starts(self.schedule)
-        return schedule.next_start(now, zone)
+        return self._schedule(self.schedule).next_start(now)
 
 
 def _open_until(start: datetime | None, duration: str, now: datetime) -> datetime | None:
@@ -224,8 +223,8 @@ class MoveBudget(_Scheduled):
         """Return when the window ends that an aware time is in; None if it is in none."""
         if self.schedule is None or self.duration is None:
             return None
-        schedule, zone = self._starts(self.schedule)
-        return _open_until(schedule.last_start(now, zone), self.duration, now)
+        start = self._schedule(self.schedule).last_start(now)
+        return _open_until(start, self.duration, now)
 
 
 class ScheduledObjective(_Window):
@@ -266,8 +265,7 @@ class Triggers(_Scheduled):
         """Return when the schedule starts next after an aware time; None if there is none."""
         if self.schedule is None:
             return None
-        schedule, zone = self._starts(self.schedule)
-        return schedule.next_start(now, zone)
+        return self._schedule(self.schedule).next_start(now)
 
 
 class Hysteresis(RequestPart):

@@ -14,7 +14,7 @@ NIGHT = {"schedule": "0 22 * * *", "duration": "8h", "timeZone": "Europe/Berlin"
 @pytest.mark.parametrize(
     ("part", "given", "field", "message"),
     [
-        (Freeze, {**NIGHT, "schedule": "0 25 * * *"}, "schedule", "'25' is no hour"),
+        (Freeze, {**NIGHT, "schedule": "0 25 * * *"}, "schedule", "is no schedule: bad hour"),
         (Freeze, {**NIGHT, "schedule": "9" * 500}, "schedule", "at most 120 characters"),
         (Freeze, {**NIGHT, "duration": "8"}, "duration", "such as 8h, 90m or 1h30m"),
         (Freeze, {**NIGHT, "duration": "0h"}, "duration", "such as 8h, 90m or 1h30m"),
@@ -28,7 +28,7 @@ NIGHT = {"schedule": "0 22 * * *", "duration": "8h", "timeZone": "Europe/Berlin"
         (MoveBudget, {"moves": 1, "reasons": []}, "reasons", "at least 1 item"),
         (MoveBudget, {"moves": 1, "reasons": ["Bored"]}, "reasons", "'BetterScore', 'ClusterLost'"),
         (Triggers, {"scoreChange": -5}, "scoreChange", "greater than or equal to 0"),
-        (Triggers, {"schedule": "soon"}, "schedule", "needs five fields"),
+        (Triggers, {"schedule": "soon"}, "schedule", "does not have 5 fields"),
         (Triggers, {"objects": ["ClusterPainted"]}, "objects", "'ClusterAdded'"),
         (Hysteresis, {"leastGain": -1}, "leastGain", "greater than or equal to 0"),
         (Hysteresis, {"leastGainPercent": "nan"}, "leastGainPercent", "finite number"),
