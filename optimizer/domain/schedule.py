@@ -58,7 +58,7 @@ def five_fields(text: str) -> str:
     if len(fields.split()) != _FIELDS:
         raise ValueError(f"it does not have {_FIELDS} fields; {_FORM}")
     try:
-        CronSim(fields, datetime.min)
+        CronSim(fields, datetime(2000, 1, 1, tzinfo=UTC))
     except CronSimError as error:
         raise ValueError(f"{str(error).lower()}; {_FORM}") from None
     return fields

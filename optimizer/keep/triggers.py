@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from optimizer.keep.score_memory import ScoreMemory
 from optimizer.wire.keeping import Keeping, ObjectTrigger, ScheduledObjective
-from optimizer.wire.request import Preference
 
 _LOOKS_PER_WINDOW = 10
 _MOST_SECONDS = 60.0
@@ -129,26 +128,3 @@ def _next_change(item: ScheduledObjective, now: datetime) -> datetime | None:
     """Return when a window opens or ends next."""
     until = item.open_until(now)
     return item.next_start(now) if until is None else until
-
-
-class ActiveObjectives(NamedTuple):
-    """The scores that count now instead of the request's, and when that may change."""
-
-    preference: Preference
-    objectives: tuple[Preference, ...]
-    until: datetime | None
-
-
-def active_objectives(
-    rules: Keeping,
-    preference: Preference,
-    objectives: tuple[Preference, ...],
-    now: datetime,
-) -> ActiveObjectives:
-    """Return the scores of the first schedule whose window is open, else the request's own."""
-    changes = (at for item in rules.schedules if (at := _next_change(item, now)) is not None)
-    until = min(changes, default=None)
-    for item in rules.schedules:
-        if item.open_until(now) is not None:
-            return ActiveObjectives(item.preference, item.objectives, until)
-    return ActiveObjectives(preference, objectives, until)

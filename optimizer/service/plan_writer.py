@@ -17,6 +17,7 @@ from optimizer.follow.rollout.rollout_commands import (
     rollout_in_progress,
     rollout_on_clusters,
 )
+from optimizer.hub.generated_writes import write_generated
 from optimizer.plan.generated_objects import failures, successes
 from optimizer.plan.plan import Plan, stale
 from optimizer.plan.reset import (
@@ -26,7 +27,6 @@ from optimizer.plan.reset import (
     reset_digest,
     reset_outcome,
 )
-from optimizer.service.generated_writes import write_generated
 from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.namespace_lease import NamespaceLease, NamespaceWriters
 from optimizer.service.observe import observe

@@ -59,7 +59,7 @@ from optimizer.follow.rollout.rollout_record import (
 from optimizer.follow.rollout.rollout_state import RolloutState, states_of, workloads_of
 from optimizer.follow.rollout.step_requirements import RolloutFacts, rollout_facts
 from optimizer.follow.rollout.text import rollout_event
-from optimizer.service.generated_writes import write_generated
+from optimizer.hub.generated_writes import write_generated
 from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.namespace_lease import NamespaceLease, NamespaceWriters
 from optimizer.service.observe import list_all, observe, observe_namespace

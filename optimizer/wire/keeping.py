@@ -341,3 +341,7 @@ class Keeping(RequestPart):
     hold: HoldSpec = Field(
         default=HoldSpec(), description="When nothing is applied although a plan is worth it."
     )
+
+    def open_schedule(self, now: datetime) -> ScheduledObjective | None:
+        """Return the scores that count instead of the request's; None if no window is open."""
+        return next((item for item in self.schedules if item.open_until(now) is not None), None)

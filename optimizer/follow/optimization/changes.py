@@ -58,9 +58,9 @@ def _undone(newest: RecordedPlan) -> datetime | None:
     return None
 
 
-def with_change(obj: Object, taken: Take | None, digest: str, now: datetime) -> Object:
+def with_change(obj: Object, taken: Take, digest: str, now: datetime) -> Object:
     """Return the object with one change more in its status, before the change is made."""
-    moves = taken.moves if taken else {}
+    moves = taken.moves
     counts = {field: moves[reason] for reason, field in _FIELDS.items() if moves.get(reason)}
     new: dict[str, Any] = {"time": rfc3339(now), "digest": digest, **counts}
     status = obj.get("status") or {}

@@ -236,13 +236,16 @@ def landed(history: PlanHistory) -> Condition:
     return Condition(SATISFIED, told.status, told.reason, told.message)
 
 
-def last_plan(plan: Plan, now: datetime, before: Mapping[str, Any], record: str = "") -> LastPlan:
+def last_plan(
+    plan: Plan, now: datetime, before: Mapping[str, Any], history: PlanHistory
+) -> LastPlan:
     """Return a plan as the status tells it; `before`: that of the last look.
 
     Its time is when this decision was made first.
     """
     digest, actions = objects_digest(plan), [describe(item).action for item in plan.changes]
-    same = before.get("digest") == digest
+    same, current = before.get("digest") == digest, in_force(history)
+    applied = current is not None and current.spec.objects_digest == digest
     return LastPlan(
         digest=digest,
         time=str(before["time"]) if same else rfc3339(now),
@@ -257,7 +260,7 @@ def last_plan(plan: Plan, now: datetime, before: Mapping[str, Any], record: str 
             patch=actions.count("patch"),
             delete=actions.count("delete"),
         ),
-        record=record or (before.get("record") if same else None),
+        record=current.name if current and applied else None,
     )
 
 

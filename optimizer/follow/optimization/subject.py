@@ -14,7 +14,7 @@ from optimizer.follow.overview.kept_request import KeptRequest, NotKept, kept_re
 from optimizer.follow.record.plan_history import PlanHistory
 from optimizer.keep.decision import Hold, Take
 from optimizer.keep.score_memory import ScoreMemory
-from optimizer.keep.triggers import Due, Watched, active_objectives, due
+from optimizer.keep.triggers import Due, Watched, due
 from optimizer.keep.triggers import Look as LastLook
 from optimizer.plan.plan import Plan
 from optimizer.snapshot.observation import Observation
@@ -107,8 +107,7 @@ class KeptMemory:
     ) -> KeptRequest | NotKept:
         """Return what `kept_request` does; it is asked again only if what it reads has changed."""
         seen, last = facts.observation, self._asked
-        active = active_objectives(spec, spec.preference, spec.objectives, seen.observed_at)
-        declared = (*map(_declared, (obj, *others)), active.preference, active.objectives)
+        declared = (*map(_declared, (obj, *others)), spec.open_schedule(seen.observed_at))
         if last is None or declared != last.declared or not seen.has_objects_of(last.seen):
             last = self._asked = _Asked(declared, seen, kept_request(obj, others, facts))
         return last.found

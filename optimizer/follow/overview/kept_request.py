@@ -10,7 +10,6 @@ from dsf.kube.selectors import LabelSelector, label_selector
 from dsf.placement import bound_sets, sets_of
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.question_completion import policies_of
-from optimizer.keep.triggers import active_objectives
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
@@ -146,12 +145,9 @@ def _generated(
 
 def _objectives(spec: PlacementOptimizationSpec, now: datetime) -> dict[str, Any]:
     """Return the fields of the scores that count now."""
-    active = active_objectives(spec, spec.preference, spec.objectives, now)
-    scores = [
-        item.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        for item in (active.preference, *active.objectives)
-    ]
-    return {"preference": scores[0], "objectives": scores[1:]}
+    active, fields = spec.open_schedule(now) or spec, {"preference", "objectives"}
+    body = active.model_dump(mode="json", by_alias=True, exclude_unset=True, include=fields)
+    return {"objectives": [], **body}
 
 
 def _no_clusters(spec: PlacementOptimizationSpec, seen: Observation) -> str:

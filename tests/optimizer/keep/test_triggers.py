@@ -9,9 +9,8 @@ import pytest
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.keep.move_budgets import PastChange, fewest, moves_left
 from optimizer.keep.score_memory import ScoreMemory
-from optimizer.keep.triggers import Due, Look, Watched, active_objectives, due
+from optimizer.keep.triggers import Due, Look, Watched, due
 from optimizer.wire.keeping import Keeping, MoveBudget
-from optimizer.wire.request import Preference
 from tests.optimizer.keep.kept_fleet import START
 
 NOON = START + timedelta(hours=12)
@@ -135,19 +134,17 @@ def test_the_first_open_schedule_says_which_scores_count() -> None:
         "preference": {"addonPlacementScore": "load"},
         "objectives": [{"addonPlacementScore": "cost"}],
     }
-    own = Preference.model_validate({"addonPlacementScore": "performance"})
 
     def active(at: datetime, *schedules: dict[str, Any]) -> list[str]:
-        rules = Keeping.model_validate({"schedules": schedules})
-        found = active_objectives(rules, own, (), at)
-        return [score.score_name for score in (found.preference, *found.objectives)]
+        found = Keeping.model_validate({"schedules": schedules}).open_schedule(at)
+        return (
+            [score.score_name for score in (found.preference, *found.objectives)] if found else []
+        )
 
     night = START + timedelta(hours=23)
-    assert active(NOON) == active(NOON, NIGHT) == ["performance"]
+    assert active(NOON) == active(NOON, NIGHT) == []
     assert active(night, NIGHT, always) == ["power"]
     assert active(NOON, NIGHT, always) == ["load", "cost"]
-    until = active_objectives(Keeping.model_validate({"schedules": [NIGHT]}), own, (), NOON).until
-    assert until == START + timedelta(hours=22)
 
 
 @pytest.mark.parametrize("seconds", [-3600, 3600 * 24 * 400])
