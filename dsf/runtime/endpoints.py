@@ -1,6 +1,6 @@
 """Liveness, readiness and metrics over HTTP: `/healthz`, `/readyz`, `/metrics`.
 
-aiohttp serves them, because calls to the API server have imported it already.
+aiohttp serves them, because the Kubernetes client has imported it already.
 """
 
 import errno

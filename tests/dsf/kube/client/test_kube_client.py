@@ -34,7 +34,7 @@ from tests.dsf.kube.client.kubeconfigs import kubeconfig, written
 from tests.spellings import SPELLINGS, spelled_pieces
 
 POOL = 100
-"""Connections of one pool."""
+"""Connections of one pool; the default of the Kubernetes client."""
 OBJECT = {"metadata": {"name": "a", "namespace": "ns"}, "data": {}}
 
 
