@@ -357,7 +357,7 @@ class _Twin:
     def _played(self) -> Played:
         scenario, series = self._scenario, self._series
         stays = self._history.finish(scenario.duration)
-        return Outcome(scenario, series, series.worth(self._spec.scored), stays).played(
+        return Outcome(scenario, series, series.worth(self._spec), stays).played(
             controller=scenario.controller,
             seed=self._seed,
             plans=self._counted("solves", "Optimal", "Feasible"),

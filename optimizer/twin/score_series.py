@@ -3,13 +3,13 @@
 A round lasts a scoring interval. Series have the axes [clusters, groups of workloads, rounds].
 """
 
-from collections.abc import Iterable
+from datetime import timedelta
 from math import ceil
 from statistics import NormalDist
 
 import numpy as np
 
-from optimizer.domain.arrays import Bools, Floats
+from optimizer.domain.arrays import Bools, Floats, members_by_key
 from optimizer.domain.fleet import Objective
 from optimizer.twin.scenario import (
     AnySignal,
@@ -21,6 +21,7 @@ from optimizer.twin.scenario import (
     ScenarioScore,
     Shift,
 )
+from optimizer.wire.placement_optimization import PlacementOptimizationSpec
 from optimizer.wire.request import Preference
 
 DAY_SECONDS = 86_400.0
@@ -58,9 +59,23 @@ class ScoreSeries:
         """Return what the scoring API answers, [clusters, groups, rounds]."""
         return self._published[score]
 
-    def worth(self, scored: Iterable[Preference]) -> Floats:
+    def scored(self, spec: PlacementOptimizationSpec) -> list[tuple[Preference, ...]]:
+        """Return the scores that count in each round, which schedules may change."""
+        starts = (
+            self._scenario.start + timedelta(seconds=at * self.interval)
+            for at in range(self.rounds)
+        )
+        counting = (spec.open_schedule(at) or spec for at in starts)
+        return [(one.preference, *one.objectives) for one in counting]
+
+    def worth(self, spec: PlacementOptimizationSpec) -> Floats:
         """Return what the true scores are worth together, [clusters, groups, rounds]."""
-        return np.asarray(np.sum([self._weighed(item) for item in scored], axis=0))
+        found = np.zeros((len(self.clusters), len(self.groups), self.rounds))
+        by_scores = members_by_key((scored, at) for at, scored in enumerate(self.scored(spec)))
+        for scored, rounds in by_scores.items():
+            for item in scored:
+                found[:, :, rounds] += self._weighed(item)[:, :, rounds]
+        return found
 
     def _weighed(self, item: Preference) -> Floats:
         objective = Objective(item.key, item.weight, item.minimum, item.maximum, item.invert)

@@ -46,25 +46,34 @@ def moments_of(scenario: Scenario, seed: int) -> tuple[float, tuple[DecisionMome
     solved, they are averaged over several rounds. Raises ValueError.
     """
     observation, request = _observed(scenario)
-    fleet, series = read_objects(observation, request, DEFAULTS).fleet, ScoreSeries(scenario, seed)
+    series = ScoreSeries(scenario, seed)
+    scored = series.scored(spec_of(scenario))
+    asked = {
+        one: request.model_copy(update={"preference": one[0], "objectives": one[1:]})
+        for one in dict.fromkeys(scored)
+    }
+    fleets = {one: read_objects(observation, of, DEFAULTS).fleet for one, of in asked.items()}
     changes = _changed_rounds(scenario, series)
-    size = max(1, len(fleet.clusters) * len(fleet.workloads))
+    size = max(1, len(observation.managed_clusters) * len(observation.workloads))
     rounds = ceil(len(changes) / min(MOST_MOMENTS, max(8, MOST_VARIABLES // size)))
     if rounds > 1:
         changes = list(range(0, series.rounds, rounds))
+    changes += [at for at in range(1, series.rounds) if scored[at] != scored[at - 1]]
     edges = _edges(scenario, [at * series.interval for at in changes])
     tenures = {one.workload: one for one in scenario.tenures()}
     found = list[DecisionMoment]()
     for begins, ends in pairwise(edges):
         lost = scenario.failing("ClusterLost", begins)
         present = {name for name, one in tenures.items() if one.begins <= begins < one.ends}
-        scored = replace(
+        counts = scored[series.round_of(begins)]
+        fleet = fleets[counts]
+        fleet = replace(
             fleet,
             clusters=tuple(item for item in fleet.clusters if item.name not in lost),
             workloads=tuple(item for item in fleet.workloads if item.name in present),
-            scores=_mean_scores(scenario, request, series, begins, ends),
+            scores=_mean_scores(scenario, asked[counts], series, begins, ends),
         )
-        found.append(DecisionMoment(begins, ends - begins, formulate(scored)))
+        found.append(DecisionMoment(begins, ends - begins, formulate(fleet)))
     return max(1, rounds) * series.interval, tuple(found)
 
 

@@ -305,7 +305,7 @@ def _recorded(scenario: Scenario, applied: Sequence[RecordedPlan], start: float)
     series = ScoreSeries(scenario, scenario.seed)
     plans = sum(0 < at < scenario.duration for at in times)
     stays = history.finish(scenario.duration)
-    return Outcome(scenario, series, series.worth(spec_of(scenario).scored), stays).played(
+    return Outcome(scenario, series, series.worth(spec_of(scenario)), stays).played(
         controller="Recorded",
         seed=scenario.seed,
         plans=plans,

@@ -1,7 +1,10 @@
 """Hindsight's best, where it can be computed by hand."""
 
+from typing import Any
+
 import pytest
 
+from optimizer.twin.engine import play
 from optimizer.twin.evaluation.hindsight import PeriodBudget, best_moments, best_within_budgets
 from optimizer.twin.evaluation.moments import moments_of
 from tests.optimizer.twin.fleets import scenario, signals
@@ -57,6 +60,25 @@ def test_nothing_runs_on_a_lost_cluster_and_not_before_it_arrives() -> None:
 
 
 @pytest.mark.exhaustive
+def test_what_a_schedule_counts_is_what_it_is_worth() -> None:
+    """From 01:00 on the score that counts is another one, whose best sites are others."""
+
+    def score(name: str, *sites: str) -> dict[str, Any]:
+        more = {"type": "Shift", "at": 0, "by": 10, "clusters": sites}
+        return {"name": name, "signals": [{"type": "Constant", "least": 50}, more]}
+
+    night = {"schedule": "0 1 * * *", "duration": "8h", "preference": {"addonPlacementScore": "kw"}}
+    fleet = scenario(
+        controller="Static",
+        scores=[score("fit", "site-1", "site-2"), score("kw", "site-3")],
+        optimization={"preference": {"addonPlacementScore": "fit"}, "schedules": [night]},
+    )
+    best = best_moments(moments_of(fleet, 1)[1])
+    assert [(one.begins, one.value) for one in best] == [(0, 120), (3600, 110)]
+    values = {one.at: one.value for one in play(fleet, 1).samples}
+    assert (values[3300], values[3600]) == (120, 100)
+
+
 def test_many_changes_are_averaged_over_steps_that_are_told() -> None:
     fleet = scenario(
         duration="2d",
