@@ -45,7 +45,7 @@ Seconds = Annotated[
 ]
 Names = tuple[ObjectName, ...]
 GroupName = Annotated[
-    str, Field(min_length=1, max_length=40, pattern=name_syntax.DNS_LABEL, description="Name.")
+    str, Field(min_length=1, max_length=63, pattern=name_syntax.DNS_LABEL, description="Name.")
 ]
 
 

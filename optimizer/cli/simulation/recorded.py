@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dsf.api.untrusted_text import one_line
 from dsf.cli.output import Progress
 
 if TYPE_CHECKING:
     from optimizer.twin.evaluation.recording import RecordedRun
+
+_READ_HERE = ("plans do not use this kind", "neither a Kubernetes object nor a request")
+"""Of what planning ignores: a recording has plans, and answers of Prometheus."""
 
 
 def read_recording(place: str, how: dict[str, Any]) -> "RecordedRun":
@@ -45,7 +49,8 @@ async def _of_folder(folder: Path, how: dict[str, Any]) -> "RecordedRun":
     from dsf.kube.kinds import find
     from dsf.kube.yaml_documents import documents
     from optimizer.cli.object_files import is_object, objects, read_object_files
-    from optimizer.twin.evaluation.recorded_hub import RECORDS, recorded_run
+    from optimizer.twin.evaluation.recorded_hub import RECORDS, record_of
+    from optimizer.twin.evaluation.recording import recording_of
 
     found = list(documents(folder))
     series = [
@@ -58,5 +63,9 @@ async def _of_folder(folder: Path, how: dict[str, Any]) -> "RecordedRun":
     namespace = how["namespace"]
     own = [obj for obj in every if obj["metadata"].get("namespace", "default") == namespace]
     records = {kind: [obj for obj in own if find(obj) == kind] for kind in RECORDS}
-    hub = read_object_files([folder], None).hub
-    return await recorded_run(hub, records, series, namespace, how["optimization"])
+    files = read_object_files([folder], None)
+    for text in files.ignored:
+        if not text.endswith(_READ_HERE):
+            click.echo(f"Ignored: {one_line(text)}", err=True)
+    record = await record_of(files.hub, records, namespace, how["optimization"])
+    return recording_of(*record, series)

@@ -94,7 +94,8 @@ def recording_of(
     if end - start < max(2 * step, 60.0):
         raise ValueError("the recording is shorter than two steps: record for longer")
     gaps = list(_gaps(samples, start, end, step))
-    stated = dict(spec) if spec is not None else _kept(request)
+    stated = _kept(request) if spec is None else spec
+    stated = {key: value for key, value in stated.items() if key not in _OF_FLEET}
     scenario = scenario_of(
         {
             "description": f"recorded from {_time(start)} to {_time(end)}",
@@ -143,13 +144,13 @@ def _request(applied: Sequence[RecordedPlan]) -> OptimizeRequest:
 
 
 def _kept(request: OptimizeRequest) -> dict[str, Any]:
-    """Return what of a request a PlacementOptimization has, without its clusters and workloads."""
-    fleet = {"namespace", "optimization", "clusters", "target_workloads"}
-    answer = {"dry_run", "explain", "why_not", "pareto"}
-    return request.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, exclude=fleet | answer
-    )
+    """Return what of a request a PlacementOptimization has."""
+    others = {"namespace", "optimization", "dry_run", "explain", "why_not", "pareto"}
+    return request.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=others)
 
+
+_OF_FLEET = {"clusters", "targetWorkloads", "clusterSelector", "workloadSelector"}
+"""Fields of a spec that the fleet of the plan in force answers."""
 
 _NOT_PLAYED = {"scoreDimensionFormat", "aggregation", "clusterSets", "suspend", "mode"}
 """Fields of a spec without a meaning in the twin: a score has one entry, and all are in one set."""

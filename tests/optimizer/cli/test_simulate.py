@@ -147,6 +147,31 @@ async def test_a_recording_is_played_beside_what_was_applied(tmp_path: Path) -> 
 
 
 @pytest.mark.exhaustive
+async def test_the_recorded_spec_counts_for_what_was_placed(tmp_path: Path) -> None:
+    """Its clusters and selectors were answered by the plan; the site that lost is kept for 50."""
+    await record(tmp_path, SHIFT)
+    spec = {
+        "preference": {"addonPlacementScore": "fit"},
+        "clusters": [{"name": "worker01"}],
+        "workloadSelector": "tier=gold",
+        "hysteresis": {"leastGain": 50},
+    }
+    kept = {
+        "apiVersion": "dynamic-scoring.open-cluster-management.io/v1alpha1",
+        "kind": "PlacementOptimization",
+        "metadata": {"name": "default", "namespace": "default"},
+        "spec": spec,
+    }
+    written(tmp_path / "kept.yaml", kept)
+    asked = ("--record", str(tmp_path), "--no-hindsight", "-o", "json")
+    code, out, err = await invoked_meanwhile(simulate, *asked)
+    assert (code, err) == (0, "")
+    rows = {row["controller"]: row for row in json.loads(out)["rows"]}
+    assert rows["Kept"]["moves"]["mean"] == 0
+    assert rows["Kept"]["value"]["mean"] == pytest.approx(rows["Recorded"]["value"]["mean"], 0.01)
+
+
+@pytest.mark.exhaustive
 async def test_gaps_are_told_and_played_as_an_agent_away(tmp_path: Path) -> None:
     gap = answer({"worker01": lambda _: 60, "worker02": lambda at: None if 9 < at < 20 else 50})
     await record(tmp_path, gap)
