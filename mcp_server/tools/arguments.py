@@ -115,3 +115,17 @@ Top = Annotated[
     Field(ge=1, le=50),
     WithJsonSchema({"type": "integer", "description": "Best and worst shown, 1..50."}),
 ]
+Settings = Annotated[
+    dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=200)]],
+    Field(min_length=1, max_length=5),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "Fields of its spec.",
+            "examples": [{"hysteresis.leastGainPercent": "5"}],
+        }
+    ),
+]
+Hours = Annotated[
+    int, Field(ge=1, le=168), WithJsonSchema({"type": "integer", "description": "1..168."})
+]

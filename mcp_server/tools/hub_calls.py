@@ -66,11 +66,13 @@ async def asked(work: Coroutine[Any, Any, T | RequestProblem]) -> T:
             return granted(await client.wait(work))
 
 
-async def with_progress(work: Coroutine[Any, Any, T], caller: AuthorizedOptimizer) -> T:
-    """Return the result of work that makes a plan; report each second how far it is."""
+async def with_progress(
+    work: Coroutine[Any, Any, T], caller: AuthorizedOptimizer, what: str = "Planning"
+) -> T:
+    """Return the result of work that takes seconds; report each second how far it is."""
     task = asyncio.ensure_future(work)
     try:
-        async for item in progress_of(task, caller.caller):
+        async for item in progress_of(task, caller.caller, what):
             await get_context().report_progress(item.seconds, message=item.message)
         return await task
     finally:

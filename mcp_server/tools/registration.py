@@ -21,10 +21,12 @@ from mcp_server.tools.fleet_tools import FleetTools
 from mcp_server.tools.hub_calls import CallerRights
 from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import RolloutTools
+from mcp_server.tools.simulation_tools import SimulationTools
 from mcp_server.tools.view_tools import ViewAnswer, ViewTools
 from mcp_server.tools.write_tools import WriteTools
 from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
 from optimizer.follow.overview.placement_answer import PlacementAnswer
+from optimizer.twin.evaluation.figures import SimulationResult
 from optimizer.wire.base import ResultPart
 
 _READS = ToolAnnotations(
@@ -64,6 +66,8 @@ def add_tools(
     plans = PlanTools(caller, read_only=read_only)
     for item in _reading(FleetTools(caller), plans, RolloutTools(caller)):
         _add(provider, item, _READS)
+    if caller().service.prometheus_url:  # a tool that can only refuse costs each conversation
+        _add(provider, _simulating(SimulationTools(caller)), _READS)
     view = ViewTools(caller, plans, read_only=read_only)
     page_data = _ToolDefinition("Data of the page", view.page_data, ViewAnswer, (), FOR_VIEW_ONLY)
     _add(provider, page_data, _READS)
@@ -78,7 +82,11 @@ def tool_results() -> dict[str, type[ResultPart]]:
     """Return the type of each tool's result, by the tool's name."""
     return {
         name: item.result
-        for item in (*_reading(FleetTools, PlanTools, RolloutTools), *_writing(WriteTools))
+        for item in (
+            *_reading(FleetTools, PlanTools, RolloutTools),
+            _simulating(SimulationTools),
+            *_writing(WriteTools),
+        )
         for name in [item.method.__name__]
     }
 
@@ -103,6 +111,11 @@ def _reading(
         _ToolDefinition("Follow a plan", rollouts.follow_rollout, FollowView),
         _ToolDefinition("What is broken", fleet.diagnose, DiagnosisView, ("findings",)),
     )
+
+
+def _simulating(simulation: SimulationTools | type[SimulationTools]) -> _ToolDefinition:
+    asked = simulation.simulate_settings
+    return _ToolDefinition("What other settings were worth", asked, SimulationResult)
 
 
 def _writing(write: WriteTools | type[WriteTools]) -> tuple[_ToolDefinition, ...]:

@@ -27,7 +27,9 @@ class PlanProgress(ResultPart):
     message: Sentence = Field(description="The same in words.")
 
 
-async def progress_of(task: "asyncio.Task[T]", caller: Caller) -> AsyncIterator[PlanProgress]:
+async def progress_of(
+    task: "asyncio.Task[T]", caller: Caller, what: str = "Planning"
+) -> AsyncIterator[PlanProgress]:
     """Yield each second how far the plan of a caller is, until the task that makes it has ended."""
     started = monotonic()
     while not (await asyncio.wait({task}, timeout=TOLD_EVERY_SECONDS))[0]:
@@ -36,7 +38,7 @@ async def progress_of(task: "asyncio.Task[T]", caller: Caller) -> AsyncIterator[
             seconds=seconds,
             objective_value=best and best.objective_value,
             bound=best and best.bound,
-            message=f"Planning: {seconds:.0f} s{best_so_far(best) if best else ''}",
+            message=f"{what}: {seconds:.0f} s{best_so_far(best) if best else ''}",
         )
 
 

@@ -13,11 +13,14 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import PLACEMENT_PLAN
 from mcp_server.server import create_mcp
 from mcp_server.tools.view_tools import QUESTIONS
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.service.optimizer import Optimizer
 from tests.fields.door import Case, Door, Fields, leaves, with_values
 from tests.fields.optimize_request import hub_in, on_hub, seen
 from tests.fields.rest_routes import CASES as ROUTE_CASES
 from tests.optimizer.build import NOW, body
+from tests.optimizer.cli.test_simulate import SHIFT, prometheus
+from tests.optimizer.twin.recorded_fleet import recorded_hub
 
 TAG = "the tag of a fleet that was read before"
 NEWEST = "the digest of the newest recorded plan"
@@ -25,6 +28,7 @@ SHOWN = "the digest of the plan that was shown before"
 OBJECTIVE = {"objective": "performance"}
 WORKLOAD = {"workload": "app01"}
 COMPARED = {"objectives": ["performance", "power"]}
+GAIN = {"settings": {"gain": "1"}}
 PAUSE = {"action": "pause"}
 CASES: dict[str, dict[str, Case]] = {
     "fleet_overview": {"namespace": Case("worker01")},
@@ -70,6 +74,12 @@ CASES: dict[str, dict[str, Case]] = {
         "namespace": Case("worker01", on="rolling"),
         "optimization": Case("team-b", on="rolling"),
     },
+    "simulate_settings": {
+        "settings": Case({"gain": "200"}, GAIN),
+        "hours": Case(1, GAIN),
+        "namespace": Case("worker01", GAIN),
+        "optimization": Case("team-b", GAIN),
+    },
     "diagnose": {"name": Case("worker01"), "namespace": Case("worker01", on="applied")},
     "apply_plan": {"digest": Case("abc", {"digest": SHOWN})},
     "change_rollout": {
@@ -96,7 +106,8 @@ def schemas() -> dict[str, Fields]:
     """The input schema of each tool."""
 
     async def listed() -> dict[str, Fields]:
-        optimizer = Optimizer(EmbeddedHub(), now=lambda: NOW)
+        known = OptimizerSettings(prometheus_url="http://any")
+        optimizer = Optimizer(EmbeddedHub(), known, now=lambda: NOW)
         async with Client(create_mcp(lambda: optimizer, read_only=False)) as client:
             return {tool.name: tool.input_schema for tool in await client.list_tools()}
 
@@ -173,7 +184,23 @@ def fields_of(tool: str) -> Callable[[], Iterable[str]]:
     return lambda: leaves(schemas()[tool], schemas()[tool])
 
 
+async def ask_of_recording(values: Fields, _on: str) -> Any:
+    """What is told of a recording, and over how many seconds Prometheus was asked for it."""
+    async with prometheus(SHIFT) as (url, ranges):
+        known = OptimizerSettings(prometheus_url=url)
+        optimizer = Optimizer(await recorded_hub(), known, now=lambda: NOW)
+        async with Client(create_mcp(lambda: optimizer)) as client:
+            try:
+                told = (await client.call_tool("simulate_settings", values)).structured_content
+            except ToolError as error:
+                told = str(error)
+    return told, [round(float(one["end"]) - float(one["start"])) for one in ranges]
+
+
 def ask_by(tool: str) -> Callable[[Fields, str], Awaitable[Any]]:
+    if tool == "simulate_settings":
+        return ask_of_recording
+
     async def ask(values: Fields, on: str) -> Any:
         hub = await hub_in(on)
         optimizer = Optimizer(hub, now=lambda: NOW)

@@ -12,6 +12,7 @@ from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.server import create_mcp
 from mcp_server.tools.registration import tool_results
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.service.optimizer import Optimizer
 
 PAGE = Path(__file__).parents[2] / "docs/reference/assistant-tools.md"
@@ -29,7 +30,8 @@ def _part(page: str) -> str:
 
 
 async def _generated() -> str:
-    mcp = create_mcp(lambda: Optimizer(EmbeddedHub(), now=utc_now), read_only=False)
+    settings = OptimizerSettings(prometheus_url="http://prometheus")
+    mcp = create_mcp(lambda: Optimizer(EmbeddedHub(), settings, now=utc_now), read_only=False)
     results = tool_results()
     return "\n".join(["", *[_tool(tool, results) for tool in await mcp.list_tools()], ""])
 
