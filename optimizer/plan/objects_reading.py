@@ -5,10 +5,11 @@ Between two looks at a fleet, mostly nothing but scores changes.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.basis import Basis, basis_of
-from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
+from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot, read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
 
@@ -37,6 +38,19 @@ class ObjectsReading:
             and (request, settings) == (self.request, self.settings)
             and observation.has_objects_of(self.observation)
         )
+
+
+class FleetReading(NamedTuple):
+    """The fleet of a request, and what it was read from; the next reading may begin with it.
+
+    `objects`: the fleet without scores. `scores`: who read them.
+    """
+
+    observation: Observation
+    request: OptimizeRequest
+    objects: ObjectsReading
+    scores: FleetReader
+    snapshot: FleetSnapshot
 
 
 def objects_reading(

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
@@ -50,7 +50,7 @@ from optimizer.service.optimizer import Optimizer
 from optimizer.service.placement_keeper import RETRY_SECONDS, PlacementKeeper, audit_write
 from optimizer.service.plan_writer import Writer
 from optimizer.service.rollout_controller import COMPONENT
-from optimizer.wire.placement_optimization import read_spec
+from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
 from optimizer.wire.request_problem import RequestProblem
 
 _log = logging.getLogger(__name__)
@@ -122,6 +122,7 @@ class OptimizationController:
         self._registry = CollectorRegistry()
         self._events = EventRecorder(self._kube, COMPONENT, now=self._now, registry=self._registry)
         self._scopes = list[_Scope]()
+        self._specs = dict[Key, tuple[Any, PlacementOptimizationSpec | RequestProblem]]()
         self._keeper = PlacementKeeper(optimizer, read_only=read_only)
         self._came = dict[Key, tuple[datetime, KeptReport]]()
         for kind in _CHANGES:
@@ -198,12 +199,13 @@ class OptimizationController:
         obj = await find_object(self._kube, PLACEMENT_OPTIMIZATION, name, namespace)
         if obj is None:
             self._keeper.forget(key)
+            self._specs.pop(key, None)
             self._came.pop(key, None)
             self._count()
             return None
         if obj["metadata"].get("deletionTimestamp"):
             return await self._end(obj)
-        spec = read_spec(obj)
+        spec = self._spec_of(obj)
         if isinstance(spec, RequestProblem):
             found = not_kept(NotKept(spec.reason, spec.detail))
         else:
@@ -267,6 +269,15 @@ class OptimizationController:
             return None
         how = f"or remove its finalizer {OPTIMIZATION_FINALIZER}, and all stays"
         return NotKept(problem.reason, f"{problem.title}: {problem.detail}; {how}")
+
+    def _spec_of(self, obj: Object) -> PlacementOptimizationSpec | RequestProblem:
+        """Return what `read_spec` does; a spec that names a thousand clusters is read once."""
+        key = obj["metadata"]["namespace"], obj["metadata"]["name"]
+        stated, found = self._specs.get(key) or (None, None)
+        if found is None or stated != obj.get("spec"):
+            found = read_spec(obj)
+            self._specs[key] = obj.get("spec"), found
+        return found
 
     def _count(self) -> None:
         """Tell what came of the last look at each that this process keeps."""

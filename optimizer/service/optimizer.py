@@ -35,7 +35,7 @@ from optimizer.hub.fleet_matrices import MOST_KEPT, FleetMatrices
 from optimizer.hub.read_age import measured_age, note_heard
 from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from optimizer.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub
-from optimizer.plan.objects_reading import ObjectsReading
+from optimizer.plan.objects_reading import FleetReading
 from optimizer.plan.plan import Plan
 from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
@@ -51,7 +51,6 @@ from optimizer.service.observe_fleet import observe_fleet
 from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
 from optimizer.service.planner import (
-    FleetReading,
     HypotheticalHub,
     Planner,
     Restraint,
@@ -305,12 +304,12 @@ class Optimizer:
         return await work(self.kube)
 
     async def read_fleet(
-        self, request: OptimizeRequest, last: ObjectsReading | None = None
+        self, request: OptimizeRequest, last: FleetReading | None = None
     ) -> FleetReading | RequestProblem:
         """Read the fleet of a request, so that it can be planned with a restraint.
 
         Missing scores have no value in it, whatever the request says: a restraint needs to know
-        which are missing. Objects are read only if the `last` reading of them is over.
+        which are missing. What reads the same as in the `last` reading is taken from there.
         """
         forbidding = request.model_copy(update={"missing_score": "forbid"})
         found = await self._restrained_planner().read(forbidding, name_others=True, last=last)

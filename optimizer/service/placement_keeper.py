@@ -65,11 +65,11 @@ from optimizer.follow.overview.kept_request import NotKept
 from optimizer.follow.record.plan_history import PlanHistory, history_of, in_force, rolling_out
 from optimizer.keep.decision import Hold, Take, moves_left_for
 from optimizer.keep.plan_restraint import PlanRestraint
+from optimizer.plan.objects_reading import FleetReading
 from optimizer.plan.plan import Plan, refused_writes
 from optimizer.service.observe import list_all
 from optimizer.service.optimizer import Optimizer
 from optimizer.service.plan_writer import Writer
-from optimizer.service.planner import FleetReading
 from optimizer.snapshot.fleet_snapshot import missing_score
 from optimizer.snapshot.object_readers import generated_by
 from optimizer.snapshot.observation import Observation
@@ -118,10 +118,10 @@ class PlacementKeeper:
         others = await list_all(self._kube, PLACEMENT_OPTIMIZATION, spec.namespace)
         key = spec.namespace, spec.optimization
         memory = self._memories.setdefault(key, KeptMemory(spec))
-        asked = await asyncio.to_thread(memory.asked, obj, spec, others, facts)
+        asked, known = await asyncio.to_thread(memory.asked, obj, spec, others, facts)
         if isinstance(asked, NotKept):
             return obj, not_kept(asked)
-        subject = KeptSubject(obj, spec, asked, await self._history(spec), facts)
+        subject = KeptSubject(obj, spec, asked, await self._history(spec), known)
         coming = rolling_out(subject.history)
         if coming is not None:
             return obj, subject.saying(*rolling(coming))
@@ -145,10 +145,10 @@ class PlacementKeeper:
     async def _kept(self, subject: KeptSubject, memory: KeptMemory) -> KeptReport:
         """Plan if that is due, and apply what may be taken."""
         spec, now = subject.spec, self._now()
-        reading = await self._optimizer.read_fleet(subject.asked.request, memory.objects)
+        reading = await self._optimizer.read_fleet(subject.asked.request, memory.reading)
         if isinstance(reading, RequestProblem):
             return subject.saying(not_planned(reading))._replace(again=RETRY_SECONDS)
-        memory.objects = reading.objects
+        memory.reading = reading
         newest = subject.history[0] if subject.history else None
         record = (newest.name, newest.phase) if newest else ("", "")
         state = PlanState(await self._generated(spec), approved_digest(subject.obj), record)

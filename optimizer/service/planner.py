@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Lister, ObjectList
@@ -26,7 +26,7 @@ from optimizer.follow.rollout.rollout_steps import rollout_plan
 from optimizer.keep.restraint import with_policy_margins
 from optimizer.model.formulate import formulate, too_large, too_many_scores
 from optimizer.model.problem import Problem
-from optimizer.plan.objects_reading import ObjectsReading, objects_reading
+from optimizer.plan.objects_reading import FleetReading, ObjectsReading, objects_reading
 from optimizer.plan.plan import Plan, plan
 from optimizer.plan.workload_moves import uncovered_by_steps
 from optimizer.service.observe import (
@@ -103,18 +103,6 @@ def no_solved_problems() -> SolvedProblems:
     return SolvedProblems(MAX_SOLVED)
 
 
-class FleetReading(NamedTuple):
-    """The fleet of a request, and the objects that it was read from.
-
-    `objects`: the same without scores, as they were read first.
-    """
-
-    observation: Observation
-    request: OptimizeRequest
-    objects: ObjectsReading
-    snapshot: FleetSnapshot
-
-
 class Restraint(Protocol):
     """What of a plan may be taken; it remembers why not the rest."""
 
@@ -176,9 +164,9 @@ class Planner:
         return replace(made, explanation=explanation, explanation_failure=failure)
 
     async def read(
-        self, request: OptimizeRequest, *, name_others: bool, last: ObjectsReading | None = None
+        self, request: OptimizeRequest, *, name_others: bool, last: FleetReading | None = None
     ) -> FleetReading | RequestProblem:
-        """Observe, and read the fleet of a request; objects only if the `last` reading is over."""
+        """Observe, and read the fleet of a request; of `last` what reads the same now is taken."""
         if self._solver is solve:
             start_fork_server()
         observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
@@ -212,9 +200,7 @@ class Planner:
         if unknown := unknown_names(observation, request, request.score_names):
             return not_allowed(restored, unknown.errors)
         objects = await self._read_objects(observation, request)
-        reader = await retry_when_gone(
-            lambda: self._read_scores(objects.snapshot, restored.lenient_request)
-        )
+        reader = await retry_when_gone(lambda: self._read_scores(objects, restored.lenient_request))
         if isinstance(reader, RequestProblem):
             return reader
         read = with_recorded_policies(reader.snapshot(), restored.content)
@@ -224,7 +210,7 @@ class Planner:
         solution = await asyncio.to_thread(restored_solution, restored, *formulated)
         if isinstance(solution, RequestProblem):
             return solution
-        found = FleetReading(observation, request, objects, read)
+        found = FleetReading(observation, request, objects, reader, read)
         return await self._planned(found, *formulated, solution)
 
     async def _formulate(
@@ -316,14 +302,14 @@ class Planner:
         )
 
     async def _read(
-        self, observation: Observation, request: OptimizeRequest, last: ObjectsReading | None
+        self, observation: Observation, request: OptimizeRequest, last: FleetReading | None
     ) -> FleetReading | RequestProblem:
         """Read the fleet of a request; scores are read page by page and only one page is kept."""
         unknown = unknown_names(observation, request, request.score_names)
         if unknown:
             return unknown_names(observation, request, await self._existing(request)) or unknown
         objects = await self._read_objects(observation, request, last)
-        reader = await self._read_scores(objects.snapshot, request)
+        reader = await self._read_scores(objects, request, last)
         if isinstance(reader, RequestProblem):
             return reader
         if not request.score_names <= reader.seen:
@@ -331,23 +317,31 @@ class Planner:
             if unknown is not None:
                 return unknown
         snapshot = await asyncio.to_thread(reader.snapshot)
-        return FleetReading(observation, request, objects, snapshot)
+        return FleetReading(observation, request, objects, reader, snapshot)
 
     async def _read_objects(
-        self, observation: Observation, request: OptimizeRequest, last: ObjectsReading | None = None
+        self, observation: Observation, request: OptimizeRequest, last: FleetReading | None = None
     ) -> ObjectsReading:
-        return await asyncio.to_thread(objects_reading, observation, request, self._settings, last)
+        known = last.objects if last else None
+        return await asyncio.to_thread(objects_reading, observation, request, self._settings, known)
 
     async def _read_scores(
-        self, unscored: FleetSnapshot, request: OptimizeRequest
+        self, objects: ObjectsReading, request: OptimizeRequest, last: FleetReading | None = None
     ) -> FleetReader | RequestProblem:
+        unscored = objects.snapshot
         most, wanted = self._settings.max_places, unscored.score_index
         refused = too_large(unscored.fleet, most) or too_many_scores(
             len(wanted.apps), len(wanted.places), len(request.read_scores), most
         )
         if refused:
             return refused
-        reader = FleetReader(unscored, request, settings=self._settings, now=self._now())
+        reader = FleetReader(
+            unscored,
+            request,
+            settings=self._settings,
+            now=self._now(),
+            last=last.scores if last else None,
+        )
         async for page in score_pages(self._kube, request.score_names):
             await asyncio.to_thread(reader.add, page)
         return reader

@@ -267,7 +267,8 @@ MAX_ISSUES = 1_000
 class FleetReader:
     """Reads AddOnPlacementScores, page by page, into a fleet that has none yet.
 
-    `now` is aware; a score whose `validUntil` has passed is an issue.
+    `now` is aware; a score whose `validUntil` has passed is an issue. `last`: one of the same
+    request, from which scores that have not changed are taken.
     """
 
     def __init__(
@@ -277,16 +278,23 @@ class FleetReader:
         *,
         settings: OptimizerSettings,
         now: datetime,
+        last: "FleetReader | None" = None,
     ) -> None:
         self._unscored = unscored
         self._clusters = request.cluster_names
-        self._readers = _score_readers(unscored, request, settings, now)
+        self._readers = _score_readers(
+            unscored, request, settings, now, last.readers_of(unscored) if last else {}
+        )
         self._names = request.score_names
         self._now = now
         self._versions: dict[tuple[str, str], str] = {}
         self._written: dict[tuple[str, str], datetime] = {}
         self.seen: frozenset[str] = frozenset()
         """The names of the AddOnPlacementScores that clusters of the request have."""
+
+    def readers_of(self, unscored: FleetSnapshot) -> Mapping[str, ScoreReader]:
+        """Return what read the scores of a fleet; nothing if it read those of another one."""
+        return self._readers if unscored is self._unscored else {}
 
     def add(self, objects: Iterable[Object]) -> None:
         """Read AddOnPlacementScores; a later one of the same cluster and name wins."""
@@ -329,7 +337,11 @@ def missing_score(request: OptimizeRequest, settings: OptimizerSettings) -> floa
 
 
 def _score_readers(
-    unscored: FleetSnapshot, request: OptimizeRequest, settings: OptimizerSettings, now: datetime
+    unscored: FleetSnapshot,
+    request: OptimizeRequest,
+    settings: OptimizerSettings,
+    now: datetime,
+    last: Mapping[str, ScoreReader],
 ) -> dict[str, ScoreReader]:
     """Return a reader of each named score.
 
@@ -345,6 +357,7 @@ def _score_readers(
             now=now,
             trust=_trust_rule(score),
             explained=request.explain,
+            last=last.get(score.key),
         )
         for _, score in request.read_scores
     }

@@ -17,6 +17,9 @@ import re2
 
 _TIME = re.compile(r"(\d{2}):(\d{2}):(\d{2})(\.\d+)?(z|[+-]\d{2}:\d{2})", re.ASCII)
 
+_SHORT = 128
+"""Characters of a text for which it is remembered which patterns it matches: names come again."""
+
 
 def fits(value: Any, format_: str) -> bool:
     """Return whether a value has a format; other types and unknown formats always fit."""
@@ -34,6 +37,12 @@ def integers(format_: str) -> range:
 
 def matches(text: str, pattern: str) -> bool:
     """Return whether an RE2 pattern matches within a text; raises re2.error if it is malformed."""
+    found = _found if len(text) <= _SHORT else _found.__wrapped__
+    return found(text, pattern)
+
+
+@lru_cache(8192)
+def _found(text: str, pattern: str) -> bool:
     return _compiled(pattern).search(text) is not None
 
 

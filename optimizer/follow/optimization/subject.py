@@ -17,11 +17,10 @@ from optimizer.keep.score_memory import ScoreMemory
 from optimizer.keep.triggers import Due, Watched, due
 from optimizer.keep.triggers import Look as LastLook
 from optimizer.plan.plan import Plan
-from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec
 
 if TYPE_CHECKING:
-    from optimizer.plan.objects_reading import ObjectsReading
+    from optimizer.plan.objects_reading import FleetReading
 
 
 def requester(namespace: str, name: str) -> str:
@@ -83,7 +82,7 @@ class _Asked(NamedTuple):
     """What was declared and seen, and which request that meant."""
 
     declared: tuple[Any, ...]
-    seen: Observation
+    facts: FleetFacts
     found: KeptRequest | NotKept
 
 
@@ -94,7 +93,7 @@ class KeptMemory:
         self.scores = ScoreMemory(spec.hysteresis.stabilization_window_seconds)
         self.state: PlanState | None = None
         self.report: KeptReport | None = None
-        self.objects: ObjectsReading | None = None
+        self.reading: FleetReading | None = None
         self._asked: _Asked | None = None
         self._last: LastLook | None = None
 
@@ -104,13 +103,17 @@ class KeptMemory:
         spec: PlacementOptimizationSpec,
         others: Iterable[Object],
         facts: FleetFacts,
-    ) -> KeptRequest | NotKept:
-        """Return what `kept_request` does; it is asked again only if what it reads has changed."""
+    ) -> tuple[KeptRequest | NotKept, FleetFacts]:
+        """Return what `kept_request` does; it is asked again only if what it reads has changed.
+
+        The facts are the last ones of the same objects, because they know what follows from them.
+        """
         seen, last = facts.observation, self._asked
         declared = (*map(_declared, (obj, *others)), spec.open_schedule(seen.observed_at))
-        if last is None or declared != last.declared or not seen.has_objects_of(last.seen):
-            last = self._asked = _Asked(declared, seen, kept_request(obj, others, facts))
-        return last.found
+        known = last is not None and seen.has_objects_of(last.facts.observation)
+        if last is None or declared != last.declared or not known:
+            last = self._asked = _Asked(declared, facts, kept_request(obj, others, facts))
+        return last.found, last.facts
 
     def observed(
         self,

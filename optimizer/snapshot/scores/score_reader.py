@@ -63,7 +63,8 @@ class ScoreReader:
 
     `missing`: the value of an app on a device without a usable score; None makes it NaN. `now` is
     aware. `trust`: from which trust on scores count in full; None uses all of them in full.
-    `explained`: whether the scores say which entries they are.
+    `explained`: whether the scores say which entries they are. `last`: one of the same arguments,
+    from which the scores that have not changed are taken, unless they are doubted or explained.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ScoreReader:
         now: datetime,
         trust: TrustRule | None = None,
         explained: bool = False,
+        last: "ScoreReader | None" = None,
     ) -> None:
         self._wanted = wanted
         self._formats = formats
@@ -85,6 +87,8 @@ class ScoreReader:
         made = partial(_made_keys, formats, self._apps)
         self._keys_of = lru_cache(MAX_CACHED_SHAPES)(made)
         self._read: dict[str, Issue | tuple[_MissingScores, ...]] = {}
+        self._versions: dict[str, str] = {}
+        self._last = None if trust or explained else last
         self._values = empty_scores(len(self._apps), len(wanted.places))
         self._counted = _Counted(self._values.shape) if explained else None
         for cluster in wanted.clusters if missing is not None else ():
@@ -100,6 +104,11 @@ class ScoreReader:
             return
         refused = self._doubts.refuse(cluster, obj) if self._doubts else None
         wrong = expired(obj, cluster, self._now) or refused
+        version = self._versions[cluster] = str(obj["metadata"].get("resourceVersion") or "")
+        if not wrong and self._last and (known := self._last.used(cluster, version)):
+            block, self._read[cluster] = known
+            self._write(self._wanted.clusters[cluster][0], block)
+            return
         if not wrong:
             keys = self._keys(cluster, self._wanted.clusters[cluster][1])
             found = _entries(obj, cluster, self._formats, keys)
@@ -110,8 +119,18 @@ class ScoreReader:
         self._leave_out(cluster)
         self._read[cluster] = wrong
 
+    def used(self, cluster: str, version: str) -> tuple[Floats, tuple[_MissingScores, ...]] | None:
+        """Return what was read of a version of a cluster's score; None if it was not used."""
+        read = self._read.get(cluster)
+        if not version or version != self._versions.get(cluster) or not isinstance(read, tuple):
+            return None
+        first, shape = self._wanted.clusters[cluster]
+        block = self._values[:, first : first + len(shape.devices)]
+        return np.asarray(block, np.float64), read
+
     def scores(self) -> ScoreMatrix:
-        """Return what was read so far; doubted scores are weighed."""
+        """Return what was read so far; doubted scores are weighed. Nothing is read afterwards."""
+        self._last = None
         for cluster, columns in self._doubts.weighed() if self._doubts else ():
             self._put(cluster, [self._complete(column) for column in columns])
         counted = self._counted.entries() if self._counted else None
@@ -181,8 +200,11 @@ class ScoreReader:
         block = np.full((len(self._apps), len(columns)), np.nan)
         for number, (rows, column) in enumerate(zip(shape.asked, columns, strict=True)):
             block[rows, number] = column
+        self._write(first, block)
+
+    def _write(self, first: int, block: Floats) -> None:
         self._values = wide_enough(self._values, block)
-        self._values[:, first : first + len(columns)] = block
+        self._values[:, first : first + block.shape[1]] = block
 
     def _keys(self, cluster: str, shape: ClusterShape) -> FormatKeys:
         """Return the keys of the scores that are asked for on a cluster."""

@@ -67,4 +67,6 @@ def test_what_was_asked_before_is_what_is_asked_now(
         assert isinstance(spec, PlacementOptimizationSpec)
         facts = FleetFacts("default", replace(_SEEN[name], observed_at=now), _UNREAD)
         memory = memory or KeptMemory(spec)
-        assert memory.asked(own, spec, others, facts) == kept_request(own, others, facts)
+        found, known = memory.asked(own, spec, others, facts)
+        assert found == kept_request(own, others, facts)
+        assert (known.hub.clusters, known.faults) == (facts.hub.clusters, facts.faults)

@@ -4,11 +4,12 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -20,7 +21,19 @@ from optimizer.model.formulate import too_many_scores
 from optimizer.snapshot.fleet_snapshot import MAX_ISSUES, FleetReader, read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
-from tests.optimizer.build import NOW, SETTINGS, guide, policy, read_fleet, request, score, workload
+from tests.optimizer.build import (
+    NOW,
+    PERFORMANCE,
+    SETTINGS,
+    body,
+    guide,
+    named,
+    policy,
+    read_fleet,
+    request,
+    score,
+    workload,
+)
 
 CLUSTERS = ("worker01", "worker02")
 APPS = ("app01", "app02")
@@ -139,6 +152,54 @@ def test_the_order_of_pages_and_reading_twice_change_nothing() -> None:
     for page in ((stale,), observation.scores[::-1], observation.scores):
         reader.add(page)
     assert reader.snapshot().fleet == whole
+
+
+_UNTIL = "2026-11-20T12:01:00Z"
+_VERSIONS = {
+    "1": score("", "performance", named(PERFORMANCE)),
+    "2": score("", "performance", {**named(PERFORMANCE), "app01;all": -100}, _UNTIL),
+    "3": score("", "performance", {"app01;3g.48gb": 70_001, "app02;all": 7}),
+    "4": score("", "performance", [("app01;all", 1), ("app01;all", 2), ("other", 3)]),
+    "5": score("", "performance", {"of-no-form": 3}),
+}
+
+
+def _of(cluster: str, version: str) -> Object:
+    written = _VERSIONS[version]
+    metadata = {**written["metadata"], "namespace": cluster, "resourceVersion": version}
+    return {**written, "metadata": metadata}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from(CLUSTERS), st.sampled_from(sorted(_VERSIONS))),
+            st.sampled_from([0, 30, 60, -60]),
+        ),
+        min_size=2,
+        max_size=5,
+    ),
+    st.sampled_from([None, 0.0]),
+)
+@example([({"worker01": "3"}, 0), ({"worker01": "1"}, 0)], None)
+@example([({"worker01": "2"}, 0), ({"worker01": "2"}, 60), ({"worker01": "2"}, -60)], 0.0)
+def test_scores_that_have_not_changed_read_as_they_would_anew(
+    looks: list[tuple[dict[str, str], int]], missing: float | None
+) -> None:
+    asked = request(**body(), missingScore="forbid" if missing is None else missing)
+    unscored, now, last = read_objects(guide(), asked, DEFAULTS), NOW, None
+    for versions, seconds in looks:
+        now += timedelta(seconds=seconds)
+        objects = [_of(cluster, version) for cluster, version in versions.items()]
+        anew = FleetReader(unscored, asked, settings=DEFAULTS, now=now)
+        again = FleetReader(unscored, asked, settings=DEFAULTS, now=now, last=last)
+        for reader in (anew, again):
+            reader.add(objects)
+        found, expected = again.snapshot(), anew.snapshot()
+        assert (found.fleet, found.score_versions) == (expected.fleet, expected.score_versions)
+        tables = [item.fleet.scores["performance"].table for item in (found, expected)]
+        assert tables[0].dtype == tables[1].dtype
+        last = again
 
 
 def test_gaps_that_nobody_would_read_are_counted_and_no_objects() -> None:
