@@ -12,6 +12,7 @@ https://open-cluster-management.io/docs/concepts/cluster-inventory/managedcluste
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dsf.api.conditions import conditions_of, find
@@ -170,7 +171,12 @@ def _selector(cluster_set: Object) -> LabelSelector:
         parsed = label_selector_of(spec.get("labelSelector") or {})
         if isinstance(parsed, LabelSelector):
             return parsed
-    return LabelSelector((Requirement(SET_LABEL, "In", frozenset([name])),))
+    return _exclusive(name)
+
+
+@lru_cache(1024)
+def _exclusive(cluster_set: str) -> LabelSelector:
+    return LabelSelector((Requirement(SET_LABEL, "In", frozenset([cluster_set])),))
 
 
 _LOST = {

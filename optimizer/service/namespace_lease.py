@@ -45,6 +45,18 @@ _NEXT_LOOK_SECONDS = 5.0  # nobody knows what was between looks that are further
 _ATTEMPTS = 3  # the Lease is also renewed meanwhile, at most once
 
 
+def lease_config(name: str, namespace: str, identity: str, seconds: float) -> LeaderElectionConfig:
+    """Return how a Lease that lasts so long is held."""
+    return LeaderElectionConfig(
+        name,
+        namespace,
+        identity,
+        lease_seconds=seconds,
+        renew_seconds=seconds * _RENEW_SHARE,
+        retry_seconds=seconds * _RETRY_SHARE,
+    )
+
+
 class NamespaceLease:
     """The right to write generated objects into one namespace; see `NamespaceWriters`."""
 
@@ -133,16 +145,8 @@ class NamespaceWriters:
         self, namespace: str, work: Callable[[NamespaceLease], Awaitable[T]]
     ) -> T | RequestProblem:
         seconds = self._lease_seconds
-        config = LeaderElectionConfig(
-            LEASE_NAME,
-            namespace,
-            self.identity,
-            lease_seconds=seconds,
-            renew_seconds=seconds * _RENEW_SHARE,
-            retry_seconds=seconds * _RETRY_SHARE,
-            longest_seconds=seconds,
-        )
-        lease = HeldLease(self._kube, config)
+        config = lease_config(LEASE_NAME, namespace, self.identity, seconds)
+        lease = HeldLease(self._kube, replace(config, longest_seconds=seconds))
         try:
             outcome = await run_exclusively(
                 lease, lambda: work(NamespaceLease(lease)), patience_seconds=seconds + 1

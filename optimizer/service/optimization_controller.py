@@ -30,7 +30,6 @@ from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.runtime.events import EventRecorder, Type
 from dsf.runtime.leader_election import LeaderElector
-from dsf.runtime.lease import LeaderElectionConfig
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
 from optimizer.follow.optimization.report import (
@@ -46,6 +45,7 @@ from optimizer.follow.optimization.report import (
 from optimizer.follow.optimization.subject import requester
 from optimizer.follow.overview.kept_request import NotKept
 from optimizer.plan.plan import refused_writes
+from optimizer.service.namespace_lease import lease_config
 from optimizer.service.optimizer import Optimizer
 from optimizer.service.placement_keeper import RETRY_SECONDS, PlacementKeeper, audit_write
 from optimizer.service.plan_writer import Writer
@@ -141,7 +141,8 @@ class OptimizationController:
         scope, plans = _Scope(self._kube, namespace), self._optimizer.rollouts.plans(namespace)
         plans.on_change(lambda key: scope.enqueue(key[0]))
         self._scopes.append(scope)
-        config = LeaderElectionConfig(LEASE, namespace or HUB_NAMESPACE, self._identity)
+        seconds = self._optimizer.lease_seconds
+        config = lease_config(LEASE, namespace or HUB_NAMESPACE, self._identity, seconds)
         elector = LeaderElector(self._kube, config, now=self._now, registry=self._registry)
         async with asyncio.TaskGroup() as group:
             group.create_task(scope.view.run())

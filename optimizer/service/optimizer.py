@@ -114,7 +114,7 @@ class Optimizer:
         )
         noted = self.hub.noting(kube)
         writers = NamespaceWriters(kube, identity=identity, lease_seconds=lease_seconds)
-        self.identity = writers.identity
+        self.identity, self.lease_seconds = writers.identity, lease_seconds
         keys = RecordKeys(kube, settings.record_key_secret)
         self._records = PlanRecords(noted, keys, now=now, limit=settings.plan_history_limit)
         self.rollouts = RolloutController(

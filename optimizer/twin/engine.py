@@ -71,6 +71,9 @@ OCM_SECONDS = 1.0
 HUB = HubOptions(resync_seconds=3600.0, probe_seconds=300.0, report_seconds=60.0)
 """The hub controller looks less often than by default: nothing happens that it could miss."""
 
+LEASE_SECONDS = 60.0
+"""Leases are renewed less often than by default: nobody else wants them."""
+
 SETTINGS = OptimizerSettings(gap=ANSWER_GAP)
 
 
@@ -151,7 +154,12 @@ class _Twin:
         self._simulation = Simulation(own, self._managed, now=self._now)
         self._apis = ScoringApis(scenario, self._series, self._time)
         self._optimizer = Optimizer(
-            self._hub, SETTINGS, now=self._now, identity=NAME, solve=_solve_here
+            self._hub,
+            SETTINGS,
+            now=self._now,
+            identity=NAME,
+            lease_seconds=LEASE_SECONDS,
+            solve=_solve_here,
         )
 
     async def play(self) -> Played:

@@ -200,14 +200,12 @@ def _predicate(selector: Mapping[str, Any]) -> Predicate:
     expressions = (selector.get("celSelector") or {}).get("celExpressions") or []
 
     def fits(cluster: Object) -> bool:
-        labels = cluster["metadata"].get("labels") or {}
         listed = cluster.get("status", {}).get("clusterClaims") or []
-        claims = {claim["name"]: claim.get("value", "") for claim in listed}
         return (
             isinstance(of_labels, LabelSelector)
-            and of_labels.matches(labels)
+            and of_labels.matches(cluster["metadata"].get("labels") or {})
             and isinstance(of_claims, LabelSelector)
-            and of_claims.matches(claims)
+            and of_claims.matches({claim["name"]: claim.get("value", "") for claim in listed})
             and all(holds(expression, {"managedCluster": cluster}) for expression in expressions)
         )
 
