@@ -14,6 +14,7 @@ Each size has an API server and an etcd of its own. Clusters are made by 32 crea
 import argparse
 import asyncio
 import json
+import math
 import os
 import shlex
 import signal
@@ -56,7 +57,7 @@ GROUP = "measured-controllers"
 WORK = "dynamic-scoring-config-manifestwork"
 OURS, REFERENCE = "ours", "reference"
 START_SECONDS = 8.0
-"""From the start of a controller until it has listed and rests."""
+"""A controller that has written no work for so long has started, or is done."""
 REST_SECONDS = 30.0
 LONGEST_SECONDS = 900.0
 SUCCESS = range(200, 300)
@@ -115,6 +116,7 @@ class AuditedWrites:
         self.works: dict[str, float] = {}
         """When the work of each cluster was written last."""
         self.first: float | None = None
+        self.last: float | None = None
         self.others = 0
 
     def mark(self) -> None:
@@ -146,8 +148,16 @@ class AuditedWrites:
             self.others += about["resource"] != "leases"
             return
         at = datetime.fromisoformat(event["stageTimestamp"]).timestamp()
-        self.first = self.first or at
+        self.first, self.last = self.first or at, at
         self.works[about["namespace"]] = at
+
+    async def quiet(self) -> None:
+        """Wait until nothing was written for START_SECONDS."""
+        last = math.nan
+        while last != self.last:
+            last = self.last
+            await asyncio.sleep(START_SECONDS)
+            self.read()
 
     async def all(self, clusters: int) -> float:
         """Wait until the works of all clusters were written; return when the last one was."""
@@ -196,12 +206,12 @@ async def round_(
     """Measure one life of a controller, and remove what it distributed."""
     kube, writes = bench.kube, measured.writes
     with measured.running() as program:
-        await asyncio.sleep(START_SECONDS)
+        await writes.quiet()
         writes.mark()
         created = time.time()
         await create(kube, [Create(DYNAMIC_SCORER, scorer(1, bench.apis))])
         measured.note("distribution, s", await writes.all(clusters) - created)
-        await asyncio.sleep(START_SECONDS)
+        await writes.quiet()
         others = writes.others
         writes.mark()
         before = cpu(program.pid)
@@ -213,8 +223,7 @@ async def round_(
         phase.value = 0
         measured.note("seen after, s", api.fetched[api.interval] - changed)
         measured.note("CPU of a change, s", cpu(program.pid) - before)
-        await asyncio.sleep(START_SECONDS)
-        writes.read()
+        await writes.quiet()
         measured.note("writes besides works", others + writes.others)
         measured.note("memory, MiB", peak_mib(program.pid))
         before, began = cpu(program.pid), time.time()

@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
@@ -27,7 +28,7 @@ from dsf.kube.changes import ChangeResult
 from dsf.kube.clock import utc_now
 from dsf.kube.concurrency_limit import ConcurrencyBounds
 from dsf.kube.errors import Conflict, KubeError
-from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
+from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK
 from dsf.kube.port import Kube
 from dsf.kube.reads import require_answer
 from dsf.runtime.backoff import Backoff
@@ -46,6 +47,9 @@ SETTLE_SECONDS = 0.05
 """Changes within this time lead to one reconcile."""
 REPORT_SPACING = 2.5
 """Statuses that say how far things have come are this many reports of agents apart."""
+MOST_WORKS = 1000
+"""After so many works there is a new plan: a change need not wait until one before is everywhere,
+and the clusters that are left do not get both."""
 CONFLICTS = Backoff(0.5, 8.0)
 """After a conflict the newer object is on its way, so the back-off is shorter than for errors."""
 STAND_BY_SECONDS = 0.5
@@ -233,8 +237,10 @@ class HubController:
         unseen = bool(self._unseen.held(snapshot.works, now))
         spacing = REPORT_SPACING * self._options.report_seconds
         due_at = self._reports.due_at(changes, unseen=unseen, seconds=spacing)
-        written = [each for each in changes if now >= due_at or not is_progress(each)]
-        waits = len(written) < len(changes)
+        due = [each for each in changes if now >= due_at or not is_progress(each)]
+        waits = len(due) < len(changes)
+        works = count(1)
+        written = [each for each in due if each.kind != MANIFEST_WORK or next(works) <= MOST_WORKS]
         outcomes = await apply(self._kube, written, limiter=self._limiter)
         for outcome in outcomes:
             self._log(outcome)
@@ -256,6 +262,8 @@ class HubController:
         if self._refusals.words() != snapshot.refusals:
             self._fleet.enqueue(FLEET, SETTLE_SECONDS)
         again = self._again_after(outcomes)
+        if len(written) < len(due):
+            return 0.0
         return min(again, due_at - now, spacing) if waits else again
 
     def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:

@@ -6,7 +6,7 @@ In virtual time. The hub is asked after every write of the controller.
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -40,10 +40,10 @@ CLUSTERS = [f"c{number:02}" for number in range(12)]
 TERMINATING = "c03"
 
 
-async def new_hub() -> EmbeddedHub:
+async def new_hub(clusters: Sequence[str] = CLUSTERS) -> EmbeddedHub:
     hub = EmbeddedHub()
     await add_namespace(hub, HUB)
-    for name in CLUSTERS:
+    for name in clusters:
         await add_namespace(hub, name)
         await add_cluster(hub, name)
     await hub.create(DYNAMIC_SCORING_CONFIG, fresh(scoring_config()))
@@ -205,6 +205,22 @@ async def refusal(hub: EmbeddedHub) -> str:
     config = await hub.get(DYNAMIC_SCORING_CONFIG, CONFIG, HUB)
     ready = find(conditions_of(config), "Ready") or {}
     return str(ready["message"]) if ready.get("reason") == "WriteRefused" else ""
+
+
+async def test_a_change_does_not_wait_until_an_earlier_one_is_everywhere() -> None:
+    clusters = [f"c{number:04}" for number in range(2500)]
+    hub = await new_hub(clusters)
+    counting = Counting(Slow(hub, 0.05, writes_only=True))
+    async with controller(counting):
+        await asyncio.sleep(60)
+        before = Counter(counting.calls)
+        for interval in (40, 50):
+            await set_interval(hub, interval)
+            await asyncio.sleep(1)
+        await asyncio.sleep(60)
+        cost = Counter(counting.calls) - before
+        assert await is_ready(hub, 50)
+        assert cost["patch", MANIFEST_WORK.resource] <= len(clusters) + 1000
 
 
 class Trickling(Wrapper):
