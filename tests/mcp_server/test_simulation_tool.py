@@ -61,8 +61,8 @@ async def test_it_compares_settings_over_what_was_recorded() -> None:
     assert all(str(message).startswith("Simulating: ") for message in told)
 
 
-TOO_MANY = answer({"worker01": lambda _: 60, "worker02": lambda _: 50}, last=5_002)
-"""Two clusters, and 5,001 steps."""
+TOO_MANY = answer({"worker01": lambda _: 60, "worker02": lambda _: 50}, last=3_002)
+"""Two clusters, and 3,001 steps."""
 
 
 @pytest.mark.parametrize(

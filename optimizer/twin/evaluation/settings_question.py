@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SECONDS = 90.0
 MEMORY_MIB = 4_096
-MOST_ROUNDS = 10_000
-"""Rounds of agents that are played within the seconds, twice: 35 clusters for a day."""
+MOST_ROUNDS = 6_000
+"""Rounds of agents that are played within the seconds, twice: 20 clusters for a day."""
 
 
 class SettingsQuestion(NamedTuple):

@@ -59,7 +59,6 @@ def test_nothing_runs_on_a_lost_cluster_and_not_before_it_arrives() -> None:
     assert values == [(0, 0), (1800, 50), (3600, 0), (5400, 50)]
 
 
-@pytest.mark.exhaustive
 def test_what_a_schedule_counts_is_what_it_is_worth() -> None:
     """From 01:00 on the score that counts is another one, whose best sites are others."""
 
@@ -79,6 +78,7 @@ def test_what_a_schedule_counts_is_what_it_is_worth() -> None:
     assert (values[3300], values[3600]) == (120, 100)
 
 
+@pytest.mark.exhaustive
 def test_many_changes_are_averaged_over_steps_that_are_told() -> None:
     fleet = scenario(
         duration="2d",
