@@ -179,7 +179,8 @@ class MoveBudget(_Scheduled):
         ),
         Field(
             description="Replicas that may leave their cluster, or the percentage of those that"
-            " run, rounded up. 0: none."
+            " run, rounded up. 0: none. What people move by POST /optimize or a rollback counts as"
+            " BetterScore."
         ),
     ]
     per: Literal["Hour", "Day"] = Field(

@@ -36,11 +36,14 @@ class RecordedScores(WireModel):
 
 
 class RecordedChanges(WireModel):
-    """Numbers of the objects that the plan writes; their names are in the content."""
+    """Numbers of what the plan writes and moves; the names are in the content."""
 
     create: int = Field(0, description="Objects that it creates.")
     patch: int = Field(0, description="Objects that it changes.")
     delete: int = Field(0, description="Objects that it deletes.")
+    moves: int | None = Field(  # a default would be added to older records, and look like an edit
+        None, description="Replicas that leave their cluster, or restart there."
+    )
 
 
 class RecordedRollback(WireModel):

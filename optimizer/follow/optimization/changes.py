@@ -8,6 +8,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.times import read_time, rfc3339
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
+from optimizer.follow.optimization.subject import requester
 from optimizer.follow.record.plan_history import PlanHistory
 from optimizer.follow.record.plan_status import APPLIED
 from optimizer.follow.record.recorded_plan import RecordedPlan
@@ -28,7 +29,10 @@ _KEPT = timedelta(days=1)
 
 
 def past_changes(obj: Object, history: PlanHistory) -> tuple[PastChange, ...]:
-    """Return the changes of the last day, and when a person undid the last one."""
+    """Return the changes of the last day, its own and other people's plans, and what was undone.
+
+    Other people's moves count as those for a better score, while their plans are on record.
+    """
     stated = (obj.get("status") or {}).get("recentChanges") or ()
     if stated and not _begun(stated[0], history):
         stated = stated[1:]
@@ -38,7 +42,15 @@ def past_changes(obj: Object, history: PlanHistory) -> tuple[PastChange, ...]:
         if (time := read_time(item.get("time"))) is not None
     ]
     undone = _undone(history[0]) if history else None
-    return (*found, PastChange(undone, rolled_back=True)) if undone else tuple(found)
+    if undone:
+        found.append(PastChange(undone, rolled_back=True))
+    user = requester(obj["metadata"]["namespace"], obj["metadata"]["name"])
+    others = (item for item in history if not item.problem and item.spec.requested_by != user)
+    for item in others:
+        at, changed = _applied_at(item), item.spec.changes
+        if at and changed and changed.moves:
+            found.append(PastChange(at, {"BetterScore": changed.moves}))
+    return tuple(found)
 
 
 def _begun(change: Mapping[str, Any], history: PlanHistory) -> bool:
@@ -51,11 +63,16 @@ def _undone(newest: RecordedPlan) -> datetime | None:
     """Return when a rollback was applied, or a rollout turned back or cancelled; else None."""
     latest = newest.latest
     if newest.spec.rollback and newest.phase == "Applied":
-        told = (item for item in newest.status.conditions or () if item.type == APPLIED)
-        return read_time(next((item.last_transition_time for item in told), newest.created))
+        return _applied_at(newest)
     if latest and latest.reason in ("RolloutTurnedBack", "RolloutCancelled"):
         return read_time(latest.last_transition_time)
     return None
+
+
+def _applied_at(record: RecordedPlan) -> datetime | None:
+    """Return when a plan was applied; as long as it was not, when it was recorded."""
+    told = (item for item in record.status.conditions or () if item.type == APPLIED)
+    return read_time(next((item.last_transition_time for item in told), record.created))
 
 
 def with_change(obj: Object, taken: Take, digest: str, now: datetime) -> Object:

@@ -31,6 +31,7 @@ from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
+from optimizer.wire.result import WorkloadMove, WorkloadPlace
 
 MAX_STEPS_CHARACTERS = 400_000
 """Packed steps of a rollout: with the content they stay below the 1.5 MiB of a request to etcd."""
@@ -136,7 +137,7 @@ def record_of(
         bound=plan.solution.bound,
         gap=plan.solution.gap,
         scores=_scores(plan.score_versions),
-        changes=_counted(content),
+        changes=_counted(content, plan.moves),
         rollback=plan.rollback,
         content=packed(content),
         rollout=packed(plan.rollout, MAX_STEPS_CHARACTERS) if plan.rollout else None,
@@ -233,13 +234,19 @@ def _scores(versions: Mapping[tuple[str, str], str]) -> RecordedScores:
     )
 
 
-def _counted(content: RecordContent) -> RecordedChanges:
+def _counted(content: RecordContent, moves: Iterable[WorkloadMove]) -> RecordedChanges:
     actions = [change.action for change in content.changes]
+    places = ((_places(item.before), _places(item.after)) for item in moves)
     return RecordedChanges(
         create=actions.count("create"),
         patch=actions.count("patch"),
         delete=actions.count("delete"),
+        moves=sum(len(before - after) for before, after in places),
     )
+
+
+def _places(found: Iterable[WorkloadPlace]) -> frozenset[tuple[str, str]]:
+    return frozenset((place.cluster, place.device) for place in found)
 
 
 def _by_value(part: Any) -> Any:

@@ -14,8 +14,15 @@ from optimizer.service.optimization_controller import OptimizationController
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.result import Applied
 from tests.eventually import eventually
-from tests.optimizer.build import PERFORMANCE, obj, workload
-from tests.optimizer.service.kept_fleet import POWER, KeptFleet, kept_fleet, message, said
+from tests.optimizer.build import PERFORMANCE, obj, request, workload
+from tests.optimizer.service.kept_fleet import (
+    POWER,
+    PREFERENCE,
+    KeptFleet,
+    kept_fleet,
+    message,
+    said,
+)
 from tests.optimizer.service.test_namespace_lease import Killed, Mortal
 
 MIG_3G = {"3g.48gb-worker01", "3g.48gb-worker02"}
@@ -270,6 +277,29 @@ async def test_what_is_not_taken_yet_is_told_with_its_gain(
     assert found["status"]["gain"] == 65
     assert await fleet.bound() == MIG_3G
     assert found["status"]["history"][0]["reason"] == reason
+
+
+@pytest.mark.parametrize("by", ["POST /optimize", "rollback"])
+async def test_budgets_count_what_people_move(by: str) -> None:
+    rules = {"budgets": [{"moves": 5}], "hold": {"afterRollbackSeconds": 0}}
+    fleet = await kept_fleet(mode="Apply", preference=POWER, **rules)
+    await fleet.look()
+    service = fleet.service()
+    if by == "rollback":
+        await fleet.declare(mode="Apply", preference=PREFERENCE, **rules)
+        assert (await fleet.look())["status"]["movesLeft"] == 3
+        plan = await service.plan_rollback(
+            RollbackRequest(namespace="default", optimization="kept")
+        )
+    else:
+        plan = await service.plan(request("performance", optimization="kept"), to_apply=True)
+    assert isinstance(plan, Plan), plan
+    assert isinstance(await service.apply(plan), Applied)
+    await fleet.declare(mode="Plan", **rules)
+    left = (await fleet.look())["status"]["movesLeft"]
+    assert left == (1 if by == "rollback" else 3)
+    fleet.later(hours=1)
+    assert (await fleet.look())["status"]["movesLeft"] == 5
 
 
 async def test_nothing_is_applied_after_a_rollback_until_somebody_asks() -> None:
