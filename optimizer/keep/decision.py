@@ -19,10 +19,13 @@ from optimizer.keep.move_budgets import (
     moves_left,
     within_period,
 )
-from optimizer.keep.restraint import pinned, with_move_limits
+from optimizer.keep.restraint import TIE, pinned, with_move_limits
 from optimizer.model.current_state import current_state
 from optimizer.model.problem import Problem
 from optimizer.wire.keeping import Keeping, MoveReason
+
+BELOW_HYSTERESIS = "BelowHysteresis"
+"""The reason where no move gains what hysteresis asks for; nothing is waited for then."""
 
 
 class ReplicaMove(NamedTuple):
@@ -124,6 +127,31 @@ def decide(
     if offer.whole and not counts and not _started(offer, kept):
         return offer.whole
     return Take(gain, counts, offer.whole)
+
+
+def left_by_margins(
+    offer: Offer, rules: Keeping, *, waits: bool, settled_at: datetime | None
+) -> Hold | None:
+    """Return what a plan without margins gains, and why nothing of it is taken; None: nothing.
+
+    `waits`: whether a margin is that of scores that are averaged over a window at `settled_at`.
+    """
+    kept = current_state(offer.problem, offer.decision).decision
+    gain = _worth(offer.problem, offer.decision) - _worth(offer.problem, kept)
+    if gain <= TIE * sum(item.weight for item in offer.fleet.objectives):
+        return None
+    least = rules.hysteresis
+    if waits and settled_at:
+        message = f"scores are averaged until {rfc3339(settled_at)}: before, nothing moves for them"
+        why = _Why("Stabilizing", message, settled_at)
+    else:
+        message = (
+            f"a move has to gain more: leastGain {least.least_gain:g} points, leastGainPercent"
+            f" {least.least_gain_percent:g}, variationMultiple {least.variation_multiple:g} times"
+            " the variation of its scores"
+        )
+        why = _Why(BELOW_HYSTERESIS, message, None)
+    return _held(why, gain, Counter(item.reason for item in _moves(offer, kept)))
 
 
 class _Why(NamedTuple):

@@ -30,8 +30,10 @@ _CACHED_APPS = 64
 
 def restrained(
     fleet: Fleet, memory: ScoreMemory, hysteresis: Hysteresis, missing: float | None = None
-) -> Fleet:
+) -> tuple[Fleet, bool]:
     """Return the fleet with averaged scores, what runs kept where scores are missing, and margins.
+
+    And whether something stays because scores are not averaged over a whole window yet.
 
     `memory`: after it has observed the scores of this fleet. A score that is missing or expired now
     is missing for every workload but those that run there: for them the last average counts, and
@@ -51,8 +53,10 @@ def restrained(
         valued = {item.score for item in fleet.objectives}
         filled = replace(filled, scores=dict(_with_value(filled.scores, valued, missing)))
     values = _Values(filled.scores, memory, fleet, hysteresis)
-    workloads = (_with_margin(item, staying[item.name], filled, values) for item in fleet.workloads)
-    return replace(fleet, scores=filled.scores, workloads=tuple(workloads))
+    found = [_with_margin(item, staying[item.name], filled, values) for item in fleet.workloads]
+    workloads = tuple(workload for workload, _ in found)
+    waits = any(waits for _, waits in found)
+    return replace(fleet, scores=filled.scores, workloads=workloads), waits
 
 
 def with_policy_margins(fleet: Fleet) -> Fleet:
@@ -256,32 +260,36 @@ def _slope(objective: Objective) -> float:
 
 def _with_margin(
     workload: Workload, staying: tuple[str, ...], filled: _Filled, values: _Values
-) -> Workload:
-    """Return a workload that stays unless a move gains its margin."""
+) -> tuple[Workload, bool]:
+    """Return a workload that stays unless a move gains its margin, and whether it waits."""
     stale = filled.filled.get(workload.app, frozenset()).difference(staying)
     excluded = (*workload.excluded_clusters, *sorted(stale.difference(workload.excluded_clusters)))
     if not staying:
-        return replace(workload, excluded_clusters=excluded)
+        return replace(workload, excluded_clusters=excluded), False
     only = workload.clusters
     if not filled.unknown.get(workload.app, frozenset()).isdisjoint(staying):
         only = _where_it_runs(workload)
     found = list(_margins(workload, staying, values))
     least = workload.minimum_score
     if least is not None:
-        least = min([least, *(here for here, margin in found if here + margin >= least)])
-    return replace(
+        least = min([least, *(here for here, margin, _ in found if here + margin >= least)])
+    changed = replace(
         workload,
         clusters=only,
         excluded_clusters=excluded,
         minimum_score=least,
-        move_cost=max(margin for _, margin in found),
+        move_cost=max(margin for _, margin, _ in found),
     )
+    return changed, any(waits for *_, waits in found)
 
 
 def _margins(
     workload: Workload, staying: tuple[str, ...], values: _Values
-) -> Iterator[tuple[float, float]]:
-    """Yield, for each cluster that a workload stays on, its value there and its margin."""
+) -> Iterator[tuple[float, float, bool]]:
+    """Yield, for each cluster that a workload stays on, its value there and its margin.
+
+    And whether the margin is that of scores that are not averaged over a whole window.
+    """
     value, variation, new = values.of_app(workload.app)
     rules = values.hysteresis
     away = ~np.isnan(value)
@@ -297,7 +305,7 @@ def _margins(
             rules.least_gain_percent / 100 * abs(here),
         )
         if best is None or not away.any():
-            yield here, base + TIE * values.scale
+            yield here, base + TIE * values.scale, False
             continue
         unsure = new | new[best]
         noise = rules.variation_multiple * (variation[best] + variation)
@@ -310,4 +318,4 @@ def _margins(
         else:
             margin = max(base, float(np.max(noise, where=settled & (gain > base), initial=0.0)))
         waits = float(np.max(gain, where=away & unsure, initial=0.0))
-        yield here, max(margin, waits) + TIE * values.scale
+        yield here, max(margin, waits) + TIE * values.scale, waits > margin

@@ -17,7 +17,7 @@ score until a window has passed.
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import numpy as np
@@ -153,6 +153,20 @@ class ScoreMemory:
     def settled(self, known: ScoreAverages) -> Bools:
         """Return which averages are of a whole window [apps, places]."""
         return ~np.isnan(known.level) & (known.seconds >= self.window_seconds)
+
+    def settled_at(self, scores: Mapping[str, ScoreMatrix]) -> datetime | None:
+        """Return when averages of the scores that were just observed are of a whole window.
+
+        None if they all are.
+        """
+        left = 0.0
+        for key, matrix in scores.items():
+            known = self.scores[key]
+            young = ~np.isnan(matrix.table) & ~self.settled(known)
+            rest = self.window_seconds - known.seconds
+            left = max(left, float(np.max(rest, where=young, initial=0.0)))
+        waits = timedelta(milliseconds=math.ceil(1000 * left))
+        return self.at + waits if self.at and waits else None
 
     def largest_change(self, since: "ScoreMemory") -> float:
         """Return by how many points an average differs at most from an earlier memory's.

@@ -60,16 +60,16 @@ def due(
     soon = now + timedelta(seconds=_pause(rules.hysteresis.stabilization_window_seconds))
     if last is None:
         return Due(("FirstLook",), soon)
-    began = min(last.at, now)
-    starts = [
-        *(rules.triggers.next_start(at) for at in (began, now)),
-        *(_next_change(item, at) for item in rules.schedules for at in (began, now)),
-        last.again,
-    ]
-    coming = [at for at in starts if at is not None and at > now]
-    return Due(
-        tuple(dict.fromkeys(_reasons(rules, last, watched, memory, now))), min([soon, *coming])
-    )
+    reasons = dict.fromkeys(_reasons(rules, last, watched, memory, now))
+    coming = next_plan(rules, now, last.again)
+    return Due(tuple(reasons), min(soon, coming) if coming else soon)
+
+
+def next_plan(rules: Keeping, now: datetime, *further: datetime | None) -> datetime | None:
+    """Return when a plan is due although nothing changes, at `further` times too; None: never."""
+    changes = (_next_change(item, now) for item in rules.schedules)
+    starts = (rules.triggers.next_start(now), *changes, *further)
+    return min((at for at in starts if at is not None and at > now), default=None)
 
 
 def _pause(window_seconds: float) -> float:

@@ -3,7 +3,9 @@
 Between two looks at a fleet, mostly nothing but scores changes.
 """
 
+import math
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
@@ -27,6 +29,13 @@ class ObjectsReading:
     def basis(self) -> Basis:
         """What must not change until a plan of it is applied."""
         return basis_of(self.snapshot.fleet, self.snapshot.pools)
+
+    @property
+    def until(self) -> datetime | None:
+        """When a toleration ends, so that these objects read differently; None: none does."""
+        lasts = self.snapshot.lasts
+        known = not math.isinf(lasts)
+        return self.observation.observed_at + timedelta(seconds=lasts) if known else None
 
     def holds(
         self, observation: Observation, request: OptimizeRequest, settings: OptimizerSettings

@@ -34,6 +34,7 @@ from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
 from optimizer.follow.optimization.report import (
     CALM,
+    RETRY_SECONDS,
     KeptReport,
     approved_digest,
     happened,
@@ -47,7 +48,7 @@ from optimizer.follow.overview.kept_request import NotKept
 from optimizer.plan.plan import refused_writes
 from optimizer.service.namespace_lease import lease_config
 from optimizer.service.optimizer import Optimizer
-from optimizer.service.placement_keeper import RETRY_SECONDS, PlacementKeeper, audit_write
+from optimizer.service.placement_keeper import PlacementKeeper, audit_write
 from optimizer.service.plan_writer import Writer
 from optimizer.service.rollout_controller import COMPONENT
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
@@ -252,7 +253,7 @@ class OptimizationController:
         if spec.get("deletionPolicy") == "Reset":
             why = await self._reset(metadata["namespace"], metadata["name"])
             if why is not None:
-                await self._report(obj, not_kept(why))
+                await self._report(obj, not_kept(why).retried(self._now()))
                 return RETRY_SECONDS
         await self._hold_back_deletion(obj, wanted=False)
         return None

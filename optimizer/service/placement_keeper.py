@@ -24,7 +24,6 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from dsf.kube.port import Kube, Object
-from dsf.placement import read_taints
 from dsf.runtime.logs import audit_log
 from dsf.runtime.reconcile.reflector import Key
 from optimizer.domain.issue import Issue
@@ -77,9 +76,6 @@ from optimizer.wire.placement_optimization import PlacementOptimizationSpec
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request_problem import RequestProblem
 
-RETRY_SECONDS = 15.0
-"""Pause after a plan that could not be made or written."""
-
 
 class PlacementKeeper:
     """Keeps PlacementOptimizations of a hub, one at a time; with `read_only` it only plans."""
@@ -106,7 +102,7 @@ class PlacementKeeper:
             return await self._look(obj, spec)
         except (Forbidden, NotFound) as error:
             why = NotKept("HubRefused", f"the hub refused a call: {error}; it is tried again")
-            return obj, not_kept(why)._replace(again=RETRY_SECONDS)
+            return obj, not_kept(why).retried(self._now())
 
     async def _look(
         self, obj: Object, spec: PlacementOptimizationSpec
@@ -126,9 +122,9 @@ class PlacementKeeper:
         if coming is not None:
             return obj, subject.saying(*rolling(coming))
         found = await self._finished(subject) or await self._kept(subject, memory)
-        past = past_changes(subject.obj, subject.history)
-        left = moves_left_for(spec, past, found.running, self._now())
-        found = found.by(self._next_grace_end(facts, spec))
+        past, now = past_changes(subject.obj, subject.history), self._now()
+        left = moves_left_for(spec, past, found.running, now)
+        found = found.due(now, memory.next_plan(spec, found, now))
         return subject.obj, found._replace(moves_left=left)
 
     async def _finished(self, subject: KeptSubject) -> KeptReport | None:
@@ -147,7 +143,7 @@ class PlacementKeeper:
         spec, now = subject.spec, self._now()
         reading = await self._optimizer.read_fleet(subject.asked.request, memory.reading)
         if isinstance(reading, RequestProblem):
-            return subject.saying(not_planned(reading))._replace(again=RETRY_SECONDS)
+            return subject.saying(*not_planned(reading)).retried(now)
         memory.reading = reading
         newest = subject.history[0] if subject.history else None
         record = (newest.name, newest.phase) if newest else ("", "")
@@ -158,7 +154,7 @@ class PlacementKeeper:
         )
         pause = max(0.0, (look_now.next_look - now).total_seconds())
         if not look_now.reasons and state == memory.state and memory.report:
-            return memory.report.saying(*subject.landing(memory.report)).by(pause)
+            return memory.report.saying(*subject.landing(memory.report)).reading(pause)
         requested = plan_request(subject.obj) != subject.answered
         restraint = PlanRestraint(
             spec,
@@ -170,10 +166,10 @@ class PlacementKeeper:
         )
         plan = await self._plan(subject, reading, restraint)
         if isinstance(plan, RequestProblem):
-            return subject.saying(not_planned(plan))._replace(again=RETRY_SECONDS)
+            return subject.saying(*not_planned(plan)).retried(now)
         found = await self._taken(subject, plan, restraint)
         memory.keep(watched, state, found, now)
-        return found.by(pause)
+        return found.reading(pause)
 
     async def _plan(
         self, subject: KeptSubject, reading: FleetReading, restraint: PlanRestraint
@@ -207,7 +203,7 @@ class PlacementKeeper:
         current = in_force(history)
         recorded = current is not None and current.spec.objects_digest == digest
         if not plan.changes and (recorded or spec.mode == "Plan" or not plan.manifests):
-            return found.saying(held(found.hold) if found.hold else as_planned(current))
+            return found.saying(as_planned(current, found.hold))
         if spec.mode == "Plan":
             return found.saying(only_planned(plan))
         if self._read_only:
@@ -234,7 +230,7 @@ class PlacementKeeper:
             if isinstance(outcome, RequestProblem) and subject.obj is not before:
                 await self.write_status(before, before.get("status") or {}, subject.obj)
                 subject.obj = before
-            return found.saying(refused(problem))._replace(again=RETRY_SECONDS)
+            return found.saying(refused(problem)).retried(self._now())
         if taken is not None and plan.changes:
             self._optimizer.metrics.moved(taken.moves)
         subject.history = await self._history(subject.spec)
@@ -276,21 +272,6 @@ class PlacementKeeper:
     async def _history(self, spec: PlacementOptimizationSpec) -> PlanHistory:
         records = await self._optimizer.recorded_plans(spec.namespace)
         return () if isinstance(records, Issue) else history_of(records, spec.optimization)
-
-    def _next_grace_end(self, facts: FleetFacts, spec: PlacementOptimizationSpec) -> float | None:
-        """Return in how many seconds a cluster with a taint is given up next; None: none is."""
-        stated = (item.toleration_seconds for item in spec.tolerations)
-        default = self._optimizer.settings.default_toleration_seconds
-        graces = {default, *(seconds for seconds in stated if seconds is not None)}
-        now = facts.observation.observed_at
-        left = [
-            (taint.added - now).total_seconds() + seconds
-            for cluster in facts.observation.managed_clusters
-            for taint in read_taints(cluster)
-            for seconds in graces
-            if taint.added is not None
-        ]
-        return min((seconds for seconds in left if seconds > 0), default=None)
 
     async def _generated(self, spec: PlacementOptimizationSpec) -> frozenset[tuple[str, ...]]:
         """Return the versions of what was generated: somebody may have edited it."""

@@ -12,7 +12,7 @@ from dsf.kube.port import Lister, ObjectList
 from dsf.runtime.lru_cache import LruCache
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.settings import OptimizerSettings
+from optimizer.domain.settings import ANSWER_GAP, OptimizerSettings
 from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.case import Case, case_of
 from optimizer.explain.explanation_process import Explained, explain
@@ -112,6 +112,12 @@ class Restraint(Protocol):
     def rest_of(self, fleet: Fleet, problem: Problem, decision: Decision) -> Fleet | None:
         """Return the fleet to plan instead of one of which only a part may be taken; else None."""
 
+    def without_margins(self, fleet: Fleet) -> Fleet | None:
+        """Return the fleet to plan to say what is on offer, if no plan of this one says it."""
+
+    def offered(self, fleet: Fleet, problem: Problem, decision: Decision) -> None:
+        """Remember what is on offer by the plan of such a fleet."""
+
 
 class Planner:
     """Makes plans for one hub; writes nothing.
@@ -185,11 +191,22 @@ class Planner:
             return formulated
         rest: Fleet | None = formulated[0]
         while rest is not None:
-            fleet = with_policy_margins(rest)
+            last, fleet = rest, with_policy_margins(rest)
             problem = await asyncio.to_thread(formulate, fleet)
             solution = await self._solve(problem, found.request, ignored)
-            rest = await asyncio.to_thread(restraint.rest_of, fleet, problem, solution.decision)
+            rest = await asyncio.to_thread(restraint.rest_of, last, problem, solution.decision)
+        free = restraint.without_margins(last)
+        if free is not None:
+            await self._offer(free, found.request, restraint)
         return await self._planned(found, fleet, problem, solution)
+
+    async def _offer(self, free: Fleet, request: OptimizeRequest, restraint: Restraint) -> None:
+        """Tell a restraint what is on offer: near the best is enough, because nobody takes it."""
+        gap = max(request.gap or self._settings.gap, ANSWER_GAP)
+        problem = await asyncio.to_thread(formulate, free)
+        asked = request.model_copy(update={"gap": gap})
+        solution = await self._solve(problem, asked, ignored, remember=False)
+        await asyncio.to_thread(restraint.offered, free, problem, solution.decision)
 
     async def restore(self, restored: RestoredPlan, *, name_others: bool) -> Plan | RequestProblem:
         """Observe, read, formulate, check the recorded decision, plan."""
@@ -276,7 +293,12 @@ class Planner:
         )
 
     async def _solve(
-        self, problem: Problem, request: OptimizeRequest, report: Callable[[Solution], None]
+        self,
+        problem: Problem,
+        request: OptimizeRequest,
+        report: Callable[[Solution], None],
+        *,
+        remember: bool = True,
     ) -> Solution:
         key = request.namespace, request.optimization
         solution = await self._solver(
@@ -289,7 +311,7 @@ class Planner:
             previous=self._solved.get(key),
             report=report,
         )
-        solved = kept_for_next(problem, solution)
+        solved = kept_for_next(problem, solution) if remember else None
         if solved and not isinstance(self._kube, HypotheticalHub):
             self._solved.put(key, solved)
         return solution

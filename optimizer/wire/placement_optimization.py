@@ -143,10 +143,15 @@ class PlacementOptimizationStatus(WireModel):
     conditions: ConditionList | None = None
     plan: LastPlan | None = Field(None, description="The last plan that was made.")
     gain: float | None = Field(
-        None, description="What the last plan would be worth more than what is; 0: nothing."
+        None,
+        description="What the best plan of averaged scores would be worth more than what is, also"
+        " if no move of it gains enough; found to within 0.1% of the whole value.",
     )
     next_look: str | None = Field(
-        None, description="When it looks next if nothing changes.", json_schema_extra=_TIME
+        None,
+        description="When it plans next if nothing changes; scores are read all the time, and plan"
+        " when they change. Absent: when something changes.",
+        json_schema_extra=_TIME,
     )
     moves_left: int | None = Field(
         None, description="Moves that the budgets leave now; absent without budgets."

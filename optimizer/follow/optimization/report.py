@@ -1,7 +1,7 @@
 """What one look at a PlacementOptimization found and did, and the status that tells it."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from dsf.api.conditions import Condition, conditions_of, merged
@@ -17,7 +17,7 @@ from optimizer.follow.overview.kept_request import NotKept
 from optimizer.follow.placement_status.landing_report import LANDED
 from optimizer.follow.record.plan_history import PlanHistory, in_force
 from optimizer.follow.record.recorded_plan import RecordedPlan
-from optimizer.keep.decision import Hold, Take
+from optimizer.keep.decision import BELOW_HYSTERESIS, Hold, Take
 from optimizer.keep.triggers import Watched
 from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import describe
@@ -34,10 +34,15 @@ from optimizer.wire.request_problem import RequestProblem
 READY, PLANNED, APPLIED, SATISFIED = "Ready", "Planned", "Applied", "Satisfied"
 """Types of conditions: it is kept; a plan was made; the hub is as planned; all run as wanted."""
 
+RETRY_SECONDS = 15.0
+"""Pause after a plan that could not be made or written."""
+
 SHOWN_DIGEST = 12
 """Characters of a digest in a sentence."""
 
-CALM = frozenset({"Applied", "AwaitingApproval", "PlanOnly", "RolloutInProgress", "Suspended"})
+CALM = frozenset(
+    {"Applied", "AwaitingApproval", "PlanOnly", "RolloutInProgress", "Stabilizing", "Suspended"}
+)
 """Reasons of events that nobody has to worry about."""
 
 UP_TO_DATE = "UpToDate"
@@ -47,8 +52,9 @@ UP_TO_DATE = "UpToDate"
 class KeptReport(NamedTuple):
     """What one look found. `plan`: what was planned; None: the last plan still stands.
 
-    `changed`: it was applied. `again`: seconds until the next look if nothing changes; None: when
-    something changes. `running`: replicas that ran before. `verdict`: what may be taken of it.
+    `changed`: it was applied. `again`: seconds until scores are read again if nothing changes;
+    None: when something changes. `next_look`: when it is due to plan although nothing changes.
+    `running`: replicas that ran before. `verdict`: what may be taken of it.
     `answered`: the value by which somebody asked for a plan, once it was made and nothing holds it.
     """
 
@@ -56,6 +62,7 @@ class KeptReport(NamedTuple):
     plan: LastPlan | None = None
     changed: bool = False
     again: float | None = None
+    next_look: datetime | None = None
     verdict: Take | Hold | None = None
     running: int = 0
     moves_left: int | None = None
@@ -91,10 +98,20 @@ class KeptReport(NamedTuple):
         kept_ones = (item for item in self.conditions if item.type not in types)
         return self._replace(conditions=(*kept_ones, *more))
 
-    def by(self, seconds: float | None) -> "KeptReport":
-        """Return the look after which the next one is no later than in so many seconds."""
-        both = [item for item in (self.again, seconds) if item is not None]
-        return self._replace(again=min(both, default=None))
+    def reading(self, pause: float) -> "KeptReport":
+        """Return the look after which scores are read in so many seconds, if not before."""
+        return self._replace(again=pause if self.again is None else min(self.again, pause))
+
+    def due(self, now: datetime, *times: datetime | None) -> "KeptReport":
+        """Return the look after which a plan is due at one of these times, if not before."""
+        coming = (time for time in (self.next_look, *times) if time and time > now)
+        first = min(coming, default=None)
+        found = self._replace(next_look=first)
+        return found.reading((first - now).total_seconds()) if first else found
+
+    def retried(self, now: datetime) -> "KeptReport":
+        """Return the look after which the next one follows soon, because this one failed."""
+        return self.due(now, now + timedelta(seconds=RETRY_SECONDS))
 
 
 def objects_digest(plan: Plan) -> str:
@@ -114,14 +131,12 @@ def plan_request(obj: Object) -> str:
 
 def not_kept(why: NotKept) -> KeptReport:
     """Return the look at what can't be kept."""
-    unknown = "it is not kept: see Ready"
-    return KeptReport(
-        (
-            Condition(READY, "False", *why),
-            *(Condition(item, "Unknown", why.reason, unknown) for item in (PLANNED, APPLIED)),
-            Condition(SATISFIED, "Unknown", why.reason, unknown),
-        )
-    )
+    unknown = _unknown(why.reason, "it is not kept: see Ready", PLANNED, APPLIED, SATISFIED)
+    return KeptReport((Condition(READY, "False", *why), *unknown))
+
+
+def _unknown(reason: str, message: str, *types: str) -> Iterator[Condition]:
+    return (Condition(item, "Unknown", reason, message) for item in types)
 
 
 def kept(missing: str) -> Condition:
@@ -129,9 +144,12 @@ def kept(missing: str) -> Condition:
     return Condition(READY, "True", "Kept", missing or "all that it names is there")
 
 
-def not_planned(problem: RequestProblem) -> Condition:
-    """Return that no plan could be made, and why."""
-    return Condition(PLANNED, "False", problem.reason, f"{problem.title}: {problem.detail}")
+def not_planned(problem: RequestProblem) -> tuple[Condition, ...]:
+    """Return that no plan could be made, and why; what a plan would tell is not known."""
+    return (
+        Condition(PLANNED, "False", problem.reason, f"{problem.title}: {problem.detail}"),
+        *_unknown(problem.reason, "no plan could be made: see Planned", APPLIED, SATISFIED),
+    )
 
 
 def _worth(plan: Plan) -> str:
@@ -150,10 +168,13 @@ def planned(plan: Plan) -> Condition:
     return Condition(PLANNED, "True", plan.solution.status, f"{counted(count, 'workload')} planned")
 
 
-def as_planned(record: RecordedPlan | None) -> Condition:
-    """Return that the hub is as the last plan says."""
+def as_planned(record: RecordedPlan | None, hold: Hold | None = None) -> Condition:
+    """Return that the hub is as the last plan says, unless more is on offer that only waits."""
+    if hold and hold.reason != BELOW_HYSTERESIS:
+        return held(hold)
     named = f": PlacementPlan {UntrustedName(record.name)}" if record else ""
-    return Condition(APPLIED, "True", UP_TO_DATE, f"the hub is as the last plan says{named}")
+    more = f"; {hold.message}" if hold else ""
+    return Condition(APPLIED, "True", UP_TO_DATE, f"the hub is as the last plan says{named}{more}")
 
 
 def only_planned(plan: Plan) -> Condition:
@@ -279,6 +300,8 @@ def status_after(obj: Object, look: KeptReport, now: datetime) -> dict[str, Any]
             "conditions": found,
             "plan": plan or before.get("plan"),
             **_offered(before, look),
+            "nextLook": look.next_look and rfc3339(look.next_look),
+            "movesLeft": look.moves_left if look.plan else None,
             "lastChange": rfc3339(now) if look.changed else before.get("lastChange"),
             "history": [*new, *(before.get("history") or ())][:MAX_HISTORY] or None,
         }
@@ -294,8 +317,6 @@ def _offered(before: Mapping[str, Any], look: KeptReport) -> dict[str, Any]:
     gain = 0.0 if look.changed or verdict is None else verdict.gain
     return {
         "gain": round(hold.gain if hold else gain, 6) + 0.0,
-        "nextLook": rfc3339(hold.until) if hold and hold.until else None,
-        "movesLeft": look.moves_left,
         "planRequested": before.get("planRequested") if answered is None else answered or None,
     }
 

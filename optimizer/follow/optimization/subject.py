@@ -14,7 +14,7 @@ from optimizer.follow.overview.kept_request import KeptRequest, NotKept, kept_re
 from optimizer.follow.record.plan_history import PlanHistory
 from optimizer.keep.decision import Hold, Take
 from optimizer.keep.score_memory import ScoreMemory
-from optimizer.keep.triggers import Due, Watched, due
+from optimizer.keep.triggers import Due, Watched, due, next_plan
 from optimizer.keep.triggers import Look as LastLook
 from optimizer.plan.plan import Plan
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec
@@ -93,6 +93,7 @@ class KeptMemory:
         self.scores = ScoreMemory(spec.hysteresis.stabilization_window_seconds)
         self.state: PlanState | None = None
         self.report: KeptReport | None = None
+        self.settled_at: datetime | None = None
         self.reading: FleetReading | None = None
         self._asked: _Asked | None = None
         self._last: LastLook | None = None
@@ -127,7 +128,16 @@ class KeptMemory:
         if self.scores.window_seconds != seconds:
             self.scores = ScoreMemory(seconds)
         self.scores = self.scores.observed(fleet.scores, now)
+        self.settled_at = self.scores.settled_at(fleet.scores)
         return due(spec, self._last, watched, self.scores, now)
+
+    def next_plan(
+        self, spec: PlacementOptimizationSpec, found: KeptReport, now: datetime
+    ) -> datetime | None:
+        """Return when a plan is due after a look although nothing changes; None: never."""
+        held = found.hold.until if found.hold else None
+        lost = self.reading.objects.until if self.reading else None
+        return next_plan(spec, now, held, lost, self.settled_at)
 
     def keep(self, watched: Watched, state: PlanState, found: KeptReport, now: datetime) -> None:
         """Remember a plan; one that has to be made again soon is forgotten."""

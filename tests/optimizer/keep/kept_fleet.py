@@ -105,7 +105,7 @@ class KeptFleet:
 
     def decide(self) -> Take | Hold:
         """Plan and decide until that ends, and apply what is taken."""
-        own = restrained(self.fleet, self.memory, self.rules.hysteresis, self.missing)
+        own, _ = restrained(self.fleet, self.memory, self.rules.hysteresis, self.missing)
         held = None
         for _ in range(4):
             offered = with_policy_margins(own)

@@ -16,6 +16,7 @@ from optimizer.wire.result import Applied
 from tests.eventually import eventually
 from tests.optimizer.build import PERFORMANCE, obj, request, workload
 from tests.optimizer.service.kept_fleet import (
+    AT_ONCE,
     POWER,
     PREFERENCE,
     KeptFleet,
@@ -167,6 +168,19 @@ async def test_of_two_that_claim_a_workload_the_younger_does_nothing() -> None:
     assert said(await fleet.look("later"))["Ready"] == "True Kept"
 
 
+async def test_what_a_request_placed_is_kept_under_the_name_of_its_optimization() -> None:
+    fleet = await kept_fleet()
+    service = fleet.service()
+    plan = await service.plan(request("performance"), to_apply=True)
+    assert isinstance(plan, Plan), plan
+    assert isinstance(await service.apply(plan), Applied)
+    await fleet.declare("kept", mode="Apply")
+    assert said(await fleet.look("kept"))["Planned"] == "False OtherOptimization"
+    await fleet.hub.delete(PLACEMENT_OPTIMIZATION, "kept", "default")
+    await fleet.declare("default", mode="Apply")
+    assert said(await fleet.look("default"))["Applied"] == "True UpToDate"
+
+
 async def test_what_is_suspended_is_left_alone() -> None:
     fleet = await kept_fleet(mode="Apply", suspend=True)
     found = await fleet.look()
@@ -196,6 +210,24 @@ async def test_placements_outlive_what_declared_them_unless_it_says_reset() -> N
     await fleet.controller().look("default", "kept")
     assert await fleet.all(PLACEMENT_OPTIMIZATION) == ()
     assert await fleet.all(kinds.PLACEMENT) == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "phase", "left"), [("Retain", "Progressing", True), ("Reset", "Cancelled", False)]
+)
+async def test_a_rollout_goes_on_without_what_declared_it_unless_that_says_reset(
+    policy: str, phase: str, *, left: bool
+) -> None:
+    fleet = await kept_fleet(mode="Apply", rollout="Stepwise", deletionPolicy=policy)
+    assert said(await fleet.look())["Applied"] == "False RolloutInProgress"
+    rollouts = fleet.service().rollouts
+    assert await rollouts.in_progress("default")
+    await fleet.hub.delete(PLACEMENT_OPTIMIZATION, "kept", "default")
+    await fleet.controller().look("default", "kept")
+    assert await fleet.all(PLACEMENT_OPTIMIZATION) == ()
+    (record,) = await fleet.all(kinds.PLACEMENT_PLAN)
+    assert record["status"]["rollout"]["phase"] == phase
+    assert bool(await rollouts.in_progress("default")) is left
 
 
 @pytest.mark.parametrize("mode", ["Apply", "Approve"])
@@ -277,6 +309,72 @@ async def test_what_is_not_taken_yet_is_told_with_its_gain(
     assert found["status"]["gain"] == 65
     assert await fleet.bound() == MIG_3G
     assert found["status"]["history"][0]["reason"] == reason
+
+
+async def test_while_scores_are_averaged_the_status_says_until_when_and_what_is_on_offer() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.look()
+    await fleet.declare(mode="Apply", hysteresis={"stabilizationWindowSeconds": 300})
+    await shifted(fleet)
+    controller = fleet.controller()
+    await controller.look("default", "kept")
+    found = await fleet.get()
+    assert said(found)["Applied"] == "False Stabilizing"
+    assert "scores are averaged until 2026-11-20T12:05:00Z" in message(found, "Applied")
+    assert (found["status"]["gain"], found["status"]["nextLook"]) == (65, "2026-11-20T12:05:00Z")
+    for _ in range(10):
+        assert await fleet.bound() == MIG_3G
+        fleet.later(seconds=30)
+        await controller.look("default", "kept")
+    assert await fleet.bound() == MIG_2G
+    await controller.look("default", "kept")
+    found = await fleet.get()
+    assert found["status"]["gain"] == 0
+    assert "nextLook" not in found["status"]
+
+
+async def test_what_hysteresis_leaves_on_offer_is_told_with_its_gain() -> None:
+    fleet = await kept_fleet(mode="Apply", hysteresis={**AT_ONCE, "leastGain": 50})
+    await fleet.look()
+    await shifted(fleet)
+    found = await fleet.look()
+    assert said(found)["Applied"] == "True UpToDate"
+    assert "a move has to gain more: leastGain 50 points" in message(found, "Applied")
+    assert message(found, "Applied").endswith("; on offer: 65 for 2 moves")
+    assert found["status"]["gain"] == 65
+    assert await fleet.look() == found
+
+
+@pytest.mark.parametrize(
+    ("spec", "time"),
+    [
+        ({}, None),
+        ({"triggers": {"schedule": "0 13 * * *"}}, "13:00:00"),
+        (
+            {"schedules": [{"schedule": "0 22 * * *", "duration": "8h", "preference": POWER}]},
+            "22:00:00",
+        ),
+        ({"hold": {"until": "2026-11-20T14:00:00Z"}}, "14:00:00"),
+        ({"preference": {**PREFERENCE, "addonPlacementScore": "none"}}, "12:00:15"),
+        ({"suspend": True, "triggers": {"schedule": "0 13 * * *"}}, None),
+    ],
+)
+async def test_the_status_says_when_it_looks_next(
+    spec: dict[str, object], time: str | None
+) -> None:
+    fleet = await kept_fleet(mode="Approve", **spec)
+    found = await fleet.look()
+    assert found["status"].get("nextLook") == (f"2026-11-20T{time}Z" if time else None)
+
+
+async def test_a_first_plan_that_fails_leaves_nothing_unsaid() -> None:
+    fleet = await kept_fleet(preference={**PREFERENCE, "addonPlacementScore": "none"})
+    assert said(await fleet.look()) == {
+        "Ready": "True Kept",
+        "Planned": "False UnknownName",
+        "Applied": "Unknown UnknownName",
+        "Satisfied": "Unknown UnknownName",
+    }
 
 
 @pytest.mark.parametrize("by", ["POST /optimize", "rollback"])
