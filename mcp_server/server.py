@@ -2,25 +2,25 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastmcp import FastMCP
+from fastmcp.apps.config import UI_EXTENSION_ID, is_model_visible
 from fastmcp.exceptions import PromptError, ToolError, ValidationError
-from fastmcp.prompts.base import Prompt, PromptResult
-from fastmcp.resources.base import Resource
-from fastmcp.resources.template import ResourceTemplate
+from fastmcp.prompts.base import PromptResult
+from fastmcp.server.context import Context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.server.providers import LocalProvider
 from fastmcp.tools.base import Tool, ToolResult
-from fastmcp.utilities.versions import VersionSpec
 from mcp_types import (
     CallToolRequestParams,
     Completion,
     CompletionArgument,
     CompletionContext,
     GetPromptRequestParams,
+    ListToolsRequest,
     PromptReference,
     ResourceTemplateReference,
     SubscriptionsListenRequestParams,
@@ -30,7 +30,6 @@ from pydantic import ValidationError as PydanticValidationError
 
 from dsf import __version__
 from dsf.api.untrusted_text import listed, quoted
-from mcp_server.chat_view import ChatViewNegotiation, add_chat_view
 from mcp_server.confirmation import WhenClientCannotAsk
 
 if TYPE_CHECKING:
@@ -88,6 +87,7 @@ def create_mcp(
     def fill(provider: LocalProvider) -> None:
         from mcp_server.prompts import add_prompts  # noqa: PLC0415
         from mcp_server.resources import add_resources  # noqa: PLC0415
+        from mcp_server.tools.chat_view import add_chat_view  # noqa: PLC0415
         from mcp_server.tools.registration import add_tools  # noqa: PLC0415
 
         add_tools(
@@ -211,6 +211,51 @@ async def _arguments_of(context: MiddlewareContext[CallToolRequestParams]) -> li
     return list(tool.parameters.get("properties", {})) if tool else []
 
 
+class ChatViewNegotiation(Middleware):
+    """Lists the view's tools and links for clients that can show a view, and for no others.
+
+    Over stateless HTTP, a client up to MCP 2025-11-25 tells its capabilities in another request
+    than the list's. It gets the whole list; the extension has such hosts leave out what is not for
+    the model.
+    """
+
+    async def on_list_tools(
+        self,
+        context: MiddlewareContext[ListToolsRequest],
+        call_next: CallNext[ListToolsRequest, Sequence[Tool]],
+    ) -> Sequence[Tool]:
+        """Return the tools as the client can use them."""
+        tools = await call_next(context)
+        if _may_show_views(context.fastmcp_context):
+            return tools
+        return [_without_view(tool) for tool in tools if is_model_visible(tool)]
+
+
+def _may_show_views(context: Context | None) -> bool:
+    if context is None or context.request_context is None:
+        return False
+    if context.session.client_capabilities is None:
+        return True
+    return context.client_supports_extension(UI_EXTENSION_ID)
+
+
+def _without_view(tool: Tool) -> Tool:
+    if not tool.meta or "ui" not in tool.meta:
+        return tool
+    kept: dict[str, Any] = {name: value for name, value in tool.meta.items() if name != "ui"}
+    return tool.model_copy(update={"meta": kept or None})
+
+
+def _once_filled(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return a method of LocalProvider that first fills the provider."""
+
+    async def read(provider: "LateProvider", *given: Any, **named: Any) -> Any:
+        provider.fill_once()
+        return await getattr(super(LateProvider, provider), name)(*given, **named)
+
+    return read
+
+
 class LateProvider(LocalProvider):
     """Has what `fill` adds to it, which is called once."""
 
@@ -219,41 +264,17 @@ class LateProvider(LocalProvider):
         self._fill = fill
         self._filled = False
 
-    async def _list_tools(self) -> Sequence[Tool]:
-        self._fill_once()
-        return await super()._list_tools()
+    _list_tools = _once_filled("_list_tools")
+    _get_tool = _once_filled("_get_tool")
+    _list_resources = _once_filled("_list_resources")
+    _get_resource = _once_filled("_get_resource")
+    _list_resource_templates = _once_filled("_list_resource_templates")
+    _get_resource_template = _once_filled("_get_resource_template")
+    _list_prompts = _once_filled("_list_prompts")
+    _get_prompt = _once_filled("_get_prompt")
 
-    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
-        self._fill_once()
-        return await super()._get_tool(name, version)
-
-    async def _list_resources(self) -> Sequence[Resource]:
-        self._fill_once()
-        return await super()._list_resources()
-
-    async def _get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
-        self._fill_once()
-        return await super()._get_resource(uri, version)
-
-    async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
-        self._fill_once()
-        return await super()._list_resource_templates()
-
-    async def _get_resource_template(
-        self, uri: str, version: VersionSpec | None = None
-    ) -> ResourceTemplate | None:
-        self._fill_once()
-        return await super()._get_resource_template(uri, version)
-
-    async def _list_prompts(self) -> Sequence[Prompt]:
-        self._fill_once()
-        return await super()._list_prompts()
-
-    async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:
-        self._fill_once()
-        return await super()._get_prompt(name, version)
-
-    def _fill_once(self) -> None:
+    def fill_once(self) -> None:
+        """Call `fill`, unless it was called."""
         if not self._filled:
             self._filled = True
             self._fill(self)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from fastmcp.server.providers import LocalProvider
 from mcp_types import ToolAnnotations
 
-from mcp_server.chat_view import FOR_VIEW_ONLY, OPENS_VIEW
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView
 from mcp_server.results.plan_results import (
@@ -17,12 +16,12 @@ from mcp_server.results.plan_results import (
 )
 from mcp_server.results.tool_result import outline
 from mcp_server.results.write_results import AppliedView, ResetView
+from mcp_server.tools.chat_view import FOR_VIEW_ONLY, OPENS_VIEW, ViewAnswer, ViewTools
 from mcp_server.tools.fleet_tools import FleetTools
 from mcp_server.tools.hub_calls import CallerRights
 from mcp_server.tools.plan_tools import PlanTools
 from mcp_server.tools.rollout_tools import RolloutTools
 from mcp_server.tools.simulation_tools import SimulationTools
-from mcp_server.tools.view_tools import ViewAnswer, ViewTools
 from mcp_server.tools.write_tools import WriteTools
 from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
 from optimizer.follow.overview.placement_answer import PlacementAnswer

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from mcp_server.chat_view import URI
+from mcp_server.tools.chat_view import URI
 from tests.access_table.answers import Answer, Asker
 from tests.access_table.operations import Operation
 from tests.access_table.rest_operations import NAMED, WHERE

@@ -10,7 +10,7 @@ from fastmcp import Client
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.app import create_service_app
 from mcp_server.server import create_mcp
-from mcp_server.tools.view_tools import QUESTIONS
+from mcp_server.tools.chat_view import QUESTIONS
 from optimizer.service.optimizer import Optimizer
 from tests.access_table import mcp_operations, rest_operations
 from tests.access_table.callers import CALLERS

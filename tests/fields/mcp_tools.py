@@ -12,7 +12,7 @@ from mcp_types import TextContent
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import PLACEMENT_PLAN
 from mcp_server.server import create_mcp
-from mcp_server.tools.view_tools import QUESTIONS
+from mcp_server.tools.chat_view import QUESTIONS
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.service.optimizer import Optimizer
 from tests.fields.door import Case, Door, Fields, leaves, with_values

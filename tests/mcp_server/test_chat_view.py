@@ -13,8 +13,8 @@ from mcp.client import advertise
 from mcp.shared.exceptions import MCPError
 
 from dsf.kube.clock import utc_now
-from mcp_server.chat_view import URI, add_chat_view
 from mcp_server.server import create_mcp
+from mcp_server.tools.chat_view import URI, add_chat_view
 from optimizer.service.optimizer import Optimizer
 from tests.mcp_server.service import PERFORMANCE, POWER, scenario_hub, serving
 from tests.mcp_server.tool_names import READS, WRITES

@@ -1,10 +1,19 @@
-"""The tool of the view in a chat: what the page reads by REST in a browser, it reads by this."""
+"""The view in a chat: the optimizer's page as an MCP App, and the tool that it asks for its data.
+
+What the page reads by REST in a browser, it reads by this tool in a chat.
+
+Source: SEP-1865, the extension io.modelcontextprotocol/ui (2026-01-26).
+"""
 
 from hashlib import sha256
+from importlib.resources.abc import Traversable
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
+from fastmcp.exceptions import ResourceError
+from fastmcp.server.providers import LocalProvider
 from fastmcp.tools.base import ToolResult
+from fastmcp.utilities.mime import UI_MIME_TYPE
 from pydantic import Field, WithJsonSchema, create_model, model_validator
 
 from mcp_server.tools.hub_calls import CallerRights, asked, granted
@@ -16,10 +25,38 @@ from optimizer.operations.operation import Operation
 from optimizer.operations.planning import make_plan, plan
 from optimizer.operations.recorded_plans import list_plans, rollback, show_plan
 from optimizer.operations.rollouts import list_rollouts
+from optimizer.page import PAGE
 from optimizer.plan.plan import Plan, result
 from optimizer.wire.base import RequestPart, ResultPart
 from optimizer.wire.request import Namespace, RollbackRequest
 from optimizer.wire.request_problem import dry_request
+
+URI = "ui://dynamic-scoring-framework/page.html"
+
+OPENS_VIEW = {"ui": {"resourceUri": URI}}
+"""`_meta` of a tool whose result a host shows in the view."""
+
+FOR_VIEW_ONLY = {"ui": {"resourceUri": URI, "visibility": ["app"]}}
+"""`_meta` of a tool that the view calls and the model never sees."""
+
+_PAGE_POLICY = {"ui": {"csp": {}, "prefersBorder": False}}
+"""The page needs no other origin, so a host may forbid all of them."""
+
+
+def add_chat_view(provider: LocalProvider, page: Traversable = PAGE) -> None:
+    """Add the page as a resource that hosts of MCP Apps show; it is read when it is asked for."""
+
+    @provider.resource(URI, title="Fleet and plans", mime_type=UI_MIME_TYPE, meta=_PAGE_POLICY)
+    def chat_view() -> str:
+        """The fleet as a matrix, plans before and after, and their approval."""
+        try:
+            return page.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ResourceError(
+                "the page was not built: run `make page` in the checkout; released packages and"
+                " images have it"
+            ) from error
+
 
 SAID = "The data of the page that this chat shows."
 """The text of a result, for a reader that is not the page."""
