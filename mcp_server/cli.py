@@ -1,7 +1,6 @@
 """The command `dsf mcp`, and `dsf mcp install` below it."""
 
 import asyncio
-import logging
 import signal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,32 +10,22 @@ from click.core import ParameterSource
 
 from dsf.cli.options import cluster_options, http_options, log_options
 from mcp_server.install.cli import install
-from optimizer.cli.access_options import (
-    ACCESS_OPTIONS,
-    access_of,
-    access_options,
-    certificate_of,
-    check_auth,
-    serving_certificate,
-)
+from optimizer.cli.access_options import ACCESS_OPTIONS, access_options
 from optimizer.cli.commands import approval_options
-from optimizer.cli.connection_options import (
+from optimizer.cli.http_server import (
     CONNECTION_OPTIONS,
-    connection_limits,
+    app_settings,
     connection_options,
-    stream_limits,
+    mcp_settings,
+    serve_hub,
 )
 from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
-    from socket import socket
 
     from dsf.kube.port import Kube
-    from dsf.runtime.watched_certificate import WatchedCertificate
     from optimizer.service.optimizer import Optimizer
-
-_log = logging.getLogger(__name__)
 
 _HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *CONNECTION_OPTIONS, *ACCESS_OPTIONS)
 
@@ -127,22 +116,16 @@ def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, An
         if transport == "stdio":
             _run_as_filter(_serve_stdio(rest))
         else:
-            _run_http(rest)
+            from mcp_server.app import PATH, create_mcp_app
+
+            serve_hub(
+                rest,
+                lambda kube: create_mcp_app(
+                    _optimizer(kube, rest), **app_settings(rest, kube), **mcp_settings(rest, kube)
+                ),
+                path=PATH,
+            )
     except BadKubeconfig as error:
-        raise click.ClickException(str(error)) from error
-
-
-def _run_http(rest: "Mapping[str, Any]") -> None:
-    from dsf.runtime.endpoints import CannotListen
-    from dsf.runtime.process import run
-    from optimizer.api.serving import listen
-
-    try:
-        certificate = certificate_of(rest)
-        with listen(rest["bind_address"], rest["port"]) as listener:
-            check_auth(rest, listener)
-            run(_serve_http(listener, certificate, rest))
-    except CannotListen as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -165,35 +148,9 @@ async def _serve_stdio(rest: "Mapping[str, Any]") -> None:
         mcp = create_mcp(
             cache(lambda: _optimizer(kube, rest)),
             read_only=rest["read_only"],
-            when_client_cannot_ask=rest["when_client_cannot_ask"],
-            hub_name=rest["hub_name"] or kube.server,
+            **mcp_settings(rest, kube),
         )
         await mcp.run_stdio_async(show_banner=False)
-
-
-async def _serve_http(
-    listener: "socket", files: "WatchedCertificate | None", rest: "Mapping[str, Any]"
-) -> None:
-    from dsf.kube.client.connect import connect
-    from mcp_server.app import PATH, create_mcp_app
-    from optimizer.api.serving import serve, url
-
-    async with (
-        connect(rest["kubeconfig"], rest["context"]) as kube,
-        serving_certificate(rest, files, kube) as certificate,
-    ):
-        app = create_mcp_app(
-            _optimizer(kube, rest),
-            read_only=rest["read_only"],
-            allowed_hosts=rest["allowed_host"],
-            when_client_cannot_ask=rest["when_client_cannot_ask"],
-            hub_name=rest["hub_name"] or kube.server,
-            access=access_of(rest, kube),
-            requests_per_second=rest["requests_per_second"],
-            streams=stream_limits(rest),
-        )
-        _log.info("serving", extra={"url": f"{url(listener, tls=bool(certificate))}{PATH}"})
-        await serve(app, listener, certificate, limits=connection_limits(rest))
 
 
 def _optimizer(kube: "Kube", rest: "Mapping[str, Any]") -> "Optimizer":

@@ -2,7 +2,6 @@
 
 import importlib
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,26 +14,19 @@ from dsf.cli.options import (
     options,
     server_url,
 )
-from optimizer.cli.access_options import (
-    access_of,
-    access_options,
-    certificate_of,
-    check_auth,
-    serving_certificate,
-)
-from optimizer.cli.connection_options import (
-    connection_limits,
+from optimizer.cli.access_options import access_options
+from optimizer.cli.http_server import (
+    app_settings,
     connection_options,
-    stream_limits,
+    mcp_settings,
+    serve_hub,
 )
 from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from optimizer.api.caller_limits import StreamLimits
-    from optimizer.operations.access.authorized_optimizer import Access
-    from optimizer.service.optimizer import Optimizer
+    from dsf.kube.client.kube_client import Client
 
 SERVICE_APP = "mcp_server.app:create_service_app"
 
@@ -95,95 +87,41 @@ approval_options = options(
 )
 @identity_option
 @log_options
-def optimizer(
-    *,
-    kubeconfig: Path | None,
-    context: str | None,
-    bind_address: str,
-    port: int,
-    log_level: str,
-    log_format: Any,
-    **rest: Any,
-) -> None:
+def optimizer(*, log_level: str, log_format: Any, **rest: Any) -> None:
     """Serve the optimizer: HTTP API, its documentation at /docs, MCP at /mcp.
 
     Callers send a bearer token of the hub and need rights there; see --auth.
     """
     from dsf.kube.client.kubeconfig import BadKubeconfig
-    from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
-    from dsf.runtime.process import run
-    from optimizer.api.serving import listen
 
     set_up(log_level, log_format)
     try:
-        with listen(bind_address, port) as listener:
-            check_auth(rest, listener)
-            run(_serve(kubeconfig, context, listener, rest))
-    except (CannotListen, BadKubeconfig) as error:
+        serve_hub(rest, lambda kube: _app(kube, rest))
+    except BadKubeconfig as error:
         raise click.ClickException(str(error)) from error
 
 
-async def _serve(
-    kubeconfig: Path | None, context: str | None, listener: Any, rest: dict[str, Any]
-) -> None:
+def _app(kube: "Client", rest: dict[str, Any]) -> "FastAPI":
+    """Return the app with MCP where it is installed, else the HTTP API alone."""
     from prometheus_client import REGISTRY
 
-    from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
-    from optimizer.api.serving import serve, url
+    from optimizer.api.app import create_app
     from optimizer.service.optimizer import Optimizer
     from optimizer.solve.supervised_process import start_fork_server
 
-    files = certificate_of(rest)
     start_fork_server()
-    async with (
-        connect(kubeconfig, context) as kube,
-        serving_certificate(rest, files, kube) as certificate,
-    ):
-        service = Optimizer(
-            kube,
-            settings_of(rest),
-            now=utc_now,
-            registry=REGISTRY,
-            identity=rest["identity"],
-            health=kube.on_own_connections("health"),
-            watching=kube.on_own_connections("watches"),
-        )
-        app = _app(
-            service,
-            allowed_hosts=rest["allowed_host"],
-            access=access_of(rest, kube),
-            read_only=rest["read_only"],
-            requests_per_second=rest["requests_per_second"],
-            streams=stream_limits(rest),
-            when_client_cannot_ask=rest["when_client_cannot_ask"],
-            hub_name=rest["hub_name"] or kube.server,
-        )
-        _log.info("serving", extra={"url": url(listener, tls=bool(certificate))})
-        await serve(app, listener, certificate, limits=connection_limits(rest))
-
-
-def _app(
-    service: "Optimizer",
-    *,
-    allowed_hosts: tuple[str, ...],
-    access: "Access | None",
-    read_only: bool,
-    requests_per_second: float,
-    streams: "StreamLimits",
-    **of_mcp: Any,
-) -> "FastAPI":
-    """Return the app with MCP where it is installed, else the HTTP API alone."""
-    from optimizer.api.app import create_app
-
-    both: dict[str, Any] = {
-        "allowed_hosts": allowed_hosts,
-        "access": access,
-        "read_only": read_only,
-        "requests_per_second": requests_per_second,
-        "streams": streams,
-    }
+    service = Optimizer(
+        kube,
+        settings_of(rest),
+        now=utc_now,
+        registry=REGISTRY,
+        identity=rest["identity"],
+        health=kube.on_own_connections("health"),
+        watching=kube.on_own_connections("watches"),
+    )
+    settings = app_settings(rest, kube)
     module, _, attribute = SERVICE_APP.partition(":")
     try:
         create = getattr(importlib.import_module(module), attribute)
@@ -192,6 +130,6 @@ def _app(
             "/mcp is not served: install dynamic-scoring-framework[mcp]",
             extra={"missing": error.name},
         )
-        return create_app(service, **both)
-    app: FastAPI = create(service, **both, **of_mcp)
+        return create_app(service, **settings)
+    app: FastAPI = create(service, **settings, **mcp_settings(rest, kube))
     return app

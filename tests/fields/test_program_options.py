@@ -18,7 +18,7 @@ OPTIMIZER = (
     "mcp_server/test_cli.py",
     "optimizer/cli/test_access_options.py",
     "optimizer/cli/test_commands.py",
-    "optimizer/cli/test_connection_options.py",
+    "optimizer/cli/test_http_server.py",
     "optimizer/cli/test_hub_connections.py",
     "optimizer/cli/test_mig.py",
     "optimizer/test_solver_failures.py",
@@ -89,7 +89,7 @@ SETTINGS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "optimizer": {
         "--allowed-host": ("mcp_server/test_http.py", "allowed_hosts"),
-        **dict.fromkeys(LIMITS, ("optimizer/cli/test_connection_options.py", "CONNECTION_OPTIONS")),
+        **dict.fromkeys(LIMITS, ("optimizer/cli/test_http_server.py", "CONNECTION_OPTIONS")),
         "--when-client-cannot-ask": ("mcp_server/test_confirmation.py", "when_client_cannot_ask"),
         "--hub-name": ("mcp_server/test_strict_assistant.py", "hub_name"),
         **dict.fromkeys(PLANNED, DSF_PLAN),

@@ -11,7 +11,7 @@ from mcp_server.cli import mcp
 from optimizer.api.caller_limits import DEFAULT_STREAMS, StreamLimits
 from optimizer.api.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from optimizer.cli.commands import optimizer
-from optimizer.cli.connection_options import (
+from optimizer.cli.http_server import (
     CONNECTION_OPTIONS,
     connection_limits,
     connection_options,
