@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from optimizer.candidates.fleet_candidates import rounded, with_candidates
 from optimizer.candidates.layout_bounds import (
+    DemandSubproblem,
     bounded_over_all_layouts,
     omitted_layout_issues,
     value_bounds,
@@ -45,6 +46,7 @@ from optimizer.domain.mig.layouts import layouts
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
 from optimizer.model.formulate import formulate
+from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.domain.mig.test_layouts import of
 
@@ -379,3 +381,16 @@ def test_a_fleet_is_worth_as_much_with_the_candidates_as_with_every_layout(seed:
 @pytest.mark.parametrize("seed", range(100))
 def test_many_fleets_are_worth_as_much_with_the_candidates(seed: int) -> None:
     check_random_fleet(seed)
+
+
+def test_the_most_that_is_taken_of_a_resource_may_be_less_than_1() -> None:
+    given = Problem(
+        ("c",),
+        tuple(ClusterResource(0, "gpu", device) for device in "abd"),
+        (),
+        tuple(ProblemWorkload(f"w{amount}", "w", "gpu", amount) for amount in (0.25, 0.5, 3.0)),
+        np.array([[1.0, 1.0, np.nan], [1.0, np.nan, np.nan], [np.nan, 1.0, np.nan]]),
+        np.ones(3),
+    )
+    found = DemandSubproblem(given, given.assignments.value)
+    assert found.largest().tolist() == [0.5, 3.0, 1.0]
