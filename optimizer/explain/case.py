@@ -3,17 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from optimizer.candidates.further_layouts import FurtherLayouts, further_layouts
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Solution, Status
+from optimizer.domain.solution import Solution
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.wire.explanation import Explanation, WhyNotQuestion
 from optimizer.wire.request import OptimizeRequest
+
+if TYPE_CHECKING:
+    from optimizer.solve.solver_adapters import SolverResult
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,16 +64,7 @@ ProblemSolver = Callable[[Problem], Solution]
 """Solves a problem; raises BudgetExceeded."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinearSolution:
-    """Values by variable, and dual prices by row where the program was relaxed."""
-
-    status: Status
-    values: Floats
-    prices: Floats
-
-
-LinearSolver = Callable[[Floats, Sequence[Row], bool], LinearSolution]
+LinearSolver = Callable[[Floats, Sequence[Row], bool], "SolverResult"]
 """Maximises weights @ x under rows; x is 0 or 1, or in [0, 1] where the last argument is true.
 
 Raises BudgetExceeded.

@@ -15,7 +15,6 @@ from optimizer.domain.solution import ProcessFailure, Solution
 from optimizer.explain.case import (
     BudgetExceeded,
     Case,
-    LinearSolution,
     LinearSolver,
     ReportProgress,
     report_nothing,
@@ -125,17 +124,16 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
 
 def linear_solver(solver: SolverName, left: Callable[[], float]) -> LinearSolver:
     """Return what solves the programs of dual prices and Pareto points in the seconds left."""
-    from optimizer.solve.solver_adapters import maximise  # noqa: PLC0415
+    from optimizer.solve.solver_adapters import SolverResult, maximise  # noqa: PLC0415
 
-    def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
+    def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> SolverResult:
         if left() <= 0:
             raise BudgetExceeded
         if not len(weights):  # solvers refuse a program without variables
-            return LinearSolution("Optimal", np.zeros(0), np.zeros(len(rows)))
+            return SolverResult("Optimal", np.zeros(0), None, np.zeros(len(rows)))
         plain = [(row.columns.tolist(), row.coefficients.tolist(), row.limit) for row in rows]
-        found = maximise(
+        return maximise(
             weights, plain, [1] * len(weights), solver=solver, seconds=left(), relaxed=relaxed
         )
-        return LinearSolution(found.status, found.values, found.duals)
 
     return solve

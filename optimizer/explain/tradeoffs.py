@@ -70,7 +70,7 @@ def _prices(
         answer = linear(weights, held, True)
         if answer.status != "Optimal":
             return None
-        found[priority] = answer.prices[: len(rows)]
+        found[priority] = answer.duals[: len(rows)]
         held.append(_at_least(weights, float(weights @ answer.values) - _ZERO))
     return found
 

@@ -5,6 +5,8 @@ Each is an index set of the integer program with its coefficients, in tuples or 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import gcd, lcm
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -54,6 +56,19 @@ def largest_supplies(policies: Iterable[ProblemPolicy]) -> Iterator[tuple[int, f
             key = resource, policy.cluster, policy.pool
             most[key] = max(most.get(key, 0.0), amount)
     yield from ((resource, amount) for (resource, _, _), amount in most.items())
+
+
+def common_divisor(amounts: Iterable[float]) -> float | None:
+    """Return the largest amount that divides all positive amounts, 1 without any; None: none does.
+
+    It is a fraction of which the denominator of each is at most 1,000.
+    """
+    positive = [amount for amount in amounts if amount > 0]
+    exact = [Fraction(amount).limit_denominator(1_000) for amount in positive]
+    if list(map(float, exact)) != positive:
+        return None
+    below = lcm(*(found.denominator for found in exact))
+    return gcd(*(int(found * below) for found in exact)) / below if exact else 1.0
 
 
 @dataclass(frozen=True, slots=True)

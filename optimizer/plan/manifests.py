@@ -16,6 +16,7 @@ from dsf.api.optimization import Optimization
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from dsf.placement import Toleration
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import CandidatePolicy, Fleet, Selector, Workload, gpu_name
 from optimizer.domain.mig.policy_spec import generated_policy, layout_text, policy_specs
 from optimizer.domain.settings import GPU_OPERATOR, MigLabels
@@ -39,9 +40,7 @@ def manifests(
     select = {cluster.name: cluster.selector for cluster in fleet.clusters}
     workloads = {workload.name: workload for workload in fleet.workloads}
     enforcing = frozenset(choice.cluster for choice in decision.policies)
-    runs: dict[str, list[str]] = {}
-    for assignment in decision.assignments:
-        runs.setdefault(assignment.workload, []).append(assignment.cluster)
+    runs = members_by_key((item.workload, item.cluster) for item in decision.assignments)
     return (
         *generated_policies(fleet, decision, mig),
         *_of_policies(fleet, decision.policies, select),
@@ -132,9 +131,7 @@ def _predicates(
 
     A cluster that enforces no policy never claims to be compliant, so no claim is required of it.
     """
-    alike: dict[tuple[str, bool], list[Selector]] = {}
-    for selector in selectors:
-        alike.setdefault((selector.key, selector.cluster in enforcing), []).append(selector)
+    alike = members_by_key(((item.key, item.cluster in enforcing), item) for item in selectors)
     compliant = {"key": claim_name, "operator": "In", "values": [COMPLIANT]}
     for (_, enforced), found in alike.items():
         claim = {"claimSelector": {"matchExpressions": [compliant]}} if enforced else {}

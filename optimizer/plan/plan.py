@@ -14,6 +14,7 @@ from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.candidates.layout_bounds import bounded_over_all_layouts, omitted_layout_issues
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Fleet, Selector
 from optimizer.domain.issue import OTHERS_REASONS, Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
@@ -388,9 +389,7 @@ def _net_of_stays(solution: Solution, stays: Mapping[int, float]) -> Solution:
 
 def _policies(choices: Iterable[PolicyEnforcement]) -> dict[str, str]:
     """Return the policies of each cluster; those of several pools are joined by commas."""
-    by_cluster: dict[str, list[str]] = {}
-    for choice in choices:
-        by_cluster.setdefault(choice.cluster, []).append(choice.policy)
+    by_cluster = members_by_key((item.cluster, item.policy) for item in choices)
     return {cluster: ", ".join(policies) for cluster, policies in by_cluster.items()}
 
 

@@ -47,12 +47,9 @@ WORTH = 1000.0
 """Value of a required assignment; prices of a sizing problem add up to less than half of it."""
 
 
-def replica_counts(decision: Decision) -> dict[str, int]:
-    """Return on how many clusters each workload runs."""
-    found: dict[str, int] = {}
-    for item in decision.assignments:
-        found[item.workload] = found.get(item.workload, 0) + 1
-    return found
+def replica_counts(decision: Decision) -> Mapping[str, int]:
+    """Return on how many clusters each workload runs; 0 of what has no place."""
+    return Counter(item.workload for item in decision.assignments)
 
 
 def required_without(
@@ -116,7 +113,7 @@ def check_feasibility(
         return False
     packed = fill_remaining(problem, Decision(), lambda: False)
     counts = replica_counts(packed)
-    if all(counts.get(name, 0) >= count for name, count in needed.items()):
+    if all(counts[name] >= count for name, count in needed.items()):
         return packed
     solution = solve(problem)
     answer = all_placed(solution, sum(needed.values()))
@@ -125,11 +122,12 @@ def check_feasibility(
 
 def exceeds_capacity(problem: Problem, needed: Mapping[str, int]) -> bool:
     """Tell whether more of some kind is needed than all clusters together can supply."""
-    sizes: dict[str, list[tuple[float, int]]] = {}
-    for name, count in needed.items():
-        workload = problem.workloads[problem.workload_index[name]]
-        for kind, amount in ((workload.kind, workload.amount), *workload.requests):
-            sizes.setdefault(kind, []).append((amount, count))
+    asked = ((problem.workloads[problem.workload_index[name]], needed[name]) for name in needed)
+    sizes = members_by_key(
+        (kind, (amount, count))
+        for workload, count in asked
+        for kind, amount in ((workload.kind, workload.amount), *workload.requests)
+    )
     return any(_exceeds(problem, kind, asked) for kind, asked in sizes.items())
 
 

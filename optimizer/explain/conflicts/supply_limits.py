@@ -5,12 +5,11 @@ those that are there. It supplies the devices of that layout whichever policy is
 layout is chosen for each GPU independently.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from itertools import chain
-from math import ceil, gcd, lcm
+from math import ceil
 from typing import ClassVar
 
 from dsf.api.scoring.quantity import format_quantity
@@ -32,12 +31,10 @@ from optimizer.explain.conflicts.fleet_changes import (
     with_supplies,
 )
 from optimizer.explain.conflicts.limits import RelaxableLimit, Sizing
+from optimizer.model.parameters import common_divisor
 
 MAX_STEPS = 2**12
 """Steps in which a supply is sized: an amount is exact to a 4096th of what workloads can use."""
-
-_LARGEST_DENOMINATOR = 1000
-"""Amounts are taken as multiples of a thousandth to find their common divisor."""
 
 _FREED = 0.01
 """Size of freeing a GPU for another layout: little, because nothing is bought or given up."""
@@ -199,7 +196,7 @@ def supply_step(fleet: Fleet, kind: str) -> float:
     """Return the least amount that a supply is changed by: what all amounts are multiples of."""
     amounts = [amount for item in fleet.workloads for amount in _asked(item, kind)]
     amounts += [item.amount for c in fleet.clusters for item in c.supplies if item.kind == kind]
-    return max(_common_divisor(amounts), useful_amount(fleet, kind) / MAX_STEPS)
+    return max(common_divisor(amounts) or 0.0, useful_amount(fleet, kind) / MAX_STEPS)
 
 
 def doubling_steps(fleet: Fleet, kind: str) -> Iterator[float]:
@@ -221,15 +218,6 @@ def _asked(workload: Workload, kind: str) -> Iterator[float]:
     """Yield the amounts of a kind that one replica of a workload asks for."""
     own = (workload.kind, workload.amount)
     yield from (amount for asked, amount in (own, *workload.requests) if asked == kind)
-
-
-def _common_divisor(amounts: Iterable[float]) -> float:
-    above = [amount for amount in amounts if amount > 0]
-    parts = [Fraction(amount).limit_denominator(_LARGEST_DENOMINATOR) for amount in above]
-    if not parts or min(parts) == 0:
-        return min(above, default=1.0)
-    below = lcm(*(part.denominator for part in parts))
-    return float(Fraction(gcd(*(int(part * below) for part in parts)), below))
 
 
 def _as_gpu(fleet: Fleet, change: AddedSupply) -> LimitChange:

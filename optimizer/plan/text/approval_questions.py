@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 
 from dsf.api.plural import counted, joined
 from dsf.api.untrusted_text import UntrustedName, quoted, quoted_name
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import Solution
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
@@ -111,20 +112,13 @@ def _replicas_changed(
     """Return the clusters by workload that steps start and stop altogether; `back`: undone."""
     started = dict.fromkeys(_pair(item) for step in steps for item in step.start)
     stopped = dict.fromkeys(_pair(item) for step in steps for item in step.stop)
-    starts = _by_workload(pair for pair in started if pair not in stopped)
-    stops = _by_workload(pair for pair in stopped if pair not in started)
+    starts = members_by_key(pair for pair in started if pair not in stopped)
+    stops = members_by_key(pair for pair in stopped if pair not in started)
     return (stops, starts) if back else (starts, stops)
 
 
 def _pair(item: ReplicaRef) -> tuple[str, str]:
     return item.workload, item.cluster
-
-
-def _by_workload(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for workload, cluster in pairs:
-        found.setdefault(workload, []).append(cluster)
-    return found
 
 
 def _replica_sentence(

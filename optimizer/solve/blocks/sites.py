@@ -5,15 +5,15 @@ unit is small enough, demands are rounded down and supplies up: the bound stays 
 capacity becomes a linking row.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
-from math import ceil, floor, gcd, lcm, prod
+from math import ceil, floor, prod
 
 from optimizer.domain.arrays import members_by_key
 from optimizer.model.allocation import EXACT
-from optimizer.model.problem import Problem, ProblemPolicy, largest_supplies
+from optimizer.model.parameters import common_divisor, largest_supplies
+from optimizer.model.problem import Problem, ProblemPolicy
 
 _MODES_PER_SITE = 1_000
 """Modes up to which a site is decided as one; they multiply with the pools."""
@@ -147,24 +147,10 @@ def capacity_units(problem: Problem) -> CapacityUnits:
             ),
             default=0.0,
         )
-        common = _greatest_common_divisor(asked)
+        common = common_divisor(asked)
         if common is not None and largest / common <= _EXACT_UNITS:
             unit[kind] = common
             exact.add(kind)
         else:
             unit[kind] = largest / _APPROXIMATE_UNITS or 1.0
     return CapacityUnits(unit, frozenset(exact))
-
-
-def _greatest_common_divisor(amounts: Iterable[float]) -> float | None:
-    """Return the largest amount that divides all positive amounts; None if there is none."""
-    exact = [Fraction(amount).limit_denominator(1_000) for amount in amounts if amount > 0]
-    if any(
-        float(found) != amount
-        for found, amount in zip(exact, (a for a in amounts if a > 0), strict=True)
-    ):
-        return None
-    if not exact:
-        return 1.0
-    denominator = lcm(*(found.denominator for found in exact))
-    return float(Fraction(gcd(*(int(found * denominator) for found in exact)), denominator))

@@ -17,7 +17,7 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
 from optimizer.explain import composition
-from optimizer.explain.case import BudgetExceeded, Case, LinearSolution
+from optimizer.explain.case import BudgetExceeded, Case
 from optimizer.explain.composition import compose
 from optimizer.explain.explanation_process import ExplanationJob, explain_here
 from optimizer.model.formulate import formulate
@@ -25,6 +25,7 @@ from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.plan.plan import Plan, result
 from optimizer.service.optimizer import Optimizer
+from optimizer.solve.solver_adapters import SolverResult
 from optimizer.transition.transition_steps import MAX_TRANSITION_ASSIGNMENTS
 from optimizer.wire.explanation import Explanation, WhyNotQuestion
 from optimizer.wire.request import OptimizeRequest
@@ -136,7 +137,7 @@ def within(solves: int) -> Explanation:
         pay()
         return RESOLVE(problem)
 
-    def linear(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
+    def linear(weights: Floats, rows: Sequence[Row], relaxed: bool) -> SolverResult:
         raise BudgetExceeded
 
     case = Case(

@@ -10,7 +10,6 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import CandidatePolicy, Fleet, FleetLimit, Objective, Supply
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision
-from optimizer.explain.case import LinearSolution
 from optimizer.explain.tradeoffs import (
     FRACTIONAL_STEP,
     MultiObjectiveProblem,
@@ -21,6 +20,7 @@ from optimizer.explain.tradeoffs import (
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, Row
+from optimizer.solve.solver_adapters import SolverResult
 from optimizer.wire.explanation import ParetoSet
 from tests.optimizer.build import PERFORMANCE, POWER, fleet
 from tests.optimizer.explain.solvers import LINEAR, RESOLVE
@@ -194,8 +194,8 @@ def test_truncated_sets_say_so() -> None:
 
 
 def test_without_time_no_point_is_claimed() -> None:
-    def spent(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
-        return LinearSolution("NotSolved", np.zeros(len(weights)), np.zeros(len(rows)))
+    def spent(weights: Floats, rows: Sequence[Row], relaxed: bool) -> SolverResult:
+        return SolverResult("NotSolved", np.zeros(len(weights)), None, np.zeros(len(rows)))
 
     given = guide()
     found = pareto_set(
