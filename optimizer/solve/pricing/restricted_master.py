@@ -58,7 +58,7 @@ def solve_master(
     target: float | None = None,
     cutoff: float | None = None,
 ) -> MasterResult | None:
-    """Return an integral solution; None if there is none in time.
+    """Return an integral solution; None if there is none in time, or rounding breaks a row.
 
     `target`: objective value that is good enough. `cutoff`: solutions that are worth no more are
     not wanted. `nodes`: branch-and-bound nodes at most.
@@ -76,7 +76,9 @@ def solve_master(
     )
     if answer.status == "NotSolved":
         return None
-    return MasterResult(np.rint(answer.values).astype(np.int64), answer.status == "Optimal")
+    times = np.rint(answer.values).astype(np.int64)
+    feasible = is_feasible(blocks, columns, times)
+    return MasterResult(times, answer.status == "Optimal") if feasible else None
 
 
 def is_feasible(blocks: BlockProblem, columns: Columns, times: Ints) -> bool:

@@ -24,7 +24,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     price_blocks,
 )
 from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
-from optimizer.solve.search.column_enumeration import best_columns_within
+from optimizer.solve.search.column_enumeration import EnumeratedColumns, best_columns_within
 from optimizer.solve.search.large_neighbourhood import improve_by_large_neighbourhoods
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
@@ -236,24 +236,22 @@ def close_gap(
             if enumerated.complete_loss < LEAST_LOSS * dual.bound:
                 continue
             cutoff_value = max(cutoff_value, dual.bound - LOSS_MARGIN * enumerated.complete_loss)
-        target = bound / (1.0 + context.gap)
-        taken = _solve_restricted_master(
+        columns = _master_columns(blocks, dual, incumbent, enumerated, slack)
+        taken = solve_master(
             blocks,
-            dual,
-            incumbent,
-            enumerated.columns,
-            all_enumerated,
-            cutoff_value,
-            target,
+            columns,
             context,
+            nodes=None if all_enumerated else 200,
+            target=bound / (1.0 + context.gap),
+            cutoff=cutoff_value,
         )
         if taken is None:
             continue
-        found, proven = taken
+        found = columns.taken(taken.multiplicities)
         if found.value(blocks) > value:
             incumbent = found
             on_incumbent(incumbent, bound)
-        if proven:
+        if taken.proven:
             known = max(
                 incumbent.value(blocks), cutoff_value, dual.bound - enumerated.complete_loss
             )
@@ -261,35 +259,17 @@ def close_gap(
     return incumbent, bound
 
 
-def _solve_restricted_master(
+def _master_columns(
     blocks: BlockProblem,
     dual: LagrangianDual,
     incumbent: ColumnSelection,
-    enumerated: Columns,
-    all_enumerated: bool,
-    cutoff_value: float,
-    target: float,
-    context: SolveContext,
-) -> tuple[ColumnSelection, bool] | None:
-    """Solve the master over the enumerated columns and the incumbent's; tell whether it is proven.
-
-    Unless all columns are enumerated, those of the Lagrangian dual are added. None if it is
-    unsolved.
-    """
+    enumerated: EnumeratedColumns,
+    slack: float,
+) -> Columns:
+    """Return the incumbent's columns and those enumerated, and the dual's if these lack some."""
     pool = ColumnPool(blocks)
     pool.extend(incumbent.columns)
-    pool.extend(enumerated)
-    if not all_enumerated and has_repeated_classes(blocks):
+    pool.extend(enumerated.columns)
+    if enumerated.complete_loss < slack and has_repeated_classes(blocks):
         pool.extend(dual.pool.columns())
-    columns = pool.columns()
-    taken = solve_master(
-        blocks,
-        columns,
-        context,
-        nodes=None if all_enumerated else 200,
-        target=target,
-        cutoff=cutoff_value,
-    )
-    if taken is None or not is_feasible(blocks, columns, taken.multiplicities):
-        return None
-    return columns.taken(taken.multiplicities), taken.proven
+    return pool.columns()

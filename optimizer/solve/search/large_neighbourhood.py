@@ -31,7 +31,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     lower_bound_by_subgradients,
     price_blocks,
 )
-from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
+from optimizer.solve.pricing.restricted_master import solve_master
 from optimizer.solve.search.column_enumeration import best_columns_within
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
@@ -186,7 +186,7 @@ def _repair(
         start=times,
         nodes=50,
     )
-    if taken is None or not is_feasible(rest.blocks, columns, taken.multiplicities):
+    if taken is None:
         return incumbent, False
     hit = np.flatnonzero(taken.multiplicities)
     inner = to_whole_problem(columns.pick(hit), rest)
