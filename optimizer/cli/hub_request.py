@@ -1,15 +1,18 @@
 """What commands share that plan for a namespace: options, the hub or files, and the request."""
 
 import gc
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from dsf.cli.options import Namespace, cluster_options, options
+from dsf.cli.options import Command, Namespace, cluster_options, options
 
 if TYPE_CHECKING:
+    from dsf.kube.client.kube_client import Client
     from dsf.kube.port import Kube, Lister
     from optimizer.domain.settings import OptimizerSettings
     from optimizer.follow.overview.plan_request import PartialRequest
@@ -31,6 +34,15 @@ namespace_option = options(
         help="Namespace of the workloads.",
     ),
 )
+
+
+def optimization_option(what: str, default: str | None = "default") -> Callable[[Command], Command]:
+    """Return `--optimization`; `what` it names, and without a default which ones are meant."""
+    shown = default is not None
+    return click.option(
+        "--optimization", type=Namespace(), default=default, show_default=shown, help=what
+    )
+
 
 files_option = click.option(
     "--filename",
@@ -63,13 +75,7 @@ request_options = options(
     click.option(
         "--workload", "-w", "workloads", multiple=True, help="Only this workload; repeatable."
     ),
-    click.option(
-        "--optimization",
-        type=Namespace(),
-        default="default",
-        show_default=True,
-        help="Name of the optimization that the plan belongs to.",
-    ),
+    optimization_option("Name of the optimization that the plan belongs to."),
     click.option(
         "--request",
         "request_file",
@@ -237,6 +243,20 @@ def _partial_request(asked: AskedPlan) -> "PartialRequest":
         namespace=asked.namespace,
         aggregation=asked.aggregation,
     )
+
+
+@asynccontextmanager
+async def connected(
+    kubeconfig: Path | None, context: str | None, settings: "OptimizerSettings | None" = None
+) -> "AsyncIterator[tuple[Client, Optimizer]]":
+    """Yield a hub, and the optimizer that a command asks there."""
+    from dsf.kube.client.connect import connect
+    from dsf.kube.clock import utc_now
+    from optimizer.domain.settings import DEFAULTS
+    from optimizer.service.optimizer import Optimizer
+
+    async with connect(kubeconfig, context) as kube:
+        yield kube, Optimizer(kube, settings or DEFAULTS, now=utc_now)
 
 
 async def own_name(kube: "Kube") -> str:

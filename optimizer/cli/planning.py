@@ -13,6 +13,7 @@ from optimizer.cli.hub_request import (
     AskedPlan,
     asked_files,
     asked_plan,
+    connected,
     files_option,
     named_request,
     own_name,
@@ -187,13 +188,9 @@ async def _planned_hub(
     asked: AskedPlan, rest: dict[str, Any], **changes: Any
 ) -> AsyncIterator[_PlannedHub]:
     """Yield a hub and the plan that is asked for; `changes`: fields of the request."""
-    from dsf.kube.client.connect import connect
-    from dsf.kube.clock import utc_now
-    from optimizer.service.optimizer import Optimizer
-
     named = named_request(asked)
-    async with connect(asked.kubeconfig, asked.context) as kube:
-        optimizer = Optimizer(kube, settings_of(rest), now=utc_now)
+    settings = settings_of(rest)
+    async with connected(asked.kubeconfig, asked.context, settings) as (kube, optimizer):
         with Progress("Planning") as progress:
             request = named or _not_dry(await request_for(optimizer, asked))
             made = usable(

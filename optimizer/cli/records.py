@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import Namespace
 from dsf.cli.output import document_of, output_option, show
-from optimizer.cli.hub_request import namespace_option, own_name, usable
+from optimizer.cli.hub_request import (
+    connected,
+    namespace_option,
+    optimization_option,
+    own_name,
+    usable,
+)
 from optimizer.cli.model_options import (
     formulation_options,
     history_option,
@@ -17,10 +22,8 @@ from optimizer.cli.model_options import (
 )
 
 if TYPE_CHECKING:
-    from dsf.kube.port import Kube
     from optimizer.follow.record.recorded_plan import RecordedPlan
     from optimizer.plan.plan import Plan
-    from optimizer.service.optimizer import Optimizer
     from optimizer.wire.request import RollbackRequest
     from optimizer.wire.result import Applied
     from optimizer.wire.rollout import RolloutStrategy
@@ -28,11 +31,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @namespace_option
-@click.option(
-    "--optimization",
-    type=Namespace(),
-    help="Only the plans of this optimization; default: those of all.",
-)
+@optimization_option("Only the plans of this optimization; default: those of all.", None)
 @output_option(help="json and yaml show request, decision, objects and changes too.")
 def plans(
     *,
@@ -50,13 +49,7 @@ def plans(
 
 @click.command()
 @namespace_option
-@click.option(
-    "--optimization",
-    type=Namespace(),
-    default="default",
-    show_default=True,
-    help="The optimization whose plan is restored.",
-)
+@optimization_option("The optimization whose plan is restored.")
 @click.option("--to-revision", type=click.IntRange(min=1), help="Revision to restore.")
 @click.option(
     "--digest", help="Digest of the plan to restore; default: the plan before the current one."
@@ -109,14 +102,12 @@ def rollback(
 async def _read(
     kubeconfig: Path | None, context: str | None, namespace: str
 ) -> "tuple[RecordedPlan, ...]":
-    from dsf.kube.client.connect import connect
     from optimizer.domain.issue import Issue
     from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.operations.recorded_plans import recorded_plans
 
-    async with connect(kubeconfig, context) as kube:
-        optimizer = AuthorizedOptimizer(_optimizer(kube, {}))
-        found = await recorded_plans(optimizer, namespace)
+    async with connected(kubeconfig, context) as (_, optimizer):
+        found = await recorded_plans(AuthorizedOptimizer(optimizer), namespace)
     if isinstance(found, Issue):
         raise click.ClickException(found.message)
     return usable(found)
@@ -125,25 +116,16 @@ async def _read(
 async def _rollback(
     kubeconfig: Path | None, context: str | None, asked: "RollbackRequest", rest: dict[str, Any]
 ) -> None:
-    from dsf.kube.client.connect import connect
     from optimizer.plan.text.tables import render
     from optimizer.service.plan_writer import Writer
 
-    async with connect(kubeconfig, context) as kube:
-        optimizer = _optimizer(kube, rest)
+    async with connected(kubeconfig, context, settings_of(rest)) as (kube, optimizer):
         made = usable(await optimizer.plan_rollback(asked))
         click.echo(render(made))
         applied = None
         if not asked.dry_run:
             applied = usable(await optimizer.apply(made, Writer(user=await own_name(kube))))
     click.echo(_outcome_sentence(made, applied))
-
-
-def _optimizer(kube: "Kube", rest: dict[str, Any]) -> "Optimizer":
-    from dsf.kube.clock import utc_now
-    from optimizer.service.optimizer import Optimizer
-
-    return Optimizer(kube, settings_of(rest), now=utc_now)
 
 
 def _outcome_sentence(made: "Plan", applied: "Applied | None") -> str:

@@ -9,12 +9,15 @@ import click
 
 from dsf.cli.options import options
 from dsf.cli.output import document_of, output_option, show
-from optimizer.cli.hub_request import namespace_option, usable
+from optimizer.cli.hub_request import (
+    connected,
+    namespace_option,
+    optimization_option,
+    usable,
+)
 from optimizer.cli.model_options import key_option, settings_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 
@@ -22,9 +25,7 @@ EXIT_NOT_COMPLETE = 1
 
 _which = options(
     namespace_option,
-    click.option(
-        "--optimization", default="default", show_default=True, help="Name of the optimization."
-    ),
+    optimization_option("Name of the optimization."),
     key_option,
 )
 
@@ -117,17 +118,12 @@ async def _with_optimizer(
     which: dict[str, Any],
     work: Callable[..., Awaitable["RolloutStatus"]],
 ) -> "RolloutStatus":
-    from dsf.kube.client.connect import connect
-    from dsf.kube.clock import utc_now
     from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-    from optimizer.service.optimizer import Optimizer
 
-    kubeconfig: Path | None = which["kubeconfig"]
     only = replace(settings_of(which), rollout_namespaces=(which["namespace"],))
-    async with connect(kubeconfig, which["context"]) as kube:
-        optimizer = AuthorizedOptimizer(Optimizer(kube, only, now=utc_now))
+    async with connected(which["kubeconfig"], which["context"], only) as (_, optimizer):
         of = {name: which[name] for name in ("namespace", "optimization")}
-        return await work(optimizer, **of)
+        return await work(AuthorizedOptimizer(optimizer), **of)
 
 
 def _text(found: "RolloutStatus", output: str) -> str:

@@ -9,7 +9,7 @@ import click
 
 from dsf.cli.options import Namespace, cluster_options
 from dsf.cli.output import Progress, document_of, output_option, show
-from optimizer.cli.hub_request import usable
+from optimizer.cli.hub_request import connected, optimization_option, usable
 
 if TYPE_CHECKING:
     from optimizer.follow.hub_health.hub_status import HubStatus
@@ -27,10 +27,8 @@ LOOK_EVERY_SECONDS = 2.0
     type=Namespace(),
     help="Only what was placed in this namespace; default: the whole hub.",
 )
-@click.option(
-    "--optimization",
-    type=Namespace(),
-    help="Only what this optimization generated in the namespace; default: what any generated.",
+@optimization_option(
+    "Only what this optimization generated in the namespace; default: what any generated.", None
 )
 @click.option(
     "--wait",
@@ -81,14 +79,11 @@ async def _read(
     optimization: str | None,
     wait: int,
 ) -> "PlacementStatus":
-    from dsf.kube.client.connect import connect
-    from dsf.kube.clock import utc_now
     from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.operations.fleet import placement_status
-    from optimizer.service.optimizer import Optimizer
 
-    async with connect(kubeconfig, context) as kube:
-        optimizer = AuthorizedOptimizer(Optimizer(kube, now=utc_now))
+    async with connected(kubeconfig, context) as (_, made):
+        optimizer = AuthorizedOptimizer(made)
         found = usable(await placement_status(optimizer, namespace, optimization))
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):

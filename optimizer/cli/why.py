@@ -8,7 +8,7 @@ import click
 
 from dsf.cli.options import SHOWN
 from dsf.cli.output import Progress, document_of, output_option, show
-from optimizer.cli.hub_request import AskedPlan, namespace_option, request_for, usable
+from optimizer.cli.hub_request import AskedPlan, connected, namespace_option, request_for, usable
 from optimizer.cli.model_options import choice_options, formulation_options, settings_of
 
 if TYPE_CHECKING:
@@ -55,14 +55,11 @@ def why(
 async def _answer(
     asked: AskedPlan, workload: str, cluster: str, rest: dict[str, Any]
 ) -> "PlacementAnswer":
-    from dsf.kube.client.connect import connect
-    from dsf.kube.clock import utc_now
     from optimizer.follow.overview.name_search import find_name
     from optimizer.follow.overview.placement_answer import explained_request, placement_answer
-    from optimizer.service.optimizer import Optimizer
 
-    async with connect(asked.kubeconfig, asked.context) as kube:
-        optimizer = Optimizer(kube, settings_of(rest), now=utc_now)
+    settings = settings_of(rest)
+    async with connected(asked.kubeconfig, asked.context, settings) as (_, optimizer):
         base = await request_for(optimizer, asked, workload)
         names = [item.name for item in base.target_workloads]
         name = usable(find_name(workload, names, field="workload", what="workload"))
