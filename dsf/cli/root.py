@@ -79,7 +79,7 @@ COMMANDS = {
         LOOK,
     ),
     "doctor": Command(
-        "optimizer.cli.doctor:doctor",
+        "optimizer.cli.status:doctor",
         "Check a hub from here, each problem with its fix.",
         "optimizer",
         LOOK,

@@ -1,35 +1,48 @@
-"""Tools that see: the fleet, its scores, one scorer, one workload, what is broken."""
+"""Tools that see: the fleet, scores, a scorer, a workload, how far a plan is, what is broken."""
 
 from collections.abc import Iterable, Mapping
 
 from fastmcp.tools.base import ToolResult
 
-from mcp_server.results import fleet_results
+from mcp_server.results import fleet_results, plan_results
 from mcp_server.results.fleet_results import (
     DiagnosisView,
     ScorerView,
     ScoresView,
     score_page,
 )
+from mcp_server.results.plan_results import follow_view
 from mcp_server.tools.arguments import (
     AnyName,
     Cluster,
     Namespace,
     Offset,
+    Optimization,
     Score,
     Scorer,
     SeenNamespace,
     Top,
     Workload,
 )
-from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused
+from mcp_server.tools.hub_calls import (
+    CallerRights,
+    answer,
+    asked,
+    granted,
+    recorded_plans,
+    recorded_rollouts,
+    refused,
+)
 from optimizer.follow.overview.findings import findings, findings_about
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_overview import describe_workload, fleet_overview
 from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.score_overview import score_overviews
-from optimizer.operations.fleet import fleet_facts
+from optimizer.follow.record.plan_history import history_of
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.operations.fleet import fleet_facts, placement_status
 from optimizer.operations.scores import scores
+from optimizer.wire.rollout import RolloutStatus
 
 OVERVIEW_ITEMS = 12
 """Items of each list in an overview: it has at most 4,000 tokens, whatever the fleet has."""
@@ -126,6 +139,12 @@ class FleetTools:
         )
         return answer(fleet_results.diagnosis_text(view, name), view)
 
+    async def follow_rollout(
+        self, namespace: Namespace = "default", optimization: Optimization = "default"
+    ) -> ToolResult:
+        """Say how far an applied plan is: steps, compliance, what each workload waits for."""
+        return await followed(self._caller(), namespace, optimization)
+
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(fleet_facts(self._caller(), namespace))
 
@@ -158,3 +177,21 @@ def _related(facts: FleetFacts, said: str) -> set[str]:
         related.add(scorers[name].score)
     scorer = facts.scorer_of(name)
     return related | ({scorer.name} if scorer else set())
+
+
+async def followed(
+    caller: AuthorizedOptimizer,
+    namespace: str,
+    optimization: str,
+    rollout: RolloutStatus | None = None,
+) -> ToolResult:
+    """Return how far an optimization is; its newest rollout is read unless it is given."""
+    status = await asked(placement_status(caller, namespace, optimization))
+    if rollout is None:
+        rollouts = await asked(recorded_rollouts(caller, namespace))
+        rollout = next((item for item in rollouts if item.optimization == optimization), None)
+    history = history_of(await asked(recorded_plans(caller, namespace)), optimization)
+    if rollout and history and rollout.record != history[0].name:
+        rollout = None
+    view = follow_view(status, rollout, history)
+    return answer(plan_results.follow_text(view, optimization), view)

@@ -20,7 +20,6 @@ from mcp_server.tools.chat_view import FOR_VIEW_ONLY, OPENS_VIEW, ViewAnswer, Vi
 from mcp_server.tools.fleet_tools import FleetTools
 from mcp_server.tools.hub_calls import CallerRights
 from mcp_server.tools.plan_tools import PlanTools
-from mcp_server.tools.rollout_tools import RolloutTools
 from mcp_server.tools.simulation_tools import SimulationTools
 from mcp_server.tools.write_tools import WriteTools
 from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
@@ -63,7 +62,7 @@ def add_tools(
 ) -> None:
     """Add the tools to a server; a read-only one has no tool that writes."""
     plans = PlanTools(caller, read_only=read_only)
-    for item in _reading(FleetTools(caller), plans, RolloutTools(caller)):
+    for item in _reading(FleetTools(caller), plans):
         _add(provider, item, _READS)
     if caller().service.prometheus_url:  # a tool that can only refuse costs each conversation
         _add(provider, _simulating(SimulationTools(caller)), _READS)
@@ -82,7 +81,7 @@ def tool_results() -> dict[str, type[ResultPart]]:
     return {
         name: item.result
         for item in (
-            *_reading(FleetTools, PlanTools, RolloutTools),
+            *_reading(FleetTools, PlanTools),
             _simulating(SimulationTools),
             *_writing(WriteTools),
         )
@@ -93,7 +92,6 @@ def tool_results() -> dict[str, type[ResultPart]]:
 def _reading(
     fleet: FleetTools | type[FleetTools],
     plans: PlanTools | type[PlanTools],
-    rollouts: RolloutTools | type[RolloutTools],
 ) -> tuple[_ToolDefinition, ...]:
     return (
         _ToolDefinition(
@@ -107,7 +105,7 @@ def _reading(
             "Why here, why not there", plans.explain_placement, PlacementAnswer, ("here",)
         ),
         _ToolDefinition("Plans side by side", plans.compare_plans, ComparisonView, ("plans",)),
-        _ToolDefinition("Follow a plan", rollouts.follow_rollout, FollowView),
+        _ToolDefinition("Follow a plan", fleet.follow_rollout, FollowView),
         _ToolDefinition("What is broken", fleet.diagnose, DiagnosisView, ("findings",)),
     )
 

@@ -25,6 +25,7 @@ from mcp_server.tools.arguments import (
     ResetDigest,
     SeenNamespace,
 )
+from mcp_server.tools.fleet_tools import followed
 from mcp_server.tools.hub_calls import (
     CallerRights,
     answer,
@@ -34,7 +35,6 @@ from mcp_server.tools.hub_calls import (
     written,
 )
 from mcp_server.tools.plan_tools import PlanTools
-from mcp_server.tools.rollout_tools import followed
 from optimizer.operations import rollouts, writes
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
 from optimizer.operations.access.shown_plans import SHORTEST_DIGEST

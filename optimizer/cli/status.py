@@ -1,4 +1,4 @@
-"""`dsf status`: a hub on one screen, or what OCM has made of what was decided for a namespace."""
+"""`dsf status` and `dsf doctor`: how a hub is, and what OCM has made of what was decided there."""
 
 import asyncio
 from contextlib import suppress
@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dsf.cli.options import Namespace, cluster_options
+from dsf.cli.options import Namespace, cluster_options, server_url
 from dsf.cli.output import Progress, document_of, output_option, show
 from optimizer.cli.hub_request import connected, optimization_option, usable
 
 if TYPE_CHECKING:
+    from optimizer.follow.hub_health.checks import HubCheck
     from optimizer.follow.hub_health.hub_status import HubStatus
     from optimizer.wire.placement_status import PlacementStatus
 
 EXIT_NOT_LANDED = 1
+EXIT_UNHEALTHY = 1
 LOOK_EVERY_SECONDS = 2.0
 
 
@@ -132,3 +134,75 @@ async def _read_hub(kubeconfig: Path | None, context: str | None) -> "HubStatus"
                 f"{error}; to see a namespace that you may read: dsf status --namespace NAMESPACE"
             ) from error
     return hub_status(installed.server, part_checks(installed), fleets)
+
+
+@click.command()
+@cluster_options("the hub")
+@click.option(
+    "--namespace",
+    "-n",
+    type=Namespace(),
+    default="default",
+    show_default=True,
+    help="Namespace of workloads in which you want to plan and apply.",
+)
+@click.option(
+    "--prometheus-url",
+    default="",
+    callback=server_url,
+    help="Ask this Prometheus too; default: only what agents say of theirs.",
+)
+@output_option()
+def doctor(
+    *,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str,
+    prometheus_url: str,
+    output: str,
+) -> None:
+    """Check a hub: access, CRDs, OCM, add-on, scorers, Prometheus, clocks, rights.
+
+    Each problem comes with its fix. Exit code 0 if no check failed, else 1. Writes nothing.
+    """
+    from optimizer.follow.hub_health.checks import is_healthy
+    from optimizer.follow.hub_health.hub_status import checks_text
+
+    with Progress("Checking the hub"):
+        found = asyncio.run(_checks(kubeconfig, context, namespace, prometheus_url))
+    show(checks_text(found) if output == "table" else document_of(found, output))
+    if not is_healthy(found):
+        raise click.exceptions.Exit(EXIT_UNHEALTHY)
+
+
+async def _checks(
+    kubeconfig: Path | None, context: str | None, namespace: str, prometheus_url: str
+) -> "tuple[HubCheck, ...]":
+    from dsf.cli.prometheus import reachable
+    from dsf.kube.access_reviews import ResourceAttributes
+    from dsf.kube.client.connect import connect
+    from dsf.kube.clock import utc_now
+    from dsf.kube.errors import KubeError
+    from optimizer.follow.hub_health.checks import hub_checks, missing_namespace, refused_access
+    from optimizer.operations.access.rights import planning_rights, status_rights, writing_rights
+    from optimizer.service.observe_fleet import observe_installation
+    from optimizer.service.optimizer import Optimizer
+
+    rights = (
+        *planning_rights(namespace),
+        *status_rights(namespace),
+        *writing_rights(namespace),
+    )
+    try:
+        async with connect(kubeconfig, context) as kube:
+            installed = await observe_installation(
+                kube,
+                kube.server,
+                rights=(item for item in rights if isinstance(item, ResourceAttributes)),
+                now=utc_now,
+                prometheus=await reachable(prometheus_url) if prometheus_url else None,
+            )
+            missing = await Optimizer(kube, now=utc_now).missing_namespace(namespace)
+    except KubeError as error:
+        return (refused_access(error),)
+    return (*hub_checks(installed), *([missing_namespace(namespace)] if missing else []))

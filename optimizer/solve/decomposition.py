@@ -16,7 +16,6 @@ from optimizer.solve.blocks.linking_constraints import fix_priorities
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks, tier_weights
 from optimizer.solve.pricing.lagrangian_dual import lagrangian_bound, priority_floor_prices
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
-from optimizer.solve.pricing.named_prices import named, numbered
 from optimizer.solve.pricing.restricted_master import is_feasible
 from optimizer.solve.search.block_search import (
     SearchResult,
@@ -34,6 +33,7 @@ from optimizer.solve.single_model import (
     value_floors,
 )
 from optimizer.solve.time_limit import SolveContext
+from optimizer.solve.warm_start import named, numbered
 
 _MOST_DOUBLINGS = 10
 """Doublings of the effort at most, so that the limits of solvers stay whole numbers of 32 bits."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from optimizer.cli.doctor import doctor
+from optimizer.cli.status import doctor
 from tests.command_line import invoked, invoked_meanwhile
 from tests.optimizer.follow.hub_health.test_checks import installed_hub
 
