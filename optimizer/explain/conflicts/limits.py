@@ -101,15 +101,15 @@ class RelaxableLimit(ABC):
     def relax(self, fleet: Fleet) -> Fleet:
         """Return the fleet in which the limit does not hold."""
 
-    def priced(self, fleet: Fleet, price: float) -> Fleet:  # noqa: ARG002 - for those with amounts
-        """Return the fleet in which the limit has a price: `price` for its largest change."""
+    def priced(self, fleet: Fleet, _price: float, /) -> Fleet:
+        """Return the fleet in which the limit has a price for its largest change, or is gone."""
         return self.relax(fleet)
 
     def use(self, problem: Problem) -> Floats:
         """Return each assignment's use of the limit, at most 1 over all of a decision."""
         return np.zeros(problem.values.shape)
 
-    def change(self, sizing: Sizing) -> LimitChange | None:  # noqa: ARG002 - for those with amounts
+    def change(self, _sizing: Sizing, /) -> LimitChange | None:
         """Return the change that the best decision needs; None: the limit may stay."""
         return LimitChange(f"drop the constraint: {self.message}", self.relax, GIVEN_UP)
 
@@ -209,8 +209,8 @@ class FleetWideLimit(RelaxableLimit):
         """Return the fleet without the limit."""
         return replace(fleet, limits=tuple(i for i in fleet.limits if i.name != self.name))
 
-    def priced(self, fleet: Fleet, price: float) -> Fleet:  # noqa: ARG002 - `use` is priced
-        """Return the fleet in which the limit's rows are there, but never binding."""
+    def priced(self, fleet: Fleet, _price: float, /) -> Fleet:
+        """Return the fleet in which the limit never binds; what uses it is priced by `use`."""
         return with_limit(fleet, self.name, _UNLIMITED)
 
     def use(self, problem: Problem) -> Floats:
