@@ -35,55 +35,48 @@ Cluster = Annotated[str, Field(max_length=253, description="Name of the managed 
 Goal = Annotated[str, Field(max_length=253, description="A score, or words for one.")]
 
 
-class _PromptDefinition(NamedTuple):
-    """A prompt: its name, the phrase that it stands for, and how it is written."""
-
-    name: str
-    title: str
-    write: Callable[..., str]
-
-
 def add_prompts(provider: LocalProvider, *, read_only: bool) -> None:
-    """Add the prompts to a server."""
+    """Add the prompts to a server; each has the phrase that it stands for as its title."""
     approve = _APPROVE[read_only]
-    for item in (
-        _PromptDefinition(
-            "summarize_scores",
-            "Please get AddonPlacementScores and summarize them",
-            _summarize_scores,
-        ),
-        _PromptDefinition("optimize", "Optimize for a goal", _optimizing(approve)),
-        _PromptDefinition(
-            "optimize_for_performance",
-            "Optimize for performance",
-            _optimizing_for("performance", approve),
-        ),
-        _PromptDefinition(
-            "optimize_for_power_consumption",
-            "Optimize for power consumption",
-            _optimizing_for("power consumption", approve),
-        ),
-        _PromptDefinition("diagnose_scorer", "Find out why a scorer does not score", _diagnose),
-        _PromptDefinition("move_workload", "Move a workload, with approval", _moving(approve)),
-    ):
-        provider.prompt(item.write, name=item.name, title=item.title)
 
+    @provider.prompt(title="Please get AddonPlacementScores and summarize them")
+    def summarize_scores() -> str:
+        """Summarize the scores of the fleet."""
+        return (
+            "Please get the AddonPlacementScores and summarize them: call list_scores. Say for each"
+            " score what it means, which direction is better, which cluster is best and worst, and"
+            " which scores have expired."
+        )
 
-def _summarize_scores() -> str:
-    """Summarize the scores of the fleet."""
-    return (
-        "Please get the AddonPlacementScores and summarize them: call list_scores. Say for each"
-        " score what it means, which direction is better, which cluster is best and worst, and"
-        " which scores have expired."
-    )
-
-
-def _optimizing(approve: str) -> Callable[[Goal], str]:
+    @provider.prompt(title="Optimize for a goal")
     def optimize(goal: Goal) -> str:
         """Plan for a goal, show the plan, and apply it only after a yes."""
         return _optimize(goal, approve)
 
-    return optimize
+    for goal in ("performance", "power consumption"):
+        provider.prompt(
+            _optimizing_for(goal, approve),
+            name=f"optimize_for_{goal.replace(' ', '_')}",
+            title=f"Optimize for {goal}",
+        )
+
+    @provider.prompt(title="Find out why a scorer does not score")
+    def diagnose_scorer(scorer: Scorer) -> str:
+        """Follow a scorer from its API to the clusters."""
+        return (
+            f"Find out why scorer {quoted(scorer)} does not score everywhere: call describe_scorer,"
+            " then diagnose with its name. Say on which clusters it fails, the first cause, and the"
+            " next step for the scorer's owner and for the administrator."
+        )
+
+    @provider.prompt(title="Move a workload, with approval")
+    def move_workload(workload: Workload, cluster: Cluster) -> str:
+        """Ask what a move costs, show it, and make it only after a yes."""
+        return (
+            f"Move workload {quoted(workload)} to cluster {quoted(cluster)}. First call"
+            " explain_placement for both to learn what the move costs. Then call plan_placement"
+            f" with what_if.pin for this workload, and tell me what else moves. {approve}"
+        )
 
 
 def _optimizing_for(goal: str, approve: str) -> Callable[[], str]:
@@ -100,27 +93,6 @@ def _optimize(goal: str, approve: str) -> str:
         " named so, list_scores describes the scores. Tell me by workload what moves, what it"
         f" gains, and what is uncovered meanwhile. {approve}"
     )
-
-
-def _diagnose(scorer: Scorer) -> str:
-    """Follow a scorer from its API to the clusters."""
-    return (
-        f"Find out why scorer {quoted(scorer)} does not score everywhere: call describe_scorer,"
-        " then diagnose with its name. Say on which clusters it fails, the first cause, and the"
-        " next step for the scorer's owner and for the administrator."
-    )
-
-
-def _moving(approve: str) -> Callable[[Workload, Cluster], str]:
-    def move(workload: Workload, cluster: Cluster) -> str:
-        """Ask what a move costs, show it, and make it only after a yes."""
-        return (
-            f"Move workload {quoted(workload)} to cluster {quoted(cluster)}. First call"
-            " explain_placement for both to learn what the move costs. Then call plan_placement"
-            f" with what_if.pin for this workload, and tell me what else moves. {approve}"
-        )
-
-    return move
 
 
 MOST_VALUES = 100
