@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,23 +54,8 @@ def ignored(_: Solution) -> None:
     """Ignore a report."""
 
 
-class Solve(Protocol):
-    """Solves a problem; see `solve`."""
-
-    async def __call__(
-        self,
-        problem: Problem,
-        *,
-        solver: SolverName,
-        time_limit_seconds: float,
-        gap: float = 0.0,
-        seed: int = 0,
-        memory_mib: int = 0,
-        previous: SolvedProblem | None = None,
-        report: Callable[[Solution], None] = ignored,
-    ) -> Solution:
-        """Return the solution of a problem."""
-        ...
+Solve = Callable[..., Awaitable[Solution]]
+"""Solves a problem; see `solve`."""
 
 
 async def solve(
