@@ -146,7 +146,7 @@ def _with_priced(
         ]
         cluster = clusters[item.cluster]
         known = {each.policy for each in cluster.candidates}
-        new = [each for each in made if each.supplies and each.name not in known]
+        new = [each for each in made if each.supplies and each.policy not in known]
         joined = _joined(cluster.candidates, cluster, pool, new, running)
         clusters[item.cluster] = replace(cluster, candidates=joined)
         omitted.append(item._replace(kept=item.kept + len(new)))
@@ -176,14 +176,14 @@ def _generated(
 ) -> mig.PoolCandidates:
     """Return candidates, the policy in force included, so that a change must be worth its cost."""
     found = mig.pool_candidates(owner, pool, demand, rules)
-    known = {item.name for item in found.items}
+    known = {item.policy for item in found.items}
     enforced = [item for item in cluster.enforced if known and item.policy not in known]
     made = [
         mig.candidate_with_layouts(owner, pool, demand, rules, item.declared_layouts)
         for item in enforced
     ]
     pairs = zip(enforced, made, strict=True)
-    kept = [new for item, new in pairs if new is not None and new.name == item.policy]
+    kept = [new for item, new in pairs if new is not None and new.policy == item.policy]
     left = found.omitted_layouts
     return mig.PoolCandidates(
         (*found.items, *kept), left and left._replace(kept=left.kept + len(kept))
@@ -193,7 +193,7 @@ def _generated(
 def _in_force(
     cluster: str, found: mig.PoolCandidates, running: Collection[PolicyEnforcement]
 ) -> mig.PoolCandidates:
-    kept = (item for item in found.items if PolicyEnforcement(cluster, item.name) in running)
+    kept = (item for item in found.items if PolicyEnforcement(cluster, item.policy) in running)
     return mig.PoolCandidates(tuple(kept), None)
 
 
@@ -201,28 +201,20 @@ def _joined(
     own: tuple[CandidatePolicy, ...],
     cluster: Cluster,
     pool: GpuPool,
-    found: Iterable[mig.GeneratedPolicy],
+    found: Iterable[CandidatePolicy],
     running: Collection[PolicyEnforcement],
 ) -> tuple[CandidatePolicy, ...]:
+    """Return a cluster's candidates with those found, less what others use of their supplies."""
     made = [
-        CandidatePolicy(
-            item.name,
-            _net(cluster, item.supplies),
-            pool.name,
-            current=not item.changed or PolicyEnforcement(pool.cluster, item.name) in running,
-            cost=item.cost,
-            layouts=item.layouts,
+        replace(
+            item,
+            supplies=net_supplies(item.supplies, cluster.used_by_others)[0],
+            current=item.current or PolicyEnforcement(pool.cluster, item.policy) in running,
         )
         for item in found
     ]
     names = {item.policy for item in made}
     return (*(item for item in own if item.policy not in names), *made)
-
-
-def _net(cluster: Cluster, supplies: Iterable[tuple[str, int]]) -> tuple[Supply, ...]:
-    """Return what a generated policy supplies besides what others use on the cluster."""
-    made = (Supply(GPU_KIND, device, amount) for device, amount in supplies)
-    return net_supplies(made, cluster.used_by_others)[0]
 
 
 def _request_counts(fleet: Fleet, cluster: Cluster, needing: Dependents) -> RequestCounts:

@@ -11,7 +11,14 @@ from itertools import chain
 from dsf.api.optimization import Optimization
 from optimizer.candidates.frontier import Frontier, FrontierPoint, frontier
 from optimizer.domain.arrays import members_by_key
-from optimizer.domain.fleet import GpuPattern, NodeLayout, OmittedLayouts
+from optimizer.domain.fleet import (
+    GPU_KIND,
+    CandidatePolicy,
+    GpuPattern,
+    NodeLayout,
+    OmittedLayouts,
+    Supply,
+)
 from optimizer.domain.mig.demand import Demand
 from optimizer.domain.mig.gpu_pools import (
     Gpu,
@@ -31,26 +38,13 @@ _DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedPolicy:
-    """A policy that can be generated; `supplies` is the amount by device.
+class PoolCandidates:
+    """Candidates of one pool in order of preference, and what was omitted.
 
-    `changed`: how many GPUs it gives another layout. `cost` is in units of the objective.
+    One that changes no GPU is `current`. Supplies include what others use.
     """
 
-    name: str
-    cluster: str
-    pool: str
-    supplies: tuple[tuple[str, int], ...]
-    layouts: tuple[NodeLayout, ...]
-    cost: float = 0.0
-    changed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PoolCandidates:
-    """Candidates of one pool in order of preference, and what was omitted."""
-
-    items: tuple[GeneratedPolicy, ...]
+    items: tuple[CandidatePolicy, ...]
     omitted_layouts: OmittedLayouts | None = None
 
 
@@ -85,7 +79,7 @@ def pool_candidates(
 
 def composed_candidate(
     owner: Optimization, pool: GpuPool, omitted: OmittedLayouts, counts: Sequence[Sequence[int]]
-) -> GeneratedPolicy:
+) -> CandidatePolicy:
     """Return the candidate with these numbers of GPUs by group and pattern."""
     gpus = [gpu for node in pool.nodes for gpu in node.gpus]
     queues = {
@@ -102,7 +96,7 @@ def candidate_with_layouts(
     demand: Demand,
     rules: ReconfigurationRules,
     layouts: Iterable[NodeLayout],
-) -> GeneratedPolicy | None:
+) -> CandidatePolicy | None:
     """Return the candidate with given layouts; None where the pool's GPUs can't have them."""
     wanted = {item.node: item.gpus for item in layouts}
     if {name: len(gpus) for name, gpus in wanted.items()} != {
@@ -150,19 +144,18 @@ def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> FrontierPoint | None:
     return FrontierPoint(supply, 0.0, 0, sum(item.pieces for item in known), known)
 
 
-def _made(owner: Optimization, pool: GpuPool, chosen: Sequence[GpuPattern]) -> GeneratedPolicy:
+def _made(owner: Optimization, pool: GpuPool, chosen: Sequence[GpuPattern]) -> CandidatePolicy:
     supplies = Counter[str]()
     for pattern in chosen:
         supplies.update(dict(pattern.supplies))
     layouts = _layouts(pool, chosen)
-    return GeneratedPolicy(
-        name=_name(owner, pool, layouts),
-        cluster=pool.cluster,
-        pool=pool.name,
-        supplies=tuple(sorted(supplies.items())),
-        layouts=layouts,
+    return CandidatePolicy(
+        _name(owner, pool, layouts),
+        tuple(Supply(GPU_KIND, *item) for item in sorted(supplies.items())),
+        pool.name,
+        current=not any(item.changed for item in chosen),
         cost=sum(item.cost for item in chosen),
-        changed=sum(item.changed for item in chosen),
+        layouts=layouts,
     )
 
 

@@ -160,7 +160,7 @@ def test_every_candidate_of_two_nodes_configures_both() -> None:
     ).items
     assert found
     for item in found:
-        (spec,) = policy_specs([CandidatePolicy(item.name, (), layouts=item.layouts)])
+        (spec,) = policy_specs([CandidatePolicy(item.policy, (), layouts=item.layouts)])
         marked = templates(spec)[1]["spec"]["object-templates"]
         names = [node["objectDefinition"]["metadata"]["name"] for node in marked]
         assert names == ["n1", "n2"]
@@ -179,4 +179,4 @@ def test_what_a_candidate_supplies_is_what_its_layouts_hold() -> None:
         for gpu in item.layouts[0].gpus:
             for name, amount in gpu if gpu is not None else (("all", 1),):
                 held[name] = held.get(name, 0) + amount
-        assert dict(item.supplies) == held
+        assert {one.device: one.amount for one in item.supplies} == held
