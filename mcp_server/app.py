@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from fastmcp import FastMCP
-from fastmcp.server.http import StarletteWithLifespan
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -23,34 +21,6 @@ from optimizer.service.optimizer import Optimizer
 PATH = "/mcp"
 
 
-def create_mcp_app(
-    optimizer: Optimizer,
-    *,
-    read_only: bool = True,
-    allowed_hosts: Sequence[str] = (),
-    when_client_cannot_ask: WhenClientCannotAsk = "digest",
-    access: Access | None = None,
-    hub_name: str = "",
-    requests_per_second: float = 0.0,
-    streams: StreamLimits = DEFAULT_STREAMS,
-) -> Starlette:
-    """Return an application with the MCP server alone: `/mcp` and `/healthz`.
-
-    Its guards are those of the HTTP API.
-    """
-    mcp = create_mcp(
-        lambda: optimizer,
-        read_only=read_only,
-        when_client_cannot_ask=when_client_cannot_ask,
-        access=access,
-        hub_name=hub_name,
-    )
-    sub = _http_app(mcp, allowed_hosts)
-    routes = [*_routes(sub), Route("/healthz", _healthz)]
-    guard = guards(allowed_hosts, access, requests_per_second, streams)
-    return Starlette(routes=routes, lifespan=sub.lifespan, middleware=guard)
-
-
 def create_service_app(
     optimizer: Optimizer,
     *,
@@ -61,12 +31,31 @@ def create_service_app(
     hub_name: str = "",
     requests_per_second: float = 0.0,
     streams: StreamLimits = DEFAULT_STREAMS,
-) -> FastAPI:
+    alone: bool = False,
+) -> Starlette:
     """Return the optimizer's HTTP API with the MCP server at `/mcp`, behind the same guards.
 
     If it is `read_only`, neither of them writes: there is no tool that does, and POST /optimize,
-    POST /reset and the like are refused.
+    POST /reset and the like are refused. `alone`: the MCP server without the API, but `/healthz`.
     """
+    mcp = create_mcp(
+        lambda: optimizer,
+        read_only=read_only,
+        when_client_cannot_ask=when_client_cannot_ask,
+        access=access,
+        hub_name=hub_name,
+    )
+    sub = mcp.http_app(
+        path=PATH,
+        stateless_http=True,
+        json_response=True,
+        host_origin_protection=True,
+        allowed_hosts=list(allowed_hosts),
+    )
+    if alone:
+        guard = guards(allowed_hosts, access, requests_per_second, streams)
+        routes = [*_routes(sub), Route("/healthz", _healthz)]
+        return Starlette(routes=routes, lifespan=sub.lifespan, middleware=guard)
     app = create_app(
         optimizer,
         allowed_hosts=allowed_hosts,
@@ -75,14 +64,6 @@ def create_service_app(
         requests_per_second=requests_per_second,
         streams=streams,
     )
-    mcp = create_mcp(
-        lambda: optimizer,
-        read_only=read_only,
-        when_client_cannot_ask=when_client_cannot_ask,
-        access=access,
-        hub_name=hub_name,
-    )
-    sub = _http_app(mcp, allowed_hosts)
     app.router.routes.extend(_routes(sub))
     outer = app.router.lifespan_context
 
@@ -93,16 +74,6 @@ def create_service_app(
 
     app.router.lifespan_context = both
     return app
-
-
-def _http_app(mcp: FastMCP, allowed_hosts: Sequence[str]) -> StarletteWithLifespan:
-    return mcp.http_app(
-        path=PATH,
-        stateless_http=True,
-        json_response=True,
-        host_origin_protection=True,
-        allowed_hosts=list(allowed_hosts),
-    )
 
 
 def _routes(sub: ASGIApp) -> list[Route]:

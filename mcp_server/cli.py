@@ -116,12 +116,15 @@ def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, An
         if transport == "stdio":
             _run_as_filter(_serve_stdio(rest))
         else:
-            from mcp_server.app import PATH, create_mcp_app
+            from mcp_server.app import PATH, create_service_app
 
             serve_hub(
                 rest,
-                lambda kube: create_mcp_app(
-                    _optimizer(kube, rest), **app_settings(rest, kube), **mcp_settings(rest, kube)
+                lambda kube: create_service_app(
+                    _optimizer(kube, rest),
+                    alone=True,
+                    **app_settings(rest, kube),
+                    **mcp_settings(rest, kube),
                 ),
                 path=PATH,
             )

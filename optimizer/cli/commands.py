@@ -24,7 +24,7 @@ from optimizer.cli.http_server import (
 from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
     from dsf.kube.client.kube_client import Client
 
@@ -102,7 +102,7 @@ def optimizer(*, log_level: str, log_format: Any, **rest: Any) -> None:
         raise click.ClickException(str(error)) from error
 
 
-def _app(kube: "Client", rest: dict[str, Any]) -> "FastAPI":
+def _app(kube: "Client", rest: dict[str, Any]) -> "Starlette":
     """Return the app with MCP where it is installed, else the HTTP API alone."""
     from prometheus_client import REGISTRY
 
@@ -131,5 +131,5 @@ def _app(kube: "Client", rest: dict[str, Any]) -> "FastAPI":
             extra={"missing": error.name},
         )
         return create_app(service, **settings)
-    app: FastAPI = create(service, **settings, **mcp_settings(rest, kube))
+    app: Starlette = create(service, **settings, **mcp_settings(rest, kube))
     return app

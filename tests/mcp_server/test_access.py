@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx
@@ -14,7 +15,7 @@ from fastmcp.exceptions import ToolError
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
-from mcp_server.app import create_mcp_app, create_service_app
+from mcp_server.app import create_service_app
 from mcp_server.server import create_mcp
 from optimizer.api.serving import listen, serve, url
 from optimizer.operations.access.authorized_optimizer import Access
@@ -32,7 +33,7 @@ HANGS_SECONDS = 60
 HEADERS = {"Accept": "application/json, text/event-stream"}
 BOTH_WRITE = {user.name: [*reads("default"), *writes("default")] for user in (READER, WRITER)}
 ONE_WRITES = {READER.name: reads("default"), WRITER.name: BOTH_WRITE[WRITER.name]}
-APPS = [create_mcp_app, create_service_app]
+APPS: list[Any] = [partial(create_service_app, alone=True), create_service_app]
 
 
 class Door:
