@@ -108,28 +108,24 @@ def _refuse_http_options(invocation: click.Context, transport: str) -> None:
 
 
 def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, Any]") -> None:
-    from dsf.kube.client.kubeconfig import BadKubeconfig
     from dsf.runtime.logs import set_up
 
     set_up(log_level, log_format)
-    try:
-        if transport == "stdio":
-            _run_as_filter(_serve_stdio(rest))
-        else:
-            from mcp_server.app import PATH, create_service_app
+    if transport == "stdio":
+        _run_as_filter(_serve_stdio(rest))
+        return
+    from mcp_server.app import PATH, create_service_app
 
-            serve_hub(
-                rest,
-                lambda kube: create_service_app(
-                    _optimizer(kube, rest),
-                    alone=True,
-                    **app_settings(rest, kube),
-                    **mcp_settings(rest, kube),
-                ),
-                path=PATH,
-            )
-    except BadKubeconfig as error:
-        raise click.ClickException(str(error)) from error
+    serve_hub(
+        rest,
+        lambda kube: create_service_app(
+            _optimizer(kube, rest),
+            alone=True,
+            **app_settings(rest, kube),
+            **mcp_settings(rest, kube),
+        ),
+        path=PATH,
+    )
 
 
 def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
@@ -137,8 +133,13 @@ def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
 
     A graceful stop would have to wait for the thread that reads standard input.
     """
+    from dsf.kube.client.kubeconfig import BadKubeconfig
+
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asyncio.run(main)
+    try:
+        asyncio.run(main)
+    except BadKubeconfig as error:
+        raise click.ClickException(str(error)) from error
 
 
 async def _serve_stdio(rest: "Mapping[str, Any]") -> None:

@@ -92,14 +92,10 @@ def optimizer(*, log_level: str, log_format: Any, **rest: Any) -> None:
 
     Callers send a bearer token of the hub and need rights there; see --auth.
     """
-    from dsf.kube.client.kubeconfig import BadKubeconfig
     from dsf.runtime.logs import set_up
 
     set_up(log_level, log_format)
-    try:
-        serve_hub(rest, lambda kube: _app(kube, rest))
-    except BadKubeconfig as error:
-        raise click.ClickException(str(error)) from error
+    serve_hub(rest, lambda kube: _app(kube, rest))
 
 
 def _app(kube: "Client", rest: dict[str, Any]) -> "Starlette":

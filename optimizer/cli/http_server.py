@@ -134,10 +134,11 @@ def mcp_settings(rest: Mapping[str, Any], kube: "Client") -> dict[str, Any]:
 def serve_hub(
     rest: Mapping[str, Any], create: "Callable[[Client], ASGIApp]", *, path: str = ""
 ) -> None:
-    """Serve the app of a hub until a signal comes. Raises ClickException if it can't listen.
+    """Serve the app of a hub until a signal comes. Raises ClickException if it can't.
 
     `path`: that of the app's only resource, for the log.
     """
+    from dsf.kube.client.kubeconfig import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.process import run
     from optimizer.api.serving import listen
@@ -147,7 +148,7 @@ def serve_hub(
         with listen(rest["bind_address"], rest["port"]) as listener:
             check_auth(rest, listener)
             run(_serve(rest, listener, files, create, path))
-    except CannotListen as error:
+    except (CannotListen, BadKubeconfig) as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -70,7 +70,7 @@ def solve_decomposed(
         once = once if turn == 0 else replace(once, start_prices={})
         known = _solve_tiers(problem, known, once, solved)
         bounds = [tier.bound for tier in solved]
-        if _is_proven(problem, known, bounds, context) or context.is_over():
+        if context.is_solved(problem, known, bounds) or context.is_over():
             break
         if len(solved) > 1 and problem.size <= RESTRICTED_CORE_VARIABLES:
             exact, closer = solve_single_model(problem, known, context)
@@ -95,12 +95,6 @@ def _solve_tiers(
         if not context.is_over():
             context.report_decision(known, [found.bound for found in solved[: tier + 1]])
     return known
-
-
-def _is_proven(
-    problem: Problem, known: Decision | None, bounds: Sequence[float], context: SolveContext
-) -> bool:
-    return known is not None and all(map(context.is_close, tier_values(problem, known), bounds))
 
 
 def _solve_tier(

@@ -15,7 +15,7 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution, TierPrices
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better
-from optimizer.model.problem import Problem, tier_values, upper_bounds
+from optimizer.model.problem import Problem, upper_bounds
 from optimizer.model.rules import COUPLING_RULES, replicas
 from optimizer.solve.decomposition import solve_decomposed
 from optimizer.solve.greedy import fill_remaining, greedy
@@ -142,17 +142,11 @@ def _solve_components(
         left = [
             number
             for number in left
-            if not _is_close(split[number], decisions[number], limits[number], context)
+            if not context.is_solved(split[number], decisions[number], limits[number])
         ]
         if context.is_over():
             break
     return problem.combined(decisions), [sum(most) for most in zip(*limits, strict=True)]
-
-
-def _is_close(
-    problem: Problem, decision: Decision, bounds: Sequence[float], context: SolveContext
-) -> bool:
-    return all(map(context.is_close, tier_values(problem, decision), bounds))
 
 
 def independent_components(problem: Problem) -> list[Problem]:

@@ -135,6 +135,14 @@ class SolveContext:
         """Tell whether the time is up."""
         return self.seconds_left() <= 0
 
+    def is_solved(
+        self, problem: Problem, decision: Decision | None, bounds: Sequence[float]
+    ) -> bool:
+        """Tell whether a decision is within the gap of the bound of every tier."""
+        return decision is not None and all(
+            map(self.is_close, tier_values(problem, decision), bounds)
+        )
+
     def is_close(self, value: float, bound: float) -> bool:
         """Tell whether a value is within the gap of its bound."""
         return is_close(value, bound, self.gap)
