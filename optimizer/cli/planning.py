@@ -25,7 +25,8 @@ from optimizer.cli.hub_request import (
 from optimizer.cli.model_options import answer_options, history_option, settings_of
 
 if TYPE_CHECKING:
-    from dsf.kube.port import Kube, Lister
+    from dsf.kube.client.kube_client import Client
+    from dsf.kube.port import Lister
     from optimizer.domain.solution import Solution
     from optimizer.plan.plan import Plan
     from optimizer.plan.text.object_diffs import ObjectDiff
@@ -177,8 +178,7 @@ class _NoDiff(click.ClickException):
 
 
 class _PlannedHub(NamedTuple):
-    server: str
-    kube: "Kube"
+    kube: "Client"
     optimizer: "Optimizer"
     plan: "Plan"
 
@@ -196,7 +196,7 @@ async def _planned_hub(
             made = usable(
                 await optimizer.plan(_changed(request, changes), report=_shown_on(progress))
             )
-        yield _PlannedHub(kube.server, kube, optimizer, made)
+        yield _PlannedHub(kube, optimizer, made)
 
 
 @asynccontextmanager
@@ -273,7 +273,7 @@ async def _optimize(
         show_plan(made)
         if not made.changes or made.request.dry_run:
             return made, None
-        question = f"{plan_question(made, found.server)}\nApply it?"
+        question = f"{plan_question(made, found.kube.server)}\nApply it?"
         if ask and not click.confirm(question, err=True):
             return made, None
         with Progress("Applying"):

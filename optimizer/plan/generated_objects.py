@@ -70,8 +70,12 @@ def selects_nothing(change: Change) -> bool:
     """Return whether a change lets a Placement select no cluster any more, or none at first."""
     if change.kind != PLACEMENT or isinstance(change, Delete):
         return False
-    body = change.body if isinstance(change, Patch) else change.obj
-    return (body.get("spec") or {}).get("numberOfClusters") == 0
+    return selects_no_cluster(change.body if isinstance(change, Patch) else change.obj)
+
+
+def selects_no_cluster(placement: Object) -> bool:
+    """Return whether a Placement, or a patch of one, selects no cluster."""
+    return (placement.get("spec") or {}).get("numberOfClusters") == 0
 
 
 def taken_names(
@@ -196,9 +200,7 @@ def _left_by_others(
 
 def _is_stopped(obj: Object) -> bool:
     """Return whether an object is a generated Placement that selects nothing."""
-    stopped = obj.get("kind", PLACEMENT.kind) == PLACEMENT.kind and (
-        (obj.get("spec") or {}).get("numberOfClusters") == 0
-    )
+    stopped = obj.get("kind", PLACEMENT.kind) == PLACEMENT.kind and selects_no_cluster(obj)
     return stopped and generating_optimization(labels_of(obj)) is not None
 
 

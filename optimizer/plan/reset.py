@@ -12,7 +12,7 @@ from dsf.kube.port import Object
 from optimizer.domain.fleet import Selector
 from optimizer.domain.issue import Issue
 from optimizer.plan.basis import digest_of_json
-from optimizer.plan.generated_objects import changes
+from optimizer.plan.generated_objects import changes, selects_no_cluster
 from optimizer.plan.manifests import stopped_placement
 from optimizer.plan.uncovered_others import as_result
 from optimizer.snapshot.object_readers import generated_by, is_workload, name_of, placement_of
@@ -76,7 +76,7 @@ def left_empty(observation: Observation, optimization: str | None, writes: Itera
     """Return how many generated Placements select nothing already, and are not written."""
     written = {item.name for item in writes if item.kind == PLACEMENT}
     return sum(
-        (obj.get("spec") or {}).get("numberOfClusters") == 0 and name_of(obj) not in written
+        selects_no_cluster(obj) and name_of(obj) not in written
         for obj in generated_by(observation.placements, optimization)
     )
 

@@ -22,6 +22,9 @@ from optimizer.domain.arrays import Floats, Ints
 from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows, Prices, matches
 from optimizer.solve.tuning import BAND_SUPPLY_SHARE, LEAST_BAND_RESOURCES, PARTITION_WIDTH
 
+_PRICED_CELLS = 4_000_000
+"""Cells (workload, resource) of the resources whose items are all in memory at once, 32 MB."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnapsackItems:
@@ -60,13 +63,12 @@ def all_items(blocks: BlockProblem) -> list[KnapsackBand]:
     return [_band(blocks, *band) for band in _bands(blocks, len(blocks.resource_sites))]
 
 
-def most_profitable_items(
-    blocks: BlockProblem, prices: Prices, margin: int, most: int
-) -> list[KnapsackBand]:
+def sifted_items(blocks: BlockProblem, prices: Prices, margin: int = 1) -> list[KnapsackBand]:
     """Return, of each resource and size, `margin` times as many of the best items as fit.
 
-    `most`: resources whose items are all in memory at a time.
+    A bound that is priced with them holds at these prices alone; elsewhere it is a guess.
     """
+    most = max(1, _PRICED_CELLS // max(1, len(blocks.sizes)))
     return [_sifted(_band(blocks, *band), prices, margin) for band in _bands(blocks, most)]
 
 

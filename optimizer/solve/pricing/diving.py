@@ -18,11 +18,11 @@ from optimizer.solve.blocks.columns import (
     feasible_columns,
     to_whole_problem,
 )
+from optimizer.solve.blocks.knapsack import sifted_items
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
     items_if_few,
     lower_bound_by_subgradients,
-    sifted_items,
 )
 from optimizer.solve.tuning import (
     ALL_ITEMS_ASSIGNMENTS,

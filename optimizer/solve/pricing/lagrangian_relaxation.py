@@ -24,7 +24,7 @@ from optimizer.solve.blocks.knapsack import (
     KnapsackTable,
     all_items,
     knapsack_contents,
-    most_profitable_items,
+    sifted_items,
     solve_knapsacks,
 )
 from optimizer.solve.tuning import (
@@ -40,9 +40,6 @@ from optimizer.solve.tuning import (
     STEP_PROGRESS,
     STEP_SHRINK,
 )
-
-_PRICED_CELLS = 4_000_000
-"""Cells (workload, resource) of a slice of resources that is priced at once, 32 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +111,6 @@ def assignments_of_modes(
 def items_if_few(blocks: BlockProblem) -> list[KnapsackBand] | None:
     """Return all knapsack items; None where they are too many to be kept in memory."""
     return all_items(blocks) if blocks.values.size <= ALL_ITEMS_ASSIGNMENTS else None
-
-
-def sifted_items(blocks: BlockProblem, prices: Prices, margin: int = 1) -> list[KnapsackBand]:
-    """Return the items that can be taken at these prices, `margin` times as many as fit.
-
-    A bound that is priced with them holds at these prices alone; elsewhere it is a guess.
-    """
-    most = max(1, _PRICED_CELLS // max(1, len(blocks.sizes)))
-    return most_profitable_items(blocks, prices, margin, most)
 
 
 def initial_prices(
