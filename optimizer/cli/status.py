@@ -180,13 +180,11 @@ async def _checks(
 ) -> "tuple[HubCheck, ...]":
     from dsf.cli.prometheus import reachable
     from dsf.kube.access_reviews import ResourceAttributes
-    from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from dsf.kube.errors import KubeError
     from optimizer.follow.hub_health.checks import hub_checks, missing_namespace, refused_access
     from optimizer.operations.access.rights import planning_rights, status_rights, writing_rights
     from optimizer.service.observe_fleet import observe_installation
-    from optimizer.service.optimizer import Optimizer
 
     rights = (
         *planning_rights(namespace),
@@ -194,7 +192,7 @@ async def _checks(
         *writing_rights(namespace),
     )
     try:
-        async with connect(kubeconfig, context) as kube:
+        async with connected(kubeconfig, context) as (kube, optimizer):
             installed = await observe_installation(
                 kube,
                 kube.server,
@@ -202,7 +200,7 @@ async def _checks(
                 now=utc_now,
                 prometheus=await reachable(prometheus_url) if prometheus_url else None,
             )
-            missing = await Optimizer(kube, now=utc_now).missing_namespace(namespace)
+            missing = await optimizer.missing_namespace(namespace)
     except KubeError as error:
         return (refused_access(error),)
     return (*hub_checks(installed), *([missing_namespace(namespace)] if missing else []))
