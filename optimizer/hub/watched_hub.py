@@ -144,7 +144,7 @@ class WatchedHub:
 
     def noting(self, kube: Kube) -> Kube:
         """Return a client whose writes all later readers of this cache see."""
-        return NotedWrites(kube, self.wrote)
+        return NotedWrites(kube, lambda kind, _, version: self.wrote(kind, version))
 
     def tell(self, kind: Kind, key: Key) -> None:
         """Tell of a change, also of a kind that others watch."""
