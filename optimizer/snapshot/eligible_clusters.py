@@ -33,6 +33,9 @@ from optimizer.wire.request import OptimizeRequest
 
 Tolerations = tuple[Toleration, ...]
 
+CENTURY = 100 * 365 * 86_400
+"""Seconds from which on a toleration has no end: no time could be told."""
+
 
 @dataclass(frozen=True, slots=True)
 class EligibleClusters:
@@ -78,7 +81,7 @@ class EligibleClusters:
             if taint.added is not None
         ]
         left = (limit - age for limit in limits for age in ages)
-        return min((seconds for seconds in left if seconds > 0), default=math.inf)
+        return min((seconds for seconds in left if 0 < seconds < CENTURY), default=math.inf)
 
     def avoided(self, tolerations: Tolerations) -> tuple[str, ...]:
         """Return the clusters with a taint PreferNoSelect that is not tolerated."""

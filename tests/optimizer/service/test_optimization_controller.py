@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from dsf.api.names import PLAN_REQUESTED_ANNOTATION
+from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
 from optimizer.plan.plan import Plan
 from optimizer.service.optimization_controller import OptimizationController
+from optimizer.snapshot.annotations import PREFIX
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.result import Applied
 from tests.eventually import eventually
@@ -448,6 +450,24 @@ async def test_scores_that_expire_move_nothing_and_a_lost_cluster_does() -> None
     fleet.later(seconds=301)
     await controller.look("default", "kept")
     assert await fleet.bound() == {"3g.48gb-worker02"}
+
+
+@pytest.mark.parametrize(("tolerated", "soon"), [(3, True), (2**63 - 1, False)])
+async def test_it_looks_again_when_the_toleration_of_a_workload_ends(
+    tolerated: int, soon: bool
+) -> None:
+    fleet = await kept_fleet(mode="Apply", workloadSelector="app=app01")
+    tolerant = {"metadata": {"annotations": {f"{PREFIX}tolerations": f"broken@{tolerated}"}}}
+    await fleet.hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", tolerant, "default")
+    controller = fleet.controller()
+    await controller.look("default", "kept")
+    taint = {"key": "broken", "effect": "NoSelect", "timeAdded": rfc3339(fleet.now)}
+    await fleet.hub.patch(kinds.MANAGED_CLUSTER, "worker01", {"spec": {"taints": [taint]}})
+    again = await controller.look("default", "kept")
+    assert again is not None
+    assert (again == 3) == soon
+    fleet.later(seconds=301)  # so that no other toleration is left
+    assert await controller.look("default", "kept") is not None
 
 
 async def test_a_value_for_missing_scores_moves_nothing_that_runs() -> None:
