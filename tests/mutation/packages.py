@@ -34,7 +34,7 @@ PACKAGES = {
         modules=(
             "dsf/agent/otlp/data_points.py",
             "dsf/agent/otlp/received_metrics.py",
-            "dsf/agent/otlp/sample_windows.py",
+            "dsf/agent/otlp/received_metrics.py",
             "dsf/agent/publish/placement_score.py",
             "dsf/agent/publish/write_permission.py",
             "dsf/agent/round_schedule.py",

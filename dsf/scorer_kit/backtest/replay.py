@@ -36,7 +36,7 @@ from dsf.scorer_kit.backtest.history import (
     named_apart,
     past_series,
 )
-from dsf.scorer_kit.backtest.truth import of_query
+from dsf.scorer_kit.backtest.plan import of_query
 from dsf.scorer_kit.prometheus_replay import RecordedSeries
 from dsf.scorer_kit.recordings import load, name_of
 from dsf.scorer_kit.sampled_series import Labels, Samples

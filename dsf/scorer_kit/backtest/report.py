@@ -21,11 +21,9 @@ from dsf.scorer_kit.backtest.accuracy import (
     scorer_accuracy,
 )
 from dsf.scorer_kit.backtest.history import Answered, Judged, UnusableHistory, judged
-from dsf.scorer_kit.backtest.plan import BacktestPlan
+from dsf.scorer_kit.backtest.plan import QUERY, BacktestPlan
 from dsf.scorer_kit.backtest.plausibility import Copy, CopyVerdict, unanswered, verdict
-from dsf.scorer_kit.backtest.seasons import found_seasons
-from dsf.scorer_kit.backtest.simple_methods import seasonal_naive, simple_methods
-from dsf.scorer_kit.backtest.truth import QUERY
+from dsf.scorer_kit.backtest.simple_methods import found_seasons, seasonal_naive, simple_methods
 
 SIGNIFICANT = 0.05
 """A p-value below which a difference is called significant, as is usual."""

@@ -212,8 +212,7 @@ async def _plan(
 ) -> "BacktestPlan":
     from dsf.api.untrusted_text import listed
     from dsf.scorer_kit.backtest.accuracy import Choices
-    from dsf.scorer_kit.backtest.plan import BacktestPlan
-    from dsf.scorer_kit.backtest.truth import QUERY
+    from dsf.scorer_kit.backtest.plan import QUERY, BacktestPlan
 
     if summary.sources:
         named = listed(one.name for one in summary.sources)

@@ -1,10 +1,12 @@
 """What an author brings to the demo: scorers that run already, and the series that they score.
 
 Each scorer is tried once on each cluster before anything starts, by the agent's own code, so that
-whatever is wrong with it or with its data is told at once.
+whatever is wrong with it or with its data is told at once. `guide_setup` adds them to what the
+guide's demo starts itself.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from dsf.agent.round import Round
@@ -16,8 +18,10 @@ from dsf.api.plural import counted
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed
+from dsf.kube.clock import utc_now
 from dsf.kube.port import Object
-from dsf.scorer_kit.prometheus_replay import ANY_QUERY, Recording, Repeated
+from dsf.scorer_kit.prometheus_replay import ANY_QUERY, Recording, Repeated, replaying
+from dsf.scorer_kit.recordings import RECORDINGS, load
 from dsf.scorer_kit.registration import dynamic_scorer, suggested_format
 from dsf.scorer_kit.scorer_target import (
     AuthorCredentials,
@@ -27,8 +31,17 @@ from dsf.scorer_kit.scorer_target import (
     object_name,
 )
 from dsf.scorer_kit.trial_round import TrialSource, try_round, with_suggested_format
+from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoError
+from dsf.sim.demo.scorers import (
+    HARDWARE,
+    THROUGHPUT_QUERY,
+    DemoSetup,
+    sample_scorer,
+    static_scorers,
+    throughput_scorer,
+)
 
 SHIFT = 60
 """Steps of a recording between two clusters, so that their scores differ."""
@@ -190,3 +203,52 @@ def _results(done: Round, cluster: str) -> list[Mapping[str, str]]:
         sent = counted(len(evidence.series) if evidence else 0, "series", "series")
         raise DemoError(f"{where}: no score, of {sent}: see what `dsf scorer try` shows")
     return [result.metric for result in evidence.results] if evidence else []
+
+
+def guide_setup(part: AuthorsPart, scorers: Sequence[AskedScorer], output: DemoOutput) -> DemoSetup:
+    """Return the guide's setup, with the scorers and the series of an author."""
+    recorded = not part.prometheus_url
+    queries = [query for one in scorers for query in one.queries]
+
+    async def source(stack: AsyncExitStack, number: int, cluster: str) -> str:
+        if not recorded:
+            return part.prometheus_url
+        replayed = part.replays(cluster, number, queries)
+        return await stack.enter_async_context(_replay(cluster, number, replayed))
+
+    @asynccontextmanager
+    async def prometheus() -> AsyncIterator[Mapping[str, str]]:
+        async with AsyncExitStack() as stack:
+            yield {name: await source(stack, number, name) for number, name in enumerate(HARDWARE)}
+
+    async def authors(urls: Mapping[str, str]) -> list[Object]:
+        output.step("Your scorers: a round each, before anything starts")
+        for recording in part.recordings:
+            output.note(recording.told(utc_now().timestamp(), scorers))
+        return [await one.tried(urls, output) for one in scorers]
+
+    def registered(urls: Mapping[str, str]) -> list[Object]:
+        found = static_scorers(urls["static"])
+        if recorded:
+            found += [sample_scorer(urls["sample"]), throughput_scorer(urls["sample"])]
+        return found
+
+    return DemoSetup(
+        title="A hub and two managed clusters, in memory and over HTTP",
+        cluster_labels={name: hardware.labels() for name, hardware in HARDWARE.items()},
+        scorers={"sample": (), "static": ()} if recorded else {"static": ()},
+        registered=registered,
+        prometheus=prometheus,
+        manifest_namespaces=(WORKLOAD_NAMESPACE, *part.manifest_namespaces),
+        authors=authors if scorers else None,
+    )
+
+
+def _replay(
+    cluster: str, number: int, authors: Sequence[Repeated]
+) -> AbstractAsyncContextManager[str]:
+    """Serve the author's recordings, and the demo's own for all other queries."""
+    own = load(RECORDINGS["build-machine"])
+    queries = {**own.queries, THROUGHPUT_QUERY: HARDWARE[cluster].series()}
+    labels = {"node": f"{cluster}-control-plane"}
+    return replaying(*authors, Repeated(replace(own, queries=queries), labels, number * SHIFT))

@@ -18,9 +18,8 @@ from dsf.kube.changes import Create
 from dsf.kube.port import Object
 from dsf.kube.yaml_documents import documents
 from dsf.sim.controllers import mig_manager
-from dsf.sim.demo.authors_part import AuthorsPart, require_own_scores
+from dsf.sim.demo.authors_part import AuthorsPart, guide_setup, require_own_scores
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
-from dsf.sim.demo.guide_setup import guide_setup
 from dsf.sim.demo.output import (
     DemoOutput,
     comparison_table,

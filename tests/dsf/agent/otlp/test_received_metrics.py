@@ -11,14 +11,14 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from dsf.agent.failure import Failure
 from dsf.agent.otlp.data_points import EXPONENTIAL, NO_DATA
-from dsf.agent.otlp.received_metrics import ReceivedMetrics
-from dsf.agent.otlp.sample_windows import (
+from dsf.agent.otlp.received_metrics import (
     AHEAD,
     LABELS_TOO_LONG,
     STALE,
     TAKEN,
     TOO_MANY_SAMPLES,
     TOO_MANY_SERIES,
+    ReceivedMetrics,
 )
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.agent.wire.series_buffer import MemoryBounds

@@ -28,11 +28,10 @@ from dsf.scorer_kit.backtest.history import (
     from_samples,
     judged,
 )
-from dsf.scorer_kit.backtest.plan import BacktestPlan
+from dsf.scorer_kit.backtest.plan import BacktestPlan, of_horizon
 from dsf.scorer_kit.backtest.plausibility import copies
 from dsf.scorer_kit.backtest.report import report
 from dsf.scorer_kit.backtest.simple_methods import Horizon, simple_methods
-from dsf.scorer_kit.backtest.truth import of_horizon
 
 RAMP = [float(value) for value in range(20)]
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dsf.scorer_kit.backtest.history import History, PastSeries
-from dsf.scorer_kit.backtest.seasons import found_seasons
+from dsf.scorer_kit.backtest.simple_methods import found_seasons
 from tests.dsf.scorer_kit.backtest.histories import DAY, HOUR, WEEK, drawn
 
 

@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 from dsf.sim.cli import demo
 from dsf.sim.demo.output import TextOutput
 from dsf.sim.stories import airan, inference
+from dsf.sim.stories.airan import LEAST_LOAD, MOST_LOAD, STEPS_PER_DAY, BusyHour, ran_load
 from dsf.sim.stories.inference import changes
-from dsf.sim.stories.ran_load import LEAST_LOAD, MOST_LOAD, STEPS_PER_DAY, BusyHour, ran_load
 from dsf.sim.stories.story import MomentResult, RolloutStep, moves, rollout_sentences
 from dsf.sim.stories.tell import CONCLUSION, STORIES, print_narration
 from sample_scorers.ai_workload.signals import EFFICIENCY_QUERIES
