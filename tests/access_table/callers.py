@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from dsf.kube.access_reviews import Right, UserInfo, right
-from dsf.kube.embedded import AccessTable, IssuedToken
 from dsf.kube.kinds import (
     EVENT,
     KINDS,
@@ -24,6 +23,7 @@ from optimizer.operations.access.rights import (
     scraping_rights,
     writing_rights,
 )
+from tests.kube_wrappers.reviewing_hub import AccessTable, IssuedToken
 from tests.optimizer.neighbours import TEAM
 from tests.optimizer.operations.access.callers import AUDIENCE
 

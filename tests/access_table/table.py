@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import NAMESPACE
 from mcp_server.app import create_service_app
 from optimizer.api.serving import listen, serve, url
@@ -25,6 +25,7 @@ from tests.access_table.operations import Operation
 from tests.access_table.rest_operations import REST
 from tests.dsf.agent.servers import matrix, replying, serving
 from tests.kube_wrappers.authorized import Authorized
+from tests.kube_wrappers.reviewing_hub import AccessTable, ReviewingHub
 from tests.optimizer.build import NOW, request
 from tests.optimizer.neighbours import TEAM, applied, hub_of_two_teams, run_by_hand
 
@@ -107,7 +108,7 @@ async def hub_in(state: str) -> EmbeddedHub:
 
 async def copy_of(hub: EmbeddedHub) -> EmbeddedHub:
     """A hub with the same objects, which costs less than to plan again."""
-    copy = EmbeddedHub(now=lambda: NOW, access=table())
+    copy = ReviewingHub(now=lambda: NOW, access=table())
     resources = sorted(hub.server.catalog.all(), key=lambda item: item.kind != NAMESPACE)
     for resource in resources:
         for obj in () if resource.review else (await hub.list(resource.kind)).items:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from playwright.async_api import Page, expect
 
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import AccessTable
 from dsf.kube.errors import Unreachable
 from optimizer.operations.access.authorized_optimizer import Access
 from optimizer.operations.access.delegated_auth import DelegatedAuth
@@ -15,6 +14,7 @@ from optimizer.operations.access.rights import fleet_rights
 from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
 from tests.kube_wrappers.fault_injection import Fault, Faulty, unwatchable
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.service import PERFORMANCE, Service, generated, scenario_hub, serving_hub
 from tests.optimizer.operations.access.callers import READER, TOKENS
 

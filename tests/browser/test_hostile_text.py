@@ -11,7 +11,7 @@ from playwright.async_api import FrameLocator, Locator, Page, Route, expect
 from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from optimizer.operations.access.authorized_optimizer import Access
 from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.operations.access.rights import fleet_rights
@@ -22,6 +22,7 @@ from tests.browser.test_failures import enter
 from tests.browser.test_plans import apply
 from tests.evals.fleets import guide
 from tests.house.marker import MARKER, raw
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.service import PERFORMANCE, POWER, scenario_hub, serving_hub
 from tests.optimizer.operations.access.callers import READER, TOKENS
 

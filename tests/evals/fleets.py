@@ -5,7 +5,7 @@ from typing import Any
 
 from dsf.api.names import API_VERSION, HUB_NAMESPACE
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -19,6 +19,7 @@ from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.service import request, scenario_hub
 
 LATER = "2099-01-01T00:00:00Z"

@@ -14,7 +14,7 @@ from fastmcp.client.elicitation import ElicitResult
 from dsf.api.names import HUB_NAMESPACE
 from dsf.cli.root import root
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -35,6 +35,7 @@ from optimizer.wire.request import OptimizeRequest
 from tests.command_line import invoked_meanwhile
 from tests.evals.fleets import guide
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.service import request, serving_hub
 from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, writes
 

@@ -1,9 +1,9 @@
 """A wrapper that refuses what a user of an AccessTable may not do, in the API server's words."""
 
 from dsf.kube.access_reviews import right
-from dsf.kube.embedded import AccessTable
 from dsf.kube.errors import Forbidden
 from dsf.kube.port import Kube
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.kube_wrappers.wrapper import Call, Wrapper
 
 

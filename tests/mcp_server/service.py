@@ -14,7 +14,7 @@ import yaml
 import dsf.sim
 from dsf.api.names import HUB_NAMESPACE
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import KINDS, NAMESPACE, PLACEMENT, PLACEMENT_BINDING
 from dsf.kube.port import Kube, Object
@@ -22,6 +22,7 @@ from mcp_server.app import create_service_app
 from mcp_server.confirmation import WhenClientCannotAsk
 from optimizer.api.serving import listen, serve, url
 from optimizer.service.optimizer import Optimizer
+from tests.kube_wrappers.reviewing_hub import AccessTable, ReviewingHub
 
 SCENARIO = Path(dsf.sim.__file__).parent / "scenario"
 PERFORMANCE = "example-performance-score"
@@ -44,7 +45,7 @@ def wish(score: str = PERFORMANCE, **changes: Any) -> dict[str, Any]:
 
 
 async def scenario_hub(access: AccessTable | None = None) -> EmbeddedHub:
-    hub = EmbeddedHub(access=access or AccessTable())
+    hub = ReviewingHub(access=access or AccessTable())
     for name in (HUB_NAMESPACE, *NAMESPACES):
         await put(hub, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for obj in _scenario():

@@ -13,7 +13,7 @@ from fastmcp import Client
 from fastmcp.exceptions import ToolError
 
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
 from mcp_server.app import create_service_app
 from mcp_server.server import create_mcp
@@ -23,6 +23,7 @@ from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.operations.access.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.service import POWER, generated, request, scenario_hub, wish
 from tests.optimizer.build import NOW
 from tests.optimizer.build import request as guide_request

@@ -1,12 +1,12 @@
 """Completion reads the hub once for the keys that a person types, and for each user alone."""
 
-from dsf.kube.embedded import AccessTable
 from mcp_server.prompts import NAMES_SECONDS, NameCompletion
 from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.operations.access.rights import status_rights
 from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.service import POWER, scenario_hub
 from tests.optimizer.build import NOW
 from tests.optimizer.operations.access.callers import READER, STRANGER, TOKENS, reads

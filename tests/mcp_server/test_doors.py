@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig
 from dsf.kube.embedded.http.server import serving as serving_hub
 from mcp_server.app import create_service_app
 from optimizer.operations.access.authorized_optimizer import Access
 from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.service.optimizer import Optimizer
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.service import generated, request, scenario_hub, wish
 from tests.mcp_server.test_cli import DSF
 from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, reads, writes

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 
 from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.service.record_keys import RecordKeys
 from optimizer.snapshot.observation import Observation
+from tests.kube_wrappers.reviewing_hub import AccessTable, ReviewingHub
 from tests.optimizer.build import NOW, guide, obj
 
 
@@ -17,7 +18,7 @@ async def hub_of(
     observation: Observation | None = None, access: AccessTable | None = None
 ) -> EmbeddedHub:
     observation = observation or guide()
-    hub = EmbeddedHub(now=lambda: NOW, access=access or AccessTable())
+    hub = ReviewingHub(now=lambda: NOW, access=access or AccessTable())
     await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, HUB_NAMESPACE))
     for cluster in observation.managed_clusters:
         await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, cluster["metadata"]["name"]))

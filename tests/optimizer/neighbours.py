@@ -4,13 +4,14 @@ from collections.abc import Iterable
 
 from dsf.api.names import CLUSTER_CLAIM, PLACEMENT_LABEL, REPLICA_SET_LABEL, WORK_PLACEMENT_LABEL
 from dsf.kube import kinds
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Applied
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.optimizer.build import NOW, guide, obj, request, workload
 from tests.optimizer.hubs import hub_of
 

@@ -6,7 +6,7 @@ from dsf.api.names import CLUSTER_CLAIM, GROUP
 from dsf.api.optimization import Optimization
 from dsf.kube import kinds
 from dsf.kube.access_reviews import ResourceAttributes, right
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.operations.access.rights import naming_rights
@@ -18,6 +18,7 @@ from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from tests.dsf.sim.builders import config_map
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.optimizer.build import body, guide, obj, policy, request, workload
 from tests.optimizer.follow.rollout.guide_rollout import GuideRollout, guide_rollout
 from tests.optimizer.hubs import hub_of

@@ -7,13 +7,13 @@ import httpx
 import yaml
 
 from dsf.kube.access_reviews import NonResourceAttributes
-from dsf.kube.embedded import AccessTable
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.operations.access.authorized_optimizer import Access
 from optimizer.operations.access.delegated_auth import DEFAULT_AUDIENCE, DelegatedAuth
 from optimizer.service.optimizer import Optimizer
 from tests.eventually import eventually
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.monitoring.rules_and_dashboards import EXAMPLES, queries
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of

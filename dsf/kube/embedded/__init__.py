@@ -4,6 +4,5 @@ Layers: `http` over `hub`, `api_server`, `stored_objects`, and what they store a
 """
 
 from dsf.kube.embedded.hub import EmbeddedHub
-from dsf.kube.embedded.reviews import AccessTable, IssuedToken
 
-__all__ = ["AccessTable", "EmbeddedHub", "IssuedToken"]
+__all__ = ["EmbeddedHub"]

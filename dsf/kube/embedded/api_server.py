@@ -13,7 +13,7 @@ from typing import Any, Literal
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import status_errors
-from dsf.kube.embedded.reviews import AccessTable, review_resources
+from dsf.kube.embedded.reviews import review_resources
 from dsf.kube.embedded.stored_objects import StoredObjects, is_definition
 from dsf.kube.errors import BadRequest
 from dsf.kube.kinds import Kind
@@ -61,11 +61,10 @@ class ApiServer:
         now: Callable[[], datetime],
         new_uid: Callable[[], str],
         history: int,
-        access: AccessTable,
     ) -> None:
         self.objects = StoredObjects(history, self._time)
         self.catalog = self.objects.catalog
-        for review in review_resources(access, now):
+        for review in review_resources():
             self.catalog.add(review)
         self._now = now
         self._new_uid = new_uid

@@ -19,7 +19,6 @@ from dsf.kube import json_merge_patch
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import status_errors
 from dsf.kube.embedded.api_server import UNCHECKED, ApiServer, WriteOptions
-from dsf.kube.embedded.reviews import NOBODY, AccessTable
 from dsf.kube.embedded.stored_objects import HISTORY, Collection, StoredWrite
 from dsf.kube.errors import BadRequest, Gone
 from dsf.kube.kinds import Kind
@@ -224,8 +223,7 @@ class EmbeddedHub:
     It serves the built-in kinds that the product needs, OCM's kinds, and the kinds of `crds`, by
     default the product's own. A CRD in `crds` replaces OCM's of the same name. `history` is how
     many writes of each resource a watch may be behind. A namespace must exist before an object is
-    created in it. `access` answers TokenReviews and SubjectAccessReviews; the hub itself accepts
-    every caller.
+    created in it. The hub accepts every caller.
     """
 
     def __init__(
@@ -235,13 +233,10 @@ class EmbeddedHub:
         now: Callable[[], datetime] = utc_now,
         new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
         history: int = HISTORY,
-        access: AccessTable = NOBODY,
     ) -> None:
         own = _product_crds() if crds is None else map(accepted, crds)
         served = {crd["metadata"]["name"]: crd for crd in (*ocm_crds(), *own)}
-        self.server = ApiServer(
-            crds=served.values(), now=now, new_uid=new_uid, history=history, access=access
-        )
+        self.server = ApiServer(crds=served.values(), now=now, new_uid=new_uid, history=history)
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""

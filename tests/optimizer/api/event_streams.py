@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message
 
 from dsf.kube import kinds
 from dsf.kube.client.connect import connect
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig
 from dsf.kube.embedded.http.server import serving as serving_hub
 from optimizer.api.app import create_app
@@ -27,6 +27,7 @@ from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.operations.access.rights import record_rights
 from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.open_watches import OpenWatches
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.optimizer.build import NOW
 from tests.optimizer.follow.record.signing import copy_key, sign
 from tests.optimizer.follow.rollout.guide_rollout import guide_rollout

@@ -11,7 +11,7 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.access_reviews import ResourceAttributes, right
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, Unreachable
 from dsf.kube.port import Kube
 from optimizer.api.app import create_app
@@ -23,6 +23,7 @@ from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.authorized import Authorized
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.read_only import ReadOnly
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of, names

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from dsf.kube.embedded import AccessTable
 from optimizer.api.page_route import add_page_route
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.operations.access.callers import TOKENS

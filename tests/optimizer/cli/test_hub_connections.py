@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import yaml
 
-from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig
 from dsf.kube.embedded.http.server import serving as serving_hub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import ObjectList
 from tests.eventually import eventually
+from tests.kube_wrappers.reviewing_hub import AccessTable, ReviewingHub
 from tests.mcp_server.test_cli import DSF
 from tests.optimizer.operations.access.callers import READER, TOKENS, reads
 
@@ -23,7 +23,7 @@ CALLS = 120
 HANGS_SECONDS = 120
 
 
-class SlowScores(EmbeddedHub):
+class SlowScores(ReviewingHub):
     """A hub that answers nobody who lists scores until it is told to."""
 
     def __init__(self) -> None:

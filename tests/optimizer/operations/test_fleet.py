@@ -4,8 +4,9 @@ import httpx
 
 from dsf.kube import kinds
 from dsf.kube.access_reviews import right
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from optimizer.operations.access.rights import fleet_rights
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of

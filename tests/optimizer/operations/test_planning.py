@@ -9,13 +9,14 @@ import httpx
 import pytest
 
 from dsf.kube import kinds
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Kube
 from optimizer.domain.settings import DEFAULTS
 from optimizer.domain.solution import Decision, Solution
 from optimizer.operations.access.caller import Caller
 from optimizer.operations.access.rights import fleet_rights, record_rights, writing_rights
 from optimizer.operations.progress import progress_of
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.kube_wrappers.slow_scores import REPORT_SECONDS, SlowScores
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import body

@@ -8,7 +8,6 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.access_reviews import right
-from dsf.kube.embedded import AccessTable
 from dsf.kube.port import Kube
 from optimizer.api.app import create_app
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
@@ -16,6 +15,7 @@ from optimizer.operations.access.authorized_optimizer import Access
 from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.operations.access.rights import record_rights
 from optimizer.service.optimizer import Optimizer
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import bound, hub_of
 from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, reads, writes

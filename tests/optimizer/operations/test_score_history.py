@@ -3,12 +3,13 @@
 import httpx
 import pytest
 
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from optimizer.api.app import create_app
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.operations.access.rights import listing_rights
 from optimizer.service.optimizer import Optimizer
 from tests.dsf.agent.servers import matrix, replying, serving
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.optimizer.api.test_app import problem
 from tests.optimizer.build import NOW
 from tests.optimizer.hubs import hub_of

@@ -14,7 +14,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.access_reviews import NonResourceAttributes
-from dsf.kube.embedded import AccessTable
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import Kind
 from dsf.kube.port import ObjectList
@@ -27,6 +26,7 @@ from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from tests.eventually import eventually
 from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.kube_wrappers.wrapper import Wrapper
 from tests.optimizer.build import NOW, body, guide
 from tests.optimizer.follow.rollout.guide_rollout import guide_rollout

@@ -23,7 +23,7 @@ from dsf.agent.wire.series_buffer import MemoryBounds
 from dsf.api.crd.kubernetes_objects import KubernetesObjects
 from dsf.api.scoring.scorer_summary import ScorerSummary, SummarySource, dump_summaries
 from dsf.kube.client.connect import connect
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig
 from dsf.kube.embedded.http.server import serving as serving_api
 from dsf.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, NODE, Kind
@@ -32,6 +32,7 @@ from tests.dsf.agent.builders import sent, summary
 from tests.dsf.agent.servers import replying, scores, serving
 from tests.kube_wrappers.authorized import Authorized
 from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.reviewing_hub import AccessTable
 
 NOW = 1_700_000_000.5
 METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", namespaced=False)

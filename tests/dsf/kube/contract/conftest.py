@@ -23,6 +23,7 @@ from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Kube
 from tests.dsf.kube.contract.objects import gadget_definition, widget_definition
 from tests.eventually import eventually
+from tests.kube_wrappers.reviewing_hub import ReviewingHub
 
 DEFINITIONS = {
     crd["metadata"]["name"]: crd for crd in (*crds(), widget_definition(), gadget_definition())
@@ -36,7 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     url, stop = Future[str](), Future[None]()
 
     async def serve() -> None:
-        async with serving(EmbeddedHub()) as served_at:
+        async with serving(ReviewingHub()) as served_at:
             url.set_result(served_at)
             await asyncio.wrap_future(stop)
 
@@ -52,7 +53,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def embedded() -> EmbeddedHub:
     """An embedded hub in this process."""
-    return EmbeddedHub()
+    return ReviewingHub()
 
 
 @pytest.fixture(scope="session")

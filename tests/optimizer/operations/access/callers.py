@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 from dsf.kube.access_reviews import ResourceAttributes, UserInfo, right
-from dsf.kube.embedded import AccessTable, IssuedToken
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     MANAGED_CLUSTER,
@@ -15,6 +14,7 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from optimizer.operations.access.delegated_auth import DEFAULT_AUDIENCE
+from tests.kube_wrappers.reviewing_hub import AccessTable, IssuedToken
 from tests.optimizer.build import NOW
 
 AUDIENCE = (DEFAULT_AUDIENCE,)

@@ -9,7 +9,7 @@ import pytest
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube.access_reviews import UserInfo, impersonated, right
 from dsf.kube.changes import Create
-from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,
@@ -35,6 +35,7 @@ from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.read_only import ReadOnly
+from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import hub_of, names
 from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, reads, table, writes

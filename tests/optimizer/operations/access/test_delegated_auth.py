@@ -3,7 +3,6 @@
 import pytest
 
 from dsf.kube.access_reviews import right
-from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import PLACEMENT
 from optimizer.operations.access.delegated_auth import (
@@ -14,6 +13,7 @@ from optimizer.operations.access.delegated_auth import (
 )
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty, at
+from tests.kube_wrappers.reviewing_hub import ReviewingHub
 from tests.optimizer.build import NOW
 from tests.optimizer.operations.access.callers import READER, WRITER, table
 
@@ -32,7 +32,7 @@ class Clock:
 
 
 def auth(clock: Clock | None = None) -> tuple[DelegatedAuth, Counting]:
-    hub = Counting(EmbeddedHub(now=lambda: NOW, access=table()))
+    hub = Counting(ReviewingHub(now=lambda: NOW, access=table()))
     return DelegatedAuth(hub, clock=clock or Clock()), hub
 
 
@@ -72,7 +72,7 @@ async def test_rights_are_those_of_each_user() -> None:
 
 async def test_a_hub_that_can_not_answer_lets_nobody_in_and_is_asked_again() -> None:
     hub = Faulty(
-        EmbeddedHub(now=lambda: NOW, access=table()), at({1: Fault(Unreachable("it is down"))})
+        ReviewingHub(now=lambda: NOW, access=table()), at({1: Fault(Unreachable("it is down"))})
     )
     checked = DelegatedAuth(hub, clock=Clock())
     with pytest.raises(Unreachable):
