@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from dsf.agent.failure import Failure
-from dsf.agent.metrics import AgentMetrics
+from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.round import Round
 from dsf.agent.score.forecasts import (
     ForecastLedger,
@@ -125,14 +125,14 @@ class ForecastVerification:
         after = known.ledger.forecast_time(issued)
         truth = await self._reader.truth(summary, after)
         if isinstance(truth, Failure):
-            self._metrics.truth_read(summary.score_name, truth.reason)
+            self._metrics.truths.labels(summary.score_name, truth.reason).inc()
             log.warning(
                 "truth of forecasts not read",
                 extra={"scorer": summary.name, "reason": truth.reason, "error": truth.message},
             )
             return replace(known, unread=f"{truth.reason}: {truth.message}")
         found = judge_round(issued.values, truth.before, truth.after, rules.quantile)
-        self._metrics.truth_read(summary.score_name, "success")
+        self._metrics.truths.labels(summary.score_name, SUCCESS).inc()
         self._metrics.forecasts(summary.score_name, judged=found.judged, gap=found.gaps)
         unread = "" if found.judged else _unmatched(issued, truth)
         return replace(known, ledger=known.ledger.judged(issued, found), unread=unread)

@@ -97,7 +97,7 @@ _BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120)
 
 
 class AgentMetrics:
-    """The metrics of an agent; `now` returns unix seconds."""
+    """The metrics of an agent, most with the label `score_name`; `now` returns unix seconds."""
 
     def __init__(self, registry: CollectorRegistry, now: Callable[[], float]) -> None:
         self._registry = registry
@@ -132,10 +132,10 @@ class AgentMetrics:
             " docs/reference/results-to-entries.md lists the rules.",
             "rule",
         )
-        self._broken = self._counter(
+        self.broken = self._counter(
             "broken", "Unexpected exceptions in a round or its publishing, which are bugs."
         )
-        self._source_failures = self._counter(
+        self.source_failures = self._counter(
             "source_failures", "Rounds that failed at one of several sources.", "source"
         )
         self._default = self._gauge(
@@ -152,7 +152,7 @@ class AgentMetrics:
         self._latency = self._histogram(
             "api_request_seconds", "Latency of scoring APIs.", "scoring_api"
         )
-        self._probes = self._counter(
+        self.probes = self._counter(
             "health_probes", "Probes of the API of a paused scorer: healthy, unhealthy.", "result"
         )
         self._paused = self._gauge(
@@ -181,25 +181,25 @@ class AgentMetrics:
             " (dropped, because the time of day was set).",
             "outcome",
         )
-        self._truths = self._counter(
+        self.truths = self._counter(
             "truth_reads",
             "Reads of the truth of forecasts: success, or the reason of a failed stage.",
             "status",
         )
-        self._held = self._gauge(
+        self.held = self._gauge(
             "answers_in_flight_bytes",
             "Bytes of answers that all rounds hold; a round with less than 64 KiB counts as none.",
         )
-        self._pushes = self._counter(
+        self.pushes = self._counter(
             "pushes",
             "With --push-bind-address: pushes by outcome: Accepted, or why they were refused;"
             " of no score if they name no scorer of this cluster.",
             "outcome",
         )
-        self._push_seconds = self._histogram(
+        self.push_seconds = self._histogram(
             "push_seconds", "Seconds from an accepted push until its scores are published."
         )
-        self._refused = Counter(
+        self.refused = Counter(
             "dynamic_scoring_config_refused",
             "Invalid summaries that were ignored.",
             registry=registry,
@@ -215,20 +215,12 @@ class AgentMetrics:
         if status == SUCCESS:
             self._succeeded.labels(score_name).set(self._now())
 
-    def source_failed(self, score_name: str, source: str) -> None:
-        """Count a round that failed at one of several sources."""
-        self._source_failures.labels(score_name, source).inc()
-
     def default_score(self, score_name: str, value: int | None) -> None:
         """Replace the default score that is published; None if none is."""
         if value is None:
             self._default.remove_by_labels({"score_name": score_name})
         else:
             self._default.labels(score_name).set(value)
-
-    def round_broke(self, score_name: str) -> None:
-        """Count an unexpected exception in a round or in its publishing."""
-        self._broken.labels(score_name).inc()
 
     def adjusted(self, score_name: str, counts: Mapping[Rule, int]) -> None:
         """Count the results of a round that each rule changed or dropped."""
@@ -245,10 +237,6 @@ class AgentMetrics:
         scoring_api = display_url(endpoint)[:LABEL_LIMIT]
         self._calls.labels(score_name, scoring_api, code).inc()
         self._latency.labels(score_name, scoring_api).observe(seconds)
-
-    def health_probed(self, score_name: str, *, healthy: bool) -> None:
-        """Count a probe of the health endpoint of a paused scorer's API."""
-        self._probes.labels(score_name, "healthy" if healthy else "unhealthy").inc()
 
     def paused(self, until: Mapping[str, float]) -> None:
         """Replace the end of each pause after failures, in unix seconds by score name."""
@@ -271,10 +259,6 @@ class AgentMetrics:
         for outcome, count in outcomes.items():
             self._forecasts.labels(score_name, outcome).inc(count)
 
-    def truth_read(self, score_name: str, status: str) -> None:
-        """Count a read of the truth; `status` is success, or the reason of its failure."""
-        self._truths.labels(score_name, status).inc()
-
     def configured(self, scorers: int) -> None:
         """Record that valid summaries of that many scorers were read."""
         if self._configured_at is None:
@@ -283,22 +267,6 @@ class AgentMetrics:
             ).set_function(lambda: max(0.0, self._now() - (self._configured_at or 0.0)))
         self._configured_at = self._now()
         self._scorers.set(scorers)
-
-    def watch_held_bytes(self, held: Callable[[], float]) -> None:
-        """Set the function that returns the bytes of answers in memory at each scrape."""
-        self._held.set_function(held)
-
-    def refused(self) -> None:
-        """Count invalid summaries."""
-        self._refused.inc()
-
-    def pushed(self, score_name: str, outcome: str) -> None:
-        """Count a push; `score_name` is empty if it names no scorer."""
-        self._pushes.labels(score_name, outcome).inc()
-
-    def push_published(self, score_name: str, seconds: float) -> None:
-        """Record the time from a push until its scores were published."""
-        self._push_seconds.labels(score_name).observe(seconds)
 
     def remove(self, score_name: str) -> None:
         """Remove all series of a score."""

@@ -149,9 +149,9 @@ class _PushReceiver:
         try:
             await self._accept(request, summary)
         except PushRefused as refused:
-            self._metrics.pushed(score_name, refused.reason)
+            self._metrics.pushes.labels(score_name, refused.reason).inc()
             return refused.response()
-        self._metrics.pushed(score_name, ACCEPTED)
+        self._metrics.pushes.labels(score_name, ACCEPTED).inc()
         return web.Response(status=HTTPStatus.ACCEPTED)
 
     async def _accept(self, request: web.Request, summary: ScorerSummary | None) -> None:

@@ -86,7 +86,7 @@ class Agent:
         """Run the scorers in the text of `data.summaries` from now on; ignore invalid text."""
         read = read_scorers(text)
         if isinstance(read, InvalidInput):
-            self._metrics.refused()
+            self._metrics.refused.inc()
             self._missing = self._missing and read.message
             log.error("summaries invalid: kept the previous ones", extra=_why(read))
             return
@@ -173,7 +173,7 @@ class Agent:
             self._note(done, published.failure)
             if pushed is not None and not (done.failure or published.failure):
                 took = asyncio.get_running_loop().time() - pushed
-                self._metrics.push_published(summary.score_name, took)
+                self._metrics.push_seconds.labels(summary.score_name).observe(took)
             ended = RoundFinished(
                 summary.name,
                 failed=done.failure is not None,
@@ -190,7 +190,8 @@ class Agent:
             failure = await self._performer.probe(summary)
             healthy = failure is None
             ended = ProbeFinished(summary.name, healthy, failure.retry_after if failure else None)
-            self._metrics.health_probed(summary.score_name, healthy=healthy)
+            outcome = "healthy" if healthy else "unhealthy"
+            self._metrics.probes.labels(summary.score_name, outcome).inc()
             why = _why(failure) if failure else {}
             log.info("health probed", extra={"scorer": summary.name, "healthy": healthy, **why})
         self._events.put_nowait(ended)
@@ -202,7 +203,7 @@ class Agent:
             yield
         except Exception:
             log.exception(message, extra={"scorer": summary.name})
-            self._metrics.round_broke(summary.score_name)
+            self._metrics.broken.labels(summary.score_name).inc()
 
     async def _performed(self, summary: ScorerSummary) -> Round:
         """Run a round; an unexpected exception is logged and becomes a failed round."""
@@ -210,7 +211,7 @@ class Agent:
             return await self._performer.perform(summary)
         except Exception as error:
             log.exception("round broke", extra={"scorer": summary.name})
-            self._metrics.round_broke(summary.score_name)
+            self._metrics.broken.labels(summary.score_name).inc()
             failure = agent_bug(error)
             return Round(summary, RoundReport.failed(failure), failure, {})
 
@@ -280,7 +281,8 @@ class Agent:
         for failure in failures:
             log.warning("round failed", extra={"scorer": done.summary.name, **_why(failure)})
             if failure.source:
-                self._metrics.source_failed(done.summary.score_name, failure.source)
+                failed = self._metrics.source_failures
+                failed.labels(done.summary.score_name, failure.source).inc()
         status = f"{failures[0].stage}_failed" if failures else SUCCESS
         self._metrics.round_finished(done.summary.score_name, status, done.seconds)
 

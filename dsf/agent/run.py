@@ -163,7 +163,7 @@ async def run(
         _otlp(settings, now, receiving, registry) as received,
         round_runner(settings, managed, now, received, metrics.api_called, watched) as performer,
     ):
-        metrics.watch_held_bytes(lambda: performer.answer_budget.held)
+        metrics.held.set_function(lambda: performer.answer_budget.held)
         agent = Agent(performer, publisher, metrics, settings.limits)
         bind = settings.metrics_bind_address
         async with (

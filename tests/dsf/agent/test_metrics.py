@@ -183,7 +183,7 @@ def test_calls_of_scoring_apis_are_counted_by_status_and_show_no_credentials() -
 def test_the_age_of_the_config_is_told_once_there_is_one() -> None:
     registry, metrics, clock = build()
     name = "dynamic_scoring_config_age_seconds"
-    metrics.refused()
+    metrics.refused.inc()
     assert registry.get_sample_value(name) is None
     metrics.configured(3)
     clock.now = 1060
