@@ -7,6 +7,7 @@ https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlencode
 
@@ -60,67 +61,42 @@ _LONGEST_MESSAGE = 200
 """Characters of a body without a Status that a message quotes."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Client:
     """A client of a real API server; implements `dsf.kube.port.Kube`.
 
     A call takes at most `call_seconds`, and its answer has at most `answer_bytes` (0: any number),
     or it raises AnswerTooLarge. A watch lasts at most `watch_grace_seconds` longer than
     the server was asked to keep it open, because a dead connection sends no end.
-    With a `user`, every call is made with the rights of that user (impersonation), without those of
-    groups that begin with `system:`, such as `system:masters`. Clients of
-    different pools wait for no connection of each other; a pool has at most 100.
+    Clients of different pools wait for no connection of each other; a pool has at most 100.
     """
 
-    def __init__(
-        self,
-        transport: "Transport",
-        *,
-        call_seconds: float = CALL_SECONDS,
-        watch_grace_seconds: float = WATCH_GRACE_SECONDS,
-        user: UserInfo | None = None,
-        pool: str = "",
-        answer_bytes: int = 0,
-    ) -> None:
-        self._transport = transport
-        self._answer_bytes = answer_bytes
-        self._call_seconds = call_seconds
-        self._watch_grace_seconds = watch_grace_seconds
-        self._pool = pool
-        self._headers: tuple[tuple[str, str], ...] = ()
-        if user:
-            # RBAC does not read the uid and the extra fields; each would need a right of its own.
-            # The API server adds the groups of all users and of service accounts itself.
-            groups = (group for group in user.groups if not group.startswith(SYSTEM))
-            self._headers = (
-                ("Impersonate-User", user.name),
-                *(("Impersonate-Group", group) for group in groups),
-            )
+    transport: "Transport"
+    call_seconds: float = CALL_SECONDS
+    watch_grace_seconds: float = WATCH_GRACE_SECONDS
+    answer_bytes: int = 0
+    pool: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
 
     @property
     def server(self) -> str:
         """The URL of the API server."""
-        return self._transport.server
+        return self.transport.server
 
     def impersonating(self, user: UserInfo) -> "Client":
-        """Return a client over the same connections that acts with the rights of a user."""
-        return Client(
-            self._transport,
-            call_seconds=self._call_seconds,
-            watch_grace_seconds=self._watch_grace_seconds,
-            user=user,
-            pool=self._pool,
-            answer_bytes=self._answer_bytes,
-        )
+        """Return a client over the same connections that acts with the rights of a user.
+
+        It has none of groups that begin with `system:`, such as `system:masters`.
+        """
+        # RBAC does not read the uid and the extra fields; each would need a right of its own.
+        # The API server adds the groups of all users and of service accounts itself.
+        groups = (group for group in user.groups if not group.startswith(SYSTEM))
+        headers = (("Impersonate-Group", group) for group in groups)
+        return replace(self, headers=(("Impersonate-User", user.name), *headers))
 
     def on_own_connections(self, pool: str) -> "Client":
         """Return a client whose calls don't wait for a connection while others use them all."""
-        return Client(
-            self._transport,
-            call_seconds=self._call_seconds,
-            watch_grace_seconds=self._watch_grace_seconds,
-            pool=pool,
-            answer_bytes=self._answer_bytes,
-        )
+        return replace(self, pool=pool)
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
@@ -169,9 +145,9 @@ class Client:
             fieldSelector=fields,
         )
         path = _path(kind, namespace) + query
-        seconds = timeout_seconds + self._watch_grace_seconds
-        request = ApiRequest("GET", path, seconds, headers=self._headers, pool=self._pool)
-        async with self._transport.send(request) as response:
+        seconds = timeout_seconds + self.watch_grace_seconds
+        request = ApiRequest("GET", path, seconds, headers=self.headers, pool=self.pool)
+        async with self.transport.send(request) as response:
             if not response.ok:
                 raise _error(kind, response, await response.read())
             async with aclosing(lines(response.content.iter_any())) as texts:
@@ -232,16 +208,16 @@ class Client:
         content_type: str = "application/json",
     ) -> Object:
         request = ApiRequest(
-            method, path, self._call_seconds, body, content_type, self._headers, self._pool
+            method, path, self.call_seconds, body, content_type, self.headers, self.pool
         )
-        async with self._transport.send(request) as response:
+        async with self.transport.send(request) as response:
             data = await self._read(response)
             if not response.ok:
                 raise _error(kind, response, data, _token(body))
         return _object(data)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        most = self._answer_bytes
+        most = self.answer_bytes
         data = bytearray()
         async for piece in response.content.iter_any():
             data += piece
