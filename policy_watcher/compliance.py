@@ -112,12 +112,10 @@ def claim_changes(
     name: str, value: ClaimValue, compliance: PolicyCompliance, observed: Mapping[str, Any] | None
 ) -> list[Change]:
     """Return the changes that give the claim `value` and the digest of the observed policies."""
-    desired: dict[str, Any] = {
-        "apiVersion": CLUSTER_CLAIM.api_version,
-        "kind": CLUSTER_CLAIM.kind,
-        "metadata": {"name": name, "annotations": {POLICIES_ANNOTATION: compliance.digest}},
-        "spec": {"value": value},
-    }
+    desired: dict[str, Any] = CLUSTER_CLAIM.object(
+        metadata={"name": name, "annotations": {POLICIES_ANNOTATION: compliance.digest}},
+        spec={"value": value},
+    )
     return diff(CLUSTER_CLAIM, [desired], [dict(observed)] if observed else [])
 
 

@@ -109,7 +109,7 @@ def own_user_name(review: Mapping[str, Any]) -> str:
 def token_review(token: str, audiences: Collection[str]) -> dict[str, Any]:
     """Return the TokenReview that asks whose token this is, for one of these audiences."""
     spec = {"token": token, **({"audiences": list(audiences)} if audiences else {})}
-    return {"apiVersion": TOKEN_REVIEW.api_version, "kind": TOKEN_REVIEW.kind, "spec": spec}
+    return TOKEN_REVIEW.object(spec=spec)
 
 
 def authenticated_user(
@@ -136,26 +136,20 @@ def authenticated_user(
 
 def subject_access_review(user: UserInfo, asked: Right) -> dict[str, Any]:
     """Return the SubjectAccessReview that asks whether a user has a right."""
-    return {
-        "apiVersion": SUBJECT_ACCESS_REVIEW.api_version,
-        "kind": SUBJECT_ACCESS_REVIEW.kind,
-        "spec": {
+    return SUBJECT_ACCESS_REVIEW.object(
+        spec={
             **_attributes(asked),
             "user": user.name,
             "uid": user.uid,
             "groups": list(user.groups),
             "extra": {key: list(values) for key, values in user.extra},
         },
-    }
+    )
 
 
 def self_subject_access_review(asked: Right) -> dict[str, Any]:
     """Return the SelfSubjectAccessReview that asks whether we have a right ourselves."""
-    return {
-        "apiVersion": SELF_SUBJECT_ACCESS_REVIEW.api_version,
-        "kind": SELF_SUBJECT_ACCESS_REVIEW.kind,
-        "spec": _attributes(asked),
-    }
+    return SELF_SUBJECT_ACCESS_REVIEW.object(spec=_attributes(asked))
 
 
 def _attributes(asked: Right) -> dict[str, Any]:

@@ -27,6 +27,10 @@ class Kind:
         """The qualified resource, such as `placements.cluster.open-cluster-management.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
+    def object(self, **fields: Any) -> dict[str, Any]:
+        """Return an object of the kind with these fields, such as `metadata` and `spec`."""
+        return {"apiVersion": self.api_version, "kind": self.kind, **fields}
+
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
         """Return the REST path of the collection or of one object."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"

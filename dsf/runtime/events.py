@@ -159,31 +159,27 @@ class EventRecorder:
         digest = hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:16]
         namespace = metadata.get("namespace") or "default"
         now = rfc3339(self._now())
-        return {
-            "apiVersion": EVENT.api_version,
-            "kind": EVENT.kind,
-            "metadata": {
+        return EVENT.object(
+            metadata={
                 "name": f"{metadata['name'][:_NAME_LIMIT]}.{digest}",
                 "namespace": namespace,
             },
-            "involvedObject": {
-                "apiVersion": kind.api_version,
-                "kind": kind.kind,
-                "name": metadata["name"],
-                "namespace": metadata.get("namespace", ""),
-                "uid": metadata.get("uid", ""),
-                "resourceVersion": metadata.get("resourceVersion", ""),
-            },
-            "type": type_,
-            "reason": reason,
-            "message": text,
-            "count": 1,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "source": {"component": self._component},
-            "reportingComponent": self._component,
-            "reportingInstance": self._component,
-        }
+            involvedObject=kind.object(
+                name=metadata["name"],
+                namespace=metadata.get("namespace", ""),
+                uid=metadata.get("uid", ""),
+                resourceVersion=metadata.get("resourceVersion", ""),
+            ),
+            type=type_,
+            reason=reason,
+            message=text,
+            count=1,
+            firstTimestamp=now,
+            lastTimestamp=now,
+            source={"component": self._component},
+            reportingComponent=self._component,
+            reportingInstance=self._component,
+        )
 
     async def _write(self, event: _Body) -> str:
         for attempt in range(1, ATTEMPTS + 1):

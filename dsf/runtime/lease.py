@@ -97,15 +97,13 @@ def _lease(
     taken: bool,
 ) -> dict[str, Any]:
     before = int(spec.get("leaseTransitions") or 0)
-    return {
-        "apiVersion": LEASE.api_version,
-        "kind": LEASE.kind,
-        "metadata": {
+    return LEASE.object(
+        metadata={
             **metadata,
             "name": candidacy.name,
             "namespace": candidacy.namespace,
         },
-        "spec": {
+        spec={
             **spec,
             "holderIdentity": candidacy.identity,
             "leaseDurationSeconds": math.ceil(candidacy.lease_seconds),
@@ -113,4 +111,4 @@ def _lease(
             "renewTime": now,
             "leaseTransitions": before + 1 if taken and spec else before,
         },
-    }
+    )

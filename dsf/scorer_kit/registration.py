@@ -11,6 +11,7 @@ from dsf.api import names
 from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.kube.kinds import DYNAMIC_SCORER
 
 _DEFAULT = ("node", "namespace", "pod")
 _NAMING = ("node", "namespace", "pod", "container", "app", "device")
@@ -78,11 +79,9 @@ def dynamic_scorer(
     """
     dimension_format, *given = formats
     further = list(dict.fromkeys((*given, *further_formats(config, dimension_format))))
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "DynamicScorer",
-        "metadata": {"name": name, "namespace": names.HUB_NAMESPACE},
-        "spec": {
+    return DYNAMIC_SCORER.object(
+        metadata={"name": name, "namespace": names.HUB_NAMESPACE},
+        spec={
             "description": config.description[:LONGEST_DESCRIPTION] or FALLBACK_DESCRIPTION,
             "configURL": config_url,
             "configSyncMode": "Full",
@@ -91,7 +90,7 @@ def dynamic_scorer(
             "scoreDimensionFormat": dimension_format,
             **({"scoreDimensionFormats": further} if further else {}),
         },
-    }
+    )
 
 
 def advice(config: ScorerConfig, config_url: str, chosen: FormatOrigin) -> Iterator[str]:

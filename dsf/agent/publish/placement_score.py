@@ -127,10 +127,8 @@ MANAGED_BY = names.ADDON
 
 def placement_score(cluster: str, score_name: str) -> Object:
     """Return the object to create; `status_patch` adds its status."""
-    return {
-        "apiVersion": ADD_ON_PLACEMENT_SCORE.api_version,
-        "kind": ADD_ON_PLACEMENT_SCORE.kind,
-        "metadata": {
+    return ADD_ON_PLACEMENT_SCORE.object(
+        metadata={
             "namespace": cluster,
             "name": names.score_object_name(score_name),
             "labels": {
@@ -138,7 +136,7 @@ def placement_score(cluster: str, score_name: str) -> Object:
                 names.MANAGED_BY_LABEL: MANAGED_BY,
             },
         },
-    }
+    )
 
 
 def is_own(obj: Mapping[str, Any], score_name: str) -> bool:

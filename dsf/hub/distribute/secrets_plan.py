@@ -17,7 +17,7 @@ from dsf.api.crd.scorer_source import SecretKeyRef
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, ROOM_BYTES
 from dsf.kube.changes import Change, diff, without_managed_fields
-from dsf.kube.kinds import MANIFEST_WORK
+from dsf.kube.kinds import MANIFEST_WORK, SECRET
 from dsf.kube.port import Object
 
 SELECTOR = f"{names.DISTRIBUTE_LABEL}=true"
@@ -161,30 +161,26 @@ def _manifests(
 def _manifest(secret: HubSecret, keys: Iterable[str], agent_namespace: str) -> Object:
     hosts = secret.allowed_hosts
     annotations = {names.ALLOWED_HOSTS_ANNOTATION: hosts} if hosts is not None else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": _TYPE,
-        "metadata": {
+    return SECRET.object(
+        type=_TYPE,
+        metadata={
             "name": secret.name,
             "namespace": agent_namespace,
             "labels": {names.MANAGED_BY_LABEL: names.ADDON},
             **({"annotations": annotations} if annotations else {}),
         },
-        "data": {key: secret.data[key] for key in keys},
-    }
+        data={key: secret.data[key] for key in keys},
+    )
 
 
 def _work(cluster: str, manifests: list[Object], observed: Object | None) -> dict[str, Any]:
     version = observed["metadata"].get("resourceVersion") if observed else None
-    return {
-        "apiVersion": MANIFEST_WORK.api_version,
-        "kind": MANIFEST_WORK.kind,
-        "metadata": {
+    return MANIFEST_WORK.object(
+        metadata={
             "name": names.SECRETS_MANIFEST_WORK,
             "namespace": cluster,
             "labels": {names.MANAGED_BY_LABEL: names.ADDON},
             **({"resourceVersion": version} if version else {}),
         },
-        "spec": {"workload": {"manifests": manifests}},
-    }
+        spec={"workload": {"manifests": manifests}},
+    )

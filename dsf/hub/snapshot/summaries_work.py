@@ -12,6 +12,7 @@ from dsf.api import names
 from dsf.api.conditions import conditions_of, find
 from dsf.hub.snapshot.managed_cluster import ClusterFailure, failed, is_being_deleted
 from dsf.kube.changes import merge_patch
+from dsf.kube.kinds import CONFIG_MAP, MANIFEST_WORK, NAMESPACE
 from dsf.kube.port import Object
 
 LIMIT_BYTES = 500 * 1024
@@ -37,32 +38,28 @@ def summaries_work(
     work leaves the namespace, because the agent and its Secrets live there. It sets no field that
     an API server of another OCM version would default or drop.
     """
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": agent_namespace}}
-    config_map = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": names.CONFIG_MAP, "namespace": agent_namespace},
-        "data": {names.SUMMARIES_KEY: text},
-    }
+    namespace = NAMESPACE.object(metadata={"name": agent_namespace})
+    config_map = CONFIG_MAP.object(
+        metadata={"name": names.CONFIG_MAP, "namespace": agent_namespace},
+        data={names.SUMMARIES_KEY: text},
+    )
     # In RBAC an empty list of names means all names, so no names means no Role.
     roles = [_secrets_role(secrets, agent_namespace)] if secrets else []
     kept = {"resource": "namespaces", "name": agent_namespace}
-    return {
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {
+    return MANIFEST_WORK.object(
+        metadata={
             "name": names.MANIFEST_WORK,
             "namespace": cluster,
             "labels": {names.MANAGED_BY_LABEL: names.ADDON},
         },
-        "spec": {
+        spec={
             "workload": {"manifests": [namespace, *roles, config_map]},
             "deleteOption": {
                 "propagationPolicy": "SelectivelyOrphan",
                 "selectivelyOrphans": {"orphaningRules": [kept]},
             },
         },
-    }
+    )
 
 
 def _secrets_role(secrets: Sequence[str], agent_namespace: str) -> dict[str, Any]:

@@ -104,13 +104,11 @@ def _clusters(replica_set: Object, decisions: DecidedClusters) -> dict[str, str]
 def _work(replica_set: Object, cluster: str, placement: str) -> Object:
     metadata = replica_set["metadata"]
     own = {REPLICA_SET_LABEL: _owner(replica_set), WORK_PLACEMENT_LABEL: placement}
-    return {
-        "apiVersion": MANIFEST_WORK.api_version,
-        "kind": MANIFEST_WORK.kind,
-        "metadata": {
+    return MANIFEST_WORK.object(
+        metadata={
             "name": metadata["name"],
             "namespace": cluster,
             "labels": {**(metadata.get("labels") or {}), **own},
         },
-        "spec": replica_set["spec"]["manifestWorkTemplate"],
-    }
+        spec=replica_set["spec"]["manifestWorkTemplate"],
+    )

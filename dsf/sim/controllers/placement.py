@@ -274,25 +274,21 @@ def clusters_of(decision: Object) -> list[str]:
 
 def _decision_object(placement: Object) -> Object:
     metadata = placement["metadata"]
-    return {
-        "apiVersion": PLACEMENT_DECISION.api_version,
-        "kind": PLACEMENT_DECISION.kind,
-        "metadata": {
+    return PLACEMENT_DECISION.object(
+        metadata={
             "name": f"{metadata['name']}-decision-1",
             "namespace": metadata["namespace"],
             "labels": {PLACEMENT_LABEL: metadata["name"]},
             "ownerReferences": [
-                {
-                    "apiVersion": PLACEMENT.api_version,
-                    "kind": PLACEMENT.kind,
-                    "name": metadata["name"],
-                    "uid": metadata["uid"],
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
+                PLACEMENT.object(
+                    name=metadata["name"],
+                    uid=metadata["uid"],
+                    controller=True,
+                    blockOwnerDeletion=True,
+                )
             ],
         },
-    }
+    )
 
 
 def _status(

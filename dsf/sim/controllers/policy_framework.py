@@ -93,16 +93,14 @@ def root_status(replicas: Sequence[Object]) -> dict[str, Any]:
 def _replica(policy: Object, cluster: str) -> Object:
     metadata = policy["metadata"]
     full_name = f"{metadata['namespace']}.{metadata['name']}"
-    return {
-        "apiVersion": POLICY.api_version,
-        "kind": POLICY.kind,
-        "metadata": {
+    return POLICY.object(
+        metadata={
             "name": full_name,
             "namespace": cluster,
             "labels": {ROOT_LABEL: full_name, CLUSTER_LABEL: cluster},
         },
-        "spec": policy["spec"],
-    }
+        spec=policy["spec"],
+    )
 
 
 def _templates(policy: Object) -> list[Object]:

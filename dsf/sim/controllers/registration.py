@@ -43,19 +43,15 @@ _TAINT_OF_AVAILABLE = {"True": "", "False": UNAVAILABLE}
 
 def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
     """Return the changes that register a cluster: accepted, joined, available, add-on enabled."""
-    cluster = {
-        "apiVersion": MANAGED_CLUSTER.api_version,
-        "kind": MANAGED_CLUSTER.kind,
-        "metadata": {"name": name, "labels": {SET_LABEL: "default", **labels}},
-        "spec": {"hubAcceptsClient": True, "leaseDurationSeconds": LEASE_SECONDS},
-    }
-    add_on = {
-        "apiVersion": MANAGED_CLUSTER_ADD_ON.api_version,
-        "kind": MANAGED_CLUSTER_ADD_ON.kind,
-        "metadata": {"name": ADDON, "namespace": name},
-        "spec": {},
-    }
-    namespace = {"apiVersion": "v1", "kind": NAMESPACE.kind, "metadata": {"name": name}}
+    cluster = MANAGED_CLUSTER.object(
+        metadata={"name": name, "labels": {SET_LABEL: "default", **labels}},
+        spec={"hubAcceptsClient": True, "leaseDurationSeconds": LEASE_SECONDS},
+    )
+    add_on = MANAGED_CLUSTER_ADD_ON.object(
+        metadata={"name": ADDON, "namespace": name},
+        spec={},
+    )
+    namespace = NAMESPACE.object(metadata={"name": name})
     return [
         Create(NAMESPACE, namespace),
         Create(MANAGED_CLUSTER, cluster),
@@ -91,12 +87,10 @@ def default_sets(existing: Iterable[Object]) -> list[Change]:
     return [
         Create(
             kind,
-            {
-                "apiVersion": kind.api_version,
-                "kind": kind.kind,
-                "metadata": {"name": name},
-                "spec": dict(spec),
-            },
+            kind.object(
+                metadata={"name": name},
+                spec=dict(spec),
+            ),
         )
         for name, spec in DEFAULT_SETS.items()
         if name not in names

@@ -100,4 +100,4 @@ def _managed_cluster_objects(name: str, labels: ClusterLabels) -> list[Change]:
 
 def _object(kind: Kind, name: str, namespace: str | None = None) -> Object:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    return kind.object(metadata=metadata)

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from dsf.api.names import API_VERSION, HUB_NAMESPACE, SCORING_CONFIG
+from dsf.api.names import HUB_NAMESPACE, SCORING_CONFIG
+from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from dsf.kube.port import Object
 from dsf.scorer_kit.prometheus_replay import RecordedSeries
 from dsf.sim.demo.clusters import ClusterLabels
@@ -128,12 +129,10 @@ def throughput_scorer(sample_url: str) -> Object:
 
 def scoring_config() -> Object:
     """Return the DynamicScoringConfig that distributes all of them to every cluster."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "DynamicScoringConfig",
-        "metadata": {"name": SCORING_CONFIG, "namespace": HUB_NAMESPACE},
-        "spec": {"masks": []},
-    }
+    return DYNAMIC_SCORING_CONFIG.object(
+        metadata={"name": SCORING_CONFIG, "namespace": HUB_NAMESPACE},
+        spec={"masks": []},
+    )
 
 
 def _better_if_higher(name: str, config_url: str) -> Object:
@@ -143,11 +142,9 @@ def _better_if_higher(name: str, config_url: str) -> Object:
 
 
 def _scorer(name: str, config_url: str, dimension: str) -> Object:
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "DynamicScorer",
-        "metadata": {"name": name, "namespace": HUB_NAMESPACE},
-        "spec": {
+    return DYNAMIC_SCORER.object(
+        metadata={"name": name, "namespace": HUB_NAMESPACE},
+        spec={
             "description": f"{name} of the demo",
             "configURL": config_url,
             "configSyncMode": "Full",
@@ -155,4 +152,4 @@ def _scorer(name: str, config_url: str, dimension: str) -> Object:
             "scoreDestination": "AddOnPlacementScore",
             "scoreDimensionFormat": dimension,
         },
-    }
+    )

@@ -4,10 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dsf.api.names import API_VERSION, HUB_NAMESPACE
+from dsf.api.names import HUB_NAMESPACE
 from dsf.api.scoring.placement_scores import ByDimension
 from dsf.api.untrusted_text import listed
 from dsf.cli.output import TextTable
+from dsf.kube.kinds import (
+    CONFIG_MAP,
+    DYNAMIC_SCORER,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT_OPTIMIZATION,
+)
 from dsf.kube.port import Object
 from dsf.scorer_kit.prometheus_replay import Recording
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, ClusterLabels
@@ -102,11 +108,9 @@ class Story:
         Scores decide at once: each moment stands for an hour or more, and has no noise.
         """
         at_once = {"stabilizationWindowSeconds": 0, "leastGain": 0, "variationMultiple": 0}
-        return {
-            "apiVersion": API_VERSION,
-            "kind": "PlacementOptimization",
-            "metadata": {"name": OPTIMIZATION, "namespace": WORKLOAD_NAMESPACE},
-            "spec": {
+        return PLACEMENT_OPTIMIZATION.object(
+            metadata={"name": OPTIMIZATION, "namespace": WORKLOAD_NAMESPACE},
+            spec={
                 **{name: part for name, part in self.request.items() if name != "explain"},
                 "mode": "Apply",
                 "rollout": "Stepwise",
@@ -114,17 +118,15 @@ class Story:
                 "hysteresis": at_once,
                 "triggers": {"scoreChange": 1},
             },
-        }
+        )
 
     def registered(self, url: str) -> Object:
         """Return the DynamicScorer for the scorer at a base URL."""
         spec = {"configURL": f"{url}/config", "configSyncMode": "None", "location": "External"}
-        return {
-            "apiVersion": API_VERSION,
-            "kind": "DynamicScorer",
-            "metadata": {"name": self.scorer.replace("_", "-"), "namespace": HUB_NAMESPACE},
-            "spec": {**spec, "scoreDestination": "AddOnPlacementScore", **self.dynamic_scorer},
-        }
+        return DYNAMIC_SCORER.object(
+            metadata={"name": self.scorer.replace("_", "-"), "namespace": HUB_NAMESPACE},
+            spec={**spec, "scoreDestination": "AddOnPlacementScore", **self.dynamic_scorer},
+        )
 
 
 def prometheus_source(query: str, *, window: int, step: int) -> Object:
@@ -136,21 +138,17 @@ def prometheus_source(query: str, *, window: int, step: int) -> Object:
 def replica_set(name: str) -> Object:
     """Return the ManifestWorkReplicaSet of a workload that needs one GPU."""
     labels = {"app": name, "resource-request-kind": "gpu", "resource-request-amount": "1"}
-    config_map = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": WORKLOAD_NAMESPACE},
-        "data": {"model": name},
-    }
-    return {
-        "apiVersion": "work.open-cluster-management.io/v1alpha1",
-        "kind": "ManifestWorkReplicaSet",
-        "metadata": {"name": name, "namespace": WORKLOAD_NAMESPACE, "labels": labels},
-        "spec": {
+    config_map = CONFIG_MAP.object(
+        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE},
+        data={"model": name},
+    )
+    return MANIFEST_WORK_REPLICA_SET.object(
+        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE, "labels": labels},
+        spec={
             "placementRefs": [{"name": f"{name}-placement", "rolloutStrategy": {"type": "All"}}],
             "manifestWorkTemplate": {"workload": {"manifests": [config_map]}},
         },
-    }
+    )
 
 
 def gpus(amount: int) -> dict[str, Any]:
