@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -71,6 +72,27 @@ def output_option(
         show_default=True,
         help=help or "Form of the result.",
     )
+
+
+def picture_option(what: str) -> Callable[[Command], Command]:
+    """Return `--picture`; `what` it draws. Another file than .svg is refused before any work."""
+
+    def checked(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+        if path is not None and path.suffix.lower() != ".svg":
+            raise click.BadParameter(f"{path} must end in .svg; browsers show it")
+        return path
+
+    file = click.Path(dir_okay=False, writable=True, path_type=Path)
+    return click.option("--picture", type=file, callback=checked, help=what)
+
+
+def draw(svg: str, path: Path) -> None:
+    """Write a picture, and say so on standard error. Raises ClickException."""
+    try:
+        path.write_text(svg, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
+    click.echo(f"Drew {path}: open it in a browser.", err=True)
 
 
 def document(value: Any, form: str) -> str:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dsf.cli.output import Progress, coloured_diff, document, document_of, output_option, show
+from dsf.cli.output import (
+    Progress,
+    coloured_diff,
+    document,
+    document_of,
+    draw,
+    output_option,
+    picture_option,
+    show,
+)
 from optimizer.cli.hub_request import (
     AskedPlan,
     asked_files,
@@ -52,11 +61,7 @@ EXIT_DIFFERENT, EXIT_NO_DIFF = 1, 2
     "manifests",
     help="manifests: only the generated objects, for kubectl apply -f -.",
 )
-@click.option(
-    "--picture",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Draw what runs where before and after into this SVG file, for a browser.",
-)
+@picture_option("Draw what runs where before and after into this SVG file, for a browser.")
 @click.option(
     "--explain",
     is_flag=True,
@@ -73,7 +78,9 @@ def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> No
         raise click.UsageError("--explain: manifests have no place for it; choose another --output")
     made = asyncio.run(_plan(asked_plan(rest), rest, explain=explain))
     if picture is not None:
-        _draw(made, picture)
+        from optimizer.plan.text.picture import svg
+
+        draw(svg(made), picture)
     show(_text(made, output))
     if not made.placements:
         raise click.exceptions.Exit(EXIT_NOTHING_PLACED)
@@ -288,16 +295,6 @@ def _applied_text(made: "Plan", applied: "Applied") -> str:
     follow = "`dsf rollout status`" if made.rollout else "`dsf status --namespace`"
     lines = [f"{said}; {follow} shows how far it is.", *(item.message for item in applied.issues)]
     return "\n".join(lines) + "\n"
-
-
-def _draw(made: "Plan", path: Path) -> None:
-    from optimizer.plan.text.picture import svg
-
-    try:
-        path.write_text(svg(made), encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
-    click.echo(f"Drew {path}: open it in a browser.", err=True)
 
 
 def _text(made: "Plan", output: str) -> str:

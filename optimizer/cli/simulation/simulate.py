@@ -8,7 +8,7 @@ import click
 
 from dsf.api.untrusted_text import one_line
 from dsf.cli.options import FILE, Duration, Namespace
-from dsf.cli.output import Progress, document_of, output_option, show
+from dsf.cli.output import Progress, document_of, draw, output_option, picture_option, show
 from optimizer.cli.hub_request import namespace_option
 from optimizer.cli.simulation.recorded import read_recording
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from optimizer.twin.evaluation.recording import RecordedRun
     from optimizer.twin.evaluation.report import Run
     from optimizer.twin.evaluation.sweep import Mapper, Sweep
-    from optimizer.twin.scenario import Scenario
 
 MOST_SEEDS = 1000
 
@@ -80,11 +79,7 @@ MOST_SEEDS = 1000
     help="Run on the Dask cluster whose scheduler has this address, such as tcp://scheduler:8786."
     " It can run code here: name one that you trust.",
 )
-@click.option(
-    "--picture",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Draw value and moves over time, of the first seed, into this SVG file.",
-)
+@picture_option("Draw value and moves over time, of the first seed, into this SVG file.")
 @output_option()
 def simulate(
     *,
@@ -104,8 +99,6 @@ def simulate(
     """
     if (scenario_file is None) == (recorded is None):
         raise click.UsageError("name a scenario file, or a recording with --record")
-    if picture is not None and picture.suffix.lower() != ".svg":
-        raise click.UsageError(f"--picture: {picture} must end in .svg; browsers show it")
     if how["dask"] and how["processes"]:
         raise click.UsageError("--processes is of this machine, --dask of others: give one of them")
     from dsf.cli.root import missing_module
@@ -122,7 +115,9 @@ def simulate(
     except ModuleNotFoundError as error:
         raise click.ClickException(missing_module("simulate", "simulate", error)) from error
     if picture is not None:
-        _draw(groups, asked.scenario, picture)
+        from optimizer.twin.evaluation.picture import svg
+
+        draw(svg([group[0] for group in groups], asked.scenario), picture)
     show(table(found) if output == "table" else document_of(found, output))
 
 
@@ -176,13 +171,3 @@ def _played(
     if asked.recorded:
         groups.append([Run({}, asked.recorded, groups[0][0].hindsight)])
     return groups
-
-
-def _draw(groups: "list[list[Run]]", scenario: "Scenario", path: Path) -> None:
-    from optimizer.twin.evaluation.picture import svg
-
-    try:
-        path.write_text(svg([group[0] for group in groups], scenario), encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
-    click.echo(f"Drew {path}: open it in a browser.", err=True)

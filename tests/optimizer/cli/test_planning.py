@@ -143,6 +143,14 @@ def test_files_need_no_request_where_an_objective_is_said() -> None:
     assert "no request found" in err
 
 
+def test_a_picture_is_an_svg_file(tmp_path: Path) -> None:
+    picture = tmp_path / "plan.png"
+    code, _, err = invoked(plan, *FOLDERS, "--objective=power", f"--picture={picture}")
+    assert code == 2
+    assert "must end in .svg" in err
+    assert not picture.exists()
+
+
 def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     picture = tmp_path / "missing" / "plan.svg"
     code, _, err = invoked(plan, *FOLDERS, "--objective=power", f"--picture={picture}")
