@@ -43,6 +43,8 @@ from optimizer.plan.plan import Plan
 from optimizer.plan.text import approval_questions
 from optimizer.plan.text.tables import render
 from optimizer.service.plan_writer import PlannedReset
+from optimizer.twin.evaluation.figures import SimulationResult
+from optimizer.twin.evaluation.report import table
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest
@@ -112,6 +114,9 @@ def _texts() -> Mapping[str, str]:
             filled(AppliedView).model_copy(update={"repeated": False})
         ),
         "reset": write_results.reset_text(filled(ResetView)),
+        "simulation": table(
+            cleaned_texts(filled(SimulationResult).model_copy(update={"notes": ()}))
+        ),
         "refusal": tool_result.refusal(problem),
         "refusal without fields": tool_result.refusal(
             RequestProblem(status=409, reason="R", title="t", detail=MARKER)
@@ -148,6 +153,7 @@ def test_structured_content_has_no_invisible_characters() -> None:
 SENTENCES = {"message", "failures", "detail", "limit", "asked", "not_computed", "title", "rule"}
 OURS = SENTENCES | {"answer", "next", "issue", "in_force", "rollout", "missing_right"}
 OURS |= {"digest", "current", "namespace", "checked", "omitted", "writes", "reason"}
+OURS |= {"notes"}
 """Fields with words of this program, which quote what others wrote, or what the caller said."""
 
 

@@ -1,8 +1,10 @@
 """The answer of `dsf simulate`: the figures of each controller and setting."""
 
+from typing import Literal
+
 from pydantic import Field
 
-from optimizer.wire.base import ResultPart, Sentence, Text
+from optimizer.wire.base import Name, ResultPart, Sentence, Text
 
 
 class Estimate(ResultPart):
@@ -15,8 +17,8 @@ class Estimate(ResultPart):
 class SimulatedRow(ResultPart):
     """The runs of one controller and setting."""
 
-    controller: str
-    setting: dict[str, str]
+    controller: Literal["Kept", "Naive", "Static", "Recorded"]
+    setting: dict[Name, Name]
     value: Estimate = Field(description="Mean over time of what runs, by the true scores.")
     regret_percent: Estimate | None = Field(
         description="How much less than hindsight's best it is, in percent of that."
@@ -32,7 +34,7 @@ class SimulatedRow(ResultPart):
         " elsewhere, the longest; null: none was lost, or none recovered."
     )
     not_recovered: int = Field(description="Lost clusters whose replicas did not all run again.")
-    totals: dict[str, Estimate] = Field(description="Sums of scores that are rates per hour.")
+    totals: dict[Name, Estimate] = Field(description="Sums of scores that are rates per hour.")
     plans: Estimate
 
 
@@ -46,5 +48,5 @@ class SimulationResult(ResultPart):
     best_value_within_budgets: Estimate | None
     hindsight_step_seconds: float | None
     rows: tuple[SimulatedRow, ...]
-    units: dict[str, str] = Field(description="The units of `totals`.")
+    units: dict[Name, Name] = Field(description="The units of `totals`.")
     notes: tuple[Sentence, ...] = ()

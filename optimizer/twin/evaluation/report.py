@@ -142,7 +142,7 @@ def table(found: SimulationResult) -> str:
     totals = list(found.units)
     columns = [
         "placed by",
-        *settings,
+        *map(str, settings),
         "value",
         "regret",
         *(["regret in budget"] if budgets else []),
@@ -155,8 +155,8 @@ def table(found: SimulationResult) -> str:
     ]
     lines = [
         [
-            NAMES.get(item.controller, item.controller),
-            *(item.setting.get(name, "") for name in settings),
+            NAMES[item.controller],
+            *(str(item.setting.get(name, "")) for name in settings),
             _cell(item.value, "{:.2f}"),
             _cell(item.regret_percent, "{:.2f}%"),
             *([_cell(item.regret_within_budgets_percent, "{:.2f}%")] if budgets else []),
