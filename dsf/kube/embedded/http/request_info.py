@@ -6,11 +6,17 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding a
 `generated.proto` files of k8s.io/api and k8s.io/apimachinery, which define the field numbers.
 """
 
-import base64
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast, get_args
 
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClassesForFiles
 from starlette.requests import Request
 
 from dsf.kube.embedded.api_server import FieldValidation, WriteOptions
@@ -24,7 +30,6 @@ BODY_LIMIT = 3 * 1024 * 1024
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
 
@@ -139,167 +144,84 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value
 
 
-_Read = Callable[[Any], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    name: str
-    read: _Read
-    many: bool = False
-    keyed: bool = False
+_PROTO = """
+message Unknown { TypeMeta typeMeta = 1; bytes raw = 2; }
+message TypeMeta { string apiVersion = 1; string kind = 2; }
+message ObjectMeta {
+  string name = 1; string generateName = 2; string namespace = 3; string uid = 5;
+  string resourceVersion = 6; repeated TextEntry labels = 11; repeated TextEntry annotations = 12;
+  repeated OwnerReference ownerReferences = 13; repeated string finalizers = 14;
+}
+message OwnerReference {
+  string kind = 1; string name = 3; string uid = 4; string apiVersion = 5; bool controller = 6;
+  bool blockOwnerDeletion = 7;
+}
+message ConfigMap {
+  ObjectMeta metadata = 1; repeated TextEntry data = 2; repeated BytesEntry binaryData = 3;
+  bool immutable = 4;
+}
+message Secret {
+  ObjectMeta metadata = 1; repeated BytesEntry data = 2; string type = 3;
+  repeated TextEntry stringData = 4; bool immutable = 5;
+}
+message Namespace { ObjectMeta metadata = 1; }
+message SelfSubjectReview { ObjectMeta metadata = 1; }
+message SelfSubjectAccessReview { ObjectMeta metadata = 1; AccessSpec spec = 2; }
+message AccessSpec {
+  ResourceAttributes resourceAttributes = 1; NonResourceAttributes nonResourceAttributes = 2;
+}
+message ResourceAttributes {
+  string namespace = 1; string verb = 2; string group = 3; string version = 4;
+  string resource = 5; string subresource = 6; string name = 7;
+}
+message NonResourceAttributes { string path = 1; string verb = 2; }
+message SelfSubjectRulesReview { ObjectMeta metadata = 1; RulesSpec spec = 2; }
+message RulesSpec { string namespace = 1; }
+message TextEntry { string key = 1; string value = 2; }
+message BytesEntry { string key = 1; bytes value = 2; }
+"""
+"""What is read of Kubernetes' `generated.proto` files, a map as its entries on the wire."""
+_KINDS = {
+    **dict.fromkeys(("ConfigMap", "Secret", "Namespace"), "v1"),
+    "SelfSubjectReview": "authentication.k8s.io/v1",
+    **dict.fromkeys(
+        ("SelfSubjectAccessReview", "SelfSubjectRulesReview"), "authorization.k8s.io/v1"
+    ),
+}
 
 
 def read_protobuf(data: bytes) -> dict[str, Any]:
     """Return the object in a body; raises ValueError if it is malformed or of another kind."""
     if not data.startswith(_MAGIC):
         raise ValueError("it is not Kubernetes protobuf")
-    envelope = _message(_ENVELOPE)(data[len(_MAGIC) :])
-    type_, raw = envelope.get("type", {}), envelope.get("raw", b"")
-    fields = _KINDS.get((type_.get("apiVersion"), type_.get("kind")))
-    if fields is None:
-        raise ValueError(f"{type_.get('kind')} can only be sent as JSON")
-    return {**type_, **_message(fields)(raw)}
+    classes = _message_classes()
+    try:
+        envelope = classes["Unknown"].FromString(data[len(_MAGIC) :])
+        type_ = MessageToDict(envelope.typeMeta)
+        kind = type_.get("kind", "")
+        if _KINDS.get(kind) != type_.get("apiVersion", ""):
+            raise ValueError(f"{kind or 'an object without a kind'} can only be sent as JSON")
+        return {**type_, **MessageToDict(classes[kind].FromString(envelope.raw))}
+    except DecodeError as error:
+        raise ValueError("it is malformed protobuf") from error
 
 
-def _message(fields: Mapping[int, _Field]) -> _Read:
-    def read(data: Any) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for number, value in _parts(_bytes(data)):
-            field = fields.get(number)
-            if field is None:
-                continue
-            if field.keyed:
-                result.setdefault(field.name, {}).update(field.read(value))
-            elif field.many:
-                result.setdefault(field.name, []).append(field.read(value))
-            elif (found := field.read(value)) not in ("", {}, 0):
-                result[field.name] = found
-        return result
-
-    return read
-
-
-def _map(value: _Read) -> _Read:
-    entry = _message({1: _Field("key", _text), 2: _Field("value", value)})
-
-    def read(data: bytes) -> dict[str, Any]:
-        found = entry(data)
-        return {found.get("key", ""): found.get("value", "")}
-
-    return read
-
-
-def _parts(data: bytes) -> Iterator[tuple[int, Any]]:
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
-        wire = tag & 7
-        if wire == _VARINT:
-            value, place = _varint(data, place)
-            yield tag >> 3, value
-            continue
-        if wire == _BYTES:
-            size, place = _varint(data, place)
-        elif wire in {_FIXED32, _FIXED64}:
-            size = 4 if wire == _FIXED32 else 8
-        else:
-            raise ValueError(f"wire type {wire} is not known")
-        if place + size > len(data):
-            raise ValueError("it is cut off")
-        yield tag >> 3, data[place : place + size]
-        place += size
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if place >= len(data):
-            break
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the last byte of a varint
-            return value, place
-    raise ValueError("it is cut off within a number")
-
-
-def _bytes(value: Any) -> bytes:
-    if not isinstance(value, bytes):
-        raise ValueError("the value is a number, not bytes")  # noqa: TRY004 - of the body
-    return value
-
-
-def _text(value: Any) -> str:
-    return _bytes(value).decode()
-
-
-def _base64(value: Any) -> str:
-    return base64.b64encode(_bytes(value)).decode()
-
-
-_OWNER = {
-    1: _Field("kind", _text),
-    3: _Field("name", _text),
-    4: _Field("uid", _text),
-    5: _Field("apiVersion", _text),
-    6: _Field("controller", bool),
-    7: _Field("blockOwnerDeletion", bool),
-}
-_METADATA = _Field(
-    "metadata",
-    _message(
-        {
-            1: _Field("name", _text),
-            2: _Field("generateName", _text),
-            3: _Field("namespace", _text),
-            5: _Field("uid", _text),
-            6: _Field("resourceVersion", _text),
-            11: _Field("labels", _map(_text), keyed=True),
-            12: _Field("annotations", _map(_text), keyed=True),
-            13: _Field("ownerReferences", _message(_OWNER), many=True),
-            14: _Field("finalizers", _text, many=True),
-        }
-    ),
-)
-_TYPE = {1: _Field("apiVersion", _text), 2: _Field("kind", _text)}
-_ENVELOPE = {1: _Field("type", _message(_TYPE)), 2: _Field("raw", _bytes)}
-_RESOURCE_ATTRIBUTES = {
-    1: _Field("namespace", _text),
-    2: _Field("verb", _text),
-    3: _Field("group", _text),
-    4: _Field("version", _text),
-    5: _Field("resource", _text),
-    6: _Field("subresource", _text),
-    7: _Field("name", _text),
-}
-_NON_RESOURCE_ATTRIBUTES = {1: _Field("path", _text), 2: _Field("verb", _text)}
-_ACCESS = {
-    1: _Field("resourceAttributes", _message(_RESOURCE_ATTRIBUTES)),
-    2: _Field("nonResourceAttributes", _message(_NON_RESOURCE_ATTRIBUTES)),
-}
-_KINDS: dict[tuple[Any, Any], Mapping[int, _Field]] = {
-    ("v1", "ConfigMap"): {
-        1: _METADATA,
-        2: _Field("data", _map(_text), keyed=True),
-        3: _Field("binaryData", _map(_base64), keyed=True),
-        4: _Field("immutable", bool),
-    },
-    ("v1", "Secret"): {
-        1: _METADATA,
-        2: _Field("data", _map(_base64), keyed=True),
-        3: _Field("type", _text),
-        4: _Field("stringData", _map(_text), keyed=True),
-        5: _Field("immutable", bool),
-    },
-    ("v1", "Namespace"): {1: _METADATA},
-    ("authentication.k8s.io/v1", "SelfSubjectReview"): {1: _METADATA},
-    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {
-        1: _METADATA,
-        2: _Field("spec", _message(_ACCESS)),
-    },
-    ("authorization.k8s.io/v1", "SelfSubjectRulesReview"): {
-        1: _METADATA,
-        2: _Field("spec", _message({1: _Field("namespace", _text)})),
-    },
-}
+@cache
+def _message_classes() -> Mapping[str, Any]:
+    file = FileDescriptorProto(name="kubectl.proto", syntax="proto3")
+    for name, body in re.findall(r"message (\w+) \{([^}]*)\}", _PROTO):
+        message = file.message_type.add(name=name)
+        message.options.map_entry = name.endswith("Entry")
+        for many, type_, field, number in re.findall(r"(repeated )?(\w+) (\w+) = (\d+);", body):
+            message.field.add(
+                name=field,
+                json_name=field,
+                number=int(number),
+                label="LABEL_REPEATED" if many else "LABEL_OPTIONAL",
+                **{"type": f"TYPE_{type_.upper()}"}
+                if type_.islower()
+                else {"type_name": f".{type_}"},
+            )
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClassesForFiles([file.name], pool)
