@@ -20,6 +20,7 @@ MANIFEST_WORK = "dynamic-scoring-config-manifestwork"
 SECRETS_MANIFEST_WORK = "dynamic-scoring-secrets-manifestwork"
 CONFIG_MAP = "dynamic-scoring-config"
 SUMMARIES_KEY = "summaries"
+CONTROLLER_LEASE = "dynamic-scoring-controller"
 
 GENERATED_LABEL = "dynamic-scoring-framework-mcp/generated"
 OPTIMIZATION_LABEL = f"{GROUP}/optimization"

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from dsf.kube.concurrency_limit import ConcurrencyBounds
     from dsf.runtime.lease import LeaderElectionConfig
 
-LEASE_NAME = "dynamic-scoring-controller"
-
 
 def _duration(name: str, default: str, text: str) -> Callable[[Command], Command]:
     return click.option(name, type=Duration(), default=default, show_default=True, help=text)
@@ -105,7 +103,7 @@ leader_options = options(
     ),
     click.option(
         "--leader-elect-resource-name",
-        default=LEASE_NAME,
+        default=names.CONTROLLER_LEASE,
         show_default=True,
         help="Name of the Lease.",
     ),

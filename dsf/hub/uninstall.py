@@ -18,7 +18,6 @@ from dsf.api.plural import counted
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.options import Duration, Namespace, cluster_options
 from dsf.cli.output import Progress
-from dsf.hub.cli import LEASE_NAME
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.client.connect import connect
@@ -77,7 +76,7 @@ async def uninstall(
     if dry_run:
         return Uninstalled((*await _planned(kube, namespace), *await _scores(kube)))
     candidacy = LeaderElectionConfig(
-        LEASE_NAME,
+        names.CONTROLLER_LEASE,
         namespace,
         f"{socket.gethostname()}_{uuid.uuid4()}",
         longest_seconds=LONGEST_LEASE_SECONDS,
@@ -156,7 +155,7 @@ async def _applied(kube: Kube, changes: Sequence[Change]) -> Sequence[Change]:
 
 async def _delete_lease(kube: Kube, namespace: str) -> None:
     try:
-        await kube.delete(LEASE, LEASE_NAME, namespace)
+        await kube.delete(LEASE, names.CONTROLLER_LEASE, namespace)
     except NotFound:
         return
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dsf.api import names
-from dsf.hub.cli import LEASE_NAME
+from dsf.api.names import CONTROLLER_LEASE
 from dsf.hub.snapshot.summaries_work import summaries_work
 from dsf.hub.uninstall import uninstall_command
 from dsf.kube.embedded import EmbeddedHub
@@ -134,7 +134,7 @@ async def test_clusters_that_do_not_answer_are_named_and_hold_nothing(
 async def test_a_controller_that_runs_is_named_and_nothing_is_written(
     dsf: Dsf, hub: EmbeddedHub
 ) -> None:
-    candidacy = LeaderElectionConfig(LEASE_NAME, HUB, "pod-1", 15.0, 10.0, 0.05)
+    candidacy = LeaderElectionConfig(CONTROLLER_LEASE, HUB, "pod-1", 15.0, 10.0, 0.05)
     leads = asyncio.create_task(LeaderElector(hub, candidacy).run(asyncio.Event().wait))  # type: ignore[arg-type]
     code, _, said = await dsf()
     leads.cancel()
