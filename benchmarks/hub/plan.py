@@ -20,8 +20,7 @@ from dataclasses import replace
 from dsf.hub.distribute.rendered_summaries import SummariesRenderer
 from dsf.hub.plan import plan
 from dsf.hub.snapshot.distribution_rules import read_scoring_config as read_config
-from dsf.hub.snapshot.hub_snapshot import HubSnapshot
-from dsf.hub.snapshot.published_score import read_score
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot, read_score
 from dsf.hub.snapshot.registered_scorer import read_scorer
 from dsf.hub.snapshot.summaries_work import read_work
 from dsf.kube import json_merge_patch

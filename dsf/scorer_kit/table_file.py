@@ -10,8 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from dsf.api.untrusted_text import listed
-from dsf.scorer_kit.sampled_series import Samples
-from dsf.scorer_kit.series_file import MOST_BYTES, UnusableFile
+from dsf.scorer_kit.series_file import MOST_BYTES, Samples, UnusableFile
 
 TIMES = ("time", "timestamp")
 """Names of the column of times."""

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.named_values import parse_pairs
-from dsf.api.scoring.quantity import parse_quantity, parse_resource
+from dsf.api.scoring.quantity import parse_pairs, parse_quantity, parse_resource
 from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
 from dsf.placement import Toleration, misconfigured

@@ -10,8 +10,7 @@ from dsf.agent.wire.prometheus_answer import SERIES_BYTES
 from dsf.agent.wire.series_buffer import Labels
 from dsf.api.crd.kubernetes_objects import OWN_LABELS, KubernetesObjects
 from dsf.api.plural import counted
-from dsf.api.scoring.json_path import JsonPath
-from dsf.api.scoring.object_paths import ObjectPaths, number_at
+from dsf.api.scoring.json_path import JsonPath, ObjectPaths, number_at
 from dsf.api.untrusted_text import UntrustedName, UntrustedText
 
 LONGEST_LABEL = 256

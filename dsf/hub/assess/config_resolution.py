@@ -33,7 +33,7 @@ from dsf.api.crd.scoring_params import ScoringParams, params_problem
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
 from dsf.api.scoring.dimension_format import DimensionFormat
-from dsf.api.scoring.object_paths import object_paths
+from dsf.api.scoring.json_path import object_paths
 from dsf.api.scoring.scorer_summary import SEVERAL, ScorerSummary, SummarySource
 from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
 from dsf.api.untrusted_text import listed

@@ -13,9 +13,8 @@ from datetime import datetime, timedelta
 from dsf.api import names
 from dsf.api.times import rfc3339
 from dsf.hub.distribute.rendered_summaries import RenderedSummaries
-from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot, PublishedScore
 from dsf.hub.snapshot.managed_cluster import NamespacedName
-from dsf.hub.snapshot.published_score import PublishedScore
 from dsf.hub.snapshot.summaries_work import ROOM_BYTES, SummariesWork, is_too_large, summaries_work
 from dsf.kube.changes import Change, Create, Delete, Patch, merge_patch
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANIFEST_WORK

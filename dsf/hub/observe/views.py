@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from dsf.api import names
 from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
 from dsf.hub.snapshot.distribution_rules import ScoringConfig, read_scoring_config
-from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot, PublishedScore, read_score
 from dsf.hub.snapshot.managed_cluster import (
     AddOn,
     ManagedCluster,
@@ -16,7 +16,6 @@ from dsf.hub.snapshot.managed_cluster import (
     read_managed_cluster,
 )
 from dsf.hub.snapshot.manifests import NamespaceManifests, read_device, read_workload
-from dsf.hub.snapshot.published_score import PublishedScore, read_score
 from dsf.hub.snapshot.registered_scorer import (
     ProbeResult,
     ProbeTarget,

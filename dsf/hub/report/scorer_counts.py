@@ -8,7 +8,7 @@ from dsf.api import names
 from dsf.api.scoring.score_conditions import Adjustments
 from dsf.hub.distribute.audience import ClusterShare
 from dsf.hub.distribute.rendered_summaries import RenderedSummaries, parts_of
-from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot, PublishedScore
 from dsf.hub.snapshot.managed_cluster import (
     CLUSTER_UNAVAILABLE,
     AddOn,
@@ -16,7 +16,6 @@ from dsf.hub.snapshot.managed_cluster import (
     ManagedCluster,
     NamespacedName,
 )
-from dsf.hub.snapshot.published_score import PublishedScore
 from dsf.hub.snapshot.summaries_work import SummariesWork
 
 

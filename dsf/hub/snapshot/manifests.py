@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.api import names
-from dsf.api.named_values import parse_pairs
+from dsf.api.scoring.quantity import parse_pairs
 from dsf.api.scoring.scoring_api import (
     ScoredWorkload,
     SuppliedDevice,

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
-from dsf.scorer_kit.sampled_series import Labels, Samples, at_steps, labels_of, span, why_not_apart
+from dsf.scorer_kit.series_file import Labels, Samples, at_steps, labels_of, span, why_not_apart
 
 START = 1_700_000_000
 """Unix seconds of the first step of a recording: equal runs send equal requests."""

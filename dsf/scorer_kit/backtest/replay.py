@@ -39,9 +39,8 @@ from dsf.scorer_kit.backtest.history import (
 from dsf.scorer_kit.backtest.plan import of_query
 from dsf.scorer_kit.prometheus_replay import RecordedSeries
 from dsf.scorer_kit.recordings import load, name_of
-from dsf.scorer_kit.sampled_series import Labels, Samples
 from dsf.scorer_kit.scorer_target import AuthorCredentials
-from dsf.scorer_kit.series_file import read_series
+from dsf.scorer_kit.series_file import Labels, Samples, read_series
 from dsf.scorer_kit.table_file import read_table
 
 DEFAULT_STEP = 60

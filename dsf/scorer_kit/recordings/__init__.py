@@ -8,8 +8,7 @@ from pathlib import Path
 
 from dsf.api.untrusted_text import UntrustedText
 from dsf.scorer_kit.prometheus_replay import ANY_QUERY, RecordedSeries, Recording
-from dsf.scorer_kit.sampled_series import at_steps, span, why_not_apart
-from dsf.scorer_kit.series_file import UnusableFile, is_table
+from dsf.scorer_kit.series_file import UnusableFile, at_steps, is_table, span, why_not_apart
 
 DAY = 86_400
 

@@ -8,10 +8,9 @@ from dsf.api.conditions import find
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub import plan
 from dsf.hub.snapshot.distribution_rules import read_scoring_config as read_config
-from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot, read_score
 from dsf.hub.snapshot.managed_cluster import read_add_on, read_managed_cluster
 from dsf.hub.snapshot.manifests import NamespaceManifests
-from dsf.hub.snapshot.published_score import read_score
 from dsf.hub.snapshot.registered_scorer import ProbeResult, ProbeTarget, read_scorer
 from dsf.hub.snapshot.summaries_work import read_work
 from dsf.kube import json_merge_patch

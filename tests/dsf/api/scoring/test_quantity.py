@@ -1,7 +1,6 @@
 import pytest
 
-from dsf.api.named_values import parse_pairs
-from dsf.api.scoring.quantity import format_quantity, parse_quantity, parse_resource
+from dsf.api.scoring.quantity import format_quantity, parse_pairs, parse_quantity, parse_resource
 
 
 @pytest.mark.parametrize(

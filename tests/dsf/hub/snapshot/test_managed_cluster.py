@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from dsf.hub.snapshot.hub_snapshot import read_score
 from dsf.hub.snapshot.managed_cluster import ClusterFailure, read_managed_cluster
-from dsf.hub.snapshot.published_score import read_score
 from tests.dsf.hub.builders import NOW, cluster, published, unavailable
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.times import rfc3339
-from dsf.hub.snapshot.published_score import read_score
+from dsf.hub.snapshot.hub_snapshot import read_score
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
