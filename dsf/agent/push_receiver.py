@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -133,15 +133,13 @@ class _Tokens:
         return found.token
 
 
+@dataclass(frozen=True, slots=True)
 class _PushReceiver:
-    def __init__(
-        self, agent: Agent, tokens: _Tokens, metrics: AgentMetrics, min_interval: float
-    ) -> None:
-        self._agent = agent
-        self._tokens = tokens
-        self._metrics = metrics
-        self._min_interval = min_interval
-        self._accepted: dict[str, float] = {}
+    _agent: Agent
+    _tokens: _Tokens
+    _metrics: AgentMetrics
+    _min_interval: float
+    _accepted: dict[str, float] = field(default_factory=dict)
 
     async def handle(self, request: web.Request) -> web.Response:
         summary = self._agent.summary(request.match_info.get("scorer", ""))

@@ -160,10 +160,7 @@ class EventRecorder:
         namespace = metadata.get("namespace") or "default"
         now = rfc3339(self._now())
         return EVENT.object(
-            metadata={
-                "name": f"{metadata['name'][:_NAME_LIMIT]}.{digest}",
-                "namespace": namespace,
-            },
+            metadata={"name": f"{metadata['name'][:_NAME_LIMIT]}.{digest}", "namespace": namespace},
             involvedObject=kind.object(
                 name=metadata["name"],
                 namespace=metadata.get("namespace", ""),

@@ -98,11 +98,7 @@ def _lease(
 ) -> dict[str, Any]:
     before = int(spec.get("leaseTransitions") or 0)
     return LEASE.object(
-        metadata={
-            **metadata,
-            "name": candidacy.name,
-            "namespace": candidacy.namespace,
-        },
+        metadata={**metadata, "name": candidacy.name, "namespace": candidacy.namespace},
         spec={
             **spec,
             "holderIdentity": candidacy.identity,

@@ -52,7 +52,7 @@ class CompiledSelectors:
         """Tell whether any selector may select a series with this name."""
         found = {NAME: name}
         return any(
-            all(test(found) for test in selector if test.label == NAME)
+            all(test(found) for test in selector if test.matcher.label == NAME)
             for selector in self._selectors
         )
 
@@ -66,31 +66,28 @@ def compile_selectors(selectors: Iterable[SeriesSelector]) -> CompiledSelectors 
 
 
 def _test(matcher: Matcher) -> "_CompiledMatcher":
-    positive = matcher.operator in {"=", "=~"}
     if matcher.operator in {"=", "!="}:
-        return _CompiledMatcher(matcher.label, positive, text=matcher.value)
+        return _CompiledMatcher(matcher, None)
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MEMORY_BYTES
-    return _CompiledMatcher(matcher.label, positive, pattern=re2.compile(matcher.value, options))
+    return _CompiledMatcher(matcher, re2.compile(matcher.value, options))
 
 
+@dataclass(frozen=True, slots=True)
 class _CompiledMatcher:
-    """One matcher, with its regular expression compiled."""
+    """One matcher, and its regular expression if it has one."""
 
-    def __init__(
-        self, label: str, positive: bool, *, text: str = "", pattern: "re2._Regexp | None" = None
-    ) -> None:
-        self.label = label
-        self._positive = positive
-        self._text = text
-        self._pattern = pattern
+    matcher: Matcher
+    pattern: "re2._Regexp | None"
 
     def __call__(self, labels: Mapping[str, str]) -> bool:
-        value = labels.get(self.label, "")
-        if self._pattern is None:
-            return (value == self._text) is self._positive
-        return (self._pattern.fullmatch(value) is not None) is self._positive
+        value = labels.get(self.matcher.label, "")
+        if self.pattern is None:
+            same = value == self.matcher.value
+        else:
+            same = self.pattern.fullmatch(value) is not None
+        return same is (self.matcher.operator in {"=", "=~"})
 
 
 def _why(error: re2.error) -> str:

@@ -28,13 +28,7 @@ from dsf.kube.errors import (
     from_status,
 )
 from dsf.kube.kinds import TOKEN_REVIEW, Kind
-from dsf.kube.port import (
-    EventType,
-    Object,
-    ObjectList,
-    Subresource,
-    WatchEvent,
-)
+from dsf.kube.port import EventType, Object, ObjectList, Subresource, WatchEvent
 from dsf.kube.redaction import Spellings, redact, sent_credentials
 
 if TYPE_CHECKING:

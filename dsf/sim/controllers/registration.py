@@ -9,12 +9,7 @@ from collections.abc import Iterable, Mapping
 from dsf.api.conditions import Condition, find, merged
 from dsf.api.names import ADDON
 from dsf.kube.changes import Change, Create, Patch
-from dsf.kube.kinds import (
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_ADD_ON,
-    MANAGED_CLUSTER_SET,
-    NAMESPACE,
-)
+from dsf.kube.kinds import MANAGED_CLUSTER, MANAGED_CLUSTER_ADD_ON, MANAGED_CLUSTER_SET, NAMESPACE
 from dsf.kube.port import Object
 from dsf.placement import DEFAULT_SETS, SET_LABEL, UNAVAILABLE, UNREACHABLE
 from dsf.sim.controllers.musthave import set_status
@@ -47,10 +42,7 @@ def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
         metadata={"name": name, "labels": {SET_LABEL: "default", **labels}},
         spec={"hubAcceptsClient": True, "leaseDurationSeconds": LEASE_SECONDS},
     )
-    add_on = MANAGED_CLUSTER_ADD_ON.object(
-        metadata={"name": ADDON, "namespace": name},
-        spec={},
-    )
+    add_on = MANAGED_CLUSTER_ADD_ON.object(metadata={"name": ADDON, "namespace": name}, spec={})
     namespace = NAMESPACE.object(metadata={"name": name})
     return [
         Create(NAMESPACE, namespace),
@@ -85,13 +77,7 @@ def default_sets(existing: Iterable[Object]) -> list[Change]:
     names = {item["metadata"]["name"] for item in existing}
     kind = MANAGED_CLUSTER_SET
     return [
-        Create(
-            kind,
-            kind.object(
-                metadata={"name": name},
-                spec=dict(spec),
-            ),
-        )
+        Create(kind, kind.object(metadata={"name": name}, spec=dict(spec)))
         for name, spec in DEFAULT_SETS.items()
         if name not in names
     ]

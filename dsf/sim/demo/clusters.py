@@ -14,12 +14,7 @@ from dsf.kube.changes import Change, Create
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.kinds import (
-    MANAGED_CLUSTER_SET_BINDING,
-    NAMESPACE,
-    NODE,
-    Kind,
-)
+from dsf.kube.kinds import MANAGED_CLUSTER_SET_BINDING, NAMESPACE, NODE, Kind
 from dsf.kube.port import Object
 from dsf.sim.controllers.registration import join
 from dsf.sim.demo.processes import DemoError
