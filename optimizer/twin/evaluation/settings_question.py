@@ -55,7 +55,8 @@ async def simulated(question: SettingsQuestion) -> SimulationResult | str:
 def _answer(
     question: SettingsQuestion, answers: "Connection[SimulationResult | str | None, None]"
 ) -> None:
-    os.nice(10)
+    if hasattr(os, "nice"):  # Windows has none
+        os.nice(10)
     limit_memory(MEMORY_MIB)
     try:
         answers.send(_simulated(question))
