@@ -1,6 +1,7 @@
 """The MCP server itself, without a transport; the product is imported on the first call."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
@@ -25,6 +26,7 @@ from mcp_types import (
     ResourceTemplateReference,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
+    TextContent,
 )
 from pydantic import ValidationError as PydanticValidationError
 
@@ -106,7 +108,7 @@ def create_mcp(
         version=__version__,
         instructions=_INSTRUCTIONS.format(writes=_CANNOT_WRITE if read_only else _CAN_WRITE),
         mask_error_details=True,
-        middleware=[ArgumentErrors(), ChatViewNegotiation()],
+        middleware=[ToolAnswerAge(), ArgumentErrors(), ChatViewNegotiation()],
         providers=[LateProvider(fill)],
     )
     _complete(mcp, caller, clock)
@@ -203,6 +205,29 @@ class ArgumentErrors(Middleware):
             raise ToolError(
                 f"{wrong}\narguments of this tool: {known}", log_level=logging.INFO
             ) from error
+
+
+class ToolAnswerAge(Middleware):
+    """Says how old the oldest part of an answer may be, if it was made of what a watch tells."""
+
+    async def on_call_tool(
+        self,
+        context: MiddlewareContext[CallToolRequestParams],
+        call_next: CallNext[CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
+        """Call the tool; add the seconds to its text and to its structured result."""
+        from optimizer.hub.read_age import measured_age  # noqa: PLC0415
+
+        with measured_age() as age:
+            result = await call_next(context)
+            seconds = age.seconds
+        if seconds is not None and isinstance(result, ToolResult) and result.structured_content:
+            old = math.ceil(seconds)
+            result.content.append(
+                TextContent(type="text", text=f"Read from the hub at most {old} s ago.")
+            )
+            result.structured_content["age_seconds"] = old
+        return result
 
 
 async def _arguments_of(context: MiddlewareContext[CallToolRequestParams]) -> list[str]:

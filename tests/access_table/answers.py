@@ -13,11 +13,13 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.access_table.callers import Caller, words_of
 
 HANGS_SECONDS = 120
-PER_CALL = frozenset({"digest", "seconds", "record", "observed_at", "tag", "created", "since"})
+PER_CALL = frozenset(
+    {"digest", "seconds", "record", "observed_at", "tag", "created", "since", "age_seconds"}
+)
 """Fields that differ from call to call."""
 
 _LACKING = re.compile(
-    r"(?:list|create|delete) [a-z]+\.[a-z0-9.-]+ in (?:namespace [\w-]+|all namespaces)"
+    r"(?:list|create|patch|delete) [a-z]+\.[a-z0-9.-]+ in (?:namespace [\w-]+|all namespaces)"
     r"|get the non-resource URL /\w+"
 )
 _HEADERS = {"Accept": "application/json, text/event-stream"}

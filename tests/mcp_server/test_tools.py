@@ -33,6 +33,11 @@ Era = Literal["auto", "legacy"]
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 
 
+def ageless(result: Any) -> dict[str, Any]:
+    """The structured result without its age, which differs from call to call."""
+    return {key: value for key, value in result.structured_content.items() if key != "age_seconds"}
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def untouched() -> AsyncIterator[Service]:
     """A service that may write, shared by the tests in which it must not."""
@@ -121,7 +126,7 @@ async def test_a_plan_is_the_golden_one_and_writes_nothing(
     assert {item["after"][0]["device"] for item in plan["moves"]} == {device}
     assert plan["writes"] == {"create": 6}
     assert plan["objects"] is None
-    assert again.structured_content == plan
+    assert ageless(again) == ageless(result)
     text = result.content[0].text
     for said in (f"worth {value}.", "starts on", device, plan["digest"]):
         assert said in text
@@ -238,7 +243,7 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
         assert result.structured_content["applied"] == first["objects"]
         assert await generated(service.hub) == names
         again = await client.call_tool("apply_plan", {"digest": first["digest"]})
-        assert again.structured_content == {**result.structured_content, "repeated": True}
+        assert ageless(again) == {**ageless(result), "repeated": True}
         assert "nothing was written now" in again.content[0].text
         with pytest.raises(
             ToolError,
