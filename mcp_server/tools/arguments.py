@@ -40,6 +40,8 @@ OtherCluster = Annotated[SearchedName, _text("Why not there?", "worker02")]
 Scorer = Annotated[SearchedName, _text("Scorer or score, or a part.", "power")]
 Workload = Annotated[SearchedName, _text("Name or part.", "app01")]
 AnyName = Annotated[SearchedName, _text("Of any object, or part; empty: all.", "app01")]
+KeptName = Annotated[OptimizationName, WithJsonSchema({**_TEXT, "examples": ["inference"]})]
+Kept = Annotated[SearchedName, _text("Name or part; empty: all.", "inference")]
 Objective = Annotated[
     str,
     Field(max_length=2000),
@@ -61,6 +63,9 @@ Workloads = Annotated[
 Digest = Annotated[str, Field(max_length=128), _text("Of a plan that was shown.")]
 AppliedDigest = Annotated[
     str, Field(max_length=128), _text("Of a plan that was shown.", "18a4a3ec")
+]
+WaitingDigest = Annotated[
+    str, Field(max_length=128), _text("`waiting` of kept_placements.", "8fa1bc06")
 ]
 ResetDigest = Annotated[
     str,

@@ -21,6 +21,7 @@ from mcp_server.tools.plan_tools import PlanTools
 from optimizer.follow.overview.plan_request import PlanResult
 from optimizer.follow.record.recorded_plan import recorded_request
 from optimizer.operations.fleet import fleet
+from optimizer.operations.kept_placements import list_optimizations
 from optimizer.operations.operation import Operation
 from optimizer.operations.planning import make_plan, plan
 from optimizer.operations.recorded_plans import list_plans, rollback, show_plan
@@ -110,7 +111,7 @@ def _asked(operation: Operation[..., Any]) -> type[RequestPart]:
 
 
 _READ: dict[str, Operation[..., Any]] = {
-    item.name: item for item in (plan, list_plans, show_plan, list_rollouts)
+    item.name: item for item in (plan, list_plans, show_plan, list_rollouts, list_optimizations)
 }
 """The operations whose answer the page gets as it is; none of them writes."""
 

@@ -11,10 +11,12 @@ from mcp_server.results.fleet_results import (
     ScoresView,
     score_page,
 )
+from mcp_server.results.kept_results import kept_text, kept_view
 from mcp_server.results.plan_results import follow_view
 from mcp_server.tools.arguments import (
     AnyName,
     Cluster,
+    Kept,
     Namespace,
     Offset,
     Optimization,
@@ -41,6 +43,7 @@ from optimizer.follow.overview.score_overview import score_overviews
 from optimizer.follow.record.plan_history import history_of
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.fleet import fleet_facts, placement_status
+from optimizer.operations.kept_placements import list_optimizations
 from optimizer.operations.scores import scores
 from optimizer.wire.rollout import RolloutStatus
 
@@ -144,6 +147,17 @@ class FleetTools:
     ) -> ToolResult:
         """Say how far an applied plan is: steps, compliance, what each workload waits for."""
         return await followed(self._caller(), namespace, optimization)
+
+    async def kept_placements(
+        self, name: Kept = "", namespace: Namespace = "default"
+    ) -> ToolResult:
+        """Say what is kept placed by itself, why nothing moves, which plan waits for approval."""
+        kept = (await asked(list_optimizations(self._caller(), namespace))).items
+        if name:
+            meant = _meant(name, (item.name for item in kept), "PlacementOptimization")
+            kept = tuple(item for item in kept if item.name == meant)
+        ordered = sorted(kept, key=lambda item: item.fine)
+        return answer(kept_text(ordered), kept_view(ordered, whole=bool(name)))
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(fleet_facts(self._caller(), namespace))

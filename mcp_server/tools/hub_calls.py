@@ -51,6 +51,9 @@ NEXT_TOOL = {
     "NoEarlierPlan": "plan_placement makes a new plan",
     "UnknownPlan": "plan_placement makes a new plan",
     "NotInForce": "plan_placement makes a new plan, rollback goes back to a recorded one",
+    "NoPlacementOptimization": "kept_placements lists them",
+    "NotAwaitingApproval": "kept_placements says what waits",
+    "StaleApproval": "call kept_placements again, and show the plan that waits",
     "ResetChanged": "call reset_placements without a digest, and show what goes",
 }
 """What to call next after a refusal, by its reason."""

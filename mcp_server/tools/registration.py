@@ -8,6 +8,7 @@ from mcp_types import ToolAnnotations
 
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView
+from mcp_server.results.kept_results import KeptView
 from mcp_server.results.plan_results import (
     ComparisonView,
     FollowView,
@@ -106,6 +107,7 @@ def _reading(
         ),
         _ToolDefinition("Plans side by side", plans.compare_plans, ComparisonView, ("plans",)),
         _ToolDefinition("Follow a plan", fleet.follow_rollout, FollowView),
+        _ToolDefinition("Kept by itself", fleet.kept_placements, KeptView),
         _ToolDefinition("What is broken", fleet.diagnose, DiagnosisView, ("findings",)),
     )
 
@@ -118,6 +120,7 @@ def _simulating(simulation: SimulationTools | type[SimulationTools]) -> _ToolDef
 def _writing(write: WriteTools | type[WriteTools]) -> tuple[_ToolDefinition, ...]:
     return (
         _ToolDefinition("Apply a plan", write.apply_plan, AppliedView),
+        _ToolDefinition("Approve a plan that waits", write.approve_kept_plan, KeptView),
         _ToolDefinition("Pause, resume, turn back", write.change_rollout, FollowView),
         _ToolDefinition("Go back to an earlier plan", write.rollback, RollbackView),
         _ToolDefinition("Delete what was generated", write.reset_placements, ResetView),

@@ -10,6 +10,7 @@ from pydantic import Field, WithJsonSchema
 
 from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.results import plan_results, write_results
+from mcp_server.results.kept_results import approval_question, kept_text, kept_view
 from mcp_server.results.plan_results import RollbackView, plan_view
 from mcp_server.results.write_results import (
     AppliedView,
@@ -20,10 +21,12 @@ from mcp_server.results.write_results import (
 )
 from mcp_server.tools.arguments import (
     AppliedDigest,
+    KeptName,
     Namespace,
     Optimization,
     ResetDigest,
     SeenNamespace,
+    WaitingDigest,
 )
 from mcp_server.tools.fleet_tools import followed
 from mcp_server.tools.hub_calls import (
@@ -35,10 +38,12 @@ from mcp_server.tools.hub_calls import (
     written,
 )
 from mcp_server.tools.plan_tools import PlanTools
+from optimizer.follow.optimization.kept_optimization import refused_approval
 from optimizer.operations import rollouts, writes
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
 from optimizer.operations.access.shown_plans import SHORTEST_DIGEST
 from optimizer.operations.fleet import placement_status
+from optimizer.operations.kept_placements import approve_plan, show_optimization
 from optimizer.operations.recorded_plans import applied_before, make_rollback
 from optimizer.operations.rollouts import rollout_status
 from optimizer.operations.writes import plan_reset, reset, write_attempt
@@ -113,6 +118,31 @@ class WriteTools:
             attempt=write_attempt(plan),
         )
         return required or _applied_result(await self._applied(plan))
+
+    async def approve_kept_plan(
+        self,
+        name: KeptName,
+        digest: WaitingDigest,
+        context: Context,
+        namespace: Namespace = "default",
+    ) -> ToolResult | InputRequiredResult:
+        """Approve the plan that waits, which is applied then. Show it to the user first."""
+        kept = await asked(show_optimization(self._caller(), namespace, name))
+        if len(digest) >= SHORTEST_DIGEST and kept.waiting.startswith(digest):
+            digest = kept.waiting
+        granted(refused_approval(kept, digest))
+        required = await self._confirm(
+            context,
+            approval_question(kept, self._hub_name),
+            about=f"approve_kept_plan {digest}",
+            attempt=WriteAttempt("approve", namespace, digest),
+        )
+        if required is not None:
+            return required
+        told = await written(
+            self._caller, lambda caller: approve_plan(caller, namespace, name, digest)
+        )
+        return answer(kept_text([told]), kept_view([told]))
 
     async def rollback(
         self,

@@ -61,8 +61,8 @@ approval_options = options(
     "--read-only/--allow-writes",
     default=True,
     show_default=True,
-    help="Whether callers may write, within their own rights: by POST /optimize, /rollback, /reset"
-    " and those of rollouts, and by MCP tools, which exist only then.",
+    help="Whether callers may write, within their own rights: by POST /optimize, /rollback, /reset,"
+    " those of rollouts and approvals, and by MCP tools, which exist only then.",
 )
 @approval_options
 @click.option(

@@ -133,7 +133,7 @@ async def _read_hub(kubeconfig: Path | None, context: str | None) -> "HubStatus"
             raise click.ClickException(
                 f"{error}; to see a namespace that you may read: dsf status --namespace NAMESPACE"
             ) from error
-    return hub_status(installed.server, part_checks(installed), fleets)
+    return hub_status(installed, part_checks(installed), fleets)
 
 
 @click.command()

@@ -34,6 +34,7 @@ from dsf.kube.kinds import (
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_DECISION,
+    PLACEMENT_OPTIMIZATION,
     POLICY,
     Kind,
 )
@@ -71,12 +72,13 @@ WATCHED: Mapping[Kind, str] = {
     PLACEMENT: "",
     PLACEMENT_BINDING: "",
     PLACEMENT_DECISION: "",
+    PLACEMENT_OPTIMIZATION: "",
     ADD_ON_PLACEMENT_SCORE: "",
     DYNAMIC_SCORER: "",
 }
 """The kinds that are kept, and the labels of the objects of each."""
 
-_OF_NAMESPACES = (MANAGED_CLUSTER_SET_BINDING,)
+_OF_NAMESPACES = (MANAGED_CLUSTER_SET_BINDING, PLACEMENT_OPTIMIZATION)
 """Kinds that the chart lets the optimizer read in its namespaces only."""
 
 _PREFIX = "dynamic_scoring_optimizer_hub_"

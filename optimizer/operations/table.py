@@ -3,6 +3,11 @@
 from typing import Any
 
 from optimizer.operations.fleet import fleet, follow_fleet, placement_status
+from optimizer.operations.kept_placements import (
+    approve_plan,
+    list_optimizations,
+    show_optimization,
+)
 from optimizer.operations.operation import Operation
 from optimizer.operations.planning import optimize, plan
 from optimizer.operations.recorded_plans import list_plans, rollback, show_plan
@@ -31,6 +36,9 @@ OPERATIONS: tuple[Operation[..., Any], ...] = (
     rollout_status,
     follow_rollout,
     change_rollout,
+    list_optimizations,
+    show_optimization,
+    approve_plan,
     metrics,
 )
 """In the order of the OpenAPI document."""

@@ -51,8 +51,8 @@ class RequestProblem:
     (409), AnotherWriter (409), RollbackRefused (409), NoEarlierPlan (409), UnusableRecord (409),
     PlanNotRecorded (409), UnknownPlan (404), RolloutInProgress (409), RolloutEnded (409),
     AlreadyTurningBack (409), StepwiseNeedsRecord (409), NoRollout (404), StepwiseNeedsOwnRights
-    (422), TooManyMoves (422), RolloutTooLarge (422), Busy (429), CallerGone (499), HubRefused
-    (503).
+    (422), TooManyMoves (422), RolloutTooLarge (422), NoPlacementOptimization (404),
+    NotAwaitingApproval (409), StaleApproval (409), Busy (429), CallerGone (499), HubRefused (503).
     """
 
     status: int

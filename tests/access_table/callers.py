@@ -15,6 +15,7 @@ from dsf.kube.kinds import (
     SECRET,
 )
 from optimizer.operations.access.rights import (
+    approving_rights,
     describing_rights,
     fleet_rights,
     listing_rights,
@@ -74,7 +75,8 @@ def writes(namespace: str) -> Rights:
         for kind in (PLACEMENT, PLACEMENT_BINDING)
         for verb in ("get", "patch", "update")
     )
-    return (*plans(namespace), *writing_rights(namespace), *changed)
+    approves = approving_rights(namespace)
+    return (*plans(namespace), *writing_rights(namespace), *changed, *approves)
 
 
 EVERYTHING = (*writes("default"), *naming_rights(), *scraping_rights())
@@ -128,11 +130,14 @@ def words_of(lacking: str) -> str:
     verb, what = lacking.split()[:2]
     if verb in ("create", "delete"):
         return "writes"
+    if verb == "patch":
+        return "approves"
     resource = what.partition(".")[0]
     return {
         "addonplacementscores": "scores",
         "dynamicscorers": "scorers",
         "managedclusters": "clusters",
+        "placementoptimizations": "kept",
         "placementplans": "plans",
         "the": "metrics",
     }.get(resource, "objects")

@@ -7,8 +7,9 @@ from typing import Any
 from mcp_server.tools.chat_view import URI
 from tests.access_table.answers import Answer, Asker
 from tests.access_table.operations import Operation
-from tests.access_table.rest_operations import NAMED, WHERE
+from tests.access_table.rest_operations import KEPT, NAMED, WHERE
 from tests.optimizer.build import body
+from tests.optimizer.service.kept_fleet import WAITING
 
 FLEET = "GET /fleet"
 PLAN = "POST /plan"
@@ -103,8 +104,20 @@ TOOLS: dict[str, tuple[Operation, ...]] = {
             "follow_rollout", tool("follow_rollout"), "paused", like="GET /placements/status"
         ),
     ),
+    "kept_placements": (
+        Operation("kept_placements", tool("kept_placements"), "kept", like=f"GET {KEPT}"),
+    ),
     "diagnose": (Operation("diagnose", tool("diagnose"), like=FLEET),),
     "apply_plan": (Operation("apply_plan", applied, writes=True, like="POST /optimize"),),
+    "approve_kept_plan": (
+        Operation(
+            "approve_kept_plan",
+            tool("approve_kept_plan", name="kept", digest=WAITING),
+            "kept",
+            writes=True,
+            like=f"POST {KEPT}/{{namespace}}/{{optimization}}/approve",
+        ),
+    ),
     "change_rollout": (
         Operation(
             "change_rollout",
@@ -135,6 +148,9 @@ PAGE: dict[str, Operation] = {
     ),
     "list_rollouts": Operation(
         "rollouts", paged("list_rollouts", namespace="default"), "paused", like="GET /rollouts"
+    ),
+    "list_optimizations": Operation(
+        "kept", paged("list_optimizations", namespace="default"), "kept", like=f"GET {KEPT}"
     ),
 }
 """The row of each question that the tool page_data answers."""

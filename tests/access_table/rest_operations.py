@@ -8,10 +8,12 @@ from optimizer.wire.rollout import RolloutCommand
 from tests.access_table.answers import Answer, Asker
 from tests.access_table.operations import Operation
 from tests.optimizer.build import body
+from tests.optimizer.service.kept_fleet import WAITING
 from tests.repository import ROOT
 
 WHERE = "?namespace=default"
 ROLLOUT = "/rollouts/default/default"
+KEPT = "/placementoptimizations"
 COMMANDS: tuple[RolloutCommand, ...] = ("pause", "resume", "undo", "cancel")
 NAMED: dict[str, Any] = {"namespace": "default"}
 ROLLBACK: dict[str, Any] = {**NAMED, "toRevision": 1}
@@ -87,6 +89,20 @@ DOCUMENTED: dict[str, tuple[Operation, ...]] = {
             writes=True,
         )
         for command in COMMANDS
+    ),
+    f"GET {KEPT}": (Operation(f"GET {KEPT}", got(f"{KEPT}{WHERE}"), "kept"),),
+    f"GET {KEPT}/{{namespace}}/{{optimization}}": (
+        Operation(
+            f"GET {KEPT}/{{namespace}}/{{optimization}}", got(f"{KEPT}/default/kept"), "kept"
+        ),
+    ),
+    f"POST {KEPT}/{{namespace}}/{{optimization}}/approve": (
+        Operation(
+            f"POST {KEPT}/{{namespace}}/{{optimization}}/approve",
+            posted(f"{KEPT}/default/kept/approve?digest={WAITING}"),
+            "kept",
+            writes=True,
+        ),
     ),
     "GET /healthz": (Operation("GET /healthz", got("/healthz")),),
     "GET /readyz": (Operation("GET /readyz", got("/readyz")),),

@@ -28,6 +28,7 @@ from tests.kube_wrappers.authorized import Authorized
 from tests.kube_wrappers.reviewing_hub import AccessTable, ReviewingHub
 from tests.optimizer.build import NOW, request
 from tests.optimizer.neighbours import TEAM, applied, hub_of_two_teams, run_by_hand
+from tests.optimizer.service.kept_fleet import declare_waiting
 
 ROWS = (*REST, *MCP, *PAGE.values())
 REFUSALS = frozenset({"Unauthorized", "Forbidden", "OptimizerForbidden", "ReadOnly"})
@@ -93,13 +94,16 @@ def audited() -> Iterator[AuditLines]:
 async def hub_in(state: str) -> EmbeddedHub:
     """A hub of two teams on which a plan for power has replaced one for performance.
 
-    `rolling`: a rollout to performance has begun since; `paused`: and was paused.
+    `rolling`: a rollout to performance has begun since; `paused`: and was paused. `kept`: a plan of
+    a PlacementOptimization waits for an approval.
     """
     hub = await hub_of_two_teams(table())
     await run_by_hand(hub, "theirs", "worker02", "1", TEAM)
     for score in ("performance", "power"):
         await applied(hub, request(score))
-    if state != "replaced":
+    if state == "kept":
+        await declare_waiting(hub)
+    elif state != "replaced":
         await applied(hub, request("performance", rollout="Stepwise"))
     if state == "paused":
         await Optimizer(hub, now=lambda: NOW).rollouts.command("default", "default", "pause")

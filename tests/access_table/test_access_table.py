@@ -53,7 +53,7 @@ async def test_each_method_tool_resource_and_prompt_of_mcp_has_rows() -> None:
 def test_the_page_in_a_chat_calls_tools_that_have_rows() -> None:
     """Those that the model sees, and one that it does not."""
     called = set(re.findall(r'(?:#call|#write)\("(\w+)"', HOST_API.read_text(encoding="utf-8")))
-    assert called == {"page_data", "apply_plan", "change_rollout"}
+    assert called == {"page_data", "apply_plan", "approve_kept_plan", "change_rollout"}
 
 
 def test_each_question_of_the_page_has_a_row() -> None:

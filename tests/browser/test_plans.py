@@ -213,3 +213,26 @@ async def test_a_plan_that_takes_its_time_says_how_far_it_is(open_page: Open) ->
         await expect(page.get_by_text(re.compile(r"Planning: [2-9] s"))).to_be_visible()
         held.released.set()
         await expect(page.get_by_text("Optimal: objective")).to_be_visible()
+
+
+async def test_what_is_kept_says_why_it_waits_and_is_approved_after_a_second_click(
+    service: Service, open_page: Open
+) -> None:
+    spec = {**request(PERFORMANCE), "mode": "Approve"}
+    kept = {"metadata": {"name": "inference", "namespace": "default"}, "spec": spec}
+    del spec["namespace"]
+    page = await open_page(f"{service.url}/#kept")
+    await expect(page.get_by_text("Nothing is kept placed by itself")).to_be_visible()
+    await service.hub.create(kinds.PLACEMENT_OPTIMIZATION, kept)
+    row = page.get_by_role("row", name="inference (Approve)")
+    await expect(row).to_contain_text("AwaitingApproval: Plan")
+    await row.get_by_role("button", name="Approve…").click()
+    dialog = page.get_by_role("dialog", name="Approve the plan of inference?")
+    await expect(dialog).to_contain_text("It moves, starts or stops 2 of 2 workloads, gains")
+    await page.keyboard.press("Escape")
+    assert await generated(service.hub) == []
+    await row.get_by_role("button", name="Approve…").click()
+    await dialog.get_by_role("button", name="Approve").click()
+    await expect(row).to_contain_text("Planned: 0 of 2 replicas landed")
+    await expect(row).to_contain_text("has to gain more than the largest of")
+    assert "app01-placement" in await generated(service.hub)

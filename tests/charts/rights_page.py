@@ -144,7 +144,8 @@ WHY: dict[str, dict[str, str]] = {
         "placementplans": "the records of plans; writes only with `allowWrites` or rollouts"
         " (`test_rollout.py`)",
         "placementplans/status": "how plans have landed",
-        "placementoptimizations": "what is to be kept placed; a finalizer only with `allowWrites`",
+        "placementoptimizations": "what is to be kept placed; a finalizer or an approval only"
+        " with `allowWrites`",
         "placementoptimizations/status": "what became of it",
         "events": EVENTS,
     },

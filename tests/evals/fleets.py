@@ -13,10 +13,12 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER,
     MANIFEST_WORK_REPLICA_SET,
     NAMESPACE,
+    PLACEMENT_OPTIMIZATION,
     POLICY,
 )
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
+from optimizer.service.optimization_controller import OptimizationController
 from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from tests.kube_wrappers.reviewing_hub import AccessTable
@@ -48,6 +50,22 @@ async def running() -> EmbeddedHub:
     plan = await optimizer.plan(OptimizeRequest(**request()))
     assert isinstance(plan, Plan)
     await optimizer.apply(plan)
+    return hub
+
+
+async def kept() -> EmbeddedHub:
+    """The guide's fleet; app02 is kept by itself, and a plan for app01 waits."""
+    hub = await guide()
+    for name, mode in (("inference", "Approve"), ("training", "Apply")):
+        workload = "mwrs-app01" if name == "inference" else "mwrs-app02"
+        spec = {"preference": request()["preference"], "mode": mode}
+        spec["targetWorkloads"] = [{"name": workload}]
+        metadata = {"name": name, "namespace": "default"}
+        await hub.create(PLACEMENT_OPTIMIZATION, {"metadata": metadata, "spec": spec})
+    optimizer = Optimizer(hub, now=utc_now)
+    controller = OptimizationController(optimizer, read_only=False)
+    await controller.look("default", "training")
+    await controller.look("default", "inference")
     return hub
 
 
@@ -149,6 +167,7 @@ async def hostile() -> EmbeddedHub:
 FLEETS: Mapping[str, Callable[[], Awaitable[EmbeddedHub]]] = {
     "guide": guide,
     "running": running,
+    "kept": kept,
     "broken": broken,
     "wide": wide,
     "hostile": hostile,

@@ -20,6 +20,7 @@ from tests.fields.optimize_request import hub_in, on_hub, seen
 from tests.fields.rest_routes import CASES as ROUTE_CASES
 from tests.optimizer.build import NOW, body
 from tests.optimizer.cli.test_simulate import SHIFT, prometheus
+from tests.optimizer.service.kept_fleet import WAITING
 from tests.optimizer.twin.recorded_fleet import recorded_hub
 
 TAG = "the tag of a fleet that was read before"
@@ -30,6 +31,7 @@ WORKLOAD = {"workload": "app01"}
 COMPARED = {"objectives": ["performance", "power"]}
 GAIN = {"settings": {"gain": "1"}}
 PAUSE = {"action": "pause"}
+APPROVED = {"name": "kept", "digest": WAITING}
 CASES: dict[str, dict[str, Case]] = {
     "fleet_overview": {"namespace": Case("worker01")},
     "list_scores": {
@@ -80,8 +82,17 @@ CASES: dict[str, dict[str, Case]] = {
         "namespace": Case("worker01", GAIN),
         "optimization": Case("team-b", GAIN),
     },
+    "kept_placements": {
+        "name": Case("other", on="waiting"),
+        "namespace": Case("worker01", on="waiting"),
+    },
     "diagnose": {"name": Case("worker01"), "namespace": Case("worker01", on="applied")},
     "apply_plan": {"digest": Case("abc", {"digest": SHOWN})},
+    "approve_kept_plan": {
+        "name": Case("other", APPROVED, "waiting"),
+        "digest": Case("b" * 64, APPROVED, "waiting"),
+        "namespace": Case("worker01", APPROVED, "waiting"),
+    },
     "change_rollout": {
         "action": Case("cancel", PAUSE, "rolling"),
         "namespace": Case("worker01", PAUSE, "rolling"),
@@ -161,6 +172,10 @@ QUESTION_CASES: dict[str, tuple[Fields, dict[str, Case]]] = {
         },
     ),
     "list_rollouts": ({"of": "list_rollouts"}, _of_route("get /rollouts")),
+    "list_optimizations": (
+        {"of": "list_optimizations"},
+        _of_route("get /placementoptimizations"),
+    ),
 }
 """What the page asks: what tells the question, and a case for each of its fields."""
 

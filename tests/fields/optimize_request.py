@@ -16,6 +16,7 @@ from tests.fields.door import Case, Fields, with_values
 from tests.optimizer.build import SETTINGS, body, guide, score, workload
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.operations.test_recorded_plans import client
+from tests.optimizer.service.kept_fleet import declare_waiting
 from tests.optimizer.snapshot.test_score_doubts import trusting
 
 MANY = {
@@ -145,7 +146,8 @@ async def hub_in(on: str) -> EmbeddedHub:
 
     `applied`: the plan for the score power is in force; `replaced`: after one for performance.
     `rolling`: a stepwise rollout to performance has begun after it; `cancelled`: it was ended.
-    `divided`: two plans that generate MIG policies. Then `gone`: worker01 was lost.
+    `divided`: two plans that generate MIG policies. `waiting`: a plan waits for an approval. Then
+    `gone`: worker01 was lost.
     `placeless`: no entry of the score performance tells app and device.
     """
     hub = await hub_of(observation(on))
@@ -156,6 +158,8 @@ async def hub_in(on: str) -> EmbeddedHub:
         before = [asked for word in on.split() for asked in STATES.get(word, ())]
         for path, asked in before:
             (await http.post(path, json=asked)).raise_for_status()
+    if "waiting" in on:
+        await declare_waiting(hub)
     for kind, name, namespace, patch in (AFTER[word] for word in on.split() if word in AFTER):
         await hub.patch(kind, name, patch, namespace)
     return hub

@@ -21,10 +21,13 @@ from tests.fields.door import Case, Door, Fields, leaves, with_values
 from tests.fields.optimize_request import CASES as OPTIMIZE_CASES
 from tests.fields.optimize_request import base_body, hub_in, on_hub, seen
 from tests.optimizer.build import NOW
+from tests.optimizer.service.kept_fleet import WAITING
 
 DEFAULT = {"query:namespace": "default"}
 ROLLOUT = {"path:namespace": "default", "path:optimization": "default"}
 COMMAND = {**ROLLOUT, "path:command": "pause"}
+KEPT = {"path:namespace": "default", "path:optimization": "kept"}
+APPROVED = {**KEPT, "query:digest": WAITING}
 HISTORY = {"query:score": "power", "query:cluster": "worker01"}
 ASKED = {"body:objective": {"performance": 1}}
 COPY = {
@@ -120,6 +123,16 @@ CASES: dict[str, dict[str, Case]] = {
         "path:namespace": Case("other", COMMAND, "rolling"),
         "path:optimization": Case("team-b", COMMAND, "rolling"),
         "path:command": Case("cancel", COMMAND, "rolling"),
+    },
+    "get /placementoptimizations": {"query:namespace": Case("other", DEFAULT, "waiting")},
+    "get /placementoptimizations/{namespace}/{optimization}": {
+        "path:namespace": Case("other", KEPT, "waiting"),
+        "path:optimization": Case("other", KEPT, "waiting"),
+    },
+    "post /placementoptimizations/{namespace}/{optimization}/approve": {
+        "path:namespace": Case("other", APPROVED, "waiting"),
+        "path:optimization": Case("other", APPROVED, "waiting"),
+        "query:digest": Case("b" * 64, APPROVED, "waiting"),
     },
     "get /healthz": {},
     "get /readyz": {},

@@ -61,6 +61,8 @@ EXEMPT = {
         "mcp_server/results/fleet_results.py:scorer_text",
         "mcp_server/results/fleet_results.py:scores_text",
         "mcp_server/results/fleet_results.py:workload_text",
+        "mcp_server/results/kept_results.py:kept_text",
+        "optimizer/follow/optimization/kept_optimization.py:_move_rule",
         "mcp_server/results/plan_results.py:comparison_text",
         "mcp_server/results/plan_results.py:explanation_text",
         "mcp_server/results/plan_results.py:follow_text",

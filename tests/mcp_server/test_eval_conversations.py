@@ -9,10 +9,9 @@ from tests.evals.told_names import guessed
 ALL = conversations()
 
 
-def test_there_are_sixty_and_a_quarter_is_held_out() -> None:
-    assert len(ALL) == 60
-    assert len({item.name for item in ALL}) == 60
-    assert sum(item.held_out for item in ALL) >= 15
+def test_a_quarter_of_them_is_held_out() -> None:
+    assert len({item.name for item in ALL}) == len(ALL) == 64
+    assert sum(item.held_out for item in ALL) >= 16
 
 
 @pytest.mark.exhaustive

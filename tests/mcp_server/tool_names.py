@@ -9,8 +9,9 @@ READS = (
     "explain_placement",
     "compare_plans",
     "follow_rollout",
+    "kept_placements",
     "diagnose",
 )
-WRITES = ("apply_plan", "change_rollout", "rollback", "reset_placements")
+WRITES = ("apply_plan", "approve_kept_plan", "change_rollout", "rollback", "reset_placements")
 VIEW = ("page_data",)
 """The tool of the view in a chat, which legacy clients over HTTP are listed too."""

@@ -7,10 +7,12 @@ import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from dsf.api.names import APPROVED_DIGEST_ANNOTATION
 from dsf.kube.client.connect import connect
+from optimizer.api.app import create_app
 from optimizer.service.optimization_controller import OptimizationController
 from optimizer.service.optimizer import Optimizer
 from tests.eventually import until
@@ -88,6 +90,20 @@ def look(hub: Hub, namespace: str, *, writes: int | None = None) -> bool:
     return asyncio.run(looked())
 
 
+def approve(hub: Hub, namespace: str, digest: str) -> httpx.Response:
+    """Approve a plan by REST."""
+
+    async def approved() -> httpx.Response:
+        async with connect(hub.admin_kubeconfig) as kube:
+            service = Optimizer(kube, now=lambda: datetime.now(UTC))
+            app = httpx.ASGITransport(app=create_app(service, read_only=False))
+            async with httpx.AsyncClient(transport=app, base_url="http://optimizer") as http:
+                path = f"/placementoptimizations/{namespace}/kept/approve"
+                return await http.post(path, params={"digest": digest})
+
+    return asyncio.run(approved())
+
+
 def conditions(hub: Hub, namespace: str) -> dict[str, str]:
     return said(hub.api.get(*KEPT, "kept", namespace))
 
@@ -129,8 +145,10 @@ def test_a_plan_waits_for_its_digest(hub: Hub, place: str) -> None:
     look(hub, place)
     assert conditions(hub, place)["Applied"] == "False AwaitingApproval"
     digest = hub.api.get(*KEPT, "kept", place)["status"]["plan"]["digest"]
-    approve = {"metadata": {"annotations": {APPROVED_DIGEST_ANNOTATION: digest}}}
-    hub.api.patch(*KEPT, "kept", approve, place)
+    assert approve(hub, place, "0" * 64).json()["reason"] == "StaleApproval"
+    assert approve(hub, place, digest).json()["approved"] is True
+    annotations = hub.api.get(*KEPT, "kept", place)["metadata"]["annotations"]
+    assert annotations[APPROVED_DIGEST_ANNOTATION] == digest
     look(hub, place)
     until("east to be decided", lambda: decided(hub, place) == {"east"})
     hub.apply(manifest(place, mode="Approve"))

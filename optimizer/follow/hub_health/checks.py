@@ -35,6 +35,8 @@ from optimizer.follow.hub_health.hub_installation import (
     HubInstallation,
     minor,
 )
+from optimizer.follow.optimization.kept_optimization import kept_optimization
+from optimizer.follow.optimization.report import READY
 from optimizer.follow.overview.findings import cluster_findings, scorer_findings
 from optimizer.follow.overview.score_overview import scorer_overview
 from optimizer.follow.placement_status.hub_state import cluster_fault
@@ -82,15 +84,18 @@ class HubCheck(ResultPart):
 
 
 def hub_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
-    """Return all checks of an installation; of what is kept placed only where something is."""
+    """Return all checks of an installation."""
     use = (_named(name, judge(found)) for name, judge in _USE.items())
-    kept = (_named("kept placements", _kept(found)),) if found.optimizations else ()
-    return (*part_checks(found), *use, *kept)
+    return (*part_checks(found), *use)
 
 
 def part_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
-    """Return the checks of what is installed, without those of clusters, scorers and rights."""
-    return tuple(_named(name, judge(found)) for name, judge in _PARTS.items())
+    """Return the checks of what is installed, without those of clusters, scorers and rights.
+
+    What is kept placed is among them only where something is.
+    """
+    kept = (_named("kept placements", _kept(found)),) if found.optimizations else ()
+    return (*(_named(name, judge(found)) for name, judge in _PARTS.items()), *kept)
 
 
 def refused_access(error: KubeError) -> HubCheck:
@@ -449,31 +454,21 @@ _PARTS: Mapping[str, Callable[[HubInstallation], _Judged]] = {
 
 
 def _kept(found: HubInstallation) -> _Judged:
-    """Judge the PlacementOptimizations by the first of their conditions that does not hold."""
-    wrong = [
-        (obj, condition)
-        for obj in found.optimizations
-        for condition in [_first_false(conditions_of(obj))]
-        if condition is not None
-    ]
+    """Judge the PlacementOptimizations by the first that is not fine."""
+    every = list(map(kept_optimization, found.optimizations))
+    wrong = [item for item in every if not item.fine]
     if not wrong:
-        return _ok(f"{counted(len(found.optimizations), 'PlacementOptimization')} kept")
-    obj, condition = wrong[0]
-    name, namespace = UntrustedName(name_of(obj)), obj["metadata"].get("namespace")
-    where = f"{name} in namespace {UntrustedName(namespace)}"
-    more = f"; {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        return _ok(f"{counted(len(every), 'PlacementOptimization')} kept")
+    first, more = wrong[0], f"; {len(wrong) - 1} more" if len(wrong) > 1 else ""
     message = (
-        f"PlacementOptimization {where}: {condition['type']} is False,"
-        f" {UntrustedName(condition.get('reason') or '')}:"
-        f" {UntrustedText(condition.get('message') or '')}{more}"
+        f"PlacementOptimization {first.name} in namespace {first.namespace}: {first.reason}:"
+        f" {first.message}{more}"
     )
-    fix = f"kubectl describe placementoptimization {name} -n {UntrustedName(namespace)}"
-    return _failed(message, fix) if condition["type"] == "Ready" else _warning(message, fix)
-
-
-def _first_false(conditions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    found = (find(conditions, name) for name in ("Ready", "Planned", "Applied"))
-    return next((item for item in found if item and item.get("status") == "False"), None)
+    fix = f"kubectl describe placementoptimization {first.name} -n {first.namespace}"
+    unkept = any(
+        (item.type, item.status) == (READY, "False") for item in first.status.conditions or ()
+    )
+    return _failed(message, fix) if unkept else _warning(message, fix)
 
 
 _USE: Mapping[str, Callable[[HubInstallation], _Judged]] = {

@@ -7,14 +7,17 @@ from typing import Annotated
 from pydantic import Field
 
 from dsf.api.plural import counted
-from dsf.api.times import rfc3339, shown_duration
+from dsf.api.times import read_time, rfc3339, shown_duration
 from dsf.api.untrusted_text import UntrustedName, escaped
 from dsf.cli.output import TextTable
 from optimizer.follow.hub_health.checks import HubCheck
+from optimizer.follow.hub_health.hub_installation import HubInstallation
+from optimizer.follow.optimization.kept_optimization import kept_optimization
 from optimizer.follow.overview.findings import findings
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import score_overviews
 from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.kept_optimization import KeptOptimization
 
 _HUB_STAGES = frozenset({"scorer", "score", "cluster"})
 """Stages of findings that are about the hub, and not about one namespace."""
@@ -59,22 +62,26 @@ class HubStatus(ResultPart):
     parts: tuple[HubCheck, ...]
     scores: tuple[ScoreFreshness, ...]
     namespaces: tuple[NamespaceStatus, ...]
+    kept: tuple[KeptOptimization, ...]
     findings: tuple[HubFinding, ...]
     healthy: bool
 
 
-def hub_status(server: str, checks: Sequence[HubCheck], fleets: Sequence[FleetFacts]) -> HubStatus:
+def hub_status(
+    installed: HubInstallation, checks: Sequence[HubCheck], fleets: Sequence[FleetFacts]
+) -> HubStatus:
     """Return the status of a hub; the first of the fleets is that of no namespace."""
     hub, *namespaces = fleets
     found = tuple(_findings(checks, hub, namespaces))
     scores = score_overviews(hub.scores, hub.scorers, shown=1)
     return HubStatus(
-        server=server,
+        server=installed.server,
         ready_clusters=len(hub.hub.clusters) - len(hub.faults),
         total_clusters=len(hub.hub.clusters),
         parts=tuple(checks),
         scores=tuple(ScoreFreshness(**{**dict(item), "score": item.name}) for item in scores),
         namespaces=tuple(map(_namespace_status, namespaces)),
+        kept=tuple(map(kept_optimization, installed.optimizations)),
         findings=found,
         healthy=not found,
     )
@@ -153,9 +160,22 @@ def hub_status_text(status: HubStatus, now: datetime) -> str:
             tuple(NamespaceStatus.model_fields),
             [tuple(map(str, dict(item).values())) for item in status.namespaces],
         ),
+        TextTable(
+            ("kept", "mode", "state", "gain on offer", "moves left", "next look", "last change"),
+            [tuple(_kept_cells(item, now)) for item in status.kept],
+        ),
     )
     parts = [head, *(str(table) for table in tables if table.rows), "\n".join(_to_do(status))]
     return "\n\n".join(parts) + "\n"
+
+
+def _kept_cells(item: KeptOptimization, now: datetime) -> Iterator[str]:
+    yield from (f"{item.namespace}/{item.name}", item.mode, item.reason)
+    gain, left, look = item.status.gain, item.status.moves_left, read_time(item.status.next_look)
+    yield "-" if gain is None else f"{gain:g}"
+    yield "any" if left is None else str(left)
+    yield _expiry(look, now) if look else "at a change"
+    yield _expiry(read_time(item.status.last_change), now)
 
 
 def _to_do(status: HubStatus) -> Iterator[str]:

@@ -18,6 +18,7 @@ from dsf.kube.kinds import (
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_DECISION,
+    PLACEMENT_OPTIMIZATION,
     PLACEMENT_PLAN,
     POLICY,
     Kind,
@@ -74,6 +75,16 @@ def record_rights(namespace: str) -> Rights:
     """Return the rights to see the recorded plans of a namespace: what they generated, too."""
     kinds = (PLACEMENT_PLAN, POLICY, PLACEMENT, PLACEMENT_BINDING)
     return tuple(right("list", kind, namespace) for kind in kinds)
+
+
+def keeping_rights(namespace: str) -> Rights:
+    """Return the rights to see what is kept placed in a namespace."""
+    return (right("list", PLACEMENT_OPTIMIZATION, namespace),)
+
+
+def approving_rights(namespace: str) -> Rights:
+    """Return the rights to approve a plan that waits: to see and to annotate it."""
+    return (*keeping_rights(namespace), right("patch", PLACEMENT_OPTIMIZATION, namespace))
 
 
 def writing_rights(namespace: str, kinds: Iterable[Kind] = ()) -> Rights:

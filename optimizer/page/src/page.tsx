@@ -10,6 +10,7 @@ import { Busy, ProblemNotice } from "./parts/notice";
 import { duration } from "./parts/times";
 import { PlanHistory } from "./plans/plan-history";
 import { PlanView } from "./plans/plan-view";
+import { KeptPlacements } from "./plans/kept-placements";
 import { Rollouts } from "./plans/rollouts";
 import { firstWish, WhatIf } from "./plans/what-if";
 import { Why } from "./plans/why";
@@ -19,6 +20,7 @@ const TABS = {
   whatif: "What if",
   plans: "Plans",
   rollouts: "Rollouts",
+  kept: "Kept by itself",
   scorers: "Scorers",
 };
 type Tab = keyof typeof TABS;
@@ -129,6 +131,7 @@ function View({ api, fleet, shown, tab, onTab, onApplied }: ViewProps) {
       )}
       {tab === "plans" && <PlanHistory api={api} namespace={fleet.namespace} />}
       {tab === "rollouts" && <Rollouts api={api} namespace={fleet.namespace} />}
+      {tab === "kept" && <KeptPlacements api={api} namespace={fleet.namespace} />}
       {tab === "scorers" && <Scorers fleet={fleet} />}
       {opened && (
         <ClusterDetails

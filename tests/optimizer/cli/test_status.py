@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from optimizer.cli.status import status
 from tests.command_line import invoked_meanwhile
 from tests.optimizer.follow.hub_health.test_checks import installed_hub
 from tests.optimizer.follow.placement_status.guide_run import GuideRun, guide_run
+from tests.optimizer.service.kept_fleet import declare_waiting
 
 
 async def dsf_status(run: GuideRun, folder: Path, *arguments: str) -> tuple[int, str, str]:
@@ -93,6 +95,7 @@ async def test_all_landed_is_exit_code_0(form: str, tmp_path: Path) -> None:
 async def test_without_a_namespace_the_hub_is_told_with_what_to_do(tmp_path: Path) -> None:
     run = await guide_run()
     await run.place()
+    await declare_waiting(run.hub)
     lost = merged([], [Condition("Available", "Unknown", "Lost")], now="2026-01-01T00:00:00Z")
     await run.hub.patch(
         kinds.MANAGED_CLUSTER_ADD_ON,
@@ -108,6 +111,10 @@ async def test_without_a_namespace_the_hub_is_told_with_what_to_do(tmp_path: Pat
     assert titles.split() == ["PART", "STATE", "MESSAGE"]
     row = next(line for line in out.splitlines() if line.startswith("default "))
     assert row.split() == ["default", "2", "2", "0", "2", "0"]
+    row = next(line for line in out.splitlines() if line.startswith("default/kept "))
+    cells = ["default/kept", "Approve", "AwaitingApproval", "115", "any", "at a change", "never"]
+    assert re.split(r" {2,}", row.strip()) == cells
+    assert ". kept placements: PlacementOptimization kept in namespace default: Awaiting" in out
     assert "  1. clocks: the clock of this machine and the hub" in out
     assert ". add-on: " in out
     assert "workload mwrs-app01 of namespace default" in out

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from dsf.api.conditions import conditions_of, find
+from dsf.api.conditions import Condition, conditions_of, find, merged
 from dsf.api.names import APPROVED_DIGEST_ANNOTATION
+from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION, Kind
@@ -83,6 +84,24 @@ class KeptFleet:
 
     def later(self, **by: float) -> None:
         self.now += timedelta(**by)
+
+
+WAITING = "a" * 64
+"""The digest of the plan that `declare_waiting` lets wait."""
+
+
+async def declare_waiting(hub: EmbeddedHub) -> None:
+    """Declare what is kept, with a plan that waits for an approval."""
+    spec = {"preference": PREFERENCE, "mode": "Approve"}
+    await hub.create(
+        PLACEMENT_OPTIMIZATION, obj(PLACEMENT_OPTIMIZATION, "kept", "default", spec=spec)
+    )
+    waits = Condition("Applied", "False", "AwaitingApproval", "approve it")
+    told = (Condition("Ready", "True", "Kept"), Condition("Planned", "True", "Optimal"), waits)
+    plan = {"digest": WAITING, "time": rfc3339(NOW), "objective": 115, "workloads": 2}
+    status = {"conditions": merged([], told, now=rfc3339(NOW)), "plan": plan, "gain": 115}
+    body = {"status": status}
+    await hub.patch(PLACEMENT_OPTIMIZATION, "kept", body, "default", subresource="status")
 
 
 def said(of: Object) -> dict[str, str]:

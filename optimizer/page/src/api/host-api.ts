@@ -34,6 +34,7 @@ interface Answer {
   answer: unknown;
   tag: string;
   read_only: boolean;
+  age_seconds?: number;
 }
 
 /** The optimizer behind the MCP server of a chat; the chat's host passes each call on. */
@@ -45,9 +46,9 @@ export class HostApi implements OptimizerApi {
 
   async fleet(namespace: string) {
     const question = { of: "fleet", namespace, tag: this.#tag };
-    const { answer, tag } = await this.#data(question);
+    const { answer, tag, age_seconds } = await this.#data(question);
     this.#tag = tag;
-    return { fleet: answer as wire.Fleet | null, age: 0 };
+    return { fleet: answer as wire.Fleet | null, age: age_seconds ?? 0 };
   }
 
   async plan(namespace: string, wish: Wish) {
@@ -105,6 +106,17 @@ export class HostApi implements OptimizerApi {
     await this.#write("change_rollout", { action: command, namespace, optimization });
     const all = await this.rollouts(namespace);
     return all.find((item) => item.optimization === optimization) ?? rollout;
+  }
+
+  async kept(namespace: string) {
+    const { answer } = await this.#data({ of: "list_optimizations", namespace });
+    return (answer as { items: wire.Kept[] }).items;
+  }
+
+  async approve({ namespace, name, waiting }: wire.Kept) {
+    await this.#write("approve_kept_plan", { namespace, name, digest: waiting });
+    const all = await this.kept(namespace);
+    return all.find((item) => item.name === name)!;
   }
 
   async history(): Promise<never> {

@@ -1,5 +1,5 @@
 import type { Fleet, Plan, PlanRecord, PlanRequest, PlanSummary, Problem } from "./wire";
-import type { Rollout, RolloutCommand } from "./wire";
+import type { Kept, Rollout, RolloutCommand } from "./wire";
 
 /** What somebody wants planned; the server completes it to a whole request. */
 export interface Wish {
@@ -68,6 +68,10 @@ export interface OptimizerApi {
   rollback(record: PlanSummary, namespace: string, shownDigest?: string): Promise<Plan>;
   rollouts(namespace: string): Promise<Rollout[]>;
   command(rollout: Rollout, command: RolloutCommand): Promise<Rollout>;
+  /** What is kept placed by itself. */
+  kept(namespace: string): Promise<Kept[]>;
+  /** Approves the plan that waits, as it was shown, or is refused. */
+  approve(shown: Kept): Promise<Kept>;
   history(score: string, cluster: string, hours: number): Promise<ScoreHistory>;
 }
 

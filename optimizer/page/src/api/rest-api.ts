@@ -92,6 +92,17 @@ export class RestApi implements OptimizerApi {
     return this.#post<wire.Rollout>(`/rollouts/${where.join("/")}`, undefined);
   }
 
+  async kept(namespace: string) {
+    const found = await this.#get<{ items: wire.Kept[] }>("/placementoptimizations", { namespace });
+    return found.items;
+  }
+
+  approve({ namespace, name, waiting }: wire.Kept) {
+    const where = [namespace, name].map(encodeURIComponent).join("/");
+    const path = `/placementoptimizations/${where}/approve?digest=${waiting}`;
+    return this.#post<wire.Kept>(path, undefined);
+  }
+
   history(score: string, cluster: string, hours: number) {
     return this.#get<import("./optimizer-api").ScoreHistory>("/scores/history", {
       score,

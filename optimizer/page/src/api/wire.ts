@@ -15,6 +15,7 @@ export type {
   AssignmentRef as Assignment,
   Explanation,
   FleetFinding as Finding,
+  KeptOptimization as Kept,
   FleetMatrix as Fleet,
   MatrixCluster as FleetCluster,
   MatrixColumn as ScoreColumn,

@@ -33,6 +33,20 @@ export function useCall<T>(): [Call<T>, (work: () => Promise<T>) => Promise<void
   return [call, start];
 }
 
+/** Milliseconds between two looks at what goes on. */
+const REFRESH = 3000;
+
+/** Calls now, again and again, and whenever one of `inputs` changes. Returns what calls at once, too. */
+export function usePolled<T>(work: () => Promise<T>, inputs: unknown[]): [Call<T>, () => void] {
+  const [call, start] = useCall<T>();
+  useEffect(() => {
+    void start(work);
+    const timer = setInterval(() => void start(work), REFRESH);
+    return () => clearInterval(timer);
+  }, inputs);
+  return [call, () => void start(work)];
+}
+
 /** Calls now, and again whenever one of `inputs` changes. */
 export function useLoaded<T>(work: () => Promise<T>, inputs: unknown[]): Call<T> {
   const [call, start] = useCall<T>();

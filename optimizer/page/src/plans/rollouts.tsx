@@ -1,14 +1,11 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Rollout, RolloutCommand, StepActions } from "../api/wire";
 import { Dialog } from "../parts/dialog";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { sentence } from "../parts/sentences";
 import { ago } from "../parts/times";
-import { useCall } from "../parts/use-call";
-
-/** Milliseconds between two looks at rollouts that go on. */
-const REFRESH = 3000;
+import { useCall, usePolled } from "../parts/use-call";
 
 const MEANING: Record<RolloutCommand, string> = {
   pause: "No further step begins until it is resumed.",
@@ -19,13 +16,7 @@ const MEANING: Record<RolloutCommand, string> = {
 
 /** Plans that are applied step by step. */
 export function Rollouts({ api, namespace }: { api: OptimizerApi; namespace: string }) {
-  const [call, start] = useCall<Rollout[]>();
-  useEffect(() => {
-    const read = () => start(() => api.rollouts(namespace));
-    void read();
-    const timer = setInterval(read, REFRESH);
-    return () => clearInterval(timer);
-  }, [api, namespace]);
+  const [call] = usePolled(() => api.rollouts(namespace), [api, namespace]);
   return (
     <>
       {call.problem && <ProblemNotice problem={call.problem} />}

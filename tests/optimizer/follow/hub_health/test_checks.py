@@ -280,8 +280,16 @@ def test_a_hub_that_does_not_let_us_in(error: KubeError, fix: str) -> None:
     ("conditions", "state", "said"),
     [
         ([condition("Ready", "True"), condition("Applied", "True")], "ok", "1 PlacementOptim"),
-        ([condition("Ready", "False"), condition("Applied", "False")], "failed", "Ready is False"),
-        ([condition("Ready", "True"), condition("Applied", "False")], "warning", "Applied is"),
+        (
+            [condition("Ready", "False"), condition("Applied", "False")],
+            "failed",
+            "default: Reason: ",
+        ),
+        (
+            [condition("Ready", "True"), condition("Applied", "False")],
+            "warning",
+            "default: Reason: ",
+        ),
     ],
 )
 async def test_what_is_kept_placed_is_judged(

@@ -1,0 +1,108 @@
+"""One PlacementOptimization as its status tells it, and whether a plan of it may be approved."""
+
+from dsf.api.plural import counted, joined
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.port import Object
+from optimizer.follow.optimization.report import (
+    APPLIED,
+    CALM,
+    PLANNED,
+    READY,
+    SATISFIED,
+    SHOWN_DIGEST,
+    approved_digest,
+)
+from optimizer.wire.kept_optimization import KeptOptimization
+from optimizer.wire.placement_optimization import (
+    PlacementOptimizationSpec,
+    PlacementOptimizationStatus,
+    PlannedChanges,
+    read_spec,
+)
+from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
+
+_AWAITING = "AwaitingApproval"
+_HELD = frozenset({"Stabilizing", "BudgetSpent", "Frozen", "Held", "RolledBack"})
+"""Reasons of a plan that is not applied yet, because its spec says so."""
+
+
+def kept_optimization(obj: Object) -> KeptOptimization:
+    """Return what the status of a PlacementOptimization tells."""
+    metadata, spec = obj["metadata"], read_spec(obj)
+    mode = (obj.get("spec") or {}).get("mode") or "Plan"
+    status = PlacementOptimizationStatus.model_validate(obj.get("status") or {})
+    by_type = {item.type: item for item in status.conditions or ()}
+    told = [by_type[name] for name in (READY, PLANNED, APPLIED, SATISFIED) if name in by_type]
+    applied = by_type.get(APPLIED)
+    decisive = next((item for item in told if item.status != "True"), applied)
+    reason = decisive.reason if decisive else "NotReported"
+    waits = mode == "Approve" and applied and applied.reason in (_AWAITING, "StaleApproval")
+    waiting = status.plan.digest if waits and status.plan else ""
+    approved = bool(waiting) and approved_digest(obj) == waiting
+    calm = {*CALM, *_HELD} if approved else {*CALM, *_HELD} - {_AWAITING}
+    return KeptOptimization(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        mode=mode,
+        fine=decisive is not None and (decisive.status == "True" or reason in calm),
+        reason=reason,
+        message=decisive.message if decisive else "no optimizer has looked at it yet",
+        waiting=waiting,
+        approved=approved,
+        effect=_effect(status),
+        move_rule="" if isinstance(spec, RequestProblem) else _move_rule(spec),
+        status=status,
+    )
+
+
+def _effect(status: PlacementOptimizationStatus) -> str:
+    plan = status.plan
+    if plan is None:
+        return ""
+    writes = plan.changes or PlannedChanges()
+    return (
+        f"moves, starts or stops {plan.moves} of {counted(plan.workloads, 'workload')}, gains"
+        f" {status.gain or 0:g}, creates {writes.create}, changes {writes.patch} and deletes"
+        f" {counted(writes.delete, 'object')}"
+    )
+
+
+def _move_rule(spec: PlacementOptimizationSpec) -> str:
+    rules = spec.hysteresis
+    limits = {
+        f"{rules.least_gain:g} points": rules.least_gain,
+        f"{rules.least_gain_percent:g}% of its value": rules.least_gain_percent,
+        f"{rules.variation_multiple:g} times the variation of its scores": rules.variation_multiple,
+    }
+    largest = joined(["its move cost", *(said for said in limits if limits[said])], 4)
+    return (
+        f"a move for a better score has to gain more than the largest of: {largest}; scores are"
+        f" averaged over {rules.stabilization_window_seconds} s"
+    )
+
+
+def no_optimization(namespace: str, name: str) -> RequestProblem:
+    """Return the problem of a PlacementOptimization that is not there."""
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="NoPlacementOptimization",
+        title="There is no such PlacementOptimization",
+        detail=f"namespace {namespace} has no PlacementOptimization {name}: GET"
+        f" /placementoptimizations?namespace={namespace} lists those that it has",
+    )
+
+
+def refused_approval(kept: KeptOptimization, digest: str) -> RequestProblem | None:
+    """Return why a digest can't be approved; None if it is that of the plan that waits."""
+    if digest == kept.waiting:
+        return None
+    if kept.waiting:
+        reason, title = "StaleApproval", "Another plan waits"
+        shown, waiting = (UntrustedName(item[:SHOWN_DIGEST]) for item in (digest, kept.waiting))
+        why = f"plan {shown} does not wait, but plan {waiting} does: look at it, and approve that"
+    else:
+        reason, title = "NotAwaitingApproval", "No plan waits for an approval"
+        why = f"PlacementOptimization {kept.name} has mode {kept.mode}, so nothing waits for one"
+        if kept.mode == "Approve":
+            why = f"PlacementOptimization {kept.name} is {kept.reason}: {kept.message}"
+    return RequestProblem(status=CONFLICT, reason=reason, title=title, detail=why)

@@ -1,0 +1,95 @@
+"""The operations about PlacementOptimizations: list them, show one, approve the plan that waits."""
+
+from contextlib import suppress
+from typing import Annotated
+
+from pydantic import Field
+
+from dsf.api.names import APPROVED_DIGEST_ANNOTATION
+from dsf.kube.errors import Conflict, NotFound
+from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
+from dsf.kube.reads import find_object
+from optimizer.follow.optimization.kept_optimization import (
+    kept_optimization,
+    no_optimization,
+    refused_approval,
+)
+from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
+from optimizer.operations.access.rights import approving_rights, keeping_rights
+from optimizer.operations.operation import Route, operation
+from optimizer.service.observe import list_all
+from optimizer.wire.kept_optimization import KeptList, KeptOptimization
+from optimizer.wire.request import Namespace, OptimizationName
+from optimizer.wire.request_problem import RequestProblem
+
+ATTEMPTS = 5
+"""How often an approval is tried while the status of the object is written."""
+
+_ALL, _TAG = "/placementoptimizations", "placementoptimizations"
+_ONE = f"{_ALL}/{{namespace}}/{{optimization}}"
+
+
+@operation(
+    rights=keeping_rights,
+    route=Route("GET", _ALL, "List what is kept placed in a namespace", tag=_TAG),
+)
+async def list_optimizations(
+    optimizer: AuthorizedOptimizer, namespace: Namespace
+) -> KeptList | RequestProblem:
+    """Tell of each PlacementOptimization whether it is fine, what is on offer and what waits."""
+    try:
+        objects = await list_all(optimizer.service.hub, PLACEMENT_OPTIMIZATION, namespace)
+    except NotFound:  # the hub does not serve the kind
+        objects = ()
+    found = KeptList(namespace=namespace, items=tuple(map(kept_optimization, objects)))
+    return await optimizer.of_namespace(namespace, found, empty=not objects)
+
+
+@operation(rights=None, route=Route("GET", _ONE, "Tell why something is kept as it is", tag=_TAG))
+async def show_optimization(
+    optimizer: AuthorizedOptimizer, namespace: Namespace, optimization: OptimizationName
+) -> KeptOptimization | RequestProblem:
+    """Tell why nothing moves, or what waits, with conditions and history."""
+    found = await list_optimizations(optimizer, namespace)
+    if isinstance(found, RequestProblem):
+        return found
+    named = (item for item in found.items if item.name == optimization)
+    return next(named, None) or no_optimization(namespace, optimization)
+
+
+@operation(
+    rights=approving_rights,
+    write=lambda namespace, digest: WriteAttempt("approve", namespace, digest),
+    route=Route("POST", f"{_ONE}/approve", "Approve the plan that waits", (404, 409, 422), _TAG),
+)
+async def approve_plan(
+    optimizer: AuthorizedOptimizer,
+    namespace: Namespace,
+    optimization: OptimizationName,
+    digest: Annotated[
+        str, Field(pattern="^[0-9a-f]{64}$", description="That of the plan, as `waiting` says.")
+    ],
+) -> KeptOptimization | RequestProblem:
+    """Set the annotation approved-digest, so that exactly this plan is applied.
+
+    Refused with 409 unless a plan with this digest waits. The optimizer applies it with its own
+    rights at its next look, unless the plan is out of date by then.
+    """
+    service = optimizer.service
+    kube = (await optimizer.writer(namespace)).kube or service.hub.noting(service.kube)
+    for _ in range(ATTEMPTS):
+        obj = await find_object(service.kube, PLACEMENT_OPTIMIZATION, optimization, namespace)
+        if obj is None:
+            return no_optimization(namespace, optimization)
+        kept = kept_optimization(obj)
+        problem = refused_approval(kept, digest)
+        if problem or kept.approved:
+            return problem or kept
+        version = obj["metadata"]["resourceVersion"]  # what was judged, or a Conflict
+        metadata = {"resourceVersion": version, "annotations": {APPROVED_DIGEST_ANNOTATION: digest}}
+        patch = {"metadata": metadata}
+        with suppress(Conflict):
+            return kept_optimization(
+                await kube.patch(PLACEMENT_OPTIMIZATION, optimization, patch, namespace)
+            )
+    raise Conflict(f"PlacementOptimization {optimization} changes all the time")

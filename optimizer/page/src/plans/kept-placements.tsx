@@ -1,0 +1,79 @@
+import { useState } from "preact/hooks";
+import type { OptimizerApi } from "../api/optimizer-api";
+import type { Kept } from "../api/wire";
+import { Dialog } from "../parts/dialog";
+import { Busy, ProblemNotice } from "../parts/notice";
+import { figure, sentence } from "../parts/sentences";
+import { Table } from "../parts/table";
+import { ago, duration, secondsSince } from "../parts/times";
+import { useCall, usePolled } from "../parts/use-call";
+
+const HEADS = [
+  ...["PlacementOptimization", "Fine", "Gain on offer", "Why nothing more moves"],
+  ...["Next look", "Moves left", "Last change", "Waiting plan"],
+];
+
+/** What is kept placed by itself: one row for each PlacementOptimization. */
+export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespace: string }) {
+  const [call, readAgain] = usePolled(() => api.kept(namespace), [api, namespace]);
+  const [asked, setAsked] = useState<Kept | null>(null);
+  const [done, start] = useCall<Kept>();
+  const confirm = async (shown: Kept) => {
+    setAsked(null);
+    await start(() => api.approve(shown));
+    readAgain();
+  };
+  return (
+    <>
+      {call.problem && <ProblemNotice problem={call.problem} />}
+      {done.problem && <ProblemNotice problem={done.problem} />}
+      {!call.answer && !call.problem && <Busy what="Reading what is kept placed" />}
+      {call.answer?.length === 0 && (
+        <p class="notice">
+          Nothing is kept placed by itself. A <code>PlacementOptimization</code> declares what is.
+        </p>
+      )}
+      {call.answer && call.answer.length > 0 && (
+        <Table
+          caption="Kept placed by itself"
+          heads={HEADS}
+          rows={call.answer.map((item) => ({
+            key: item.name,
+            cells: cells(item, done.running, setAsked),
+          }))}
+        />
+      )}
+      {asked && (
+        <Dialog title={`Approve the plan of ${asked.name}?`} onClose={() => setAsked(null)}>
+          <p>It {asked.effect}.</p>
+          <p>Digest: {asked.waiting}</p>
+          <button type="button" class="primary" onClick={() => confirm(asked)}>
+            Approve
+          </button>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function cells(item: Kept, busy: boolean, onAsk: (item: Kept) => void) {
+  const { gain, nextLook, movesLeft, lastChange } = item.status;
+  return [
+    `${item.name} (${item.mode})`,
+    <span class={item.fine ? "good" : "bad"}>{item.fine ? "yes" : "no"}</span>,
+    figure(gain ?? 0),
+    <>
+      {item.reason}: {sentence(item.message)} {item.waiting ? "" : sentence(item.move_rule)}
+    </>,
+    nextLook ? `in ${duration(-secondsSince(nextLook))}` : "at a change",
+    movesLeft ?? "any",
+    ago(lastChange ?? null) || "never",
+    item.approved
+      ? "approved"
+      : item.waiting && (
+          <button type="button" disabled={busy} onClick={() => onAsk(item)}>
+            Approve…
+          </button>
+        ),
+  ];
+}

@@ -1,0 +1,121 @@
+"""What is kept placed, over HTTP: listed, shown, and approved by the digest that waits."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from dsf.api.names import APPROVED_DIGEST_ANNOTATION
+from dsf.kube import kinds
+from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
+from dsf.kube.port import Kube
+from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
+from tests.optimizer.api.test_app import client, problem
+from tests.optimizer.service.kept_fleet import POWER, KeptFleet, kept_fleet
+from tests.optimizer.service.test_optimization_controller import MIG_3G
+
+KEPT = "/placementoptimizations/default/kept"
+
+
+async def approved(fleet: KeptFleet, digest: str, kube: Kube | None = None) -> Any:
+    async with client(kube or fleet.hub) as http:
+        return await http.post(f"{KEPT}/approve", params={"digest": digest})
+
+
+async def test_the_plan_that_waits_is_shown_and_applied_once_its_digest_is_approved() -> None:
+    fleet = await kept_fleet(mode="Approve")
+    async with client(fleet.hub) as http:
+        unread = (await http.get(KEPT)).json()
+        assert (unread["fine"], unread["reason"]) == (False, "NotReported")
+        problem(await http.post(f"{KEPT}/approve?digest={'0' * 64}"), 409, "NotAwaitingApproval")
+        await fleet.look()
+        shown = (await http.get(KEPT)).json()
+        listed = (await http.get("/placementoptimizations?namespace=default")).json()
+    assert listed == {"namespace": "default", "items": [shown]}
+    assert (shown["fine"], shown["reason"], shown["mode"]) == (False, "AwaitingApproval", "Approve")
+    assert (shown["waiting"], shown["approved"]) == (shown["status"]["plan"]["digest"], False)
+    types = {item["type"] for item in shown["status"]["conditions"]}
+    assert types == {"Ready", "Planned", "Applied", "Satisfied"}
+    assert shown["effect"] == (
+        "moves, starts or stops 2 of 2 workloads, gains 115, creates 6, changes 0 and deletes 0"
+        " objects"
+    )
+    assert shown["status"]["history"][0]["reason"] == "AwaitingApproval"
+    told = (await approved(fleet, shown["waiting"])).json()
+    assert (told["approved"], told["fine"]) == (True, True)
+    again = await approved(fleet, shown["waiting"])
+    assert again.json() == told, "a repeat is no error"
+    kept = await fleet.look()
+    assert kept["metadata"]["annotations"][APPROVED_DIGEST_ANNOTATION] == shown["waiting"]
+    assert await fleet.bound() == MIG_3G
+    async with client(fleet.hub) as http:
+        shown = (await http.get(KEPT)).json()
+    assert (shown["waiting"], shown["approved"], shown["status"]["gain"]) == ("", False, 0.0)
+
+
+async def test_another_digest_or_mode_is_refused_and_nothing_is_written() -> None:
+    fleet = await kept_fleet(mode="Approve")
+    await fleet.look()
+    said = problem(await approved(fleet, "0" * 64), 409, "StaleApproval")
+    assert "plan 000000000000 does not wait" in said["detail"]
+    digest = (await fleet.get())["status"]["plan"]["digest"]
+    problem(await approved(fleet, digest[:12]), 422, "InvalidField")
+    await fleet.declare(mode="Plan")
+    said = problem(await approved(fleet, digest), 409, "NotAwaitingApproval")
+    assert "has mode Plan, so nothing waits" in said["detail"]
+    assert not (await fleet.get())["metadata"].get("annotations")
+    async with client(fleet.hub) as http:
+        problem(await http.get(KEPT.replace("kept", "none")), 404, "NoPlacementOptimization")
+        problem(
+            await http.post(f"/placementoptimizations/nope/kept/approve?digest={digest}"),
+            404,
+            "NoPlacementOptimization",
+        )
+        problem(await http.get("/placementoptimizations?namespace=nope"), 404, "UnknownNamespace")
+
+
+class Outrun(Wrapper):
+    """Lets another plan wait right after the first one was read."""
+
+    def __init__(self, fleet: KeptFleet) -> None:
+        super().__init__(fleet.hub)
+        self.fleet = fleet
+        self.outrun = False
+
+    async def answer(self, call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        found = await answering
+        if call.verb == "get" and call.kind == PLACEMENT_OPTIMIZATION and not self.outrun:
+            self.outrun = True
+            await self.fleet.declare(mode="Approve", preference=POWER)
+            await self.fleet.look()
+        return found
+
+
+async def test_an_approval_that_a_newer_plan_outruns_is_refused() -> None:
+    fleet = await kept_fleet(mode="Approve")
+    digest = (await fleet.look())["status"]["plan"]["digest"]
+    problem(await approved(fleet, digest, Outrun(fleet)), 409, "StaleApproval")
+    kept = await fleet.get()
+    assert kept["status"]["plan"]["digest"] != digest
+    assert not kept["metadata"].get("annotations")
+    assert await fleet.all(kinds.PLACEMENT) == ()
+
+
+async def test_it_says_why_nothing_moves_although_scores_changed() -> None:
+    rules = {"leastGain": 10, "leastGainPercent": 5, "variationMultiple": 0}
+    fleet = await kept_fleet(mode="Apply", hysteresis={"stabilizationWindowSeconds": 0, **rules})
+    await fleet.look()
+    await fleet.score("worker01", "performance", {("app01", "2g.24gb"): 62})
+    await fleet.look()
+    async with client(fleet.hub) as http:
+        calm = (await http.get(KEPT)).json()
+        assert (calm["status"]["movesLeft"], calm["waiting"]) == (None, "")
+        assert calm["move_rule"] == (
+            "a move for a better score has to gain more than the largest of: its move cost, 10"
+            " points, 5% of its value; scores are averaged over 0 s"
+        )
+        frozen = [{"schedule": "0 0 * * *", "duration": "24h"}]
+        await fleet.declare(mode="Apply", preference=POWER, freezes=frozen, budgets=[{"moves": 3}])
+        await fleet.look()
+        held = (await http.get(KEPT)).json()
+    assert (held["fine"], held["reason"], held["status"]["movesLeft"]) == (True, "Frozen", 3)
+    assert held["status"]["gain"] > 0
+    assert held["status"]["nextLook"] == "2026-11-21T00:00:00Z"
