@@ -200,6 +200,8 @@ class PlacementKeeper:
         spec, history, digest = subject.spec, subject.history, objects_digest(plan)
         self._waiting.pop(subject.key, None)
         found = self._planned(subject, plan, restraint)
+        if not isinstance(restraint.verdict, Hold):
+            found = found._replace(answered=plan_request(subject.obj))
         current = in_force(history)
         recorded = current is not None and current.spec.objects_digest == digest
         if not plan.changes and (recorded or spec.mode == "Plan" or not plan.manifests):
@@ -210,7 +212,6 @@ class PlacementKeeper:
             return found.saying(read_only("no plan is applied"))
         if isinstance(restraint.verdict, Hold) and plan.changes:
             return found.saying(held(restraint.verdict))
-        found = found._replace(answered=plan_request(subject.obj))
         if spec.mode == "Approve" and plan.changes and approved_digest(subject.obj) != digest:
             self._waiting[subject.key] = WaitingPlan(plan, restraint.verdict)
             return found.saying(awaiting(plan, subject.obj, history))

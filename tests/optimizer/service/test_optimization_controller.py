@@ -405,6 +405,9 @@ async def test_budgets_count_what_people_move(by: str) -> None:
 async def test_nothing_is_applied_after_a_rollback_until_somebody_asks() -> None:
     fleet = await kept_fleet(mode="Apply")
     await fleet.look()
+    await fleet.annotate(PLAN_REQUESTED_ANNOTATION, "before")
+    found = await fleet.look()
+    assert found["status"]["planRequested"] == "before", "it is answered, and ends no later hold"
     await shifted(fleet)
     await fleet.look()
     assert await fleet.bound() == MIG_2G
