@@ -20,8 +20,8 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
 from dsf.kube.port import Object, ObjectList, WatchEvent
 from optimizer.api.operation_routes import matrix_document
 from optimizer.follow.overview.fleet_matrix import MatrixRows, fleet_matrix
-from optimizer.hub.fleet_matrices import FleetMatrices
-from optimizer.hub.watched_hub import WatchedHub
+from optimizer.service.hub.fleet_matrices import FleetMatrices
+from optimizer.service.hub.watched_hub import WatchedHub
 from optimizer.service.observe_fleet import observe_fleet
 
 SCORES, DEVICES, REPEATS = 4, 6, 3

@@ -216,7 +216,7 @@ class ToolAnswerAge(Middleware):
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
         """Call the tool; add the seconds to its text and to its structured result."""
-        from optimizer.hub.read_age import measured_age  # noqa: PLC0415
+        from optimizer.service.hub.read_age import measured_age  # noqa: PLC0415
 
         with measured_age() as age:
             result = await call_next(context)

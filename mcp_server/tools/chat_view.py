@@ -18,6 +18,7 @@ from pydantic import Field, WithJsonSchema, create_model, model_validator
 
 from mcp_server.tools.hub_calls import CallerRights, asked, granted
 from mcp_server.tools.plan_tools import PlanTools
+from optimizer.api.page_route import PAGE
 from optimizer.follow.overview.plan_request import PlanResult
 from optimizer.follow.record.recorded_plan import recorded_request
 from optimizer.operations.fleet import fleet
@@ -26,7 +27,6 @@ from optimizer.operations.operation import Operation
 from optimizer.operations.planning import make_plan, plan
 from optimizer.operations.recorded_plans import list_plans, rollback, show_plan
 from optimizer.operations.rollouts import list_rollouts
-from optimizer.page import PAGE
 from optimizer.plan.plan import Plan, result
 from optimizer.wire.base import RequestPart, ResultPart
 from optimizer.wire.request import Namespace, RollbackRequest

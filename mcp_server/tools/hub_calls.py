@@ -16,14 +16,13 @@ from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
 from mcp_server.results import tool_result
 from mcp_server.results.tool_result import structured
-from optimizer.api.authentication import user_of
+from optimizer.api.request_guards import user_of
 from optimizer.domain.issue import Issue
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.operations import recorded_plans as plans
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-from optimizer.operations.access.caller import Caller, CallerGone, caller_of
+from optimizer.operations.access.caller import Caller, CallerGone, caller_of, progress_of
 from optimizer.operations.access.rights import lacking_own_right
-from optimizer.operations.progress import progress_of
 from optimizer.operations.rollouts import list_rollouts
 from optimizer.wire.base import ResultPart
 from optimizer.wire.request_problem import CALLER_GONE, RequestProblem

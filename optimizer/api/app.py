@@ -12,13 +12,19 @@ from fastapi_offline import FastAPIOffline
 from starlette.middleware import Middleware
 
 from dsf import __version__
-from optimizer.api.answer_age import AnswerAge
-from optimizer.api.authentication import Authentication, is_open, user_of
 from optimizer.api.caller_limits import DEFAULT_STREAMS, RateLimit, StreamLimit, StreamLimits
+from optimizer.api.http_caching import AnswerAge
 from optimizer.api.operation_routes import add_operation_routes
 from optimizer.api.page_route import PagePolicy, add_page_route
 from optimizer.api.problem_details import describe, install
-from optimizer.api.request_guards import BodyLimit, DeclaredRoute, HostGuard
+from optimizer.api.request_guards import (
+    Authentication,
+    BodyLimit,
+    DeclaredRoute,
+    HostGuard,
+    is_open,
+    user_of,
+)
 from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.operations.access.caller import Caller
 from optimizer.operations.access.shown_plans import ShownPlans

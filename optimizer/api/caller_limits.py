@@ -13,8 +13,8 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dsf.runtime.lru_cache import LruCache
-from optimizer.api.authentication import is_open, user_of
 from optimizer.api.problem_details import RETRY_LATER, refusal
+from optimizer.api.request_guards import is_open, user_of
 from optimizer.wire.request_problem import TOO_MANY_REQUESTS, RequestProblem
 
 BURST_SECONDS = 4.0

@@ -17,15 +17,14 @@ from pydantic.fields import FieldInfo
 from dsf.api.untrusted_text import escaped_json
 from dsf.kube.errors import KubeError
 from dsf.runtime.lru_cache import LruCache
-from optimizer.api.cached_document import CachedDocument
+from optimizer.api.http_caching import CachedDocument
 from optimizer.api.problem_details import documented, hub_error_response, refusal
 from optimizer.follow.overview.fleet_matrix import FleetMatrix
-from optimizer.hub.fleet_matrices import MOST_KEPT
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-from optimizer.operations.access.caller import Caller, caller_of
+from optimizer.operations.access.caller import Caller, PlanProgress, caller_of, progress_of
 from optimizer.operations.operation import Operation, Route
-from optimizer.operations.progress import PlanProgress, progress_of
 from optimizer.operations.table import OPERATIONS
+from optimizer.service.hub.fleet_matrices import MOST_KEPT
 from optimizer.wire.base import ResultPart
 from optimizer.wire.request_problem import RequestProblem
 
@@ -101,7 +100,8 @@ def _parameters(operation: Operation[..., Any], route: Route) -> Iterator[Parame
     """Yield where each part of a request is: a model is the body, the rest in path and query."""
     yield Parameter("connection", Parameter.KEYWORD_ONLY, annotation=Request)
     for name, (hint, default) in operation.parameters.items():
-        said = next((item for item in _metadata(hint) if isinstance(item, FieldInfo)), None)
+        metadata = reversed(getattr(hint, "__metadata__", ()))
+        said = next((item for item in metadata if isinstance(item, FieldInfo)), None)
         text = said.description if said else None
         place: Any
         if isinstance(hint, type) and issubclass(hint, BaseModel):
@@ -113,10 +113,6 @@ def _parameters(operation: Operation[..., Any], route: Route) -> Iterator[Parame
         yield Parameter(
             name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, place]
         )
-
-
-def _metadata(hint: Any) -> tuple[Any, ...]:
-    return tuple(reversed(getattr(hint, "__metadata__", ())))
 
 
 _MATRICES = LruCache[int, tuple[FleetMatrix, asyncio.Task[CachedDocument]]](MOST_KEPT)

@@ -7,6 +7,7 @@ import base64
 from functools import lru_cache
 from hashlib import sha256
 from html.parser import HTMLParser
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
@@ -15,10 +16,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from optimizer.api.cached_document import CachedDocument
+from optimizer.api.http_caching import CachedDocument
 from optimizer.api.problem_details import refusal
-from optimizer.page import PAGE
 from optimizer.wire.request_problem import NOT_FOUND, RequestProblem
+
+PAGE = files("optimizer") / "page" / "dist" / "index.html"
+"""The page, built by `make page` into one file; a checkout where that never ran has none."""
 
 _ELSEWHERE = {"page": "/", "documentation": "/docs", "openapi": "/openapi.json", "fleet": "/fleet"}
 _NOT_BUILT = RequestProblem(

@@ -1,5 +1,7 @@
 """What a request must be before an operation answers it; each guard refuses with problem details.
 
+- `Authentication`: it has a bearer token, on every path of the HTTP API and of MCP but those of
+  health, documentation and page. Clients without one learn of an OAuth issuer here (RFC 9728).
 - `HostGuard`: it is for this server, and no web page of another name (DNS rebinding) or of another
   origin asks. A browser sends the name that it looked up as Host, and the page that asks as Origin.
 - `BodyLimit`: its body is of bounded size. Starlette's own limit responds in plain text.
@@ -18,11 +20,22 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dsf.api.host_header import MALFORMED_HOST, host_name
 from dsf.api.untrusted_text import NAME_LIMIT, quoted
-from optimizer.api.problem_details import error_response
+from dsf.kube.access_reviews import UserInfo
+from dsf.kube.errors import KubeError
+from optimizer.api.problem_details import error_response, hub_error_response, refusal
+from optimizer.operations.access.authorized_optimizer import UNAUTHENTICATED, audit_failed_login
+from optimizer.operations.access.delegated_auth import (
+    WELL_KNOWN,
+    DelegatedAuth,
+    ProtectedResource,
+    bearer_token,
+)
 
 MALFORMED = 400
 MISDIRECTED = 421
@@ -172,3 +185,76 @@ def _undeclared(request: Request, declared: set[str]) -> Iterator[dict[str, Any]
             yield {"type": "extra_forbidden", "loc": ("query", name), "msg": ""}
         elif len(given.getlist(name)) > 1:
             yield {"type": "repeated", "loc": ("query", name), "msg": TWICE}
+
+
+OPEN_PATHS = ("/", "/healthz", "/readyz", "/docs", "/redoc", "/openapi.json")
+"""Kubelets have no token; the page and the documentation are the same in every installation."""
+OPEN_FOLDERS = ("/static-offline-docs/",)
+"""The scripts of the documentation."""
+
+_USER = "user"
+_CHALLENGE = 'Bearer realm="dynamic-scoring-optimizer"'
+"""Source: RFC 6750, section 3."""
+
+
+@dataclass(slots=True)
+class Authentication:
+    """ASGI middleware: responds 401 to requests without a valid token, before a body is read.
+
+    `user_of` returns the user of a request that passed.
+    """
+
+    app: ASGIApp
+    auth: DelegatedAuth
+    resource: ProtectedResource | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its user, or refuse it."""
+        if scope["type"] == "lifespan" or is_open(scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        if self.resource and scope["path"].startswith(WELL_KNOWN):
+            path = scope["path"].removeprefix(WELL_KNOWN)
+            await JSONResponse(
+                self.resource.metadata(_origin(scope), path),
+                headers={"Access-Control-Allow-Origin": "*"},
+            )(scope, receive, send)
+            return
+        given = Headers(scope=scope).getlist("authorization")
+        token = bearer_token(given[0]) if len(given) == 1 else ""
+        try:
+            user = await self.auth.authenticate(token) if token else None
+        except KubeError as error:
+            await hub_error_response(error)(scope, receive, send)
+            return
+        if user is None:
+            address, _ = scope.get("client") or ("", 0)
+            audit_failed_login(token_sent=bool(given), address=address)
+            wrong = ', error="invalid_token"' if given else ""
+            challenge = _CHALLENGE + wrong + self._where_tokens_are(scope)
+            response = refusal(UNAUTHENTICATED, {"WWW-Authenticate": challenge})
+            await response(scope, receive, send)
+            return
+        await self.app({**scope, _USER: user}, receive, send)
+
+    def _where_tokens_are(self, scope: Scope) -> str:
+        if self.resource is None:
+            return ""
+        path = scope["path"].rstrip("/")
+        return f', resource_metadata="{self.resource.metadata_url(_origin(scope), path)}"'
+
+
+def user_of(request: HTTPConnection) -> UserInfo | None:
+    """Return the user of a request that passed the middleware, or None without one."""
+    user = request.scope.get(_USER)
+    return user if isinstance(user, UserInfo) else None
+
+
+def is_open(path: str) -> bool:
+    """Return whether a path needs no token."""
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)
+
+
+def _origin(scope: Scope) -> str:
+    """Return the URL by which a request reached this server; the guard has checked its Host."""
+    return f"{scope['scheme']}://{Headers(scope=scope).get('host', '')}"

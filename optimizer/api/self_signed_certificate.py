@@ -54,7 +54,7 @@ def renewed(files: Files, hosts: Iterable[str], now: datetime) -> Files:
     A certificate that is missing, broken, about to expire or for other hosts is replaced. The
     authority stays unless it is missing, broken, or ends before a new certificate would.
     """
-    names = _names(hosts)
+    names = list(map(_general_name, hosts))
     try:
         authority = x509.load_pem_x509_certificate(files["ca.crt"])
         signer = _private_key(files["ca.key"])
@@ -232,10 +232,6 @@ def _begun(
         .not_valid_after(now + life)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
-
-
-def _names(hosts: Iterable[str]) -> list[x509.GeneralName]:
-    return [_general_name(host) for host in hosts]
 
 
 def _general_name(host: str) -> x509.GeneralName:

@@ -142,8 +142,7 @@ def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:
 def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":
     """Return how callers are authorized; None for `--auth none`."""
     from optimizer.operations.access.authorized_optimizer import Access
-    from optimizer.operations.access.delegated_auth import DelegatedAuth
-    from optimizer.operations.access.protected_resource import ProtectedResource
+    from optimizer.operations.access.delegated_auth import DelegatedAuth, ProtectedResource
 
     if rest["auth"] == "none":
         return None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dsf.kube.client.kube_client import Client
     from dsf.runtime.watched_certificate import WatchedCertificate
     from optimizer.api.caller_limits import StreamLimits
-    from optimizer.api.connection_limits import ConnectionLimits
+    from optimizer.api.serving import ConnectionLimits
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ are used.
 
 def connection_limits(rest: Mapping[str, Any]) -> "ConnectionLimits":
     """Return the limits that the options of `connection_options` name."""
-    from optimizer.api.connection_limits import ConnectionLimits
+    from optimizer.api.serving import ConnectionLimits
 
     return ConnectionLimits(
         connections=rest["max_connections"],

@@ -231,7 +231,7 @@ async def _planned(
 
 def _shown_on(progress: Progress) -> "Callable[[Solution], None]":
     """Return what shows each better decision on the line that says how long planning takes."""
-    from optimizer.operations.progress import best_so_far
+    from optimizer.plan.text.approval_questions import best_so_far
 
     def show_best(solution: "Solution") -> None:
         progress.detail = best_so_far(solution)

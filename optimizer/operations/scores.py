@@ -5,10 +5,10 @@ from typing import Annotated
 from prometheus_client import CollectorRegistry
 from pydantic import Field
 
-from optimizer.hub.score_history import ScoreHistory
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.access.rights import describing_rights, listing_rights, scraping_rights
 from optimizer.operations.operation import Route, operation
+from optimizer.service.hub.score_history import ScoreHistory
 from optimizer.snapshot.ineffective_input import unknown_filters
 from optimizer.wire.base import ObjectName
 from optimizer.wire.request_problem import RequestProblem

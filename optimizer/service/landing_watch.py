@@ -11,13 +11,12 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from math import inf
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import conditions_of, merged
 from dsf.api.times import rfc3339
-from dsf.kube.errors import Conflict, Forbidden, Gone, KubeError, NotFound
+from dsf.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,
@@ -26,18 +25,18 @@ from dsf.kube.kinds import (
     PLACEMENT_PLAN,
     Kind,
 )
-from dsf.kube.port import Kube, Lister, Object, ObjectList
+from dsf.kube.port import Kube, Object
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.reconcile.followed_view import FollowedView
 from dsf.runtime.reconcile.reflector import Key
-from optimizer.domain.settings import DEFAULTS
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.follow.placement_status.drift import grace_end
 from optimizer.follow.placement_status.landing_report import landing_conditions, landing_events
 from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.recorded_plan import read_records
 from optimizer.follow.rollout.rollout_record import RolloutRecord
-from optimizer.hub.watched_hub import WATCHED, WatchedHub
-from optimizer.service.observe import list_all, observe
+from optimizer.service.hub.watched_hub import WATCHED, WatchedHub
+from optimizer.service.observe import list_all, observe_hub
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import COMPONENT
 from optimizer.snapshot.object_readers import name_of, replica_set_of
@@ -68,10 +67,6 @@ _WATCHED = tuple(kind for kind in WATCHED if kind not in (ADD_ON_PLACEMENT_SCORE
 """The kinds that a plan in force depends on, besides PlacementPlans."""
 
 
-async def _unfollowed(_: Object) -> None:
-    """Return nothing: nobody follows a single plan here."""
-
-
 class LandingWatch:
     """Watches the applied plans of some namespaces, or of all that the hub has.
 
@@ -84,23 +79,20 @@ class LandingWatch:
         self,
         kube: Kube,
         hub: WatchedHub,
+        settings: OptimizerSettings,
         *,
         keys: RecordKeys,
         now: Callable[[], datetime],
-        plans: Callable[[str | None], FollowedView[RolloutRecord]] | None = None,
-        namespaces: Collection[str] = (),
-        cluster_label_key: str = DEFAULTS.cluster_label_key,
+        plans: Callable[[str | None], FollowedView[RolloutRecord]],
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._kube = kube
         self._hub = hub
         self._keys = keys
         self._now = now
-        self._plans = plans or (
-            lambda namespace: FollowedView(kube, PLACEMENT_PLAN, namespace, read=_unfollowed)
-        )
-        self._namespaces = tuple(namespaces)
-        self._cluster_label_key = cluster_label_key
+        self._plans = plans
+        self._namespaces = settings.rollout_namespaces
+        self._cluster_label_key = settings.cluster_label_key
         self._poll_seconds = poll_seconds
         self._events = EventRecorder(kube, COMPONENT, now=now, registry=CollectorRegistry())
         self._seen = dict[tuple[str, str], PlacementStatus]()
@@ -231,9 +223,11 @@ class LandingWatch:
         for name in list(self._grace_ends) if namespaces is None else namespaces:
             self._grace_ends.pop(name, None)
         self._in_force = self._in_force or bool(current)
-        kube = _ReadOnce(self._hub)
+        if not current:
+            return
+        seen = await observe_hub(self._hub, self._now(), named=False)
         for namespace in sorted({str(obj["metadata"]["namespace"]) for obj in current}):
-            observation = await observe(kube, namespace, self._now(), named=False)
+            observation = await seen.of(namespace)
             for record in current:
                 if record["metadata"]["namespace"] == namespace:
                     await self._report(record, observation)
@@ -250,7 +244,7 @@ class LandingWatch:
 
     async def _report(self, record: Object, observation: Observation) -> None:
         """Write the conditions of a record, then the events of what has changed."""
-        namespace, optimization = _key(record)
+        namespace, optimization = record["metadata"]["namespace"], record["spec"]["optimization"]
         status = await asyncio.to_thread(
             recorded_status,
             observation,
@@ -287,26 +281,3 @@ class LandingWatch:
         namespace, name = record["metadata"]["namespace"], name_of(record)
         await self._kube.patch(PLACEMENT_PLAN, name, body, namespace, subresource="status")
         return True
-
-
-class _ReadOnce:
-    """Lists each kind once, however many namespaces one look compares with it."""
-
-    def __init__(self, kube: Lister) -> None:
-        self._kube = kube
-        self._pages = dict[tuple[object, ...], ObjectList]()
-
-    async def list(self, kind: Kind, namespace: str | None = None, **selected: Any) -> ObjectList:
-        """Return a page of objects as it was when it was first asked for."""
-        asked = (kind, namespace, *sorted(selected.items()))
-        if asked not in self._pages:
-            try:
-                self._pages[asked] = await self._kube.list(kind, namespace, **selected)
-            except Gone:  # the pages before are too old as well
-                self._pages.clear()
-                raise
-        return self._pages[asked]
-
-
-def _key(record: Object) -> tuple[str, str]:
-    return str(record["metadata"]["namespace"]), str(record["spec"]["optimization"])

@@ -19,12 +19,7 @@ from dsf.kube.errors import Conflict, Forbidden, NotFound
 from dsf.kube.kinds import LEASE, NAMESPACE
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object, list_objects
-from dsf.runtime.leader_election import (
-    POLL_SECONDS,
-    HeldLease,
-    Occupied,
-    run_exclusively,
-)
+from dsf.runtime.leader_election import POLL_SECONDS, HeldLease, Occupied, run_exclusively
 from dsf.runtime.lease import LeaderElectionConfig, ObservedLease
 from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
 

@@ -1,56 +1,32 @@
-"""Reads the hub: each kind is listed once, and scores page by page."""
+"""Reads the hub: each kind is listed once."""
 
 import asyncio
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
+from dsf.kube import kinds
 from dsf.kube.errors import Forbidden, Gone, NotFound
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK,
-    MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_DECISION,
-    POLICY,
-    Kind,
-)
+from dsf.kube.kinds import Kind
 from dsf.kube.port import Lister, Object
 from dsf.kube.reads import list_objects
-from optimizer.hub.score_pages import ENTRIES_PER_PAGE, FIRST_SCORE_PAGE_SIZE, next_page_size
-from optimizer.hub.watched_hub import WATCHED
-from optimizer.snapshot.object_readers import (
-    is_generated,
-    is_workload,
-    name_of,
-    replica_set_of,
-)
+from optimizer.service.hub.watched_hub import WATCHED
+from optimizer.snapshot.object_readers import is_generated, is_workload, replica_set_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.others_part import USAGE_SCORE
-from optimizer.wire.result import ScoreObject
 
 T = TypeVar("T")
 
-MAX_NAMES_LISTED_ONE_BY_ONE = 3
-"""The API server selects up to 3 score names by field selector; for more, all scores are listed."""
-
-SHARED_KINDS = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)
+SHARED_KINDS = (
+    kinds.POLICY,
+    kinds.MANIFEST_WORK_REPLICA_SET,
+    kinds.PLACEMENT,
+    kinds.PLACEMENT_BINDING,
+    kinds.PLACEMENT_DECISION,
+)
 """The kinds of which objects in other namespaces count too."""
 
 _MANIFESTS, _TEMPLATES = "manifestWorkTemplate", "policy-templates"
@@ -68,31 +44,67 @@ async def observe(
     `named`: whether the plan may name what is in other namespaces. Kinds that may be listed in
     single namespaces only are `unread` elsewhere. Raises KubeError if the hub can't be read.
     """
-    hub, works, usage_scores, scorers, shared = await asyncio.gather(
-        _observe_hub(kube, namespace, now),
+    return await (await observe_hub(kube, now, named=named)).of(namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedHub:
+    """What is read of a hub at once, for the observation of any namespace.
+
+    `shared`: the objects of each namespace, as far as their kinds could be listed everywhere.
+    """
+
+    kube: Lister
+    hub: Observation
+    shared: Mapping[str, Mapping[Kind, Sequence[Object]]]
+    elsewhere: Mapping[str, Observation]
+    unread: Sequence[Kind]
+
+    async def of(self, namespace: str) -> Observation:
+        """Return what `observe` returns of a namespace."""
+        own = {
+            kind: await list_all(self.kube, kind, namespace, labels=WATCHED[kind])
+            for kind in self.unread
+        }
+        bindings = await list_all(self.kube, kinds.MANAGED_CLUSTER_SET_BINDING, namespace)
+        return replace(
+            _with_objects(self.hub, {**self.shared.get(namespace, {}), **own}),
+            set_bindings=bindings,
+            elsewhere={name: seen for name, seen in self.elsewhere.items() if name != namespace},
+        )
+
+
+async def observe_hub(kube: Lister, now: datetime, *, named: bool = True) -> ObservedHub:
+    """Read each kind once, for any number of namespaces; as `observe`."""
+    managed, sets, works, usage_scores, scorers, lists = await asyncio.gather(
+        list_all(kube, kinds.MANAGED_CLUSTER),
+        list_all(kube, kinds.MANAGED_CLUSTER_SET),
         _list_works(kube),
-        _list_everywhere(kube, ADD_ON_PLACEMENT_SCORE, fields=f"metadata.name={USAGE_SCORE}"),
-        _list_everywhere(kube, DYNAMIC_SCORER),
+        _list_everywhere(kube, kinds.ADD_ON_PLACEMENT_SCORE, fields=f"metadata.name={USAGE_SCORE}"),
+        _list_everywhere(kube, kinds.DYNAMIC_SCORER),
         asyncio.gather(
             *(_list_everywhere(kube, kind, labels=WATCHED[kind]) for kind in SHARED_KINDS)
         ),
     )
-    lists = dict(zip(SHARED_KINDS, shared, strict=True))
-    unread = [kind for kind, found in lists.items() if found is None]
-    own = {kind: await list_all(kube, kind, namespace, labels=WATCHED[kind]) for kind in unread}
-    by_namespace = _by_namespace(
-        {kind: own[kind] if found is None else found for kind, found in lists.items()}
-    )
-    return replace(
-        _with_objects(hub, by_namespace.pop(namespace, {})),
+    listed = dict(zip(SHARED_KINDS, lists, strict=True))
+    unread = [kind for kind, found in listed.items() if found is None]
+    shared = _by_namespace({kind: found or () for kind, found in listed.items()})
+    hub = Observation(
+        managed_clusters=managed,
+        cluster_sets=sets,
+        observed_at=now,
+        works=works,
         usage_scores=usage_scores or (),
         scorers=scorers,
-        works=works,
-        elsewhere={
-            name: _with_objects(Observation(named=named), _without_manifests(found))
-            for name, found in by_namespace.items()
-        },
         unread=tuple(kind.kind for kind in unread),
+    )
+    nothing = Observation(named=named)
+    return ObservedHub(
+        kube,
+        hub,
+        shared,
+        {name: _with_objects(nothing, _without_manifests(own)) for name, own in shared.items()},
+        unread,
     )
 
 
@@ -101,15 +113,23 @@ async def observe_namespace(kube: Lister, namespace: str, now: datetime) -> Obse
 
     Raises KubeError if the hub can't be read.
     """
-    hub, works, own = await asyncio.gather(
-        _observe_hub(kube, namespace, now),
+    managed, sets, bindings, works, own = await asyncio.gather(
+        list_all(kube, kinds.MANAGED_CLUSTER),
+        list_all(kube, kinds.MANAGED_CLUSTER_SET),
+        list_all(kube, kinds.MANAGED_CLUSTER_SET_BINDING, namespace),
         _list_works(kube),
         asyncio.gather(
             *(list_all(kube, kind, namespace, labels=WATCHED[kind]) for kind in SHARED_KINDS)
         ),
     )
-    found = _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
-    return replace(found, works=_works_of(works, namespace))
+    hub = Observation(
+        managed_clusters=managed,
+        cluster_sets=sets,
+        set_bindings=bindings,
+        works=_works_of(works, namespace),
+        observed_at=now,
+    )
+    return _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
 
 
 async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observation]:
@@ -120,35 +140,25 @@ async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observati
     """
     works = await _list_works(kube)
     managed, sets, *lists = await asyncio.gather(
-        list_all(kube, MANAGED_CLUSTER),
-        list_all(kube, MANAGED_CLUSTER_SET),
-        list_all(kube, MANAGED_CLUSTER_SET_BINDING),
+        list_all(kube, kinds.MANAGED_CLUSTER),
+        list_all(kube, kinds.MANAGED_CLUSTER_SET),
+        list_all(kube, kinds.MANAGED_CLUSTER_SET_BINDING),
         *(list_all(kube, kind, labels=WATCHED[kind]) for kind in SHARED_KINDS),
     )
-    kinds = (MANAGED_CLUSTER_SET_BINDING, *SHARED_KINDS)
+    listed = dict(zip((kinds.MANAGED_CLUSTER_SET_BINDING, *SHARED_KINDS), lists, strict=True))
     hub = Observation(managed_clusters=managed, observed_at=now)
     found = {"": hub}
-    for name, objects in sorted(_by_namespace(dict(zip(kinds, lists, strict=True))).items()):
-        bindings = tuple(objects.pop(MANAGED_CLUSTER_SET_BINDING, ()))
+    for name, objects in sorted(_by_namespace(listed).items()):
+        bindings = tuple(objects.pop(kinds.MANAGED_CLUSTER_SET_BINDING, ()))
         own_works = _works_of(works, name)
         there = replace(hub, cluster_sets=sets, set_bindings=bindings, works=own_works)
-        observation = _with_objects(there, _without(objects, MANIFEST_WORK_REPLICA_SET, _MANIFESTS))
+        observation = _with_objects(
+            there, _without(objects, kinds.MANIFEST_WORK_REPLICA_SET, _MANIFESTS)
+        )
         written = (*observation.placements, *observation.bindings)
         if any(map(is_workload, observation.workloads)) or any(map(is_generated, written)):
             found[name] = observation
     return found
-
-
-async def _observe_hub(kube: Lister, namespace: str, now: datetime) -> Observation:
-    """Return the managed clusters, and the cluster sets with their bindings to a namespace."""
-    managed, sets, set_bindings = await asyncio.gather(
-        list_all(kube, MANAGED_CLUSTER),
-        list_all(kube, MANAGED_CLUSTER_SET),
-        list_all(kube, MANAGED_CLUSTER_SET_BINDING, namespace),
-    )
-    return Observation(
-        managed_clusters=managed, cluster_sets=sets, set_bindings=set_bindings, observed_at=now
-    )
 
 
 async def _list_everywhere(kube: Lister, kind: Kind, **selectors: str) -> tuple[Object, ...] | None:
@@ -161,7 +171,7 @@ async def _list_everywhere(kube: Lister, kind: Kind, **selectors: str) -> tuple[
 
 async def _list_works(kube: Lister) -> tuple[Object, ...] | None:
     """Return the ManifestWorks of all ManifestWorkReplicaSets without what they deploy."""
-    found = await _list_everywhere(kube, MANIFEST_WORK, labels=WATCHED[MANIFEST_WORK])
+    found = await _list_everywhere(kube, kinds.MANIFEST_WORK, labels=WATCHED[kinds.MANIFEST_WORK])
     return None if found is None else tuple({**obj, "spec": {}} for obj in found)
 
 
@@ -183,8 +193,8 @@ def _by_namespace(lists: Mapping[Kind, Iterable[Object]]) -> dict[str, dict[Kind
 
 def _without_manifests(objects: Mapping[Kind, Sequence[Object]]) -> dict[Kind, Sequence[Object]]:
     """Drop what workloads and policies deploy: nothing reads it elsewhere, and it is the most."""
-    lean = _without(objects, MANIFEST_WORK_REPLICA_SET, _MANIFESTS)
-    return _without(lean, POLICY, _TEMPLATES)
+    lean = _without(objects, kinds.MANIFEST_WORK_REPLICA_SET, _MANIFESTS)
+    return _without(lean, kinds.POLICY, _TEMPLATES)
 
 
 def _without(
@@ -204,57 +214,12 @@ def _with_objects(
     """Return an observation with the objects of one namespace."""
     return replace(
         observation,
-        policies=tuple(objects.get(POLICY, ())),
-        workloads=tuple(objects.get(MANIFEST_WORK_REPLICA_SET, ())),
-        placements=tuple(objects.get(PLACEMENT, ())),
-        bindings=tuple(objects.get(PLACEMENT_BINDING, ())),
-        decisions=tuple(objects.get(PLACEMENT_DECISION, ())),
+        policies=tuple(objects.get(kinds.POLICY, ())),
+        workloads=tuple(objects.get(kinds.MANIFEST_WORK_REPLICA_SET, ())),
+        placements=tuple(objects.get(kinds.PLACEMENT, ())),
+        bindings=tuple(objects.get(kinds.PLACEMENT_BINDING, ())),
+        decisions=tuple(objects.get(kinds.PLACEMENT_DECISION, ())),
     )
-
-
-async def score_pages(
-    kube: Lister,
-    names: Collection[str] = (),
-    *,
-    namespace: str | None = None,
-    entries: int = ENTRIES_PER_PAGE,
-) -> AsyncIterator[tuple[Object, ...]]:
-    """Yield AddOnPlacementScores page by page; with no `names`, those of any name.
-
-    Each page has about `entries` score entries, estimated from the page before it, because the API
-    server limits a page by objects. Raises Gone if a continue token has expired: the pages read
-    before may be out of date too (see `retry_when_gone`).
-    """
-    one_by_one = 0 < len(names) <= MAX_NAMES_LISTED_ONE_BY_ONE
-    for selected in (f"metadata.name={name}" for name in sorted(names)) if one_by_one else ("",):
-        try:
-            async for page in _score_pages(kube, namespace, selected, entries):
-                yield page
-        except NotFound:
-            return
-
-
-async def score_names(kube: Lister) -> list[ScoreObject]:
-    """Return all AddOnPlacementScores without their entries; raises Gone as `score_pages` does."""
-    return [
-        ScoreObject(cluster=obj["metadata"].get("namespace") or "", name=name_of(obj))
-        async for page in score_pages(kube)
-        for obj in page
-    ]
-
-
-async def _score_pages(
-    kube: Lister, namespace: str | None, fields: str, entries: int
-) -> AsyncIterator[tuple[Object, ...]]:
-    token, limit = "", FIRST_SCORE_PAGE_SIZE
-    while True:
-        page = await kube.list(
-            ADD_ON_PLACEMENT_SCORE, namespace, fields=fields, limit=limit, continue_token=token
-        )
-        yield page.items
-        token, limit = page.continue_token, next_page_size(page.items, limit, entries)
-        if not token:
-            return
 
 
 async def list_all(

@@ -12,6 +12,7 @@ from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.definitions import crds
 from dsf.api.names import ADDON, HUB_NAMESPACE, SCORING_CONFIG
 from dsf.api.times import read_time
+from dsf.kube import kinds
 from dsf.kube.access_reviews import (
     ResourceAttributes,
     is_allowed,
@@ -19,19 +20,7 @@ from dsf.kube.access_reviews import (
     self_subject_access_review,
 )
 from dsf.kube.errors import Forbidden, NotFound
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    CLUSTER_MANAGER,
-    CUSTOM_RESOURCE_DEFINITION,
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_ADD_ON,
-    PLACEMENT_OPTIMIZATION,
-    SELF_SUBJECT_ACCESS_REVIEW,
-    SELF_SUBJECT_REVIEW,
-    Kind,
-)
+from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Lister, Object
 from dsf.kube.reads import find_object
 from optimizer.domain.arrays import members_by_key
@@ -47,20 +36,16 @@ from optimizer.follow.hub_health.hub_installation import (
     SourceFailure,
 )
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.score_overview import (
-    ScoreSummary,
-    score_summary,
-    scorer_overview,
-)
+from optimizer.follow.overview.score_overview import ScoreSummary, score_summary, scorer_overview
 from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.recorded_plan import RecordedPlan
-from optimizer.hub.watched_hub import WatchedHub
+from optimizer.service.hub.score_pages import score_pages
+from optimizer.service.hub.watched_hub import WatchedHub
 from optimizer.service.observe import (
     list_all,
     observe_namespace,
     observe_namespaces,
     retry_when_gone,
-    score_pages,
 )
 from optimizer.service.plan_records import recorded_plans
 from optimizer.service.record_keys import RecordKeys
@@ -82,7 +67,7 @@ async def observe_fleet(
     `columns`: whether the entries of scores are kept too. `records`: the plans
     of the namespace, with which the hub is compared. Raises KubeError if the hub can't be read.
     """
-    found = await list_all(kube, DYNAMIC_SCORER) if described else ()
+    found = await list_all(kube, kinds.DYNAMIC_SCORER) if described else ()
     scorers = tuple(map(scorer_overview, found))
     observation, scores = await asyncio.gather(
         observe_namespace(kube, namespace, now()),
@@ -136,7 +121,7 @@ async def observe_fleets(
     observations, scores, scorers, plans = await asyncio.gather(
         observe_namespaces(kube, now()),
         retry_when_gone(lambda: _scores(kube, now, rows=False)),
-        list_all(kube, DYNAMIC_SCORER),
+        list_all(kube, kinds.DYNAMIC_SCORER),
         recorded_plans(kube, None, keys),
     )
     overviews = tuple(map(scorer_overview, scorers))
@@ -169,9 +154,11 @@ async def observe_installation(
     Raises KubeError if the hub does not answer, or does not accept the user.
     """
     user, clock = await _own_review(kube, now)
-    served = await _served(kube, (*OWN_KINDS, *OCM_KINDS, *OPTIMIZER_KINDS))
+    asked = (*OWN_KINDS, *OCM_KINDS, *OPTIMIZER_KINDS)
+    serving = await asyncio.gather(*(_serving(kube, kind) for kind in asked))
+    served = dict(zip(asked, serving, strict=True))
     add_ons, failures = await asyncio.gather(
-        _readable(kube, MANAGED_CLUSTER_ADD_ON, fields=f"metadata.name={ADDON}"),
+        _readable(kube, kinds.MANAGED_CLUSTER_ADD_ON, fields=f"metadata.name={ADDON}"),
         _source_failures(kube, served),
     )
     return HubInstallation(
@@ -181,12 +168,12 @@ async def observe_installation(
         served=served,
         definitions=await _definitions(kube),
         shipped={str(item["metadata"]["name"]): item for item in crds()},
-        cluster_managers=await _readable(kube, CLUSTER_MANAGER),
-        clusters=await _readable(kube, MANAGED_CLUSTER),
+        cluster_managers=await _readable(kube, kinds.CLUSTER_MANAGER),
+        clusters=await _readable(kube, kinds.MANAGED_CLUSTER),
         add_ons=add_ons,
         config=await _config(kube),
-        scorers=await _readable(kube, DYNAMIC_SCORER),
-        optimizations=await _readable(kube, PLACEMENT_OPTIMIZATION),
+        scorers=await _readable(kube, kinds.DYNAMIC_SCORER),
+        optimizations=await _readable(kube, kinds.PLACEMENT_OPTIMIZATION),
         source_failures=failures[0],
         sources_read=failures[1],
         rights=await _rights(kube, rights),
@@ -198,18 +185,12 @@ async def _own_review(kube: Kube, now: Callable[[], datetime]) -> tuple[str, Clo
     """Return who we are and the hub's time; a hub before Kubernetes 1.28 tells neither."""
     before = now()
     try:
-        review = await kube.create(SELF_SUBJECT_REVIEW, {})
+        review = await kube.create(kinds.SELF_SUBJECT_REVIEW, {})
     except (Forbidden, NotFound):
-        await kube.list(MANAGED_CLUSTER, limit=1)
+        await kube.list(kinds.MANAGED_CLUSTER, limit=1)
         return "", None
     hub_time = read_time(str(review.get("metadata", {}).get("creationTimestamp") or ""))
     return own_user_name(review), ClockReading(before, hub_time, now())
-
-
-async def _served(kube: Kube, kinds: Sequence[Kind]) -> Mapping[Kind, Serving]:
-    return dict(
-        zip(kinds, await asyncio.gather(*(_serving(kube, kind) for kind in kinds)), strict=True)
-    )
 
 
 async def _serving(kube: Kube, kind: Kind) -> Serving:
@@ -234,7 +215,7 @@ async def _definitions(kube: Kube) -> dict[str, Object]:
     found: dict[str, Object] = {}
     for kind in OWN_KINDS:
         try:
-            found[kind.resource] = await kube.get(CUSTOM_RESOURCE_DEFINITION, kind.resource)
+            found[kind.resource] = await kube.get(kinds.CUSTOM_RESOURCE_DEFINITION, kind.resource)
         except (Forbidden, NotFound):
             continue
     return found
@@ -242,7 +223,7 @@ async def _definitions(kube: Kube) -> dict[str, Object]:
 
 async def _config(kube: Kube) -> Object | None:
     try:
-        return await find_object(kube, DYNAMIC_SCORING_CONFIG, SCORING_CONFIG, HUB_NAMESPACE)
+        return await find_object(kube, kinds.DYNAMIC_SCORING_CONFIG, SCORING_CONFIG, HUB_NAMESPACE)
     except Forbidden:
         return None
 
@@ -251,7 +232,7 @@ async def _source_failures(
     kube: Kube, served: Mapping[Kind, Serving]
 ) -> tuple[tuple[SourceFailure, ...], int]:
     """Return the scores whose source fails, and how many could be read."""
-    if served[ADD_ON_PLACEMENT_SCORE] != "served":
+    if served[kinds.ADD_ON_PLACEMENT_SCORE] != "served":
         return (), 0
     return await retry_when_gone(lambda: _read_source_failures(kube))
 
@@ -279,7 +260,7 @@ async def _rights(
     for item in asked:
         try:
             review = self_subject_access_review(item)
-            found[item] = is_allowed(await kube.create(SELF_SUBJECT_ACCESS_REVIEW, review))
+            found[item] = is_allowed(await kube.create(kinds.SELF_SUBJECT_ACCESS_REVIEW, review))
         except (Forbidden, NotFound):
             return {}
     return found

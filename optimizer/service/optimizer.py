@@ -31,22 +31,17 @@ from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.plan_history import history_of
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
-from optimizer.hub.fleet_matrices import MOST_KEPT, FleetMatrices
-from optimizer.hub.read_age import measured_age, note_heard
-from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
-from optimizer.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub
 from optimizer.plan.objects_reading import FleetReading
 from optimizer.plan.plan import Plan
+from optimizer.service.hub.fleet_matrices import MOST_KEPT, FleetMatrices
+from optimizer.service.hub.read_age import measured_age, note_heard
+from optimizer.service.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
+from optimizer.service.hub.score_pages import score_names, score_pages
+from optimizer.service.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub
 from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.namespace_lease import LEASE_SECONDS, NamespaceWriters
-from optimizer.service.observe import (
-    list_all,
-    observe,
-    retry_when_gone,
-    score_names,
-    score_pages,
-)
+from optimizer.service.observe import list_all, observe, retry_when_gone
 from optimizer.service.observe_fleet import observe_fleet
 from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
@@ -119,23 +114,15 @@ class Optimizer:
         self._records = PlanRecords(noted, keys, now=now, limit=settings.plan_history_limit)
         self.rollouts = RolloutController(
             noted,
+            settings,
             self._records,
             keys=keys,
             now=now,
             writers=writers,
-            namespaces=settings.rollout_namespaces,
-            cluster_label_key=settings.cluster_label_key,
-            claim_name=settings.claim_name,
             metrics=self.metrics,
         )
         self.landings = LandingWatch(
-            noted,
-            self.hub,
-            keys=keys,
-            now=now,
-            plans=self.rollouts.plans,
-            namespaces=settings.rollout_namespaces,
-            cluster_label_key=settings.cluster_label_key,
+            noted, self.hub, settings, keys=keys, now=now, plans=self.rollouts.plans
         )
         self._solved = no_solved_problems()
         self._history = PrometheusHistory(settings.prometheus_url)
@@ -280,9 +267,7 @@ class Optimizer:
 
         async def planned(kube: Lister) -> Plan | RequestProblem:
             hub = HypotheticalHub(kube, pretended) if pretended else None
-            planner = Planner(
-                hub or kube, self.settings, now=self.now, solve=self._solve, solved=self._solved
-            )
+            planner = self._planner(hub or kube)
             made = await planner.plan(request, name_others=name_others, report=report)
             unused = hub.changes_without_effect() if hub and isinstance(made, Plan) else None
             return unused or made
@@ -312,19 +297,17 @@ class Optimizer:
         which are missing. What reads the same as in the `last` reading is taken from there.
         """
         forbidding = request.model_copy(update={"missing_score": "forbid"})
-        found = await self._restrained_planner().read(forbidding, name_others=True, last=last)
+        found = await self._planner(self.hub).read(forbidding, name_others=True, last=last)
         return found if isinstance(found, RequestProblem) else found._replace(request=request)
 
-    def _restrained_planner(self) -> Planner:
-        return Planner(
-            self.hub, self.settings, now=self.now, solve=self._solve, solved=self._solved
-        )
+    def _planner(self, kube: Lister) -> Planner:
+        return Planner(kube, self.settings, now=self.now, solve=self._solve, solved=self._solved)
 
     async def plan_restrained(
         self, found: FleetReading, restraint: Restraint
     ) -> Plan | RequestProblem:
         """Make the plan of a fleet that a restraint lets be taken; write nothing."""
-        planner = self._restrained_planner()
+        planner = self._planner(self.hub)
         made = await self._in_turn(lambda: planner.plan_restrained(found, restraint))
         if isinstance(made, Plan):
             self.metrics.latest(made, self.now())
@@ -363,25 +346,18 @@ class Optimizer:
         self, work: Callable[[], Awaitable[Plan | RequestProblem]]
     ) -> Plan | RequestProblem:
         """Return what the work returns; refused while `max_solves` plans are being made."""
-        began = monotonic()
+        began, most = monotonic(), self.settings.max_solves
+        busy = self._solving >= most
+        self._solving += not busy
         try:
-            made = await self._unless_busy(work)
+            made = _busy(most) if busy else await work()
         except BaseException:
             self.metrics.planning_failed()
             raise
+        finally:
+            self._solving -= not busy
         self.metrics.planned(made, monotonic() - began)
         return made
-
-    async def _unless_busy(
-        self, work: Callable[[], Awaitable[Plan | RequestProblem]]
-    ) -> Plan | RequestProblem:
-        if self._solving >= self.settings.max_solves:
-            return _busy(self.settings.max_solves)
-        self._solving += 1
-        try:
-            return await work()
-        finally:
-            self._solving -= 1
 
     async def _plan_rollback(
         self, kube: Lister, asked: RollbackRequest, *, name_others: bool
@@ -393,8 +369,7 @@ class Optimizer:
         restored = await asyncio.to_thread(restored_plan, history, asked)
         if isinstance(restored, RequestProblem):
             return restored
-        planner = Planner(kube, self.settings, now=self.now)
-        made = await planner.restore(restored, name_others=name_others)
+        made = await self._planner(kube).restore(restored, name_others=name_others)
         return made if isinstance(made, RequestProblem) else replace(made, rollback=restored.of)
 
 

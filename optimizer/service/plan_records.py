@@ -134,10 +134,11 @@ class PlanRecords:
         records = await self.read(plan.request.namespace)
         if isinstance(records, Issue):
             return OpenRecord(issue=records)
-        settled = await asyncio.to_thread(_settled, records, observation, self._now())
-        if settled:
+        found = interrupted(records, observation, self._now())
+        if settled := await asyncio.to_thread(list[Patch], found):  # it reads their contents
             await self._write(settled)
-            records = await self._read_again(plan.request.namespace)
+            again = await self.read(plan.request.namespace)
+            records = () if isinstance(again, Issue) else again
         history = history_of(records, plan.optimization)
         if not plan.manifests:
             return OpenRecord()
@@ -236,22 +237,11 @@ class PlanRecords:
         yield from replaced(record, opened.older, now)
         yield from forgotten((record, *opened.older), self._limit)
 
-    async def _read_again(self, namespace: str) -> tuple[RecordedPlan, ...]:
-        records = await self.read(namespace)
-        return () if isinstance(records, Issue) else records
-
     async def _write(self, changes: Iterable[Change]) -> None:
         """Apply changes of records; raises the first error."""
         for outcome in await apply(self._kube, changes):
             if outcome.error and not isinstance(outcome.error, NotFound):
                 raise outcome.error
-
-
-def _settled(
-    records: Iterable[RecordedPlan], observation: Observation, now: datetime
-) -> list[Patch]:
-    """Return the statuses of plans whose writer died: their contents are read, in a thread."""
-    return list(interrupted(records, observation, now))
 
 
 def _not_recorded(error: NotFound | Forbidden) -> Issue:

@@ -12,12 +12,11 @@ from dsf.kube.port import Kube
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.follow.record.plan_annotations import annotated
 from optimizer.follow.rollout.rollout_commands import (
-    needs_own_rights,
+    NEEDS_OWN_RIGHTS,
     needs_record,
     rollout_in_progress,
     rollout_on_clusters,
 )
-from optimizer.hub.generated_writes import write_generated
 from optimizer.plan.generated_objects import failures, successes
 from optimizer.plan.plan import Plan, stale
 from optimizer.plan.reset import (
@@ -27,6 +26,7 @@ from optimizer.plan.reset import (
     reset_digest,
     reset_outcome,
 )
+from optimizer.service.hub.generated_writes import write_generated
 from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.namespace_lease import NamespaceLease, NamespaceWriters
 from optimizer.service.observe import observe
@@ -228,7 +228,7 @@ class PlanWriter:
         if refused:
             return refused
         if plan.rollout and writer.kube:
-            return needs_own_rights()
+            return NEEDS_OWN_RIGHTS
         refused = await asyncio.to_thread(stale, plan, observation, self._settings)
         return lease.name_last_plan(refused) if refused else await writer.permit(plan.changes)
 

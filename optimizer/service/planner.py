@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Lister, ObjectList
@@ -17,10 +17,7 @@ from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.case import Case, case_of
 from optimizer.explain.explanation_process import Explained, explain
 from optimizer.follow.overview.what_if import PretendedObjects, ScoreChange
-from optimizer.follow.record.rollback import (
-    RestoredPlan,
-    with_recorded_policies,
-)
+from optimizer.follow.record.rollback import RestoredPlan, with_recorded_policies
 from optimizer.follow.record.rollback_check import not_allowed, restored_solution
 from optimizer.follow.rollout.rollout_steps import rollout_plan
 from optimizer.keep.restraint import with_policy_margins
@@ -29,12 +26,8 @@ from optimizer.model.problem import Problem
 from optimizer.plan.objects_reading import FleetReading, ObjectsReading, objects_reading
 from optimizer.plan.plan import Plan, plan
 from optimizer.plan.workload_moves import uncovered_by_steps
-from optimizer.service.observe import (
-    observe,
-    retry_when_gone,
-    score_names,
-    score_pages,
-)
+from optimizer.service.hub.score_pages import score_names, score_pages
+from optimizer.service.observe import observe, retry_when_gone
 from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot
 from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
@@ -65,25 +58,9 @@ class HypotheticalHub:
         problems = tuple(FieldProblem("what_if.scores", message) for message in messages)
         return invalid_request(problems) if problems else None
 
-    async def list(
-        self,
-        kind: Kind,
-        namespace: str | None = None,
-        *,
-        labels: str = "",
-        fields: str = "",
-        limit: int = 0,
-        continue_token: str = "",
-    ) -> ObjectList:
+    async def list(self, kind: Kind, namespace: str | None = None, **asked: Any) -> ObjectList:
         """Return a page of the objects that the question pretends."""
-        page = await self._kube.list(
-            kind,
-            namespace,
-            labels=labels,
-            fields=fields,
-            limit=limit,
-            continue_token=continue_token,
-        )
+        page = await self._kube.list(kind, namespace, **asked)
         if kind == ADD_ON_PLACEMENT_SCORE:
             self._effective.update(self._pretended.effective(page.items))
         items = tuple(self._pretended.seen(kind, page.items))

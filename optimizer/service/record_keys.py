@@ -7,7 +7,7 @@ import secrets
 from dsf.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube, Object
-from optimizer.follow.record.signature import KEY_BYTES, RecordKey
+from optimizer.follow.record.recorded_plan import KEY_BYTES, RecordKey
 
 FIELD = "key"
 """The field of the Secret's data."""

@@ -8,7 +8,8 @@ writes it keeps nothing: a server that is killed loses nothing, and another one 
 import asyncio
 import logging
 import math
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,21 +23,16 @@ from dsf.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from dsf.kube.kinds import MANIFEST_WORK, PLACEMENT_PLAN
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
-from dsf.runtime.backoff import Backoff
+from dsf.runtime.backoff import Backoff, Failures
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
 from dsf.runtime.reconcile.followed_view import FollowedView
 from optimizer.domain.arrays import members_by_key
-from optimizer.domain.settings import DEFAULTS
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.follow.record.plan_annotations import with_plan
-from optimizer.follow.record.signature import EDITED, NOT_SIGNED
+from optimizer.follow.record.recorded_plan import EDITED, NOT_SIGNED
 from optimizer.follow.rollout.held_policies import held_policies, uncovered_workloads
-from optimizer.follow.rollout.next_step import (
-    RolloutMove,
-    RolloutProgress,
-    next_move,
-    waiting,
-)
+from optimizer.follow.rollout.next_step import RolloutMove, RolloutProgress, next_move, waiting
 from optimizer.follow.rollout.rollout_commands import (
     after_command,
     no_record_key,
@@ -59,7 +55,7 @@ from optimizer.follow.rollout.rollout_record import (
 from optimizer.follow.rollout.rollout_state import RolloutState, states_of, workloads_of
 from optimizer.follow.rollout.step_requirements import RolloutFacts, rollout_facts
 from optimizer.follow.rollout.text import rollout_event
-from optimizer.hub.generated_writes import write_generated
+from optimizer.service.hub.generated_writes import write_generated
 from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.namespace_lease import NamespaceLease, NamespaceWriters
 from optimizer.service.observe import list_all, observe, observe_namespace
@@ -78,6 +74,9 @@ POLL_SECONDS = 2.0
 MOVES_AT_ONCE = 50
 """Moves of one rollout before another one has its turn."""
 
+RETRIES = Backoff(1.0, 60.0)
+"""Pause of a rollout whose last move failed."""
+
 ATTEMPTS = 5
 """How often a command is tried again whose record somebody else wrote at the same time."""
 
@@ -90,27 +89,22 @@ class RolloutController:
     def __init__(
         self,
         kube: Kube,
+        settings: OptimizerSettings,
         plans: PlanRecords,
         *,
         keys: RecordKeys,
         writers: NamespaceWriters,
         now: Callable[[], datetime],
-        namespaces: Collection[str] = (),
-        poll_seconds: float = POLL_SECONDS,
-        cluster_label_key: str = DEFAULTS.cluster_label_key,
-        claim_name: str = DEFAULTS.claim_name,
-        metrics: OptimizerMetrics | None = None,
+        metrics: OptimizerMetrics,
     ) -> None:
-        self._metrics = metrics or OptimizerMetrics(CollectorRegistry())
+        self._metrics = metrics
         self._kube = kube
+        self._settings = settings
         self._keys = keys
         self._writers = writers
-        self._cluster_label_key = cluster_label_key
-        self._claim_name = claim_name
         self._now = now
         self._plans = plans
-        self._namespaces = tuple(namespaces)
-        self._poll_seconds = poll_seconds
+        self._namespaces = settings.rollout_namespaces
         self._nudged = asyncio.Event()
         self._plans_in = dict[str | None, FollowedView[RolloutRecord]]()
         self._lists_everywhere: bool | None = None
@@ -252,7 +246,9 @@ class RolloutController:
         return done is True
 
     async def _advance_all(self) -> None:
-        backoffs, last = dict[tuple[str, str], _Delay](), ""
+        loop, last = asyncio.get_running_loop(), ""
+        failures = defaultdict[tuple[str, str], Failures](lambda: Failures(RETRIES))
+        until = dict[tuple[str, str], float]()
         while True:
             self._nudged.clear()
             due, error = await self._due()
@@ -260,33 +256,35 @@ class RolloutController:
                 _log.warning("rollouts not read", extra={"error": error})
             last = error
             for key in due:
-                delay = backoffs.setdefault(key, _Delay())
-                if delay.over():
-                    await self._advance_one(*key, delay)
+                if loop.time() < until.get(key, 0.0):
+                    continue
+                if failure := await self._advance_one(*key):
+                    until[key] = loop.time() + failures[key].delay(failure, 0.0)
+                else:
+                    failures[key].reset()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._poll_seconds):
+                async with asyncio.timeout(POLL_SECONDS):
                     await self._nudged.wait()
 
-    async def _advance_one(self, namespace: str, name: str, delay: "_Delay") -> None:
-        """Advance a rollout as far as it goes; one that fails stops no other."""
+    async def _advance_one(self, namespace: str, name: str) -> Exception | None:
+        """Advance a rollout as far as it goes; return why it failed, which stops no other."""
         said = {"namespace": namespace, "plan": name}
         try:
             for _ in range(MOVES_AT_ONCE):
                 if not await self.advance(namespace, name):
                     break
-            delay.reset()
         except KubeError as error:
-            delay.grow()
             _log.warning("rollout not advanced", extra={**said, "error": str(error)})
             if isinstance(error, Forbidden | NotFound):
                 message = f"the hub refused a call: {error}; it is tried again"
+                wait = RolloutWait(reason="HubRefused", message=message)
                 with suppress(KubeError):
-                    await self._wait_for(
-                        namespace, name, (RolloutWait(reason="HubRefused", message=message),)
-                    )
-        except Exception:  # noqa: BLE001 - one that fails stops no other
-            delay.grow()
+                    await self._wait_for(namespace, name, (wait,))
+            return error
+        except Exception as error:  # noqa: BLE001 - one that fails stops no other
             _log.exception("rollout not advanced", extra=said)
+            return error
+        return None
 
     async def _due(self) -> tuple[list[tuple[str, str]], str]:
         """Return namespace and name of the records whose rollout has not ended, and an error."""
@@ -362,7 +360,7 @@ class RolloutController:
         if isinstance(record.plan, InvalidInput):
             return None
         observation = await observe(self._kube, record.namespace, self._now())
-        select = cluster_selectors(observation.managed_clusters, self._cluster_label_key)
+        select = cluster_selectors(observation.managed_clusters, self._settings.cluster_label_key)
         states = states_of(record.plan)
         state = states[move.progress.target]
         found = (
@@ -374,7 +372,7 @@ class RolloutController:
                 observation,
                 select,
                 workloads=workloads_of(states),
-                claim_name=self._claim_name,
+                claim_name=self._settings.claim_name,
             ),
         )
         if not found:
@@ -450,29 +448,6 @@ class _Look:
 
     record: RolloutRecord
     move: RolloutMove
-
-
-class _Delay:
-    """The pause of a rollout whose last move failed."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-        self._until = 0.0
-        self._backoff = Backoff(1.0, 60.0)
-
-    def over(self) -> bool:
-        """Tell whether the pause is over."""
-        return asyncio.get_running_loop().time() >= self._until
-
-    def reset(self) -> None:
-        """End the pause."""
-        self._failures, self._until = 0, 0.0
-
-    def grow(self) -> None:
-        """Begin a longer pause than the last one."""
-        self._failures += 1
-        pause = self._backoff.delay(self._failures, 0.0)
-        self._until = asyncio.get_running_loop().time() + pause
 
 
 def _stated(body: Object) -> Object:

@@ -137,27 +137,28 @@ def read_workload(replica_set: Object, requested: WorkloadSpec | None = None) ->
     annotated = read_annotations(replica_set, WorkloadSpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidRequest", "workload", name, annotated.message)
-    request = request_of(labels)
-    if isinstance(request, str):
-        return _invalid("InvalidRequest", "workload", name, request)
+    labelled = _labelled(labels, APP, REQUEST_KIND, REQUEST_AMOUNT)
+    if isinstance(labelled, str):
+        return _invalid("InvalidRequest", "workload", name, labelled)
+    app, request_kind, amount = labelled
     placement = placement_of(replica_set)
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Issue(reason="NoPlacementRef", message=message, workload=name)
     spec = merge_specs(requested, annotated)
-    if request.kind in dict(spec.get("requests", ())):
+    if request_kind in dict(spec.get("requests", ())):
         return _invalid(
             "InvalidRequest",
             "workload",
             name,
-            f"requests names {request.kind}, which its labels request already",
+            f"requests names {request_kind}, which its labels request already",
         )
     spreads, group = spec.pop("spread", ()), spec.pop("spread_group", "")
     return Workload(
         name=name,
-        app=request.app,
-        kind=request.kind,
-        amount=request.amount,
+        app=app,
+        kind=request_kind,
+        amount=amount,
         placement=placement,
         labels=labels,
         tolerations=tolerations_of(spec.pop("tolerations", ())),
@@ -220,8 +221,8 @@ def tolerations_of(specs: Iterable[TolerationSpec]) -> tuple[Toleration, ...]:
 
 
 def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:
-    supply = supply_of(labels_of(policy))
-    return supply if isinstance(supply, str) else (supply,)
+    found = _labelled(labels_of(policy), SUPPLY_KIND, SUPPLY_DEVICE, SUPPLY_AMOUNT)
+    return found if isinstance(found, str) else (Supply(*found),)
 
 
 def _layouts(specs: Iterable[GpuLayoutSpec]) -> tuple[NodeLayout, ...]:
@@ -263,40 +264,12 @@ def _invalid(reason: str, kind: str, name: str, wrong: str) -> Issue:
 _AMOUNT = re.compile(r"[0-9]{1,9}")
 
 
-class LabelledRequest(NamedTuple):
-    """The app whose scores count for a workload, and the amount of a kind that it requests."""
-
-    app: UntrustedName
-    kind: UntrustedName
-    amount: int
-
-
-def supply_of(labels: Mapping[str, str]) -> Supply | str:
-    """Return what a policy with these labels supplies, or what is wrong with the labels."""
-    amount = _amount(labels.get(SUPPLY_AMOUNT))
-    wrong = _wrong(labels, (SUPPLY_KIND, SUPPLY_DEVICE), SUPPLY_AMOUNT)
-    if wrong or amount is None:
-        return wrong
-    return Supply(UntrustedName(labels[SUPPLY_KIND]), UntrustedName(labels[SUPPLY_DEVICE]), amount)
-
-
-def request_of(labels: Mapping[str, str]) -> LabelledRequest | str:
-    """Return what a workload with these labels requests, or what is wrong with the labels."""
-    amount = _amount(labels.get(REQUEST_AMOUNT))
-    wrong = _wrong(labels, (APP, REQUEST_KIND), REQUEST_AMOUNT)
-    if wrong or amount is None:
-        return wrong
-    return LabelledRequest(UntrustedName(labels[APP]), UntrustedName(labels[REQUEST_KIND]), amount)
-
-
-def _amount(text: str | None) -> int | None:
-    return int(text) if text is not None and _AMOUNT.fullmatch(text) else None
-
-
-def _wrong(labels: Mapping[str, str], texts: Iterable[str], amount: str) -> str:
-    missing = [key for key in (*texts, amount) if not labels.get(key)]
-    if missing:
+def _labelled(
+    labels: Mapping[str, str], first: str, second: str, amount: str
+) -> tuple[str, str, int] | str:
+    """Return the values of three labels, or what is wrong with them."""
+    if missing := [key for key in (first, second, amount) if not labels.get(key)]:
         return f"label {listed(missing)} is missing"
-    if _amount(labels[amount]) is None:
+    if not _AMOUNT.fullmatch(labels[amount]):
         return f"label {amount} is {quoted(labels[amount])}, not a whole number"
-    return ""
+    return UntrustedName(labels[first]), UntrustedName(labels[second]), int(labels[amount])

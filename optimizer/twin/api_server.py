@@ -9,7 +9,7 @@ from typing import Any
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, WatchEvent
-from optimizer.hub.noted_writes import NotedWrites
+from optimizer.service.hub.noted_writes import NotedWrites
 
 
 class TwinApiServer(NotedWrites):

@@ -18,21 +18,13 @@ from dsf.api.untrusted_text import listed
 from optimizer.wire.base import Name, ObjectName, RequestPart, Text, require_unique
 from optimizer.wire.explanation import WhyNotQuestion
 from optimizer.wire.mig_request import GpuNode, MigOptions, require_distinct_nodes
-from optimizer.wire.object_specs import (
-    ClusterSpec,
-    PolicySpec,
-    Selector,
-    Tolerations,
-    WorkloadSpec,
-)
+from optimizer.wire.object_specs import ClusterSpec, PolicySpec, Selector, Tolerations, WorkloadSpec
 from optimizer.wire.rollout import RolloutStrategy
 
 DEFAULT_FORMAT = "${app};${device}"
 
 Aggregation = Literal["Max", "Min", "Mean"]
 """Which of several entries counts that differ in what a place does not have, such as the node."""
-
-_CANDIDATES = "Policies; at most one of them is enforced. The first one wins a tie."
 
 _SCORE_NAMES = ("addonPlacementScore", "addOnPlacementScore")
 
@@ -68,22 +60,20 @@ def _missing_score(value: Any) -> Any:
     )
 
 
-class NamedPolicy(RequestPart):
-    """A policy that may be enforced on the cluster."""
-
-    name: ObjectName
-
-
-class RequestedPolicy(NamedPolicy, PolicySpec):
+class RequestedPolicy(PolicySpec):
     """A policy that may be enforced on the cluster, with fields that replace its annotations."""
 
+    name: ObjectName
 
-class NamedCluster(RequestPart):
-    """A managed cluster and its candidate policies. At most one policy of a pool is enforced."""
+
+class RequestedCluster(ClusterSpec):
+    """A managed cluster and its candidate policies, with fields that replace its annotations."""
 
     name: ObjectName
-    available_policies: Annotated[tuple[NamedPolicy, ...], FailFast()] = Field(
-        default=(), max_length=1000, description=_CANDIDATES
+    available_policies: Annotated[tuple[RequestedPolicy, ...], FailFast()] = Field(
+        default=(),
+        max_length=1000,
+        description="Policies; at most one of them is enforced. The first one wins a tie.",
     )
     gpus: Annotated[tuple[GpuNode, ...], FailFast()] = Field(
         default=(),
@@ -98,22 +88,10 @@ class NamedCluster(RequestPart):
         return self
 
 
-class RequestedCluster(NamedCluster, ClusterSpec):
-    """A managed cluster and its candidate policies, with fields that replace its annotations."""
-
-    available_policies: Annotated[tuple[RequestedPolicy, ...], FailFast()] = Field(
-        default=(), max_length=1000, description=_CANDIDATES
-    )
-
-
-class NamedWorkload(RequestPart):
-    """A ManifestWorkReplicaSet to place."""
+class RequestedWorkload(WorkloadSpec):
+    """A ManifestWorkReplicaSet to place, with fields that replace its annotations."""
 
     name: ObjectName
-
-
-class RequestedWorkload(NamedWorkload, WorkloadSpec):
-    """A ManifestWorkReplicaSet to place, with fields that replace its annotations."""
 
 
 class ScoreRef(RequestPart):

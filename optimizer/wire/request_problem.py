@@ -188,13 +188,16 @@ def dry_request(body: Mapping[str, Any]) -> OptimizeRequest | RequestProblem:
 
 def invalid_request(problems: tuple[FieldProblem, ...]) -> RequestProblem:
     """Return the problem of a request some of whose fields are wrong."""
+    detail = "; ".join(f"{item.field}: {item.message}" for item in problems[:5])
     return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="InvalidRequest",
-        title="The request is not valid",
-        detail="; ".join(f"{item.field}: {item.message}" for item in problems[:5]),
-        errors=problems,
+        UNPROCESSABLE, "InvalidRequest", "The request is not valid", detail, problems
     )
+
+
+def refused_fields(reason: str, title: str, *problems: FieldProblem) -> RequestProblem:
+    """Return the problem of a request whose fields ask for what can't be done; all are told."""
+    detail = "; ".join(item.message for item in problems)
+    return RequestProblem(UNPROCESSABLE, reason, title, detail, problems)
 
 
 def _field(item: Mapping[str, Any]) -> str:

@@ -228,7 +228,7 @@ async def test_nothing_that_only_tools_need_is_imported_before_the_first_of_them
 async def test_a_plan_that_takes_its_time_tells_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("optimizer.operations.progress.TOLD_EVERY_SECONDS", REPORT_SECONDS)
+    monkeypatch.setattr("optimizer.operations.access.caller.TOLD_EVERY_SECONDS", REPORT_SECONDS)
     told = list[tuple[float, str | None]]()
 
     async def hear(progress: float, _: float | None, message: str | None) -> None:

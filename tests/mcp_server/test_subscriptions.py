@@ -28,7 +28,7 @@ SCORE = f"scores://worker01/{POWER}"
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read a resource again at once, and not only after seconds."""
     monkeypatch.setattr(resources, "CHECK_SECONDS", 0.02)
-    monkeypatch.setattr("optimizer.hub.watched_hub.UNTOLD_SECONDS", 0.02)
+    monkeypatch.setattr("optimizer.service.hub.watched_hub.UNTOLD_SECONDS", 0.02)
 
 
 async def changed(service: Service, value: int) -> None:

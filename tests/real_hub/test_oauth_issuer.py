@@ -24,8 +24,7 @@ from dsf.kube.clock import utc_now
 from mcp_server.app import create_service_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.operations.access.authorized_optimizer import Access
-from optimizer.operations.access.delegated_auth import DelegatedAuth
-from optimizer.operations.access.protected_resource import ProtectedResource
+from optimizer.operations.access.delegated_auth import DelegatedAuth, ProtectedResource
 from optimizer.service.optimizer import Optimizer
 from tests.eventually import until
 

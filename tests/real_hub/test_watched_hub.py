@@ -9,8 +9,8 @@ from dsf.kube import kinds
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.client.connect import connect
 from dsf.kube.reads import list_objects
-from optimizer.hub.read_age import measured_age
-from optimizer.hub.watched_hub import WatchedHub
+from optimizer.service.hub.read_age import measured_age
+from optimizer.service.hub.watched_hub import WatchedHub
 from tests.eventually import eventually
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
-from optimizer.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
+from optimizer.service.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from tests.eventually import eventually
 from tests.real_hub.harness.ports import LOOPBACK, Ports
 from tests.real_hub.harness.processes import Processes

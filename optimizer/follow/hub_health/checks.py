@@ -7,23 +7,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from dsf.api.conditions import conditions_of, find
+from dsf.api.conditions import conditions_of, find, is_true
 from dsf.api.names import CLUSTER_CLAIM, HUB_NAMESPACE, SCORING_CONFIG, VERSION
 from dsf.api.plural import counted, joined
 from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed
+from dsf.kube import kinds
 from dsf.kube.errors import Forbidden, KubeError, Unauthorized
-from dsf.kube.kinds import (
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_ADD_ON,
-    MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT_BINDING,
-    PLACEMENT_OPTIMIZATION,
-    PLACEMENT_PLAN,
-    POLICY,
-    Kind,
-)
+from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from optimizer.follow.hub_health.hub_installation import (
     KUBERNETES,
@@ -56,9 +46,9 @@ _POLICY_PART = (
     " `clusteradm install hub-addon --names governance-policy-framework`"
 )
 _OPTIONAL_PART = {
-    MANIFEST_WORK_REPLICA_SET: "enable its feature gate: ManifestWorkReplicaSet=true",
-    POLICY: _POLICY_PART,
-    PLACEMENT_BINDING: _POLICY_PART,
+    kinds.MANIFEST_WORK_REPLICA_SET: "enable its feature gate: ManifestWorkReplicaSet=true",
+    kinds.POLICY: _POLICY_PART,
+    kinds.PLACEMENT_BINDING: _POLICY_PART,
 }
 """How the hub comes to serve the kinds that the optimizer needs."""
 _CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
@@ -190,8 +180,8 @@ def _clock(found: HubInstallation) -> _Judged:
 
 
 _WITHOUT = {
-    PLACEMENT_PLAN: "plans are not recorded",
-    PLACEMENT_OPTIMIZATION: "no PlacementOptimization is kept",
+    kinds.PLACEMENT_PLAN: "plans are not recorded",
+    kinds.PLACEMENT_OPTIMIZATION: "no PlacementOptimization is kept",
 }
 """What a hub lacks without a kind of the optimizer's chart; they come after the other kinds."""
 
@@ -277,7 +267,7 @@ def _kubernetes_version(found: HubInstallation) -> _Judged:
 
 
 def _managed_clusters(found: HubInstallation) -> _Judged:
-    if unread := _unread(found, MANAGED_CLUSTER):
+    if unread := _unread(found, kinds.MANAGED_CLUSTER):
         return unread
     if not found.clusters:
         return _warning("the hub has none", "join one: `clusteradm join`, then accept it")
@@ -294,7 +284,7 @@ def _managed_clusters(found: HubInstallation) -> _Judged:
 
 
 def _add_on(found: HubInstallation) -> _Judged:
-    if unread := _unread(found, MANAGED_CLUSTER_ADD_ON):
+    if unread := _unread(found, kinds.MANAGED_CLUSTER_ADD_ON):
         return unread
     enabled = {str(item["metadata"].get("namespace")): item for item in found.add_ons}
     if not enabled:
@@ -302,7 +292,7 @@ def _add_on(found: HubInstallation) -> _Judged:
             "no managed cluster has the add-on dynamic-scoring-framework, so no agent scores",
             f"install the chart dynamic-scoring-framework: {_INSTALL}",
         )
-    down = [name for name, item in enabled.items() if not _available(item)]
+    down = [name for name, item in enabled.items() if not is_true(item, "Available")]
     if down:
         return _failed(
             f"the add-on is not available on {_few(down)}",
@@ -319,15 +309,11 @@ def _add_on(found: HubInstallation) -> _Judged:
     return _ok(f"available on {counted(len(enabled), 'cluster')}")
 
 
-def _available(add_on: Object) -> bool:
-    return (find(conditions_of(add_on), "Available") or {}).get("status") == "True"
-
-
 def _hub_controller(found: HubInstallation) -> _Judged:
     scorers = [scorer_overview(item) for item in found.scorers]
     if _missing(found, OWN_KINDS[:2]):
         return _skipped("the hub does not serve its custom resources")
-    if unread := _unread(found, DYNAMIC_SCORING_CONFIG):
+    if unread := _unread(found, kinds.DYNAMIC_SCORING_CONFIG):
         return unread
     if found.config is None:
         return _warning(
@@ -345,7 +331,7 @@ def _hub_controller(found: HubInstallation) -> _Judged:
 
 
 def _sources(found: HubInstallation) -> _Judged:
-    if unread := _unread(found, DYNAMIC_SCORER):
+    if unread := _unread(found, kinds.DYNAMIC_SCORER):
         return unread
     scorers = [scorer_overview(item) for item in found.scorers]
     if found.source_failures:
@@ -379,7 +365,7 @@ def _prometheus(found: HubInstallation) -> _Judged:
 
 
 def _policy_watcher(found: HubInstallation) -> _Judged:
-    if unread := _unread(found, MANAGED_CLUSTER):
+    if unread := _unread(found, kinds.MANAGED_CLUSTER):
         return unread
     claiming = [item for item in found.clusters if _claims(item)]
     if found.clusters and not claiming:
@@ -415,12 +401,12 @@ def _unread(found: HubInstallation, kind: Kind) -> _Judged | None:
     return _skipped(f"you may not list {kind.plural}")
 
 
-def _missing(found: HubInstallation, kinds: Iterable[Kind]) -> list[Kind]:
-    return [kind for kind in kinds if found.served.get(kind) == "missing"]
+def _missing(found: HubInstallation, wanted: Iterable[Kind]) -> list[Kind]:
+    return [kind for kind in wanted if found.served.get(kind) == "missing"]
 
 
-def _plurals(kinds: Iterable[Kind]) -> str:
-    return ", ".join(kind.plural for kind in kinds)
+def _plurals(named: Iterable[Kind]) -> str:
+    return ", ".join(kind.plural for kind in named)
 
 
 def _schema(definition: Object) -> Mapping[str, Any]:

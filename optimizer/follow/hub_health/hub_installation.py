@@ -5,22 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from dsf.kube import kinds
 from dsf.kube.access_reviews import ResourceAttributes
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_ADD_ON,
-    MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_DECISION,
-    PLACEMENT_OPTIMIZATION,
-    PLACEMENT_PLAN,
-    POLICY,
-    Kind,
-)
+from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
 OCM = "1.2.1"
@@ -34,19 +21,24 @@ def minor(version: str) -> str:
     return f"v{version.rpartition('.')[0]}"
 
 
-OWN_KINDS = (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, PLACEMENT_PLAN, PLACEMENT_OPTIMIZATION)
+OWN_KINDS = (
+    kinds.DYNAMIC_SCORER,
+    kinds.DYNAMIC_SCORING_CONFIG,
+    kinds.PLACEMENT_PLAN,
+    kinds.PLACEMENT_OPTIMIZATION,
+)
 """The kinds whose CRDs this framework ships."""
 
 OCM_KINDS = (
-    MANAGED_CLUSTER,
-    ADD_ON_PLACEMENT_SCORE,
-    PLACEMENT,
-    PLACEMENT_DECISION,
-    MANAGED_CLUSTER_ADD_ON,
+    kinds.MANAGED_CLUSTER,
+    kinds.ADD_ON_PLACEMENT_SCORE,
+    kinds.PLACEMENT,
+    kinds.PLACEMENT_DECISION,
+    kinds.MANAGED_CLUSTER_ADD_ON,
 )
 """The kinds that each hub of OCM serves."""
 
-OPTIMIZER_KINDS = (MANIFEST_WORK_REPLICA_SET, POLICY, PLACEMENT_BINDING)
+OPTIMIZER_KINDS = (kinds.MANIFEST_WORK_REPLICA_SET, kinds.POLICY, kinds.PLACEMENT_BINDING)
 """The kinds of OCM's optional parts that the optimizer needs."""
 
 Serving = Literal["served", "forbidden", "missing"]
@@ -82,7 +74,6 @@ class HubInstallation:
     """
 
     server: str = ""
-    refused: str = ""
     user: str = ""
     clock: ClockReading | None = None
     served: Mapping[Kind, Serving] = field(default_factory=dict)

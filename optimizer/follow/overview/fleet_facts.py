@@ -9,10 +9,7 @@ from dsf.kube.port import Object
 from dsf.placement import Obstacle
 from optimizer.domain.arrays import members_by_key
 from optimizer.follow.overview.score_overview import ClusterScores, ScorerOverview
-from optimizer.follow.placement_status.hub_state import (
-    HubState,
-    read_hub_state,
-)
+from optimizer.follow.placement_status.hub_state import HubState, read_hub_state
 from optimizer.snapshot.object_readers import is_generated, is_workload, labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.scores.score_row import ScoreRow

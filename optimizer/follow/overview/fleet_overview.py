@@ -1,11 +1,11 @@
 """The fleet on one screen: clusters, what runs where, scores, what is wrong; and one workload."""
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 from pydantic import Field
 
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.findings import FleetFinding, findings, findings_of
 from optimizer.follow.overview.fleet_facts import FleetFacts
@@ -172,26 +172,21 @@ def describe_workload(facts: FleetFacts, name: str) -> WorkloadDescription:
     obj, places = facts.workloads[name], tuple(facts.landings.get(name, ()))
     on = {item.cluster for item in places}
     read = read_workload(obj)
-    return WorkloadDescription(
+    told = partial(
+        WorkloadDescription,
         workload=name,
         namespace=facts.namespace,
         placement=placement_of(obj),
         places=places,
         policies=tuple(item for item in facts.status.policies if item.cluster in on),
         findings=findings_of(facts, {name, *on}),
-        **(_asked(read) if isinstance(read, Workload) else _unreadable(read)),
     )
-
-
-def _asked(read: Workload) -> dict[str, Any]:
+    if isinstance(read, Issue):
+        return told(requests={}, constraints={}, issue=read.message)
     stated = ((field, getattr(read, field)) for field in _CONSTRAINTS)
-    return {
-        "app": read.app,
-        "requests": {read.kind: read.amount, **dict(read.requests)},
-        "replicas": read.replicas,
-        "constraints": {field: value for field, value in stated if value},
-    }
-
-
-def _unreadable(issue: Issue) -> dict[str, Any]:
-    return {"requests": {}, "constraints": {}, "issue": issue.message}
+    return told(
+        app=read.app,
+        requests={read.kind: read.amount, **dict(read.requests)},
+        replicas=read.replicas,
+        constraints={field: value for field, value in stated if value},
+    )

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 
 from dsf.api.untrusted_text import UntrustedName, listed
-from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
+from optimizer.wire.request_problem import FieldProblem, RequestProblem, refused_fields
 
 MAX_NEAR = 8
 """Near names in one refusal: more than a person compares."""
@@ -44,10 +44,6 @@ def find_name(
         said = f"no {what} is named {shown}; near names: {listed(near, MAX_NEAR)}"
     else:
         said = f"no {what} is named {shown}; there is {listed(known, MAX_NEAR) or 'none'}"
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="AmbiguousName" if found else "UnknownName",
-        title="A name is not that of one object",
-        detail=said,
-        errors=(FieldProblem(field, said, tuple((near or known)[:MAX_NEAR])),),
-    )
+    wrong = FieldProblem(field, said, tuple((near or known)[:MAX_NEAR]))
+    reason = "AmbiguousName" if found else "UnknownName"
+    return refused_fields(reason, "A name is not that of one object", wrong)

@@ -13,10 +13,10 @@ from optimizer.follow.record.plan_history import ObjectiveInForce
 from optimizer.wire.base import Document, Name, RequestPart
 from optimizer.wire.request import Aggregation, Namespace
 from optimizer.wire.request_problem import (
-    UNPROCESSABLE,
     FieldProblem,
     RequestProblem,
     invalid_request,
+    refused_fields,
 )
 from optimizer.wire.result import OptimizeResult
 
@@ -146,13 +146,8 @@ def read_objective(text: str) -> dict[str, float] | RequestProblem:
             weights[name.strip()] = float(weight or 1)
         except ValueError:
             message = f"objective: {UntrustedName(weight.strip())} is no weight; say `power: 2`"
-            return RequestProblem(
-                status=UNPROCESSABLE,
-                reason="InvalidObjective",
-                title="The objective can't be read",
-                detail=message,
-                errors=(FieldProblem("objective", message),),
-            )
+            wrong = FieldProblem("objective", message)
+            return refused_fields("InvalidObjective", "The objective can't be read", wrong)
     return weights
 
 

@@ -16,11 +16,11 @@ from optimizer.follow.record.plan_history import ObjectiveInForce, PlanInForce
 from optimizer.snapshot.object_readers import name_of, read_policy, read_workload
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
-    UNPROCESSABLE,
     FieldProblem,
     RequestProblem,
     dry_request,
     invalid_request,
+    refused_fields,
 )
 
 MAX_NAMED = 10
@@ -65,7 +65,7 @@ def complete_question(
         clusters = list(_clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if))
         body["clusters"] = clusters
         if not any(item["availablePolicies"] for item in clusters):
-            body |= _generated_policies()
+            body["mig"] = {"discover": True}  # policies are generated where people wrote none
     if "targetWorkloads" not in further:
         names = meant.workloads or facts.workloads
         body["targetWorkloads"] = [_workload(facts, name, what_if) for name in names]
@@ -128,33 +128,53 @@ class _NamesMeant(NamedTuple):
 
 
 def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | RequestProblem:
-    scores = _found(partial.objective, facts.scores, "objective", "score")
-    if isinstance(scores, RequestProblem):
-        return scores
-    budget = _found(partial.what_if.budget, facts.scores, "budget", "score")
-    if isinstance(budget, RequestProblem):
-        return budget
-    clusters = _found(partial.clusters, facts.hub.clusters, "clusters", "managed cluster")
-    if isinstance(clusters, RequestProblem):
-        return clusters
-    workloads = _found(partial.workloads, facts.workloads, "workloads", "workload")
-    if isinstance(workloads, RequestProblem):
-        return workloads
-    what_if = _what_if_in_full(facts, partial.what_if)
-    if isinstance(what_if, RequestProblem):
-        return what_if
+    what_if, added = partial.what_if, [item.name for item in partial.what_if.add]
+    existing, every = facts.hub.clusters, [*facts.hub.clusters, *added]
+    excluded = [name for names in what_if.exclude.values() for name in names]
+    searches: tuple[tuple[str, str, Iterable[str], Iterable[str]], ...] = (
+        ("objective", "score", partial.objective, facts.scores),
+        ("budget", "score", what_if.budget, facts.scores),
+        ("clusters", "managed cluster", partial.clusters, existing),
+        ("workloads", "workload", partial.workloads, facts.workloads),
+        ("what_if.lose", "managed cluster", what_if.lose, existing),
+        ("what_if.add", "managed cluster", (item.like for item in what_if.add), existing),
+        ("what_if.drain", "managed cluster", what_if.drain, every),
+        ("what_if.pin", "managed cluster", what_if.pin.values(), every),
+        ("what_if.exclude", "managed cluster", excluded, every),
+        ("what_if.scores", "managed cluster", (item.cluster for item in what_if.scores), every),
+        ("what_if.pin", "workload", what_if.pin, facts.workloads),
+        ("what_if.exclude", "workload", what_if.exclude, facts.workloads),
+        ("what_if.scores", "score", (item.score for item in what_if.scores), facts.scores),
+    )
+    names: dict[str, dict[str, str]] = defaultdict(dict)
+    for field, what, wanted, known in searches:
+        for said in wanted:
+            meant = find_name(said, known, field=field, what=what)
+            if isinstance(meant, RequestProblem):
+                return meant
+            names[what][said] = meant
+    scores, clusters = names["score"], names["managed cluster"]
+    workloads = names["workload"]
+    pinned = Counter(workloads[name] for name in what_if.pin)
+    problems = [
+        FieldProblem("what_if.add", f"{UntrustedName(name)}: there is such a cluster")
+        for name in added
+        if name in existing
+    ]
+    problems += [
+        FieldProblem("what_if.pin", f"{UntrustedName(name)} is named more than once")
+        for name, times in pinned.items()
+        if times > 1
+    ]
+    if problems:
+        return invalid_request(tuple(problems))
     return _NamesMeant(
         weights=tuple((scores[name], weight) for name, weight in partial.objective.items()),
-        budget=tuple((budget[name], most) for name, most in partial.what_if.budget.items()),
-        clusters=tuple(dict.fromkeys(clusters.values())),
-        workloads=tuple(dict.fromkeys(workloads.values())),
-        what_if=what_if,
+        budget=tuple((scores[name], most) for name, most in what_if.budget.items()),
+        clusters=tuple(dict.fromkeys(clusters[name] for name in partial.clusters)),
+        workloads=tuple(dict.fromkeys(workloads[name] for name in partial.workloads)),
+        what_if=_renamed(what_if, clusters, workloads, scores),
     )
-
-
-def _generated_policies() -> dict[str, Any]:
-    """Return the fields that let policies be generated where people wrote none."""
-    return {"mig": {"discover": True}}
 
 
 def policies_of(facts: FleetFacts, cluster: str) -> tuple[CandidatePolicy, ...]:
@@ -166,59 +186,6 @@ def policies_of(facts: FleetFacts, cluster: str) -> tuple[CandidatePolicy, ...]:
     own, any_cluster = (facts.policies_by_cluster.get(key, ()) for key in (cluster, ""))
     found = (read_policy(obj, cluster) for obj in sorted((*own, *any_cluster), key=name_of))
     return tuple(item for item in found if isinstance(item, CandidatePolicy))
-
-
-def _found(
-    wanted: Iterable[str], known: Iterable[str], where: str, what: str
-) -> dict[str, str] | RequestProblem:
-    """Return the full name of each name that was said, in the order of saying."""
-    names, found = list(known), dict[str, str]()
-    for said in wanted:
-        name = find_name(said, names, field=where, what=what)
-        if isinstance(name, RequestProblem):
-            return name
-        found[said] = name
-    return found
-
-
-def _what_if_in_full(facts: FleetFacts, what_if: WhatIf) -> WhatIf | RequestProblem:
-    """Return a question with the full name of each name that it says."""
-    added = [item.name for item in what_if.add]
-    existing, every = facts.hub.clusters, [*facts.hub.clusters, *added]
-    excluded = [name for names in what_if.exclude.values() for name in names]
-    searches: tuple[tuple[str, str, Iterable[str], Iterable[str]], ...] = (
-        ("lose", "managed cluster", what_if.lose, existing),
-        ("add", "managed cluster", (item.like for item in what_if.add), existing),
-        ("drain", "managed cluster", what_if.drain, every),
-        ("pin", "managed cluster", what_if.pin.values(), every),
-        ("exclude", "managed cluster", excluded, every),
-        ("scores", "managed cluster", (item.cluster for item in what_if.scores), every),
-        ("pin", "workload", what_if.pin, facts.workloads),
-        ("exclude", "workload", what_if.exclude, facts.workloads),
-        ("scores", "score", (item.score for item in what_if.scores), facts.scores),
-    )
-    names: dict[str, dict[str, str]] = defaultdict(dict)
-    for field, what, said, known in searches:
-        meant = _found(said, known, f"what_if.{field}", what)
-        if isinstance(meant, RequestProblem):
-            return meant
-        names[what] |= meant
-    workloads = names["workload"]
-    problems = (
-        *(
-            FieldProblem("what_if.add", f"{UntrustedName(name)}: there is such a cluster")
-            for name in added
-            if name in existing
-        ),
-        *(
-            FieldProblem("what_if.pin", f"{UntrustedName(name)} is named more than once")
-            for name, times in Counter(workloads[name] for name in what_if.pin).items()
-            if times > 1
-        ),
-    )
-    if problems:
-        return invalid_request(problems)
-    return _renamed(what_if, names["managed cluster"], workloads, names["score"])
 
 
 def _renamed(
@@ -249,13 +216,8 @@ def _renamed(
 def _no_objective(facts: FleetFacts) -> RequestProblem:
     names = tuple(facts.scores)
     message = f"name the score to maximise; there is {listed(names[:MAX_NAMED]) or 'none'}"
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="NoObjective",
-        title="No objective was named",
-        detail=message,
-        errors=(FieldProblem("objective", message, names[:MAX_NAMED]),),
-    )
+    missing = FieldProblem("objective", message, names[:MAX_NAMED])
+    return refused_fields("NoObjective", "No objective was named", missing)
 
 
 def _preference(facts: FleetFacts, name: str, weight: float) -> dict[str, Any]:
@@ -266,12 +228,11 @@ def _preference(facts: FleetFacts, name: str, weight: float) -> dict[str, Any]:
 
 def _limits(said: Any, budget: Iterable[tuple[str, float]]) -> Any:
     """Return the limits that were said, and those of budgets; what is no list is refused later."""
-    return [*said, *(_limit(*item) for item in budget)] if isinstance(said, list) else said
-
-
-def _limit(name: str, most: float) -> dict[str, Any]:
-    score = {"addonPlacementScore": name}
-    return {"name": f"budget-{name}"[:100], "maximum": most, "score": score}
+    added = [
+        {"name": f"budget-{name}"[:100], "maximum": most, "score": {"addonPlacementScore": name}}
+        for name, most in budget
+    ]
+    return [*said, *added] if isinstance(said, list) else said
 
 
 def _clusters(facts: FleetFacts, names: Sequence[str], what_if: WhatIf) -> Iterator[dict[str, Any]]:

@@ -82,14 +82,15 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
     """Return a DynamicScorer; the last synced configuration wins over the spec."""
     status = scorer.get("status") or {}
     ready = find(conditions_of(scorer), "Ready") or {}
-    params = _stated(scorer, "scoring").get("params") or {}
+    scoring = _configured(scorer, "scoring")
+    params = (scoring.get("params") if isinstance(scoring, Mapping) else None) or {}
     meaning = published_meaning(scorer)
     return ScorerOverview(
         name=name_of(scorer),
         namespace=str(scorer["metadata"].get("namespace") or ""),
         score=published_score(scorer),
         display_name=meaning.display_name or "",
-        description=_text(scorer, "description"),
+        description=str(_configured(scorer, "description") or ""),
         unit=meaning.unit or "",
         direction=meaning.direction,
         dimension_format=format_for_apps(scorer),
@@ -113,17 +114,10 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
     )
 
 
-def _stated(scorer: Object, field: str) -> Mapping[str, Any]:
-    """Return an object of the configuration in use."""
+def _configured(scorer: Object, field: str) -> Any:
+    """Return a field of the configuration in use; None if nothing states it."""
     synced = (scorer.get("status") or {}).get("lastSyncedConfig") or {}
-    found = synced.get(field) or (scorer.get("spec") or {}).get(field)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _text(scorer: Object, field: str) -> str:
-    """Return a text of the configuration in use; empty if nothing states it."""
-    synced = (scorer.get("status") or {}).get("lastSyncedConfig") or {}
-    return str(synced.get(field) or (scorer.get("spec") or {}).get(field) or "")
+    return synced.get(field) or (scorer.get("spec") or {}).get(field)
 
 
 def _whole(value: Any) -> int | None:

@@ -10,15 +10,8 @@ from datetime import datetime, timedelta
 from dsf.api.names import DEFAULT_OPTIMIZATION, SCHEDULING_DISABLED
 from dsf.api.optimization import Optimization
 from dsf.api.untrusted_text import UntrustedName, listed
-from dsf.kube.kinds import (
-    MANAGED_CLUSTER,
-    MANIFEST_WORK,
-    MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    POLICY,
-    Kind,
-)
+from dsf.kube import kinds
+from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import PolicyEnforcement
@@ -112,7 +105,7 @@ def drift(
         if placement.name not in referred and placement.name not in binding:
             yield drifted(
                 "PlacementUnused",
-                PLACEMENT,
+                kinds.PLACEMENT,
                 placement.name,
                 "no ManifestWorkReplicaSet and no generated PlacementBinding refers to it",
             )
@@ -129,7 +122,7 @@ def drift(
         if fault
     }
     for name, fault in faults:
-        yield drifted(fault.reason, MANAGED_CLUSTER, name, fault.message)
+        yield drifted(fault.reason, kinds.MANAGED_CLUSTER, name, fault.message)
 
 
 def missing_works(landings: Iterable[WorkloadLanding], now: datetime) -> Iterator[PlacementDrift]:
@@ -138,7 +131,7 @@ def missing_works(landings: Iterable[WorkloadLanding], now: datetime) -> Iterato
         if item.reason == NO_WORK and item.since and now - item.since > WORK_GRACE:
             where = UntrustedName(item.cluster)
             message = f"it is missing in namespace {where}, whose cluster OCM has selected"
-            yield drifted("ManifestWorkMissing", MANIFEST_WORK, item.workload, message)
+            yield drifted("ManifestWorkMissing", kinds.MANIFEST_WORK, item.workload, message)
 
 
 def grace_end(landings: Iterable[WorkloadLanding], now: datetime) -> datetime | None:
@@ -170,7 +163,7 @@ def running_without_placement(
         if missing and runs:
             yield drifted(
                 "RunsWithoutPlacement",
-                MANIFEST_WORK_REPLICA_SET,
+                kinds.MANIFEST_WORK_REPLICA_SET,
                 name,
                 f"it runs on {listed(runs)}, and OCM leaves it there, because it refers to"
                 f" {listed(missing)}, which does not exist",
@@ -182,7 +175,7 @@ def _edited_references(workload: Object, hub: HubState) -> Iterator[PlacementDri
     if first in hub.placements and more:
         yield drifted(
             "SecondPlacement",
-            MANIFEST_WORK_REPLICA_SET,
+            kinds.MANIFEST_WORK_REPLICA_SET,
             name,
             f"it refers to {listed(more)} besides Placement {UntrustedName(first)}, so it runs"
             " wherever any of them selects",
@@ -197,7 +190,7 @@ def _shared_placements(workloads: Iterable[Object], hub: HubState) -> Iterator[P
         if placement in hub.placements and len(names) > 1:
             yield drifted(
                 "SharedPlacement",
-                PLACEMENT,
+                kinds.PLACEMENT,
                 placement,
                 f"{listed(sorted(names))} refer to it, so each of them runs where it selects",
             )
@@ -210,7 +203,7 @@ def _edited_placement(
     clusters = placement.clusters
     if placement.unscheduled:
         message = f"its annotation {SCHEDULING_DISABLED} keeps OCM from deciding it"
-        yield drifted("SchedulingDisabled", PLACEMENT, placement.name, message)
+        yield drifted("SchedulingDisabled", kinds.PLACEMENT, placement.name, message)
     if placement.number != len(clusters):
         yield _placement_edited(
             placement,
@@ -226,7 +219,7 @@ def _edited_placement(
     if others:
         yield drifted(
             "UnplannedDecision",
-            PLACEMENT,
+            kinds.PLACEMENT,
             placement.name,
             f"OCM has selected {listed(others)}, which its predicates do not name",
         )
@@ -238,16 +231,16 @@ def _edited_binding(item: Enforcement, hub: HubState, namespace: str) -> Iterato
     policy = hub.policies.get(item.policy)
     if policy is None:
         message = f"the policy that binding {UntrustedName(item.binding)} names does not exist"
-        yield drifted("PolicyMissing", POLICY, item.policy, message)
+        yield drifted("PolicyMissing", kinds.POLICY, item.policy, message)
     elif why := not_enforced(policy):
         message = f"it {why.message}, and binding {UntrustedName(item.binding)} binds it"
-        yield drifted(why.reason, POLICY, item.policy, message)
+        yield drifted(why.reason, kinds.POLICY, item.policy, message)
     if placement is None:
         message = f"it refers to {UntrustedName(item.placement)}, which is no generated Placement"
-        yield drifted("BindingEdited", PLACEMENT_BINDING, item.binding, message)
+        yield drifted("BindingEdited", kinds.PLACEMENT_BINDING, item.binding, message)
     elif _digits(item.binding) != _digits(placement.name):
         message = f"it refers to Placement {UntrustedName(placement.name)}, made for another one"
-        yield drifted("BindingEdited", PLACEMENT_BINDING, item.binding, message)
+        yield drifted("BindingEdited", kinds.PLACEMENT_BINDING, item.binding, message)
     elif len(placement.clusters) == 1:
         yield from _made_for_others(item, placement, hub, namespace)
 
@@ -275,14 +268,14 @@ def _made_for_others(
     wanted = next((name for name in hub.policies if fits(cluster, name)), "another policy")
     yield drifted(
         "BindingEdited",
-        PLACEMENT_BINDING,
+        kinds.PLACEMENT_BINDING,
         item.binding,
         f"it binds policy {UntrustedName(item.policy)}, and was made for {UntrustedName(wanted)}",
     )
 
 
 def _placement_edited(placement: ObservedPlacement, message: str) -> PlacementDrift:
-    return drifted("PlacementEdited", PLACEMENT, placement.name, message)
+    return drifted("PlacementEdited", kinds.PLACEMENT, placement.name, message)
 
 
 def _digits(name: str) -> str:

@@ -1,7 +1,8 @@
 """Drift from a record: what is on the hub no longer as the plan in force found or wrote it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dsf.api.invalid_input import InvalidInput
@@ -17,7 +18,6 @@ from dsf.kube.kinds import (
     PLACEMENT_PLAN,
     POLICY,
 )
-from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Selector
 from optimizer.domain.issue import Issue
@@ -26,11 +26,9 @@ from optimizer.follow.placement_status.comparison import placement_status
 from optimizer.follow.placement_status.drift import drifted
 from optimizer.follow.placement_status.exceeded_capacity import exceeded_capacity
 from optimizer.follow.placement_status.hub_state import read_hub_state
-from optimizer.follow.record.content import RecordContent
+from optimizer.follow.record.content import RecordContent, recorded_facts
 from optimizer.follow.record.plan_history import history_of, in_force, rolling_out, unwritten
-from optimizer.follow.record.recorded_facts import recorded_facts
-from optimizer.follow.record.recorded_plan import RecordedPlan
-from optimizer.follow.record.signature import NOT_VERIFIED
+from optimizer.follow.record.recorded_plan import NOT_VERIFIED, RecordedPlan
 from optimizer.plan.generated_objects import taken_names
 from optimizer.plan.manifests import generated_name
 from optimizer.snapshot.object_readers import cluster_selectors, name_of, placement_of
@@ -154,47 +152,145 @@ def record_drift(
         said = f"the hub is not compared with PlacementPlan {record.name}: {content.message}"
         return RecordDrift(not_compared=NotCompared(reason=content.reason, message=said))
     select = cluster_selectors(observation.managed_clusters, cluster_label_key)
-    request = content.asked()
-    if isinstance(request, InvalidInput):
-        restated = tuple[PlacementDrift, ...]()
-    else:
-        restated = (
-            *_restated(record, content, request, observation),
-            *exceeded_capacity(record, content, request, observation, select),
+    return _Comparison(record, content, observation, select).drift()
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A record with a content, and the hub that it is compared with."""
+
+    record: RecordedPlan
+    content: RecordContent
+    observation: Observation
+    select: Mapping[str, Selector]
+
+    @property
+    def plan(self) -> str:
+        """The plan, as messages name it."""
+        return f"revision {self.record.spec.revision}"
+
+    @property
+    def owner(self) -> Optimization:
+        """The optimization whose plan it is."""
+        return Optimization(self.record.namespace, self.record.spec.optimization)
+
+    def drift(self) -> RecordDrift:
+        """Return each way in which the hub differs."""
+        request, edited = self.content.asked(), tuple(self._edited())
+        restated = () if isinstance(request, InvalidInput) else self._restated(request)
+        differing = {item.name for item in edited if item.kind == PLACEMENT.kind}
+        missing = {item.name for item in edited if item.reason == "MissingFromHub"}
+        moved = {name: to for name, to in self._moved_labels().items() if name not in differing}
+        bound = {
+            obj["placementRef"]["name"]
+            for obj in self.content.objects
+            if obj["kind"] == PLACEMENT_BINDING.kind and obj["metadata"]["name"] in missing
+        }
+        return RecordDrift(
+            (*edited, *_relabelled(moved), *restated, *self._contradicted()),
+            frozenset(moved) | bound,
+            tuple(self._misplaced()),
         )
-    edited = tuple(_edited(record, content, observation))
-    moved = _moved_labels(record, content, observation)
-    differing = {item.name for item in edited if item.kind == PLACEMENT.kind}
-    missing = {item.name for item in edited if item.reason == "MissingFromHub"}
-    moved = {name: change for name, change in moved.items() if name not in differing}
-    return RecordDrift(
-        (
-            *edited,
-            *_relabelled(moved),
-            *restated,
-            *_contradicted(record, content, observation, select),
-        ),
-        frozenset(moved) | {obj["placementRef"]["name"] for obj in _bindings(content, missing)},
-        tuple(_misplaced(record, content, observation)),
-    )
 
+    def _edited(self) -> Iterator[PlacementDrift]:
+        """Yield each generated object that is not as it was recorded."""
+        unlabelled = taken_names(self.content.objects, self.observation, self.owner.name)
+        for change in unwritten(self.content, self.owner.name, self.observation):
+            lost = f"{change.kind.kind} {change.name}" in unlabelled
+            reason, message = _difference(change, self.plan, lost=lost)
+            yield drifted(reason, change.kind, change.name, message)
 
-def _bindings(content: RecordContent, names: Collection[str]) -> Iterator[Object]:
-    for obj in content.objects:
-        if obj["kind"] == PLACEMENT_BINDING.kind and obj["metadata"]["name"] in names:
-            yield obj
+    def _moved_labels(self) -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return the clusters that Placements lose and gain by today's labels, by Placement."""
+        hub = read_hub_state(self.observation, *self.owner)
+        found = {}
+        for name, planned in sorted(self._planned_clusters().items()):
+            there = hub.placements.get(name)
+            if there and planned != set(there.clusters):
+                lost = tuple(sorted(planned.difference(there.clusters)))
+                found[name] = lost, tuple(sorted(set(there.clusters) - planned))
+        return found
 
+    def _planned_clusters(self) -> Mapping[str, set[str]]:
+        """Return the clusters for which each recorded Placement was made.
 
-def _edited(
-    record: RecordedPlan, content: RecordContent, observation: Observation
-) -> Iterator[PlacementDrift]:
-    """Yield each generated object that is not as it was recorded."""
-    optimization = record.spec.optimization
-    unlabelled = taken_names(content.objects, observation, optimization)
-    for change in unwritten(content, optimization, observation):
-        lost = f"{change.kind.kind} {change.name}" in unlabelled
-        reason, message = _difference(change, f"revision {record.spec.revision}", lost=lost)
-        yield drifted(reason, change.kind, change.name, message)
+        Records of earlier versions do not say which Placement a workload refers to: it counts while
+        no other workload refers to it.
+        """
+        placements = self.content.placements
+        if not placements:
+            referring = workloads_by_placement(self.observation.workloads)
+            placements = {names[0]: found for found, names in referring.items() if len(names) == 1}
+        found = defaultdict[str, set[str]](set)
+        for choice in self.content.policies:
+            found[generated_name("placement", self.owner, choice)].add(choice.cluster)
+        for item in self.content.assignments:
+            if item.workload in placements:
+                found[placements[item.workload]].add(item.cluster)
+        return found
+
+    def _restated(self, request: OptimizeRequest) -> Iterator[PlacementDrift]:
+        """Yield the objects that do not say what they said when the plan was made.
+
+        Policies and clusters that are missing are left out: bindings and Placements name them.
+        """
+        now = recorded_facts(self.observation, request, self.content.decision)
+        for subject, then in self.content.stated.items():
+            if now.stated.get(subject, then) != then:
+                reason = "SupplyChanged" if subject.startswith("policy ") else "RequestChanged"
+                message = f"it {now.stated[subject]} now; in {self.plan} it {then}"
+                yield _changed(reason, subject, message)
+        for subject, digests in self.content.digests.items():
+            fields = now.digests.get(subject, digests)
+            every = sorted({*digests, *fields})
+            differing = [name for name in every if digests.get(name) != fields.get(name)]
+            if differing:
+                reason = f"{subject.partition(' ')[0].capitalize()}Changed"
+                named = joined(map(str, differing), MAX_PATHS)
+                message = f"{named} differ from what {self.plan} was made for"
+                yield _changed(reason, subject, message)
+        replica_sets = set(map(name_of, self.observation.workloads))
+        for name in sorted({item.workload for item in self.content.assignments} - replica_sets):
+            message = f"{self.plan} places it, and somebody deleted it"
+            yield drifted("WorkloadMissing", MANIFEST_WORK_REPLICA_SET, name, message)
+        for name, message in self._references_changed().items():
+            yield drifted("ReferenceChanged", MANIFEST_WORK_REPLICA_SET, name, message)
+        yield from exceeded_capacity(
+            self.record, self.content, request, self.observation, self.select
+        )
+
+    def _references_changed(self) -> Mapping[str, str]:
+        """Return to which other Placements workloads refer than a plan has written for them."""
+        today = {name_of(obj): placement_of(obj) for obj in self.observation.workloads}
+        return {
+            name: f"it refers to {_placement_named(today[name])} instead of"
+            f" {_placement_named(then)}, by which {self.plan} places it"
+            for name, then in self.content.placements.items()
+            if today.get(name, then) != then
+        }
+
+    def _misplaced(self) -> Iterator[WorkloadLanding]:
+        messages = self._references_changed()
+        for item in self.content.assignments:
+            if message := messages.get(item.workload):
+                yield WorkloadLanding(
+                    workload=item.workload,
+                    cluster=item.cluster,
+                    state="Planned",
+                    reason="ReferenceChanged",
+                    message=message,
+                )
+
+    def _contradicted(self) -> Iterator[PlacementDrift]:
+        """Yield the enforced policies beside which others enforce one of the same pool."""
+        for choice, other in contradicting(
+            self.content.policies, self.observation, self.owner, self.select
+        ):
+            message = (
+                f"{self.plan} enforces it on {UntrustedName(choice.cluster)}, where"
+                f" {enforces(other)} in the same pool"
+            )
+            yield drifted("HeldByOthers", POLICY, choice.policy, message)
 
 
 def _difference(change: Change, plan: str, *, lost: bool) -> tuple[str, str]:
@@ -210,20 +306,6 @@ def _difference(change: Change, plan: str, *, lost: bool) -> tuple[str, str]:
     return "NotInPlan", f"{plan} does not have it, and it was generated"
 
 
-def _moved_labels(
-    record: RecordedPlan, content: RecordContent, observation: Observation
-) -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return the clusters that Placements lose and gain by today's labels, by Placement."""
-    hub = read_hub_state(observation, record.namespace, record.spec.optimization)
-    found = {}
-    for name, planned in sorted(_planned_clusters(record, content, observation).items()):
-        there = hub.placements.get(name)
-        if there and planned != set(there.clusters):
-            lost = tuple(sorted(planned.difference(there.clusters)))
-            found[name] = lost, tuple(sorted(set(there.clusters) - planned))
-    return found
-
-
 def _relabelled(
     moved: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]],
 ) -> Iterator[PlacementDrift]:
@@ -235,89 +317,6 @@ def _relabelled(
         yield drifted("ClusterLabelMoved", MANAGED_CLUSTER, (*lost, *gained)[0], message)
 
 
-def _planned_clusters(
-    record: RecordedPlan, content: RecordContent, observation: Observation
-) -> Mapping[str, set[str]]:
-    """Return the clusters for which each recorded Placement was made.
-
-    Records of earlier versions do not say which Placement a workload refers to: it counts while no
-    other workload refers to it.
-    """
-    owner = Optimization(record.namespace, record.spec.optimization)
-    placements = content.placements
-    if not placements:
-        referring = workloads_by_placement(observation.workloads)
-        placements = {names[0]: found for found, names in referring.items() if len(names) == 1}
-    found = defaultdict[str, set[str]](set)
-    for choice in content.policies:
-        found[generated_name("placement", owner, choice)].add(choice.cluster)
-    for item in content.assignments:
-        if item.workload in placements:
-            found[placements[item.workload]].add(item.cluster)
-    return found
-
-
-def _restated(
-    record: RecordedPlan, content: RecordContent, request: OptimizeRequest, observation: Observation
-) -> Iterator[PlacementDrift]:
-    """Yield the objects that do not say what they said when the plan was made.
-
-    Policies and clusters that are missing are left out: bindings and Placements name them.
-    """
-    plan = f"revision {record.spec.revision}"
-    now = recorded_facts(observation, request, content.decision)
-    for subject, then in content.stated.items():
-        if now.stated.get(subject, then) != then:
-            reason = "SupplyChanged" if subject.startswith("policy ") else "RequestChanged"
-            yield _changed(reason, subject, f"it {now.stated[subject]} now; in {plan} it {then}")
-    for subject, digests in content.digests.items():
-        fields = now.digests.get(subject, digests)
-        differing = [
-            name for name in sorted({*digests, *fields}) if digests.get(name) != fields.get(name)
-        ]
-        if differing:
-            reason = f"{subject.partition(' ')[0].capitalize()}Changed"
-            message = (
-                f"{joined(map(str, differing), MAX_PATHS)} differ from what {plan} was made for"
-            )
-            yield _changed(reason, subject, message)
-    replica_sets = {name_of(obj): obj for obj in observation.workloads}
-    for name in sorted({item.workload for item in content.assignments}):
-        if name not in replica_sets:
-            message = f"{plan} places it, and somebody deleted it"
-            yield drifted("WorkloadMissing", MANIFEST_WORK_REPLICA_SET, name, message)
-    for name, message in _references_changed(record, content, observation).items():
-        yield drifted("ReferenceChanged", MANIFEST_WORK_REPLICA_SET, name, message)
-
-
-def _references_changed(
-    record: RecordedPlan, content: RecordContent, observation: Observation
-) -> Mapping[str, str]:
-    """Return to which other Placements workloads refer than a plan has written for them."""
-    today = {name_of(obj): placement_of(obj) for obj in observation.workloads}
-    return {
-        name: f"it refers to {_placement_named(today[name])} instead of {_placement_named(then)},"
-        f" by which revision {record.spec.revision} places it"
-        for name, then in content.placements.items()
-        if today.get(name, then) != then
-    }
-
-
-def _misplaced(
-    record: RecordedPlan, content: RecordContent, observation: Observation
-) -> Iterator[WorkloadLanding]:
-    messages = _references_changed(record, content, observation)
-    for item in content.assignments:
-        if message := messages.get(item.workload):
-            yield WorkloadLanding(
-                workload=item.workload,
-                cluster=item.cluster,
-                state="Planned",
-                reason="ReferenceChanged",
-                message=message,
-            )
-
-
 def _placement_named(name: str | None) -> str:
     return f"Placement {UntrustedName(name)}" if name else "no Placement"
 
@@ -325,22 +324,6 @@ def _placement_named(name: str | None) -> str:
 def _changed(reason: str, subject: str, message: str) -> PlacementDrift:
     kind, _, name = subject.partition(" ")
     return drifted(reason, _KINDS[kind], name, message)
-
-
-def _contradicted(
-    record: RecordedPlan,
-    content: RecordContent,
-    observation: Observation,
-    select: Mapping[str, Selector],
-) -> Iterator[PlacementDrift]:
-    """Yield the enforced policies beside which others enforce one of the same pool."""
-    owner = Optimization(record.namespace, record.spec.optimization)
-    for choice, other in contradicting(content.policies, observation, owner, select):
-        message = (
-            f"revision {record.spec.revision} enforces it on {UntrustedName(choice.cluster)}, where"
-            f" {enforces(other)} in the same pool"
-        )
-        yield drifted("HeldByOthers", POLICY, choice.policy, message)
 
 
 def _paths(body: Mapping[str, Any]) -> Iterator[str]:

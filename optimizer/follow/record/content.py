@@ -1,21 +1,193 @@
-"""The content of a record: what a plan was asked for, what it decided, generated and changed."""
+"""The content of a record: what a plan was asked for, what it decided, generated and changed.
+
+What the objects of the plan say themselves is kept too, and the hub is compared with it.
+"""
 
 import base64
 import binascii
 import gzip
+import hashlib
+import json
 import zlib
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import value_count
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.port import Object
+from dsf.kube.selectors import valid_selector
+from optimizer.domain.fleet import CandidatePolicy, Workload
+from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.follow.record.recorded_facts import RecordedFacts
+from optimizer.plan.basis import requests_text, supplies_text
+from optimizer.snapshot.annotations import merge_specs, read_annotations
+from optimizer.snapshot.object_readers import (
+    is_generated,
+    labels_of,
+    name_of,
+    not_enforced,
+    read_policy,
+    read_workload,
+)
+from optimizer.snapshot.observation import Observation
 from optimizer.wire.base import GeneratedObject, ResultPart
-from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.object_specs import ClusterSpec
+from optimizer.wire.request import OptimizeRequest, RequestedCluster
 from optimizer.wire.result import PlannedChange, Unplaced
+
+DIGEST_CHARACTERS = 10
+"""Characters of the digest of a field: enough that no edit by chance has the same."""
+
+_COMPARED_OTHERWISE = {
+    "policy": {"policy", "supplies", "current", "layouts"},
+    "workload": {"name", "kind", "amount", "requests", "placement", "labels"}
+    | {"current", "unselectable", "avoided"},
+}
+"""Fields that are compared in words or by name, or that no object says."""
+
+_WORDS = {"cost": "change cost", "declared_layouts": "layouts"}
+
+
+class RecordedFacts(NamedTuple):
+    """What policies, workloads and clusters of a decision say, whatever others use.
+
+    `stated`: `policy NAME` -> `supplies 2 gpu of 3g.48gb`, `workload NAME` -> `requests 2 gpu`.
+    `digests`: `policy NAME`, `workload NAME` or `cluster NAME` -> field -> digest of what else it
+    says. `placements`: workload -> the Placement that it refers to first. Generated policies are
+    left out: they are compared as objects. An object that does not exist has no key.
+    """
+
+    stated: Mapping[str, str]
+    digests: Mapping[str, Mapping[str, str]]
+    placements: Mapping[str, str]
+
+
+def recorded_facts(
+    observation: Observation, request: OptimizeRequest, decision: Decision
+) -> RecordedFacts:
+    """Return what the objects say that a decision enforces, places, or places on."""
+    assigned = {item.workload for item in decision.assignments}
+    asked = {item.name: item for item in request.target_workloads}
+    replica_sets = {name_of(obj): obj for obj in observation.workloads if name_of(obj) in assigned}
+    read = {name: read_workload(obj, asked.get(name)) for name, obj in replica_sets.items()}
+    workloads = [item for item in read.values() if isinstance(item, Workload)]
+    stated, digests = _of_policies(observation, request, decision)
+    keys = _keys(text for item in workloads for text in item.workload_selectors)
+    for name, item in read.items():
+        subject = f"workload {UntrustedName(name)}"
+        stated[subject] = _requests(item)
+        if isinstance(item, Workload):
+            digests[subject] = _digests(_stated(item, "workload")) | _labels(
+                replica_sets[name], keys
+            )
+    return RecordedFacts(
+        stated,
+        digests | _of_clusters(observation, request, decision, workloads),
+        {item.name: item.placement for item in workloads},
+    )
+
+
+def _of_policies(
+    observation: Observation, request: OptimizeRequest, decision: Decision
+) -> tuple[dict[str, str], dict[str, Mapping[str, str]]]:
+    """Return what enforced policies supply, and the digests of what else they say."""
+    policies = {name_of(obj): obj for obj in observation.policies if not is_generated(obj)}
+    specs = {
+        (cluster.name, policy.name): policy
+        for cluster in request.clusters
+        for policy in cluster.available_policies
+    }
+    stated, digests = dict[str, str](), dict[str, Mapping[str, str]]()
+    for choice in decision.policies:
+        policy = policies.get(choice.policy)
+        if policy is None:
+            continue
+        subject = f"policy {UntrustedName(choice.policy)}"
+        read = read_policy(policy, choice.cluster, specs.get(choice))
+        if isinstance(read, CandidatePolicy):
+            stated[subject] = supplies_text(read.supplies)
+            digests[subject] = _digests(_stated(read, "policy") | _spec(policy))
+        elif not_enforced(policy) is None:
+            stated[subject] = f"supplies nothing ({read.message})"
+    return stated, digests
+
+
+def _of_clusters(
+    observation: Observation,
+    request: OptimizeRequest,
+    decision: Decision,
+    workloads: Iterable[Workload],
+) -> dict[str, Mapping[str, str]]:
+    """Return the digests of what clusters say: annotations, and labels that constraints name."""
+    named = {item.cluster for item in decision.policies}
+    named |= {item.cluster for item in decision.assignments}
+    asked = {item.name: item for item in request.clusters}
+    keys = {item.key for workload in workloads for item in workload.spread}
+    keys |= {limit.per for limit in request.limits if limit.per}
+    keys |= _keys(text for item in workloads for text in item.cluster_selectors)
+    keys |= _keys(limit.cluster_selector for limit in request.limits)
+    return {
+        f"cluster {name_of(obj)}": _digests(_allocatable(obj, asked.get(name_of(obj))))
+        | _labels(obj, keys)
+        for obj in observation.managed_clusters
+        if name_of(obj) in named
+    }
+
+
+def _requests(item: Workload | Issue) -> str:
+    if isinstance(item, Issue):
+        return f"requests nothing that can be read ({item.message})"
+    return requests_text(item)
+
+
+def _stated(item: CandidatePolicy | Workload, kind: str) -> dict[str, Any]:
+    """Return the fields that are not as by default: a later version may have further ones."""
+    by_default = {field.name: field.default for field in fields(item)}
+    return {
+        key: value
+        for key, value in asdict(item).items()
+        if key not in _COMPARED_OTHERWISE[kind] and value != by_default[key]
+    }
+
+
+def _spec(policy: Object) -> dict[str, Any]:
+    """Return the fields of a Policy's spec; one that is disabled is named as such."""
+    return {
+        f"spec.{key}": value
+        for key, value in (policy.get("spec") or {}).items()
+        if key != "disabled"
+    }
+
+
+def _allocatable(cluster: Object, asked: RequestedCluster | None) -> dict[str, Any]:
+    """Return what a cluster supplies by its annotation or by the request."""
+    annotated = read_annotations(cluster, ClusterSpec)
+    if isinstance(annotated, InvalidInput):
+        return {"allocatable": annotated.message}
+    return merge_specs(asked, annotated)
+
+
+def _labels(obj: Object, keys: Iterable[str]) -> dict[str, str]:
+    own = labels_of(obj)
+    return {f"label {UntrustedName(key)}": _digest(own[key]) for key in keys if key in own}
+
+
+def _keys(selectors: Iterable[str]) -> set[str]:
+    return {term.key for text in set(selectors) for term in valid_selector(text).requirements}
+
+
+def _digests(said: Mapping[str, Any]) -> dict[str, str]:
+    return {_WORDS.get(key, key.replace("_", " ")): _digest(said[key]) for key in said}
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=lambda part: part.model_dump(mode="json"))
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
+
 
 MAX_CONTENT_CHARACTERS = 1_000_000
 """Etcd refuses requests above 1.5 MiB; the other fields of a record and its status need a part."""

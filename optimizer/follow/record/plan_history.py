@@ -11,9 +11,8 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
-from optimizer.follow.record.content import RecordContent
+from optimizer.follow.record.content import RecordContent, recorded_facts
 from optimizer.follow.record.plan_status import settled, superseded
-from optimizer.follow.record.recorded_facts import recorded_facts
 from optimizer.follow.record.recorded_plan import RecordedPlan, recorded_request
 from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import changes

@@ -12,8 +12,7 @@ from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
 from optimizer.domain.solution import SOLVER_FAILED, Solution, solver_issues
-from optimizer.follow.record.recorded_plan import RecordedPlan, signed_progress
-from optimizer.follow.record.signature import RecordKey
+from optimizer.follow.record.recorded_plan import RecordedPlan, RecordKey, signed_progress
 from optimizer.wire.result import FailedChange
 
 APPLIED, SUPERSEDED = "Applied", "Superseded"

@@ -1,9 +1,15 @@
-"""Reads and writes PlacementPlans: the object of a plan, and the plans of a namespace."""
+"""Reads and writes PlacementPlans, and signs them: proof that the optimizer wrote one, and how far
+its rollout is.
 
+The signature is an HMAC-SHA256 (RFC 2104) with a key that the optimizer alone reads. It covers the
+UID, which the API server gives: a copy of a signed record is not signed.
+"""
+
+import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -23,15 +29,50 @@ from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
 from dsf.kube.kinds import PLACEMENT_PLAN
 from dsf.kube.port import Object
 from optimizer.domain.solution import SOLVER_FAILED
-from optimizer.follow.record.content import RecordContent, packed, unpacked
-from optimizer.follow.record.recorded_facts import recorded_facts
-from optimizer.follow.record.signature import EDITED, NOT_SIGNED, RecordKey
+from optimizer.follow.record.content import RecordContent, packed, recorded_facts, unpacked
 from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.result import WorkloadMove, WorkloadPlace
+
+SignedPart = Literal["spec", "progress"]
+
+KEY_BYTES = 32
+"""Size of a key: that of the hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKey:
+    """The key with which the optimizer signs records."""
+
+    secret: bytes = field(repr=False)
+
+    def signature(self, uid: str, part: SignedPart, digest: str) -> str:
+        """Return the signature of a part of the object with this UID, by the part's digest."""
+        return hmac.new(self.secret, f"{uid} {part} {digest}".encode(), "sha256").hexdigest()
+
+    def signed(self, uid: str, part: SignedPart, digest: str, signature: str | None) -> bool:
+        """Return whether that signature is the one of this key."""
+        expected = self.signature(uid, part, digest)
+        return bool(uid) and hmac.compare_digest(expected.encode(), (signature or "").encode())
+
+
+NOT_SIGNED = InvalidInput(
+    "RecordNotSigned",
+    "it is not signed: the optimizer did not write it, its writer ended before it was whole, or"
+    " an earlier version wrote it",
+)
+"""Why a record is not what the optimizer decided."""
+NOT_VERIFIED = InvalidInput(
+    "RecordNotVerified",
+    "whether the optimizer wrote it is not known, because the key that signs records can't be read:"
+    " ask the optimizer's service, which has it",
+)
+"""Why nobody without the key can tell that a record is what the optimizer decided."""
+EDITED = InvalidInput("RecordEdited", "someone edited it: its recordDigest does not match")
+
 
 MAX_STEPS_CHARACTERS = 400_000
 """Packed steps of a rollout: with the content they stay below the 1.5 MiB of a request to etcd."""

@@ -11,8 +11,7 @@ from optimizer.domain.fleet import CandidatePolicy, Cluster
 from optimizer.domain.issue import Issue
 from optimizer.follow.record.content import RecordContent
 from optimizer.follow.record.plan_history import PlanHistory
-from optimizer.follow.record.recorded_plan import RecordedPlan
-from optimizer.follow.record.signature import NOT_SIGNED
+from optimizer.follow.record.recorded_plan import NOT_SIGNED, RecordedPlan
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.object_readers import name_of, read_policy

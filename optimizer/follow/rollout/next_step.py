@@ -9,7 +9,7 @@ The same states are walked backwards: a set of moves that is safe in any order a
 of it is made is safe in both directions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -74,40 +74,32 @@ def next_move(
         return RolloutMove(progress)
     found = located(plan, states, progress, facts.observation)
     if found != progress:
-        return RolloutMove(_moved(found, now), note="PositionCorrected")
+        return RolloutMove(moved(found, now), note="PositionCorrected")
     desired = states[progress.target].objects.values()
     taken = taken_names(desired, facts.observation, plan.optimization)
     if taken:
-        return waiting(plan, progress, (_taken(taken),), now)
+        message = (
+            f"{listed(taken)} would be overwritten, and this optimization did not generate it:"
+            " delete it, or cancel the rollout"
+        )
+        return waiting(plan, progress, (RolloutWait(reason="NameTaken", message=message),), now)
     writes = changes(desired, facts.observation, plan.optimization)
     if progress.complete:
         restored = RolloutMove(progress, writes, "Restored")
         return restored if writes else _begin(plan, states, progress, facts, now)
     around = states[progress.source], states[progress.target]
-    if writes:
-        return _write(plan, progress, around, facts, now, writes)
-    return _complete(plan, progress, around, facts, now)
-
-
-def paused(progress: RolloutProgress) -> RolloutProgress:
-    """Return the progress of a rollout that writes nothing until it is resumed."""
-    return replace(progress, paused=True, waiting_for=(), ready_since=None, overdue=False)
-
-
-def resumed(progress: RolloutProgress, now: datetime) -> RolloutProgress:
-    """Return the progress of a rollout that goes on; its deadline starts again."""
-    return _moved(replace(progress, paused=False), now)
+    if not writes:
+        return _complete(plan, progress, around, facts, now)
+    needed = needed_before(*around, facts)
+    cleared = replace(progress, waiting_for=(), ready_since=None)
+    written = RolloutMove(cleared, writes, "StepWritten")
+    return waiting(plan, progress, needed, now) if needed else written
 
 
 def turned_back(progress: RolloutProgress, now: datetime) -> RolloutProgress:
     """Return the progress of a rollout that walks back to the start; a pause ends."""
     back = replace(progress, turning_back=True, paused=False)
-    return _moved(replace(back, source=progress.target, target=progress.source), now)
-
-
-def cancelled(progress: RolloutProgress) -> RolloutProgress:
-    """Return the progress of a rollout that ends where it is."""
-    return replace(progress, phase="Cancelled", paused=False, waiting_for=(), overdue=False)
+    return moved(replace(back, source=progress.target, target=progress.source), now)
 
 
 def located(
@@ -164,26 +156,10 @@ def _begin(
     if not progress.turning_back and at == len(states) - 1:
         return RolloutMove(_ended(progress, "Complete"), note="RolloutComplete")
     following = at - 1 if progress.turning_back else at + 1
-    needed = needed_before(states[at], states[following], facts)
-    if needed:
+    if needed := needed_before(states[at], states[following], facts):
         return waiting(plan, progress, needed, now)
-    begun = _moved(replace(progress, source=at, target=following), now)
+    begun = moved(replace(progress, source=at, target=following), now)
     return RolloutMove(begun, note="StepStarted")
-
-
-def _write(
-    plan: RolloutPlan,
-    progress: RolloutProgress,
-    around: tuple[RolloutState, RolloutState],
-    facts: RolloutFacts,
-    now: datetime,
-    writes: tuple[Change, ...],
-) -> RolloutMove:
-    """Return what is missing of a step that has begun, or what it waits for."""
-    needed = needed_before(*around, facts)
-    if needed:
-        return waiting(plan, progress, needed, now)
-    return RolloutMove(replace(progress, waiting_for=(), ready_since=None), writes, "StepWritten")
 
 
 def _complete(
@@ -195,8 +171,7 @@ def _complete(
 ) -> RolloutMove:
     """Return the completion of a step that is written, or what it waits for."""
     source, target = around
-    needed = needed_after(source, target, facts)
-    if needed:
+    if needed := needed_after(source, target, facts):
         return waiting(plan, progress, needed, now)
     since = progress.ready_since or now
     least = timedelta(seconds=plan.pace.min_ready_seconds)
@@ -208,7 +183,7 @@ def _complete(
         )
         return waiting(plan, replace(progress, ready_since=since), (wait,), now)
     done = replace(progress, source=progress.target)
-    return RolloutMove(_moved(done, now), note="StepComplete")
+    return RolloutMove(moved(done, now), note="StepComplete")
 
 
 def waiting(
@@ -232,17 +207,10 @@ def waiting(
     return RolloutMove(waiting, note=note)
 
 
-def _moved(progress: RolloutProgress, now: datetime) -> RolloutProgress:
+def moved(progress: RolloutProgress, now: datetime) -> RolloutProgress:
+    """Return a progress whose deadline starts again."""
     return replace(progress, last_progress=now, ready_since=None, overdue=False, waiting_for=())
 
 
 def _ended(progress: RolloutProgress, phase: RolloutPhase) -> RolloutProgress:
     return replace(progress, phase=phase, waiting_for=(), ready_since=None, overdue=False)
-
-
-def _taken(taken: Mapping[str, str | None]) -> RolloutWait:
-    return RolloutWait(
-        reason="NameTaken",
-        message=f"{listed(taken)} would be overwritten, and this optimization did not generate"
-        " it: delete it, or cancel the rollout",
-    )

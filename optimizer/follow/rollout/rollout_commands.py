@@ -1,16 +1,11 @@
 """What people may ask of a rollout, and what is refused because of one."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from dsf.api.untrusted_text import UntrustedName, listed
-from optimizer.follow.rollout.next_step import (
-    RolloutProgress,
-    cancelled,
-    paused,
-    resumed,
-    turned_back,
-)
+from optimizer.follow.rollout.next_step import RolloutProgress, moved, turned_back
 from optimizer.follow.rollout.rollout_record import RolloutRecord, progressing_condition
 from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, UNPROCESSABLE, RequestProblem
 from optimizer.wire.rollout import RolloutCommand
@@ -29,11 +24,11 @@ def after_command(
         )
     match command:
         case "pause":
-            return paused(progress)
+            return replace(progress, paused=True, waiting_for=(), ready_since=None, overdue=False)
         case "resume":
-            return resumed(progress, now) if progress.paused else progress
+            return moved(replace(progress, paused=False), now) if progress.paused else progress
         case "cancel":
-            return cancelled(progress)
+            return replace(progress, phase="Cancelled", paused=False, waiting_for=(), overdue=False)
         case "undo" if progress.turning_back:
             return RequestProblem(
                 status=CONFLICT,
@@ -68,15 +63,14 @@ def rollout_on_clusters(record: RolloutRecord, clusters: Iterable[str]) -> Reque
     )
 
 
-def needs_own_rights() -> RequestProblem:
-    """Return the problem of a Stepwise rollout where writes are made with the caller's rights."""
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="StepwiseNeedsOwnRights",
-        title="This server can't roll out step by step",
-        detail="it writes as its callers (impersonation), and nobody calls when a later step is"
-        " due; ask for rollout AllAtOnce",
-    )
+NEEDS_OWN_RIGHTS = RequestProblem(
+    status=UNPROCESSABLE,
+    reason="StepwiseNeedsOwnRights",
+    title="This server can't roll out step by step",
+    detail="it writes as its callers (impersonation), and nobody calls when a later step is"
+    " due; ask for rollout AllAtOnce",
+)
+"""The problem of a Stepwise rollout where writes are made with the caller's rights."""
 
 
 def needs_record(why: str) -> RequestProblem:

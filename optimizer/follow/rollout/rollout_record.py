@@ -1,6 +1,6 @@
 """The record of a rollout: the steps in the spec of a PlacementPlan, the progress in its status."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,12 +19,14 @@ from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, PLACEMENT_PLAN, POLICY
 from dsf.kube.port import Object
 from optimizer.follow.record.content import unpacked
 from optimizer.follow.record.recorded_plan import (
+    EDITED,
+    NOT_SIGNED,
+    RecordKey,
     progress_digest,
     read_records,
     record_digest,
     signed_progress,
 )
-from optimizer.follow.record.signature import EDITED, NOT_SIGNED, RecordKey
 from optimizer.follow.rollout.next_step import RolloutProgress
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.plan_record import RolloutPlan
@@ -180,7 +182,7 @@ def step_words(step: StepActions) -> str:
         ("stop", [f"{item.workload} on {item.cluster}" for item in step.stop]),
         ("keep", [f"{item.workload} on {item.cluster}" for item in step.keep]),
     )
-    said = [f"{verb} {_few(items)}" for verb, items in parts if items]
+    said = [f"{verb} {joined(items, 5)}" for verb, items in parts if items]
     return "; ".join(said) or "write what does not change where anything runs"
 
 
@@ -322,7 +324,3 @@ def _time(moment: datetime | None) -> str | None:
 
 def _moment(text: str | None) -> datetime | None:
     return read_time(text) if text else None
-
-
-def _few(names: Sequence[str], most: int = 5) -> str:
-    return joined(names, most)

@@ -82,7 +82,7 @@ def rollout_plan(
     posed = problem if wide is fleet else formulate(wide)
     begin = current_state(posed, goal).decision
     if len(set(begin.assignments) ^ set(goal.assignments)) > MAX_TRANSITION_ASSIGNMENTS:
-        return _too_many_moves()
+        return _TOO_MANY_MOVES
     asks = policy_replacements(wide)
     others = {
         name: [item.key for item in found if not item.left_over] for name, found in uncovers.items()
@@ -109,7 +109,7 @@ def rollout_plan(
             _with_effects(step, gpus, uncovers) for step in recorded(states, fleet.namespace)
         ),
     )
-    return found if packed(found, MAX_STEPS_CHARACTERS) else _too_large()
+    return found if packed(found, MAX_STEPS_CHARACTERS) else _TOO_LARGE
 
 
 def _with_effects(
@@ -207,7 +207,8 @@ class _Path:
         for decision in decisions:
             found += self._towards(found[-1], decision)
         last = RolloutState(frozenset(self.goal.policies), _replicas(self.goal), goal)
-        needed = _needed(self.start, self._with_what_stays(last))
+        # On how many clusters each workload can run without interruption.
+        needed = _counts(self.start) & _counts(self._with_what_stays(last))
         different = [self.start]
         for state in map(self._with_what_stays, (*found, last)):
             objects = _as_before(different[-1].objects, state.objects)
@@ -349,11 +350,6 @@ def _replicas(decision: Decision) -> frozenset[Replica]:
     return frozenset(Replica(item.workload, item.cluster) for item in decision.assignments)
 
 
-def _needed(start: RolloutState, goal: RolloutState) -> Counter[str]:
-    """Return on how many clusters each workload can run without interruption."""
-    return _counts(start) & _counts(goal)
-
-
 def _counts(state: RolloutState) -> Counter[str]:
     return Counter(item.workload for item in state.replicas)
 
@@ -368,20 +364,16 @@ def _as_before(
     }
 
 
-def _too_large() -> RequestProblem:
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="RolloutTooLarge",
-        title="The steps are too large to be recorded",
-        detail="ask for fewer workloads or clusters, or for rollout AllAtOnce",
-    )
-
-
-def _too_many_moves() -> RequestProblem:
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="TooManyMoves",
-        title="The plan changes too much to be rolled out step by step",
-        detail=f"more than {MAX_TRANSITION_ASSIGNMENTS} assignments change; ask for fewer"
-        " workloads, or for rollout AllAtOnce",
-    )
+_TOO_LARGE = RequestProblem(
+    status=UNPROCESSABLE,
+    reason="RolloutTooLarge",
+    title="The steps are too large to be recorded",
+    detail="ask for fewer workloads or clusters, or for rollout AllAtOnce",
+)
+_TOO_MANY_MOVES = RequestProblem(
+    status=UNPROCESSABLE,
+    reason="TooManyMoves",
+    title="The plan changes too much to be rolled out step by step",
+    detail=f"more than {MAX_TRANSITION_ASSIGNMENTS} assignments change; ask for fewer"
+    " workloads, or for rollout AllAtOnce",
+)

@@ -11,8 +11,7 @@ from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Kube
 from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
 from optimizer.operations.access.caller import Caller
-from optimizer.operations.access.delegated_auth import DelegatedAuth
-from optimizer.operations.access.protected_resource import ProtectedResource
+from optimizer.operations.access.delegated_auth import DelegatedAuth, ProtectedResource
 from optimizer.operations.access.rights import Rights, changing_rights, naming_rights
 from optimizer.operations.access.shown_plans import ShownPlans
 from optimizer.service.optimizer import Optimizer
@@ -90,7 +89,7 @@ class AuthorizedOptimizer:
     async def refusal(self, rights: Rights, *, to_write: bool = False) -> RequestProblem | None:
         """Return why the caller is refused; None if it has the rights."""
         if self._access and self.user is None:
-            return unauthorized()
+            return UNAUTHENTICATED
         if to_write and self._read_only:
             return READ_ONLY
         if self._access is None or self.user is None:
@@ -169,15 +168,14 @@ def audit_failed_login(*, token_sent: bool, address: str) -> None:
     )
 
 
-def unauthorized() -> RequestProblem:
-    """Return the problem of a caller that did not say who it is, or whose token is not valid."""
-    return RequestProblem(
-        status=UNAUTHORIZED,
-        reason="Unauthorized",
-        title="The caller is not authenticated",
-        detail="send a token for this server: Authorization: Bearer $(kubectl create token NAME"
-        " --audience AUDIENCE); docs/reference/optimizer-access.md says which audience",
-    )
+UNAUTHENTICATED = RequestProblem(
+    status=UNAUTHORIZED,
+    reason="Unauthorized",
+    title="The caller is not authenticated",
+    detail="send a token for this server: Authorization: Bearer $(kubectl create token NAME"
+    " --audience AUDIENCE); docs/reference/optimizer-access.md says which audience",
+)
+"""The problem of a caller that did not say who it is, or whose token is not valid."""
 
 
 def _not_impersonated(user: UserInfo) -> RequestProblem:

@@ -1,13 +1,20 @@
-"""Notices when the caller of a request disconnects, so that work without a reader can stop."""
+"""The caller of a request: work stops if it disconnects, and it is told how far a plan is.
+
+That is value, bound and seconds.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any, TypeVar
 
+from pydantic import Field
 from starlette.types import Receive
 
 from optimizer.domain.solution import Solution
+from optimizer.plan.text.approval_questions import best_so_far
+from optimizer.wire.base import ResultPart, Sentence
 
 T = TypeVar("T")
 
@@ -69,3 +76,31 @@ async def caller_of(receive: Receive) -> AsyncIterator[Caller]:
 async def _disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+TOLD_EVERY_SECONDS = 1.0
+"""Pause between two reports; what is answered sooner needs none."""
+
+
+class PlanProgress(ResultPart):
+    """The best decision that is known while a plan is made."""
+
+    seconds: float = Field(description="Since the question.")
+    objective_value: float | None = Field(description="Of the best decision; null: none yet.")
+    bound: float | None = Field(description="No plan is worth more than this; null: no bound yet.")
+    message: Sentence = Field(description="The same in words.")
+
+
+async def progress_of(
+    task: "asyncio.Task[T]", caller: Caller, what: str = "Planning"
+) -> AsyncIterator[PlanProgress]:
+    """Yield each second how far the plan of a caller is, until the task that makes it has ended."""
+    started = monotonic()
+    while not (await asyncio.wait({task}, timeout=TOLD_EVERY_SECONDS))[0]:
+        seconds, best = monotonic() - started, caller.best
+        yield PlanProgress(
+            seconds=seconds,
+            objective_value=best and best.objective_value,
+            bound=best and best.bound,
+            message=f"{what}: {seconds:.0f} s{best_so_far(best) if best else ''}",
+        )

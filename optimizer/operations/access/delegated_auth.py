@@ -1,7 +1,9 @@
 """Authentication and authorization delegated to the hub, as Kubernetes' own servers do it.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/ (TokenReview) and
-https://kubernetes.io/docs/reference/access-authn-authz/authorization/ (SubjectAccessReview)
+https://kubernetes.io/docs/reference/access-authn-authz/authorization/ (SubjectAccessReview).
+Where a client gets a token: OAuth 2.0 protected resource metadata, RFC 9728; MCP 2025-11-25,
+authorization.
 """
 
 import asyncio
@@ -9,6 +11,7 @@ import hashlib
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dsf.kube.access_reviews import (
@@ -124,3 +127,31 @@ class DelegatedAuth:
     async def _review_access(self, user: UserInfo, right: Right) -> bool:
         asked = subject_access_review(user, right)
         return is_allowed(await self._kube.create(SUBJECT_ACCESS_REVIEW, asked))
+
+
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+"""Path of the metadata; the path of a resource, such as `/mcp`, follows it (RFC 9728, 3.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedResource:
+    """This server as a resource whose tokens `issuers` make.
+
+    `url`: its public URL without a path. If it is empty, it is the one that a request names.
+    """
+
+    issuers: tuple[str, ...]
+    url: str = ""
+
+    def metadata(self, asked: str, path: str) -> dict[str, object]:
+        """Return the document of the resource at a path; `asked`: the URL of the request."""
+        return {
+            "resource": f"{self.url or asked}{path}",
+            "resource_name": "Dynamic Scoring Framework",
+            "authorization_servers": list(self.issuers),
+            "bearer_methods_supported": ["header"],
+        }
+
+    def metadata_url(self, asked: str, path: str) -> str:
+        """Return where the metadata of the resource at a path is."""
+        return f"{self.url or asked}{WELL_KNOWN}{path}"

@@ -7,22 +7,12 @@ delete an object can replace it.
 
 from collections.abc import Iterable
 
+from dsf.kube import kinds
 from dsf.kube.access_reviews import NonResourceAttributes, Right, missing_right, right
 from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    MANAGED_CLUSTER,
-    MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_DECISION,
-    PLACEMENT_OPTIMIZATION,
-    PLACEMENT_PLAN,
-    POLICY,
-    Kind,
-)
+from dsf.kube.kinds import Kind
+from optimizer.service.observe import SHARED_KINDS
 from optimizer.snapshot.ownership.others import Dependents
 from optimizer.wire.request_problem import RequestProblem, optimizer_forbidden
 
@@ -36,34 +26,35 @@ def scraping_rights() -> Rights:
 
 def listing_rights(namespace: str | None) -> Rights:
     """Return the rights to list the scores of a namespace, or of all clusters."""
-    return (right("list", ADD_ON_PLACEMENT_SCORE, namespace or ""),)
+    return (right("list", kinds.ADD_ON_PLACEMENT_SCORE, namespace or ""),)
 
 
 def describing_rights() -> Rights:
     """Return the rights to see how the DynamicScorers describe their scores."""
-    return (right("list", DYNAMIC_SCORER),)
+    return (right("list", kinds.DYNAMIC_SCORER),)
 
 
 def planning_rights(namespace: str) -> Rights:
     """Return the rights to see a plan for the workloads of a namespace."""
     return (
-        right("list", ADD_ON_PLACEMENT_SCORE),
-        right("list", MANAGED_CLUSTER),
-        right("list", POLICY, namespace),
-        right("list", MANIFEST_WORK_REPLICA_SET, namespace),
+        right("list", kinds.ADD_ON_PLACEMENT_SCORE),
+        right("list", kinds.MANAGED_CLUSTER),
+        right("list", kinds.POLICY, namespace),
+        right("list", kinds.MANIFEST_WORK_REPLICA_SET, namespace),
     )
 
 
 def naming_rights() -> Rights:
     """Return the rights to see by name what other namespaces enforce and use."""
-    kinds = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)
-    return tuple(right("list", kind) for kind in kinds)
+    return tuple(right("list", kind) for kind in SHARED_KINDS)
 
 
 def status_rights(namespace: str) -> Rights:
     """Return the rights to see what OCM has made of the generated objects of a namespace."""
-    kinds = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)
-    return (right("list", MANAGED_CLUSTER), *(right("list", kind, namespace) for kind in kinds))
+    return (
+        right("list", kinds.MANAGED_CLUSTER),
+        *(right("list", kind, namespace) for kind in SHARED_KINDS),
+    )
 
 
 def fleet_rights(namespace: str) -> Rights:
@@ -73,23 +64,23 @@ def fleet_rights(namespace: str) -> Rights:
 
 def record_rights(namespace: str) -> Rights:
     """Return the rights to see the recorded plans of a namespace: what they generated, too."""
-    kinds = (PLACEMENT_PLAN, POLICY, PLACEMENT, PLACEMENT_BINDING)
-    return tuple(right("list", kind, namespace) for kind in kinds)
+    listed = (kinds.PLACEMENT_PLAN, kinds.POLICY, kinds.PLACEMENT, kinds.PLACEMENT_BINDING)
+    return tuple(right("list", kind, namespace) for kind in listed)
 
 
 def keeping_rights(namespace: str) -> Rights:
     """Return the rights to see what is kept placed in a namespace."""
-    return (right("list", PLACEMENT_OPTIMIZATION, namespace),)
+    return (right("list", kinds.PLACEMENT_OPTIMIZATION, namespace),)
 
 
 def approving_rights(namespace: str) -> Rights:
     """Return the rights to approve a plan that waits: to see and to annotate it."""
-    return (*keeping_rights(namespace), right("patch", PLACEMENT_OPTIMIZATION, namespace))
+    return (*keeping_rights(namespace), right("patch", kinds.PLACEMENT_OPTIMIZATION, namespace))
 
 
-def writing_rights(namespace: str, kinds: Iterable[Kind] = ()) -> Rights:
+def writing_rights(namespace: str, further: Iterable[Kind] = ()) -> Rights:
     """Return the rights to write Placements, PlacementBindings and further kinds."""
-    written = dict.fromkeys((PLACEMENT, PLACEMENT_BINDING, *kinds))
+    written = dict.fromkeys((kinds.PLACEMENT, kinds.PLACEMENT_BINDING, *further))
     return tuple(right(verb, kind, namespace) for kind in written for verb in ("create", "delete"))
 
 
@@ -116,7 +107,7 @@ def uncovering_rights(uncovers: Dependents, own: str) -> Rights:
     """
     named = {item.namespace if item.named else "" for found in uncovers.values() for item in found}
     return tuple(
-        right(verb, PLACEMENT, namespace)
+        right(verb, kinds.PLACEMENT, namespace)
         for namespace in sorted(named - {own})
         for verb in ("create", "delete")
     )

@@ -1,7 +1,7 @@
 """The plans that were shown to each user, and that may be applied for that user alone."""
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 
 from optimizer.plan.plan import Plan
@@ -36,7 +36,7 @@ class ShownPlans:
         seconds: float = APPROVAL_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._plans: dict[Owner, OrderedDict[str, tuple[Plan, float]]] = {}
+        self._plans = OrderedDict[tuple[Owner, str], tuple[Plan, float]]()
         self._most_of_owner = most_of_owner
         self._most = most
         self._seconds = seconds
@@ -44,49 +44,42 @@ class ShownPlans:
 
     def add(self, owner: Owner, plan: Plan) -> None:
         """Keep a plan that is about to be shown to its owner; showing it again renews it."""
-        own = self._plans.setdefault(owner, OrderedDict())
-        own[plan.digest] = (plan, self._clock())
-        own.move_to_end(plan.digest)
-        if len(own) > self._most_of_owner:
-            own.popitem(last=False)
-        if sum(map(len, self._plans.values())) > self._most:
-            self._drop_oldest(max(self._plans, key=lambda other: len(self._plans[other])))
+        self._plans[owner, plan.digest] = plan, self._clock()
+        self._plans.move_to_end((owner, plan.digest))
+        counts = Counter(whose for whose, _ in self._plans)
+        most_of = owner if counts[owner] > self._most_of_owner else None
+        if most_of is None and len(self._plans) > self._most:
+            ((most_of, _),) = counts.most_common(1)
+        if most_of is not None:
+            self.forget(most_of, self._digests(most_of)[0])
 
     def get(self, owner: Owner, digest: str) -> Plan | None:
         """Return the owner's plan with this digest; None if there is none, or it has expired."""
-        shown = self._shown(owner, digest)
+        shown = self._plans.get((owner, digest))
         return shown[0] if shown and not self.is_expired(owner, digest) else None
 
     def is_expired(self, owner: Owner, digest: str) -> bool:
         """Return whether the owner was shown this plan, but too long ago."""
-        shown = self._shown(owner, digest)
+        shown = self._plans.get((owner, digest))
         return shown is not None and self._clock() - shown[1] > self._seconds
 
     def in_full(self, owner: Owner, digest: str) -> str:
         """Return the digest of the owner's only plan whose digest begins so, or what was said."""
-        found = [known for known in self._plans.get(owner, ()) if known.startswith(digest)]
+        found = [known for known in self._digests(owner) if known.startswith(digest)]
         return found[0] if len(digest) >= SHORTEST_DIGEST and len(found) == 1 else digest
 
     def forget(self, owner: Owner, digest: str) -> None:
         """Drop a plan that was applied, or that the hub has changed since."""
-        own = self._plans.get(owner)
-        if own is None:
-            return
-        own.pop(digest, None)
-        if not own:
-            del self._plans[owner]
+        self._plans.pop((owner, digest), None)
 
     def digests(self, owner: Owner) -> tuple[str, ...]:
         """Return the digests of the owner's plans that have not expired, the latest first."""
-        own = self._plans.get(owner) or OrderedDict()
-        return tuple(digest for digest in reversed(own) if not self.is_expired(owner, digest))
+        own = reversed(self._digests(owner))
+        return tuple(digest for digest in own if not self.is_expired(owner, digest))
 
-    def _shown(self, owner: Owner, digest: str) -> tuple[Plan, float] | None:
-        own = self._plans.get(owner)
-        return own.get(digest) if own else None
-
-    def _drop_oldest(self, owner: Owner) -> None:
-        self.forget(owner, next(iter(self._plans[owner])))
+    def _digests(self, owner: Owner) -> list[str]:
+        """Return the digests of the owner's plans, the oldest first."""
+        return [digest for whose, digest in self._plans if whose == owner]
 
 
 def not_as_shown(made: Plan, expected: str) -> RequestProblem | None:

@@ -162,6 +162,12 @@ def possible_gain(solution: Solution) -> str:
     return f"at most {math.ceil(1e4 * (solution.gap or 0.0)) / 1e2:g}% more"
 
 
+def best_so_far(solution: Solution) -> str:
+    """Return how good a decision is, to follow the seconds that it took."""
+    more = f", {possible_gain(solution)} is possible" if solution.gap is not None else ""
+    return f"; the best so far is worth {solution.objective_value:g}{more}"
+
+
 def _verdict(solution: Solution) -> str:
     if solution.failure is None or solution.status == "Optimal":
         return _VERDICTS[solution.status]

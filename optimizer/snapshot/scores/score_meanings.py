@@ -18,7 +18,7 @@ from optimizer.domain.issue import Issue
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.scores.entry_formats import QUANTILE_LABEL, formats_of, has_quantiles
 from optimizer.wire.request import OptimizeRequest, Preference, ScoreRef
-from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
+from optimizer.wire.request_problem import FieldProblem, RequestProblem, refused_fields
 from optimizer.wire.result import ScoreObject
 
 
@@ -70,15 +70,8 @@ def maximised_by_mistake(
         for field, score, meaning in _scores_with_meaning(observation, request)
         if meaning.direction == "LowerIsBetter" and score.weight and not score.invert
     )
-    if not errors:
-        return None
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="LowerIsBetter",
-        title="The request maximises a score of which lower values are better",
-        detail="; ".join(error.message for error in errors),
-        errors=errors,
-    )
+    title = "The request maximises a score of which lower values are better"
+    return refused_fields("LowerIsBetter", title, *errors) if errors else None
 
 
 def absent_quantiles(observation: Observation, request: OptimizeRequest) -> RequestProblem | None:
@@ -92,15 +85,8 @@ def absent_quantiles(observation: Observation, request: OptimizeRequest) -> Requ
         and not any(map(has_quantiles, formats_of(_of_all_quantiles(score), declared).formats))
         and not _forecasts(score.at, forecast.get(score.score_name))
     )
-    if not errors:
-        return None
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="NoSuchQuantile",
-        title="The request names quantiles that its scores do not have",
-        detail="; ".join(error.message for error in errors),
-        errors=errors,
-    )
+    title = "The request names quantiles that its scores do not have"
+    return refused_fields("NoSuchQuantile", title, *errors) if errors else None
 
 
 def _of_all_quantiles(score: ScoreRef) -> ScoreRef:

@@ -1,6 +1,7 @@
 """Reads one named score from AddOnPlacementScores into an array, with issues for the rest."""
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -155,7 +156,7 @@ class ScoreReader:
                 message = f"cluster {cluster} has no AddOnPlacementScore {self._formats.score}"
                 yield partial(Issue, reason="MissingScoreObject", message=message, cluster=cluster)
             else:
-                yield partial(_same, read)
+                yield partial(replace, read)
 
     def _leave_out(self, cluster: str) -> None:
         first, shape = self._wanted.clusters[cluster]
@@ -292,7 +293,3 @@ def _made_keys(formats: EntryFormats, apps: Sequence[str], shape: ClusterShape) 
 
 def _with_cluster(key: EntryKey, cluster: str) -> EntryKey:
     return key.replace(_ANY_CLUSTER, cluster) if isinstance(key, str) else key
-
-
-def _same(issue: Issue) -> Issue:
-    return issue

@@ -20,8 +20,7 @@ from dsf.kube.embedded.http.server import kubeconfig
 from dsf.kube.embedded.http.server import serving as serving_hub
 from optimizer.api.app import create_app
 from optimizer.api.caller_limits import StreamLimits
-from optimizer.api.connection_limits import ConnectionLimits
-from optimizer.api.serving import listen, serve, url
+from optimizer.api.serving import ConnectionLimits, listen, serve, url
 from optimizer.operations.access.authorized_optimizer import Access
 from optimizer.operations.access.delegated_auth import DelegatedAuth
 from optimizer.operations.access.rights import record_rights

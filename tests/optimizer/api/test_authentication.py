@@ -17,8 +17,7 @@ from dsf.kube.port import Kube
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.operations.access.authorized_optimizer import Access
-from optimizer.operations.access.delegated_auth import DelegatedAuth
-from optimizer.operations.access.protected_resource import ProtectedResource
+from optimizer.operations.access.delegated_auth import DelegatedAuth, ProtectedResource
 from optimizer.service.optimizer import Optimizer
 from tests.kube_wrappers.authorized import Authorized
 from tests.kube_wrappers.fault_injection import Fault, Faulty

@@ -21,8 +21,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, ObjectList
 from optimizer.api.app import create_app
-from optimizer.api.connection_limits import ConnectionLimits
-from optimizer.api.serving import listen, serve, url
+from optimizer.api.serving import ConnectionLimits, listen, serve, url
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.operations.access.caller import caller_of
 from optimizer.service.optimizer import Optimizer

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from mcp_server.cli import mcp
 from optimizer.api.caller_limits import DEFAULT_STREAMS, StreamLimits
-from optimizer.api.connection_limits import DEFAULT_LIMITS, ConnectionLimits
+from optimizer.api.serving import DEFAULT_LIMITS, ConnectionLimits
 from optimizer.cli.commands import optimizer
 from optimizer.cli.http_server import (
     CONNECTION_OPTIONS,

@@ -13,9 +13,8 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Kube
 from optimizer.domain.settings import DEFAULTS
 from optimizer.domain.solution import Decision, Solution
-from optimizer.operations.access.caller import Caller
+from optimizer.operations.access.caller import Caller, progress_of
 from optimizer.operations.access.rights import fleet_rights, record_rights, writing_rights
-from optimizer.operations.progress import progress_of
 from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.kube_wrappers.slow_scores import REPORT_SECONDS, SlowScores
 from tests.optimizer.api.test_app import problem
@@ -462,7 +461,7 @@ EVENTS = {"Accept": "application/json, text/event-stream"}
 
 async def told(hub: Kube, monkeypatch: pytest.MonkeyPatch, **question: Any) -> list[Any]:
     """Return the events of a question to a hub that is slow: name and data."""
-    monkeypatch.setattr("optimizer.operations.progress.TOLD_EVERY_SECONDS", REPORT_SECONDS)
+    monkeypatch.setattr("optimizer.operations.access.caller.TOLD_EVERY_SECONDS", REPORT_SECONDS)
     asked = {"objective": {"performance": 1}, **question}
     async with client(hub) as http:
         answer = await http.post("/plan", json=asked, headers=EVENTS)
@@ -508,7 +507,7 @@ async def test_a_plan_that_is_there_soon_is_no_stream_of_events() -> None:
 async def test_progress_tells_the_best_decision_and_how_much_better_one_may_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("optimizer.operations.progress.TOLD_EVERY_SECONDS", REPORT_SECONDS)
+    monkeypatch.setattr("optimizer.operations.access.caller.TOLD_EVERY_SECONDS", REPORT_SECONDS)
     caller = Caller()
     caller.was_found(Solution("Feasible", Decision(), 200.0, 200.21, 1.0, "highs"))
     making = asyncio.create_task(asyncio.sleep(3600))

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from dsf.kube import kinds
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, Subresource
+from dsf.runtime.reconcile.followed_view import FollowedView
+from optimizer.domain.settings import DEFAULTS
 from optimizer.follow.placement_status.drift import WORK_GRACE
-from optimizer.hub.watched_hub import WatchedHub
+from optimizer.service.hub.watched_hub import WatchedHub
 from optimizer.service.landing_watch import LandingWatch
 from tests.dsf.sim.builders import NOW, make
 from tests.eventually import eventually
@@ -31,8 +34,17 @@ async def run() -> GuideRun:
 
 
 def landing_watch(kube: Kube, hub: WatchedHub | None = None, **options: Any) -> LandingWatch:
-    options = {"keys": record_keys(kube), "now": lambda: NOW, **options}
-    return LandingWatch(kube, hub or WatchedHub(kube), **options)
+    options = {
+        "keys": record_keys(kube),
+        "now": lambda: NOW,
+        "plans": partial(FollowedView, kube, kinds.PLACEMENT_PLAN, read=_unread),
+        **options,
+    }
+    return LandingWatch(kube, hub or WatchedHub(kube), DEFAULTS, **options)
+
+
+async def _unread(_: Object) -> None:
+    """Nobody follows a single plan here."""
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Kube, ObjectList
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
-from optimizer.service.observe import score_pages
+from optimizer.service.hub.score_pages import score_pages
 from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request_problem import RequestProblem

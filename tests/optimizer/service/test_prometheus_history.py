@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from optimizer.hub import score_history
-from optimizer.hub.score_history import (
+from optimizer.service.hub import score_history
+from optimizer.service.hub.score_history import (
     MAX_SERIES,
     POINTS,
     HistoryQuestion,

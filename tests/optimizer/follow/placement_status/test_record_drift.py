@@ -14,7 +14,6 @@ from optimizer.follow.overview.findings import findings
 from optimizer.follow.placement_status.landing_report import status_tables
 from optimizer.follow.record.content import RecordContent, packed, unpacked
 from optimizer.follow.record.recorded_plan import record_digest
-from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.observe_fleet import observe_fleets
 from optimizer.service.optimizer import Optimizer
 from tests.dsf.sim.builders import NOW
@@ -453,7 +452,7 @@ async def test_a_record_with_which_nothing_can_be_compared_says_so(
     run: GuideRun, content: str | None, reason: str
 ) -> None:
     await record_again(run, content)
-    watch = LandingWatch(run.hub, run.optimizer.hub, keys=record_keys(run.hub), now=lambda: NOW)
+    watch = run.optimizer.landings
     await watch.look()
     status = await run.optimizer.placement_status("default")
     assert [item.reason for item in status.not_compared] == [reason]

@@ -7,8 +7,7 @@ from dsf.api.crd.placement_plan import RecordedProgress
 from dsf.api.names import HUB_NAMESPACE, RECORD_KEY_SECRET
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import PLACEMENT_PLAN, SECRET
-from optimizer.follow.record.recorded_plan import progress_digest, record_digest
-from optimizer.follow.record.signature import RecordKey
+from optimizer.follow.record.recorded_plan import RecordKey, progress_digest, record_digest
 
 
 async def copy_key(source: EmbeddedHub, hub: EmbeddedHub) -> None:

@@ -11,7 +11,7 @@ import math
 from bisect import bisect_right
 from collections import ChainMap
 from collections import Counter as CountOf
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import lru_cache, partial
 from itertools import islice
@@ -22,30 +22,17 @@ from prometheus_client.core import GaugeMetricFamily
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import REPLICA_SET_LABEL, ROOT_POLICY_LABEL
+from dsf.kube import kinds
 from dsf.kube.errors import BadRequest, Forbidden, Gone, KubeError, NotFound
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK,
-    MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_DECISION,
-    PLACEMENT_OPTIMIZATION,
-    POLICY,
-    Kind,
-)
+from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, ObjectList
 from dsf.kube.selectors import FieldSelector, LabelSelector, field_selector, label_selector
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.reflector import Key, View, is_newer
 from optimizer.domain.settings import DEFAULTS
-from optimizer.hub.noted_writes import NotedWrites
-from optimizer.hub.read_age import note_heard, note_unwatched
-from optimizer.hub.score_pages import ScorePages
+from optimizer.service.hub.noted_writes import NotedWrites
+from optimizer.service.hub.read_age import note_heard, note_unwatched
+from optimizer.service.hub.score_pages import CountedRows, ScorePages, TooManyEntries
 from optimizer.snapshot.scores.score_row import ScoreRow
 
 _log = logging.getLogger(__name__)
@@ -63,22 +50,22 @@ UNWATCHED = Backoff(30.0, 600.0)
 """Pause before it is tried again to watch what could not be watched."""
 
 WATCHED: Mapping[Kind, str] = {
-    MANAGED_CLUSTER: "",
-    MANAGED_CLUSTER_SET: "",
-    MANAGED_CLUSTER_SET_BINDING: "",
-    POLICY: f"!{ROOT_POLICY_LABEL}",
-    MANIFEST_WORK_REPLICA_SET: "",
-    MANIFEST_WORK: REPLICA_SET_LABEL,
-    PLACEMENT: "",
-    PLACEMENT_BINDING: "",
-    PLACEMENT_DECISION: "",
-    PLACEMENT_OPTIMIZATION: "",
-    ADD_ON_PLACEMENT_SCORE: "",
-    DYNAMIC_SCORER: "",
+    kinds.MANAGED_CLUSTER: "",
+    kinds.MANAGED_CLUSTER_SET: "",
+    kinds.MANAGED_CLUSTER_SET_BINDING: "",
+    kinds.POLICY: f"!{ROOT_POLICY_LABEL}",
+    kinds.MANIFEST_WORK_REPLICA_SET: "",
+    kinds.MANIFEST_WORK: REPLICA_SET_LABEL,
+    kinds.PLACEMENT: "",
+    kinds.PLACEMENT_BINDING: "",
+    kinds.PLACEMENT_DECISION: "",
+    kinds.PLACEMENT_OPTIMIZATION: "",
+    kinds.ADD_ON_PLACEMENT_SCORE: "",
+    kinds.DYNAMIC_SCORER: "",
 }
 """The kinds that are kept, and the labels of the objects of each."""
 
-_OF_NAMESPACES = (MANAGED_CLUSTER_SET_BINDING, PLACEMENT_OPTIMIZATION)
+_OF_NAMESPACES = (kinds.MANAGED_CLUSTER_SET_BINDING, kinds.PLACEMENT_OPTIMIZATION)
 """Kinds that the chart lets the optimizer read in its namespaces only."""
 
 _PREFIX = "dynamic_scoring_optimizer_hub_"
@@ -86,10 +73,6 @@ _CONTINUE = "kept:"
 """How our continue tokens begin."""
 
 _FIELDS = ("metadata.namespace", "metadata.name")
-
-
-class TooManyEntries(Exception):
-    """Scores have more entries than may be kept."""
 
 
 class WatchedHub:
@@ -124,7 +107,7 @@ class WatchedHub:
         self._changes = CountOf[Kind]()
         self._group: asyncio.TaskGroup | None = None
         if registry:
-            registry.register(_HubCollector(self))
+            registry.register(self)
 
     async def run(self) -> None:
         """Watch what is read, until cancelled."""
@@ -178,62 +161,64 @@ class WatchedHub:
             kept.refused or kept.age <= self._max_age for kept in self._kept.values()
         )
 
-    def watch(self, *kinds: Kind) -> None:
+    def watch(self, *wanted: Kind) -> None:
         """Begin to watch kinds, unless they are watched."""
-        for kind in kinds:
+        for kind in wanted:
             for namespace in self._scopes(kind):
                 self._keep(kind, namespace)
 
     def age(self, kind: Kind) -> float:
         """Return how many seconds ago the API server last told of a kind; infinite: not kept."""
-        ages = [kept.age for (own, _), kept in self._kept.items() if own == kind]
-        return max(ages, default=math.inf)
+        return max((kept.age for kept in self._of(kind)), default=math.inf)
 
     def is_watched(self, kind: Kind) -> bool:
         """Return whether all objects of a kind are in memory, as they are now."""
         return self.age(kind) <= self._max_age
 
-    def contents(self) -> Iterator[tuple[Kind, Mapping[Key, Any]]]:
-        """Yield the objects in memory, by kind."""
-        for kind in WATCHED:
-            scopes = [kept.view.items for (own, _), kept in self._kept.items() if own == kind]
-            if scopes:
-                yield kind, ChainMap(*scopes)
+    def collect(self) -> Iterator[Metric]:
+        """Yield its metrics; no label has a name that an object could choose."""
+        age = GaugeMetricFamily(
+            f"{_PREFIX}age_seconds",
+            "Seconds since the API server last told of a kind of object that is watched: by an"
+            " event, or by a bookmark, which it sends each minute. +Inf: it can't be watched.",
+            labels=["resource"],
+        )
+        objects = GaugeMetricFamily(
+            f"{_PREFIX}objects", "Objects in memory, as watches keep them.", labels=["resource"]
+        )
+        entries = GaugeMetricFamily(
+            f"{_PREFIX}score_entries",
+            "Entries of scores in memory; see --watched-score-entries.",
+        )
+        for kind in filter(self._of, WATCHED):
+            items = ChainMap(*(kept.view.items for kept in self._of(kind)))
+            age.add_metric([kind.resource], self.age(kind))
+            objects.add_metric([kind.resource], len(items))
+            if kind == kinds.ADD_ON_PLACEMENT_SCORE:
+                entries.add_metric([], sum(len(item.values) for item in items.values()))
+        yield from (age, objects, entries)
 
     def find(self, kind: Kind, key: Key) -> Object | None:
         """Return an object that is in memory; None if there is none."""
-        found = (kept.view.items.get(key) for (own, _), kept in self._kept.items() if own == kind)
-        item = next((item for item in found if item is not None), None)
-        return None if item is None else _object(item)
+        found = (kept.view.items.get(key) for kept in self._of(kind))
+        return next((_object(item) for item in found if item is not None), None)
 
     async def rows(self) -> Iterable[ScoreRow] | None:
         """Return all scores; None where they are not in memory: list them."""
-        kept = self._keep(ADD_ON_PLACEMENT_SCORE, None)
+        kept = self._keep(kinds.ADD_ON_PLACEMENT_SCORE, None)
         if kept is None or not await self._vouches(kept):
             return None
         note_heard(kept.view.heard)
         rows: Iterable[ScoreRow] = kept.view.items.values()
         return rows
 
-    async def refresh(self, *kinds: Kind) -> None:
-        """Return once the cache has all that was written to these kinds before the call.
-
-        What takes longer than CATCH_UP_SECONDS is read from the API server afterwards.
-        """
-        for kind in kinds:
-            self.wrote(kind, None)
-        for (kind, _), kept in list(self._kept.items()):
-            if kind in kinds:
-                await self._vouches(kept)
-
     def wrote(self, kind: Kind, version: str | None) -> None:
         """Let later readers see a write; None: a deletion, whose resource version is not known."""
         self._count(kind)
-        for (own, _), kept in self._kept.items():
-            if own == kind:
-                kept.deletions += version is None
-                if version and is_newer(version, kept.written):
-                    kept.written = version
+        for kept in self._of(kind):
+            kept.deletions += version is None
+            if version and is_newer(version, kept.written):
+                kept.written = version
 
     async def list(
         self,
@@ -268,6 +253,9 @@ class WatchedHub:
             continue_token=continue_token,
         )
 
+    def _of(self, kind: Kind) -> "Sequence[_Kept]":
+        return [kept for (own, _), kept in self._kept.items() if own == kind]
+
     def _count(self, kind: Kind) -> None:
         self._changes[kind] += 1
         self._changed.set()
@@ -281,7 +269,7 @@ class WatchedHub:
         wanted = kind in WATCHED and scope in self._scopes(kind)
         if self._group is None or not wanted:
             return None
-        if kind == ADD_ON_PLACEMENT_SCORE and not self._score_entries:
+        if kind == kinds.ADD_ON_PLACEMENT_SCORE and not self._score_entries:
             return None
         if (kind, scope) not in self._kept:
             kept = self._kept[kind, scope] = self._new(kind, scope)
@@ -289,14 +277,14 @@ class WatchedHub:
         return self._kept[kind, scope]
 
     def _new(self, kind: Kind, namespace: str | None) -> "_Kept":
-        rows, kube = _Rows(self._score_entries), self._watching
-        scores = kind == ADD_ON_PLACEMENT_SCORE
+        rows, kube = CountedRows(self._score_entries), self._watching
+        scores = kind == kinds.ADD_ON_PLACEMENT_SCORE
         view: View[Any] = View(
             ScorePages(kube) if scores else kube,
             kind,
             namespace,
             WATCHED[kind],
-            read=rows.read if scores else partial(_lean, kind),
+            read=(lambda obj: rows.read(_lean(kind, obj))) if scores else partial(_lean, kind),
             ends_on=(Forbidden, NotFound, BadRequest),
         )
         rows.kept = view.items
@@ -436,35 +424,6 @@ class _Kept:
                     yield text, obj
 
 
-class _HubCollector:
-    """The metrics of a watched hub; no label has a name that an object could choose."""
-
-    def __init__(self, hub: WatchedHub) -> None:
-        self._hub = hub
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the age and the number of objects of each kind that is kept."""
-        age = GaugeMetricFamily(
-            f"{_PREFIX}age_seconds",
-            "Seconds since the API server last told of a kind of object that is watched: by an"
-            " event, or by a bookmark, which it sends each minute. +Inf: it can't be watched.",
-            labels=["resource"],
-        )
-        objects = GaugeMetricFamily(
-            f"{_PREFIX}objects", "Objects in memory, as watches keep them.", labels=["resource"]
-        )
-        entries = GaugeMetricFamily(
-            f"{_PREFIX}score_entries",
-            "Entries of scores in memory; see --watched-score-entries.",
-        )
-        for kind, items in self._hub.contents():
-            age.add_metric([kind.resource], self._hub.age(kind))
-            objects.add_metric([kind.resource], len(items))
-            if kind == ADD_ON_PLACEMENT_SCORE:
-                entries.add_metric([], sum(len(item.values) for item in items.values()))
-        yield from (age, objects, entries)
-
-
 class _Selection(NamedTuple):
     """Which of the kept objects a reader wants."""
 
@@ -506,47 +465,4 @@ def _lean(kind: Kind, obj: Object) -> Object:
         for item in obj["metadata"].get("managedFields") or ()
     ]
     lean = {**obj, "metadata": {**obj["metadata"], "managedFields": managed}}
-    return {**lean, "spec": {}} if kind == MANIFEST_WORK else lean
-
-
-class _Rows:
-    """Reads scores into rows; raises TooManyEntries if there are more than `most` at once.
-
-    While all are listed again, those before are in memory as well, and do not count.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.kept: Mapping[Key, ScoreRow] = {}
-        self._most = most
-        self._entries = 0
-        self._look_at = most
-
-    def read(self, obj: Object) -> ScoreRow:
-        """Return the row of a score."""
-        row = _CountedRow(_lean(ADD_ON_PLACEMENT_SCORE, obj))
-        row.count(self)
-        if self._entries > self._look_at:
-            kept = sum(len(item.values) for item in self.kept.values())
-            if max(kept, self._entries - kept) > self._most:
-                raise TooManyEntries
-            self._look_at = self._entries + self._most // 50
-        return row
-
-    def add(self, entries: int) -> None:
-        """Count entries that are in memory, or no longer, if the number is negative."""
-        self._entries += entries
-        if self._entries <= self._most:
-            self._look_at = self._most
-
-
-class _CountedRow(ScoreRow):
-    """A row that is counted as long as it lives."""
-
-    __slots__ = ("_rows",)
-
-    def count(self, rows: _Rows) -> None:
-        self._rows = rows
-        rows.add(len(self.values))
-
-    def __del__(self) -> None:
-        self._rows.add(-len(self.values))
+    return {**lean, "spec": {}} if kind == kinds.MANIFEST_WORK else lean

@@ -15,8 +15,8 @@ from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Lister, Object
 from dsf.kube.reads import list_objects
 from dsf.runtime.backoff import Backoff
-from optimizer.hub.read_age import measured_age
-from optimizer.hub.watched_hub import WATCHED, WatchedHub
+from optimizer.service.hub.read_age import measured_age
+from optimizer.service.hub.watched_hub import WATCHED, WatchedHub
 from tests.dsf.sim.builders import make
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty
@@ -177,7 +177,7 @@ async def test_the_next_reading_has_what_was_written_through_it() -> None:
         await writer.delete(CLUSTER, "worker03")
         assert len(await list_objects(hub, CLUSTER)) == 2
         await api.create(CLUSTER, make(CLUSTER, "worker04"))
-        await hub.refresh(CLUSTER)
+        hub.wrote(CLUSTER, None)
         assert len(await list_objects(hub, CLUSTER)) == 3
 
 
@@ -392,7 +392,8 @@ async def test_scores_may_be_listed_again_although_both_lists_do_not_fit() -> No
     api = await hub_of()
     async with watching(api, SCORE, score_entries=24) as hub:
         for _ in range(3):
-            await hub.refresh(SCORE)
+            hub.wrote(SCORE, None)
+            await list_objects(hub, SCORE)
         assert hub.is_watched(SCORE)
 
 

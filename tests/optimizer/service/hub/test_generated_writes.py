@@ -10,8 +10,8 @@ from dsf.kube import kinds
 from dsf.kube.changes import Delete
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
-from optimizer.hub.generated_writes import NOTICED_SECONDS, write_generated
 from optimizer.plan.plan import Plan
+from optimizer.service.hub.generated_writes import NOTICED_SECONDS, write_generated
 from optimizer.service.optimizer import Optimizer
 from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.wrapper import Wrapper

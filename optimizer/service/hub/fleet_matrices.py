@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dsf.runtime.lru_cache import LruCache
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixRows, fleet_matrix
-from optimizer.hub.read_age import measured_age, note_heard
-from optimizer.hub.watched_hub import WatchedHub
+from optimizer.service.hub.read_age import measured_age, note_heard
+from optimizer.service.hub.watched_hub import WatchedHub
 
 REUSED_SECONDS = 10.0
 """How long a matrix may be told again, because time alone makes scores expire."""

@@ -94,7 +94,9 @@ class HistoryQuestion:
 
 def score_history(question: HistoryQuestion, found: Iterable[EncodedSeries]) -> ScoreHistory:
     """Return the history in the series of an answer; values that are no numbers are null."""
-    series = sorted((_series(question, one) for one in found), key=_order)
+    series = sorted(
+        (_series(question, one) for one in found), key=lambda one: (one.app, one.device)
+    )
     return ScoreHistory(
         score=question.score,
         cluster=question.cluster,
@@ -103,10 +105,6 @@ def score_history(question: HistoryQuestion, found: Iterable[EncodedSeries]) -> 
         series=tuple(series[:MAX_SERIES]),
         omitted_series=max(0, len(series) - MAX_SERIES),
     )
-
-
-def _order(series: HistorySeries) -> tuple[str, str]:
-    return series.app, series.device
 
 
 def _series(question: HistoryQuestion, one: EncodedSeries) -> HistorySeries:

@@ -11,16 +11,16 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.reads import list_objects
 from optimizer.api.app import create_app
-from optimizer.hub import fleet_matrices
-from optimizer.hub.watched_hub import WATCHED
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.fleet import follow_fleet
+from optimizer.service.hub import fleet_matrices
+from optimizer.service.hub.watched_hub import WATCHED
 from optimizer.service.optimizer import Optimizer
 from tests.eventually import eventually
 from tests.kube_wrappers.counting import Counting
 from tests.optimizer.build import NOW, body
-from tests.optimizer.hub.test_watched_hub import plain
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.service.hub.test_watched_hub import plain
 
 
 @asynccontextmanager

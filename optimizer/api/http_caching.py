@@ -1,13 +1,18 @@
-"""Documents that browsers poll: compressed once, with an ETag, and 304 while nothing changes."""
+"""What HTTP caching says of an answer (RFC 9111): ETag, 304 while nothing changes, and Age."""
 
 import gzip
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Self
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from optimizer.service.hub.read_age import measured_age
 
 COMPRESSION_LEVEL = 5
 """Of gzip: higher levels take twice the time for a few percent."""
@@ -49,3 +54,25 @@ class CachedDocument:
             return Response(self.body, media_type=media_type, headers=said)
         said["Content-Encoding"] = "gzip"
         return Response(self.compressed, media_type=media_type, headers=said)
+
+
+class AnswerAge:
+    """ASGI middleware: says by the header Age how old the oldest part of an answer may be.
+
+    It is the age at the beginning of the answer, so what the answer took counts. An answer that was
+    read from the API server alone has none.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and add the header to its answer."""
+        with measured_age() as age:
+
+            async def sent(message: Message) -> None:
+                if message["type"] == "http.response.start" and (old := age.seconds) is not None:
+                    MutableHeaders(scope=message)["Age"] = str(math.ceil(old))
+                await send(message)
+
+            await self._app(scope, receive, sent)
