@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
-from dsf.api.names import APPROVED_DIGEST_ANNOTATION
+from dsf.api.names import APPROVED_DIGEST_ANNOTATION, PLAN_REQUESTED_ANNOTATION
+from dsf.api.times import rfc3339
 from dsf.kube.client.connect import connect
 from optimizer.api.app import create_app
 from optimizer.service.optimization_controller import OptimizationController
@@ -154,6 +155,22 @@ def test_a_plan_waits_for_its_digest(hub: Hub, place: str) -> None:
     hub.apply(manifest(place, mode="Approve"))
     look(hub, place)
     assert conditions(hub, place)["Applied"] == "True UpToDate"
+
+
+def test_the_scores_of_a_stopped_agent_expire_and_move_nothing(hub: Hub, place: str) -> None:
+    hub.apply(manifest(place))
+    look(hub, place)
+    until("east to be decided", lambda: decided(hub, place) == {"east"})
+    last = datetime.now(UTC) + timedelta(seconds=1)
+    stopped = {"status": {"validUntil": rfc3339(last)}}
+    hub.api.patch(*SCORE, "worth", stopped, "east", subresource="status")
+    until("its last score to expire", lambda: datetime.now(UTC) > last)
+    ask = {"metadata": {"annotations": {PLAN_REQUESTED_ANNOTATION: "now"}}}
+    hub.api.patch(*KEPT, "kept", ask, place)
+    look(hub, place)
+    assert hub.api.get(*KEPT, "kept", place)["status"]["planRequested"] == "now"
+    assert conditions(hub, place)["Applied"] == "True UpToDate"
+    assert decided(hub, place) == {"east"}
 
 
 def test_an_optimizer_killed_between_any_two_writes_goes_on(hub: Hub, place: str) -> None:
