@@ -168,6 +168,15 @@ class ScoreMemory:
         waits = timedelta(milliseconds=math.ceil(1000 * left))
         return self.at + waits if self.at and waits else None
 
+    def knows_more_than(self, since: "ScoreMemory") -> bool:
+        """Return whether there is a score of an app and a place that had none before."""
+        for key, known in self.scores.items():
+            before = since.scores.get(key)
+            missing = np.isnan(before.aligned(known.apps, known.places).level) if before else True
+            if (~np.isnan(known.level) & missing).any():
+                return True
+        return False
+
     def largest_change(self, since: "ScoreMemory") -> float:
         """Return by how many points an average differs at most from an earlier memory's.
 

@@ -20,7 +20,7 @@ class Watched:
 
     `clusters`: the taints of each cluster, whatever their form. `lost`: clusters that are not
     available. `plan_requested_at`: the annotation's value. `must_move`: workloads that run where
-    they may not stay, or nowhere although they did.
+    they may not stay, or nowhere: a first score may give them a place, and needs no window.
     """
 
     clusters: Mapping[str, frozenset[str]]
@@ -95,7 +95,8 @@ def _reasons(
     if last.again is not None and last.again <= now:
         yield "HoldEnded"
     change = memory.largest_change(last.memory)
-    if change > 0 and change >= rules.triggers.score_change:
+    places = bool(watched.must_move) and memory.knows_more_than(last.memory)
+    if places or (change > 0 and change >= rules.triggers.score_change):
         yield "ScoreChanged"
 
 

@@ -88,6 +88,23 @@ def test_a_score_has_to_change_by_the_threshold(
     assert found.reasons == (("ScoreChanged",) if due_now else ())
 
 
+@pytest.mark.parametrize(
+    ("must_move", "place", "reasons"),
+    [("w", "b", ("ScoreChanged",)), ("w", "a", ()), ("", "b", ())],
+    ids=["a first score", "an older score", "all run"],
+)
+def test_a_first_score_is_a_reason_for_what_runs_nowhere(
+    must_move: str, place: str, reasons: tuple[str, ...]
+) -> None:
+    watched = replace(SEEN, must_move=frozenset(must_move))
+    scores = {"s": ScoreMatrix.of({("a", "w", ""): 50.0, (place, "w", ""): 50.0})}
+    before = ScoreMemory(300).observed({"s": ScoreMatrix.of({("a", "w", ""): 50.0})}, NOON)
+    found = due(
+        Keeping(), Look(NOON, watched, before), watched, before.observed(scores, SOON), SOON
+    )
+    assert found.reasons == reasons
+
+
 def test_a_schedule_is_a_reason_once_and_the_next_look() -> None:
     rules = {"triggers": {"schedule": "10 12 * * *"}}
     start = NOON + timedelta(minutes=10)
