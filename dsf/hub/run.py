@@ -6,7 +6,6 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import count
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
@@ -113,6 +112,7 @@ class HubController:
         self._unseen = UnseenWrites()
         self._reports = ProgressReports()
         self._conflicts = 0
+        self._last_written = ""
         self._backoff = Backoff()
         self._renderer = SummariesRenderer()
         self._views = Views(
@@ -239,8 +239,8 @@ class HubController:
         due_at = self._reports.due_at(changes, unseen=unseen, seconds=spacing)
         due = [each for each in changes if now >= due_at or not is_progress(each)]
         waits = len(due) < len(changes)
-        works = count(1)
-        written = [each for each in due if each.kind != MANIFEST_WORK or next(works) <= MOST_WORKS]
+        turn = self._turn(each.namespace or "" for each in due if each.kind == MANIFEST_WORK)
+        written = [each for each in due if each.kind != MANIFEST_WORK or each.namespace in turn]
         outcomes = await apply(self._kube, written, limiter=self._limiter)
         for outcome in outcomes:
             self._log(outcome)
@@ -265,6 +265,15 @@ class HubController:
         if len(written) < len(due):
             return 0.0
         return min(again, due_at - now, spacing) if waits else again
+
+    def _turn(self, clusters: Iterable[str]) -> frozenset[str]:
+        """Return the clusters whose works are written now: those that follow the last ones.
+
+        So changes that come faster than works are written leave no cluster out.
+        """
+        turn = sorted(clusters, key=lambda name: (name <= self._last_written, name))[:MOST_WORKS]
+        self._last_written = turn[-1] if turn else self._last_written
+        return frozenset(turn)
 
     def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:
         """Return the seconds until the next reconcile; raise an error that needs a back-off.

@@ -223,6 +223,17 @@ async def test_a_change_does_not_wait_until_an_earlier_one_is_everywhere() -> No
         assert cost["patch", MANIFEST_WORK.resource] <= len(clusters) + 1000
 
 
+async def test_changes_that_never_end_reach_every_cluster() -> None:
+    clusters = [f"c{number:04}" for number in range(2500)]
+    hub = await new_hub(clusters)
+    async with controller(Slow(hub, 0.05, writes_only=True)):
+        await asyncio.sleep(60)
+        for interval in range(100, 160):
+            await set_interval(hub, interval)
+            await asyncio.sleep(0.5)
+        assert min((await intervals(hub)).values()) >= 100
+
+
 class Trickling(Wrapper):
     """Its watches show each event some time after the one before."""
 
