@@ -129,6 +129,26 @@ def decide(
     return Take(gain, counts, offer.whole)
 
 
+def still_taken(
+    verdict: Take | Hold | None,
+    rules: Keeping,
+    history: Sequence[PastChange],
+    running: int,
+    now: datetime,
+) -> bool:
+    """Return whether a plan that was to be taken, and waited, is to be taken now.
+
+    `running`: replicas that run. A rollback meanwhile is not asked for: it made the plan stale.
+    """
+    if not isinstance(verdict, Take) or _stopped(rules, history, now, requested=True):
+        return False
+    moves = verdict.moves
+    if moves.get("BetterScore") and _waiting(rules, history, now):
+        return False
+    left = moves_left(rules.budgets, history, running, now)
+    return all(sum(moves.get(reason, 0) for reason in i.reasons) <= i.moves for i in left)
+
+
 def left_by_margins(
     offer: Offer, rules: Keeping, *, waits: bool, settled_at: datetime | None
 ) -> Hold | None:

@@ -62,7 +62,7 @@ from optimizer.follow.optimization.subject import (
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.kept_request import NotKept
 from optimizer.follow.record.plan_history import PlanHistory, history_of, in_force, rolling_out
-from optimizer.keep.decision import Hold, Take, moves_left_for
+from optimizer.keep.decision import Hold, Take, moves_left_for, still_taken
 from optimizer.keep.plan_restraint import PlanRestraint
 from optimizer.plan.objects_reading import FleetReading
 from optimizer.plan.plan import Plan, refused_writes
@@ -174,12 +174,18 @@ class PlacementKeeper:
     async def _plan(
         self, subject: KeptSubject, reading: FleetReading, restraint: PlanRestraint
     ) -> Plan | RequestProblem:
-        """Return the plan that was approved while it waited, or a new one."""
+        """Return the plan that was approved while it waited, unless something holds it by now.
+
+        Otherwise a new one.
+        """
         waiting = self._waiting.get(subject.key)
         approved = (subject.asked.request, approved_digest(subject.obj))
         if waiting and (waiting.plan.request, objects_digest(waiting.plan)) == approved:
-            restraint.verdict = waiting.verdict
-            return waiting.plan
+            verdict, now = waiting.verdict, restraint.now
+            running = sum(len(item.before) for item in waiting.plan.moves)
+            if still_taken(verdict, subject.spec, restraint.history, running, now):
+                restraint.verdict = verdict
+                return waiting.plan
         return await self._optimizer.plan_restrained(reading, restraint)
 
     def _planned(

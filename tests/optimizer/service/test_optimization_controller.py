@@ -298,14 +298,21 @@ async def shifted(fleet: KeptFleet) -> None:
         ({"hold": {"until": "2026-11-20T13:00:00Z", "reason": "a fair"}}, "Held"),
     ],
 )
+@pytest.mark.parametrize("mode", ["Apply", "Approve"])
 async def test_what_is_not_taken_yet_is_told_with_its_gain(
-    spec: dict[str, object], reason: str
+    spec: dict[str, object], reason: str, mode: str
 ) -> None:
     fleet = await kept_fleet(mode="Apply")
     await fleet.look()
     await shifted(fleet)
-    await fleet.declare(mode="Apply", **spec)
-    found = await fleet.look()
+    controller = fleet.controller()
+    if mode == "Approve":
+        await fleet.declare(mode=mode)
+        await controller.look("default", "kept")
+        await fleet.approve((await fleet.get())["status"]["plan"]["digest"])
+    await fleet.declare(mode=mode, **spec)
+    await controller.look("default", "kept")
+    found = await fleet.get()
     assert said(found)["Applied"] == f"False {reason}"
     assert "on offer: 65 for 2 moves" in message(found, "Applied")
     assert found["status"]["gain"] == 65
