@@ -38,17 +38,23 @@ class ReplicaMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The plan is not applied, and why: `reason` for programs, `message` for people.
+    """The plan is not applied, and why: `reason` for programs, `why` and `message` for people.
 
     `until`: when to look again, None if only a change of spec or scores can help. `gain`: what is
     on offer.
     """
 
     reason: str
-    message: str
+    why: str
     until: datetime | None
     gain: float
     moves: Mapping[MoveReason, int] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """Why, and what is on offer."""
+        moves = counted(sum(self.moves.values()), "move")
+        return f"{self.why}; on offer: {self.gain:g} for {moves}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +189,7 @@ class _Why(NamedTuple):
 
 
 def _held(why: _Why, gain: float, moves: Mapping[MoveReason, int]) -> Hold:
-    offer = f"; on offer: {gain:g} for {counted(sum(moves.values()), 'move')}"
-    return Hold(why.reason, why.message + offer, why.until, gain, dict(moves))
+    return Hold(*why, gain, dict(moves))
 
 
 def _stopped(

@@ -61,7 +61,8 @@ class PlanRestraint:
     def without_margins(self, fleet: Fleet) -> Fleet | None:
         """Return a fleet without margins, if they may be why its plan moves nothing; else None."""
         verdict = self.verdict
-        if not isinstance(verdict, Take) or verdict.rest or verdict.moves or verdict.gain > TIE:
+        rest = verdict.rest if isinstance(verdict, Take) else None
+        if verdict is None or rest or verdict.moves or verdict.gain > TIE:
             return None
         free = (replace(item, move_cost=self._costs[item.name]) for item in fleet.workloads)
         tie = TIE * sum(item.weight for item in fleet.objectives)
@@ -72,5 +73,8 @@ class PlanRestraint:
         """Remember what the best plan without margins offers, and why it is not taken."""
         offer = Offer(fleet, problem, decision)
         found = left_by_margins(offer, self.rules, waits=self._waits, settled_at=self.settled_at)
-        if isinstance(self.verdict, Take):
-            self.verdict = replace(self.verdict, rest=found)
+        match self.verdict:
+            case Take():
+                self.verdict = replace(self.verdict, rest=found)
+            case Hold() if found:
+                self.verdict = replace(self.verdict, gain=found.gain, moves=found.moves)
