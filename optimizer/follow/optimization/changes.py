@@ -8,6 +8,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.times import read_time, rfc3339
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
+from optimizer.follow.optimization.report import plan_request
 from optimizer.follow.optimization.subject import requester
 from optimizer.follow.record.plan_history import PlanHistory
 from optimizer.follow.record.plan_status import APPLIED
@@ -28,10 +29,11 @@ _KEPT = timedelta(days=1)
 """The longest period of a budget."""
 
 
-def past_changes(obj: Object, history: PlanHistory) -> tuple[PastChange, ...]:
+def past_changes(obj: Object, history: PlanHistory, now: datetime) -> tuple[PastChange, ...]:
     """Return the changes of the last day, its own and other people's plans, and what was undone.
 
-    Other people's moves count as those for a better score, while their plans are on record.
+    Other people's moves count as those for a better score, while their plans are on record. What
+    was undone before somebody asked for a plan holds nothing any more.
     """
     stated = (obj.get("status") or {}).get("recentChanges") or ()
     if stated and not _begun(stated[0], history):
@@ -41,8 +43,8 @@ def past_changes(obj: Object, history: PlanHistory) -> tuple[PastChange, ...]:
         for item in stated
         if (time := read_time(item.get("time"))) is not None
     ]
-    undone = _undone(history[0]) if history else None
-    if undone:
+    undone, asked = _undone(history[0]) if history else None, read_time(plan_request(obj))
+    if undone and not (asked and undone < asked <= now):
         found.append(PastChange(undone, rolled_back=True))
     user = requester(obj["metadata"]["namespace"], obj["metadata"]["name"])
     others = (item for item in history if not item.problem and item.spec.requested_by != user)

@@ -343,9 +343,16 @@ async def test_while_scores_are_averaged_the_status_says_until_when_and_what_is_
 
 
 async def test_what_hysteresis_leaves_on_offer_is_told_with_its_gain() -> None:
-    fleet = await kept_fleet(mode="Apply", hysteresis={**AT_ONCE, "leastGain": 50})
+    rules = {"mode": "Apply", "hysteresis": {**AT_ONCE, "leastGain": 50}}
+    fleet = await kept_fleet(**rules)
     await fleet.look()
     await shifted(fleet)
+    await fleet.declare(**rules, hold={"until": "2026-11-20T14:00:00Z"})
+    found = await fleet.look()
+    assert said(found)["Applied"] == "False Held"
+    assert message(found, "Applied") == "held until 2026-11-20T14:00:00Z; on offer: 65 for 2 moves"
+    assert found["status"]["gain"] == 65
+    await fleet.declare(**rules, hold=None)
     found = await fleet.look()
     assert said(found)["Applied"] == "True UpToDate"
     assert "a move has to gain more: leastGain 50 points" in message(found, "Applied")
@@ -428,10 +435,23 @@ async def test_nothing_is_applied_after_a_rollback_until_somebody_asks() -> None
     found = await fleet.look()
     assert said(found)["Applied"] == "False RolledBack"
     assert await fleet.bound() == MIG_3G
-    await fleet.annotate(PLAN_REQUESTED_ANNOTATION, "now")
+    for value in ("2026-11-20T12:01:00Z", "2099-01-01T00:00:00Z"):  # not since, or not yet
+        await fleet.declare(mode="Plan")
+        await fleet.annotate(PLAN_REQUESTED_ANNOTATION, value)
+        assert said(await fleet.look())["Applied"] == "False PlanOnly"
+        await fleet.declare(mode="Apply")
+        assert said(await fleet.look())["Applied"] == "False RolledBack"
+    await fleet.declare(mode="Approve")
+    await fleet.annotate(PLAN_REQUESTED_ANNOTATION, rfc3339(fleet.now))
+    assert said(await fleet.look())["Applied"] == "False AwaitingApproval"
+    await fleet.declare(mode="Approve", policySelector="")
+    found = await fleet.look()
+    assert said(found)["Applied"] == "False AwaitingApproval", "the hold ended for good"
+    assert "record" not in found["status"]["plan"], "that of the rollback has other objects"
+    await fleet.declare(mode="Apply")
     found = await fleet.look()
     assert said(found)["Applied"] == "True UpToDate"
-    assert found["status"]["planRequested"] == "now"
+    assert found["status"]["planRequested"] == rfc3339(fleet.now)
     assert await fleet.bound() == MIG_2G
 
 
