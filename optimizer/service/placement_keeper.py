@@ -13,6 +13,7 @@ from dsf.api.names import (
     ROOT_POLICY_LABEL,
 )
 from dsf.kube.errors import Forbidden, NotFound
+from dsf.kube.json_merge_patch import patch_between
 from dsf.kube.kinds import (
     MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET,
@@ -122,7 +123,8 @@ class PlacementKeeper:
         if coming is not None:
             return obj, subject.saying(*rolling(coming))
         found = await self._finished(subject) or await self._kept(subject, memory)
-        past, now = past_changes(subject.obj, subject.history), self._now()
+        now = self._now()
+        past = past_changes(subject.obj, subject.history, now)
         left = moves_left_for(spec, past, found.running, now)
         found = found.due(now, memory.next_plan(spec, found, now))
         return subject.obj, found._replace(moves_left=left)
@@ -159,7 +161,7 @@ class PlacementKeeper:
         restraint = PlanRestraint(
             spec,
             memory.scores,
-            past_changes(subject.obj, subject.history),
+            past_changes(subject.obj, subject.history, now),
             now,
             requested,
             missing_score(reading.request, self._optimizer.settings),
@@ -293,13 +295,12 @@ class PlacementKeeper:
 
     async def write_status(self, obj: Object, status: Object, before: Object) -> None:
         """Write a status instead of the one that an object has on the hub."""
-        gone = dict.fromkeys((before.get("status") or {}).keys() - status.keys())
         metadata = obj["metadata"]
         with suppress(NotFound):
             await self._kube.patch(
                 PLACEMENT_OPTIMIZATION,
                 metadata["name"],
-                {"status": {**gone, **status}},
+                {"status": {**status, **patch_between(before.get("status") or {}, status)}},
                 metadata["namespace"],
                 subresource="status",
             )
