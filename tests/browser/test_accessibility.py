@@ -20,6 +20,7 @@ _READY = {
     "What if": "How much each score counts",
     "Plans": "What it moved",
     "Rollouts": "No plan is applied step by step",
+    "Kept by itself": "Nothing is kept placed by itself",
     "Scorers": "DynamicScorer",
 }
 """By view, a text that is there when the view is."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..harness.api import Object
     from ..harness.cluster import ManagedCluster
     from ..harness.hub import Hub
+    from .parts import Part
 
 SECRETS_WORK = "dynamic-scoring-secrets-manifestwork"
 DRY_RUN = {"dryRun": "All"}
@@ -172,12 +173,21 @@ def test_the_controllers_account_sees_no_other_works(
             as_controller.request("GET", hub.api.path(*WORK[:2]), params=params)
 
 
-def test_feedback_that_somebody_else_set_is_kept(
+@pytest.fixture
+def without_controller(controller: Part) -> Iterator[None]:
+    """While no controller runs: it would put a work right at once that somebody else changed."""
+    controller.stop()
+    yield
+    controller.start()
+
+
+@pytest.mark.usefixtures("without_controller")
+def test_a_work_that_somebody_else_configured_may_be_written(
     hub: Hub, east: ManagedCluster, as_controller: Api
 ) -> None:
     """The controller still brings summaries to a cluster where a person configured its work."""
     path = hub.api.path(*WORK[:2], east.name, WORK[2])
-    made = hub.api.find(*WORK, east.name) is None  # no controller runs
+    made = hub.api.find(*WORK, east.name) is None
     if made:
         own = summaries_work(east.name, "[]", AGENT_NAMESPACE)
         hub.api.request("POST", hub.api.path(*WORK[:2], east.name), own)
