@@ -176,8 +176,17 @@ class OptimizationController:
         finally:
             scope.controller = None
             for key in scope.view.items:
-                self._came.pop(key, None)
+                self._forget(key)
             self._count()
+
+    def _forget(self, key: Key) -> None:
+        """Forget one that is gone, or that another server may keep: what is known of it gets old.
+
+        Averages of an earlier term would move back what has been moved for newer scores.
+        """
+        self._keeper.forget(key)
+        self._specs.pop(key, None)
+        self._came.pop(key, None)
 
     def _changed(self, kind: Kind, key: Key) -> None:
         for scope in self._scopes:
@@ -200,9 +209,7 @@ class OptimizationController:
         key, began = (namespace, name), self._now()
         obj = await find_object(self._kube, PLACEMENT_OPTIMIZATION, name, namespace)
         if obj is None:
-            self._keeper.forget(key)
-            self._specs.pop(key, None)
-            self._came.pop(key, None)
+            self._forget(key)
             self._count()
             return None
         if obj["metadata"].get("deletionTimestamp"):

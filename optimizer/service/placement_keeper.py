@@ -90,7 +90,7 @@ class PlacementKeeper:
         self._memories = dict[Key, KeptMemory]()
 
     def forget(self, key: Key) -> None:
-        """Forget one that is gone."""
+        """Forget one that is gone, or kept by another server."""
         self._waiting.pop(key, None)
         self._memories.pop(key, None)
 

@@ -2,16 +2,17 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from dsf.api.names import PLAN_REQUESTED_ANNOTATION
+from dsf.api.names import HUB_NAMESPACE, PLAN_REQUESTED_ANNOTATION
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
 from optimizer.plan.plan import Plan
-from optimizer.service.optimization_controller import OptimizationController
+from optimizer.service.optimization_controller import LEASE, OptimizationController
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.result import Applied
@@ -563,6 +564,38 @@ async def test_the_server_looks_when_something_changes_and_another_one_goes_on()
     async with running(fleet):
         await fleet.hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app03", "default")
         await eventually(planned_of(fleet, 2))
+
+
+async def test_who_leads_again_has_forgotten_the_scores_of_its_last_term(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def hold_lease(holder: str) -> None:
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": 3600}
+        await fleet.hub.patch(kinds.LEASE, LEASE, {"spec": spec}, HUB_NAMESPACE)
+
+    async def stands_by() -> bool:
+        return "no longer leading" in caplog.messages
+
+    async def is_answered() -> bool:
+        return (await fleet.get())["status"].get("planRequested") == "now"
+
+    fleet = await kept_fleet(mode="Apply", hysteresis={})
+    async with running(fleet):
+        await eventually(applied_of(fleet))
+        await hold_lease("another server")
+        await eventually(stands_by)
+        await shifted(fleet)
+        await fleet.declare(mode="Apply")
+        await fleet.look()
+        assert await fleet.bound() == MIG_2G, "the other server moved them"
+        fleet.later(hours=2)
+        await fleet.declare(mode="Apply", hysteresis={"stabilizationWindowSeconds": 300})
+        await fleet.annotate(PLAN_REQUESTED_ANNOTATION, "now")
+        await hold_lease("")
+        await eventually(is_answered)
+    assert await fleet.bound() == MIG_2G
 
 
 @contextlib.asynccontextmanager
