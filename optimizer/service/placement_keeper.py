@@ -90,7 +90,7 @@ class PlacementKeeper:
         self._memories = dict[Key, KeptMemory]()
 
     def forget(self, key: Key) -> None:
-        """Forget one that is gone, or kept by another server."""
+        """Forget one that is gone, or that is not kept here for now: averages would get old."""
         self._waiting.pop(key, None)
         self._memories.pop(key, None)
 
@@ -108,15 +108,17 @@ class PlacementKeeper:
     async def _look(
         self, obj: Object, spec: PlacementOptimizationSpec
     ) -> tuple[Object, KeptReport]:
+        key = spec.namespace, spec.optimization
         if spec.suspend:
+            self.forget(key)
             message = "spec.suspend is true: it neither plans nor applies"
             return obj, not_kept(NotKept("Suspended", message))
         facts = await self._facts(spec.namespace)
         others = await list_all(self._kube, PLACEMENT_OPTIMIZATION, spec.namespace)
-        key = spec.namespace, spec.optimization
         memory = self._memories.setdefault(key, KeptMemory(spec))
         asked, known = await asyncio.to_thread(memory.asked, obj, spec, others, facts)
         if isinstance(asked, NotKept):
+            self.forget(key)
             return obj, not_kept(asked)
         subject = KeptSubject(obj, spec, asked, await self._history(spec), known)
         coming = rolling_out(subject.history)

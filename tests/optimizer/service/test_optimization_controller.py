@@ -191,6 +191,22 @@ async def test_what_is_suspended_is_left_alone() -> None:
     assert await fleet.all(kinds.PLACEMENT) == ()
 
 
+async def test_what_was_moved_while_it_was_suspended_is_not_moved_back() -> None:
+    fleet = await kept_fleet(mode="Apply", hysteresis={})
+    controller, service = fleet.controller(), fleet.service()
+    await controller.look("default", "kept")
+    await fleet.declare(mode="Apply", hysteresis={}, suspend=True)
+    await controller.look("default", "kept")
+    await shifted(fleet)
+    plan = await service.plan(request("performance", optimization="kept"), to_apply=True)
+    assert isinstance(plan, Plan), plan
+    assert isinstance(await service.apply(plan), Applied)
+    fleet.later(hours=2)
+    await fleet.declare(mode="Apply", hysteresis={}, suspend=False)
+    await controller.look("default", "kept")
+    assert await fleet.bound() == MIG_2G
+
+
 async def test_a_read_only_server_plans_and_says_how_it_may_apply() -> None:
     fleet = await kept_fleet(mode="Apply", deletionPolicy="Reset")
     fleet.read_only = True
