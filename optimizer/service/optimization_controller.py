@@ -105,6 +105,7 @@ class _Scope:
         self.found.set()
         if self.controller:
             self.controller.enqueue("/".join(key))
+            self.enqueue(key[0])  # what it claims or gives up concerns its neighbours
 
 
 class OptimizationController:

@@ -50,8 +50,8 @@ def kept_request(obj: Object, others: Iterable[Object], facts: FleetFacts) -> Ke
         owner = UntrustedName(claimed[taken[0]])
         return NotKept(
             "WorkloadClaimed",
-            f"{listed(taken[:MAX_NAMED])} is claimed by PlacementOptimization {owner}, which is"
-            " older: change the workloads of one of them, or delete it",
+            f"PlacementOptimization {owner}, which is older, claims {listed(taken[:MAX_NAMED])}:"
+            " change the workloads of one of them, or delete it",
         )
     clusters = tuple(_clusters(spec, facts))
     if not workloads:

@@ -164,11 +164,24 @@ async def test_of_two_that_claim_a_workload_the_younger_does_nothing() -> None:
     await fleet.declare("later", mode="Apply", workloadSelector="app=app02")
     found = await fleet.look("later")
     assert said(found)["Ready"] == "False WorkloadClaimed"
-    assert "mwrs-app02 is claimed by PlacementOptimization kept" in message(found, "Ready")
+    assert "PlacementOptimization kept, which is older, claims mwrs-app02" in message(found, "Ready")
     assert await fleet.all(kinds.PLACEMENT) == ()
     await fleet.declare("kept", mode="Apply", workloadSelector="app=app01")
     await fleet.look("kept")
     assert said(await fleet.look("later"))["Ready"] == "True Kept"
+
+
+async def test_the_younger_takes_over_as_soon_as_the_older_is_gone() -> None:
+    fleet = await kept_fleet(mode="Apply")
+    await fleet.declare("later")
+
+    async def ready(status: str) -> bool:
+        return said(await fleet.get("later")).get("Ready") == status
+
+    async with running(fleet):
+        await eventually(lambda: ready("False WorkloadClaimed"))
+        await fleet.hub.delete(PLACEMENT_OPTIMIZATION, "kept", "default")
+        await eventually(lambda: ready("True Kept"))
 
 
 async def test_what_a_request_placed_is_kept_under_the_name_of_its_optimization() -> None:
