@@ -301,7 +301,6 @@ def status_after(obj: Object, look: KeptReport, now: datetime) -> dict[str, Any]
             "plan": plan or before.get("plan"),
             **_offered(before, look),
             "nextLook": look.next_look and rfc3339(look.next_look),
-            "movesLeft": look.moves_left if look.plan else None,
             "lastChange": rfc3339(now) if look.changed else before.get("lastChange"),
             "history": [*new, *(before.get("history") or ())][:MAX_HISTORY] or None,
         }
@@ -310,13 +309,14 @@ def status_after(obj: Object, look: KeptReport, now: datetime) -> dict[str, Any]
 
 
 def _offered(before: Mapping[str, Any], look: KeptReport) -> dict[str, Any]:
-    """Return the fields of a status that say what is on offer; without a plan those of before."""
+    """Return what a status says of what is on offer and may move; without a plan as before."""
     if look.plan is None:
         return {}
     verdict, answered, hold = look.verdict, look.answered, look.hold
     gain = 0.0 if look.changed or verdict is None else verdict.gain
     return {
         "gain": round(hold.gain if hold else gain, 6) + 0.0,
+        "movesLeft": look.moves_left,
         "planRequested": before.get("planRequested") if answered is None else answered or None,
     }
 

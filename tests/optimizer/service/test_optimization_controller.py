@@ -164,7 +164,9 @@ async def test_of_two_that_claim_a_workload_the_younger_does_nothing() -> None:
     await fleet.declare("later", mode="Apply", workloadSelector="app=app02")
     found = await fleet.look("later")
     assert said(found)["Ready"] == "False WorkloadClaimed"
-    assert "PlacementOptimization kept, which is older, claims mwrs-app02" in message(found, "Ready")
+    assert "PlacementOptimization kept, which is older, claims mwrs-app02" in message(
+        found, "Ready"
+    )
     assert await fleet.all(kinds.PLACEMENT) == ()
     await fleet.declare("kept", mode="Apply", workloadSelector="app=app01")
     await fleet.look("kept")
@@ -444,6 +446,8 @@ async def test_budgets_count_what_people_move(by: str) -> None:
     assert left == (1 if by == "rollback" else 3)
     fleet.later(hours=1)
     assert (await fleet.look())["status"]["movesLeft"] == 5
+    await fleet.declare(mode="Plan", suspend=True, **rules)
+    assert (await fleet.look())["status"]["movesLeft"] == 5, "without it any number were left"
 
 
 async def test_nothing_is_applied_after_a_rollback_until_somebody_asks() -> None:
