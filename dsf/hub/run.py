@@ -239,7 +239,8 @@ class HubController:
         due_at = self._reports.due_at(changes, unseen=unseen, seconds=spacing)
         due = [each for each in changes if now >= due_at or not is_progress(each)]
         waits = len(due) < len(changes)
-        turn = self._turn(each.namespace or "" for each in due if each.kind == MANIFEST_WORK)
+        works = {each.namespace or "" for each in due if each.kind == MANIFEST_WORK}
+        turn = self._turn(works)
         written = [each for each in due if each.kind != MANIFEST_WORK or each.namespace in turn]
         outcomes = await apply(self._kube, written, limiter=self._limiter)
         for outcome in outcomes:
@@ -257,7 +258,12 @@ class HubController:
             outcomes, waits=waits, now=asyncio.get_running_loop().time()
         )
         self._refusals = self._refusals.after(
-            outcomes, snapshot.clusters, now=now, draw=self._draw(), backoff=self._backoff
+            outcomes,
+            snapshot.clusters,
+            now=now,
+            draw=self._draw(),
+            backoff=self._backoff,
+            left=works - turn,
         )
         if self._refusals.words() != snapshot.refusals:
             self._fleet.enqueue(FLEET, SETTLE_SECONDS)

@@ -124,12 +124,16 @@ class RefusedWrites:
         now: float,
         draw: float,
         backoff: Backoff,
+        left: Collection[str] = (),
     ) -> "RefusedWrites":
-        """Return the refused writes after a reconcile; drops those due and not tried again."""
+        """Return the refused writes after a reconcile; drops those due and not tried again.
+
+        `left`: clusters that are tried in the next one.
+        """
         refused = {
             name: each
             for name, each in self.by_cluster.items()
-            if name in clusters and each.until > now
+            if name in clusters and (each.until > now or name in left)
         }
         for outcome in outcomes:
             cluster = outcome.change.namespace

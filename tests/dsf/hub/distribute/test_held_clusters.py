@@ -50,6 +50,14 @@ def test_a_success_and_a_cluster_that_went_are_forgotten() -> None:
     assert first.after([], ["c1"], now=0.5, draw=0.0, backoff=BACKOFF).words() == {"c1": "no"}
 
 
+def test_one_that_is_due_and_has_to_wait_for_its_turn_is_still_refused() -> None:
+    first = after(RefusedWrites(), 0.0, outcome("c1", Forbidden("no")))
+    late = first.after([], ["c1"], now=99.0, draw=0.0, backoff=BACKOFF, left={"c1"})
+    assert late == first
+    assert not late.held(99.0)
+    assert first.after([], ["c1"], now=99.0, draw=0.0, backoff=BACKOFF) == RefusedWrites()
+
+
 def test_what_is_no_clusters_own_fault_is_not_held_against_it() -> None:
     told = (
         outcome("c1", Unreachable("away")),
