@@ -157,12 +157,12 @@ class Guide:
         answer = self.post("/optimize", request(preference))
         policies = answer["policies"]
         decided = until("the policies' Placements to be decided", self._policies_decided)
-        until("the policies to be enforced", lambda: self._enforced(policies))
+        until("the policies to be enforced", lambda: self.enforced(policies))
         settings = self._settings()
-        waiting = self._workloads()
-        self._finish_configuring()
-        placed = until("the workloads' Placements to be decided", self._workloads_decided)
-        landed = until("the workloads to land", lambda: self._landed(placed))
+        waiting = self.workloads()
+        self.finish_configuring()
+        placed = until("the workloads' Placements to be decided", self.workloads_decided)
+        landed = until("the workloads to land", lambda: self.landed(placed))
         status = until("all workloads to be told as landed", self._status_landed)
         again = self.post("/optimize", request(preference))
         self._meddle()
@@ -176,7 +176,7 @@ class Guide:
             for kind in (PLACEMENT, BINDING)
             for obj in self.hub.api.list(*kind, WORKLOADS, labels=GENERATED)
         ]
-        self._clear()
+        self.clear()
         return Told(
             answer,
             decided,
@@ -249,7 +249,8 @@ class Guide:
             )
         return decided
 
-    def _workloads(self) -> dict[str, list[str]]:
+    def workloads(self) -> dict[str, list[str]]:
+        """The clusters of each workload's Placement."""
         return {
             name: clusters for name, clusters in self._decisions().items() if name.startswith("app")
         }
@@ -262,11 +263,12 @@ class Guide:
         }
         return decided if len(decided) == len(NAMES) and all(decided.values()) else None
 
-    def _workloads_decided(self) -> dict[str, list[str]] | None:
-        decided = self._workloads()
+    def workloads_decided(self) -> dict[str, list[str]] | None:
+        """The same, once each has one."""
+        decided = self.workloads()
         return decided if decided and all(decided.values()) else None
 
-    def _enforced(self, policies: dict[str, str]) -> bool:
+    def enforced(self, policies: dict[str, str]) -> bool:
         """Whether each chosen policy has set its label, and no cluster is compliant yet."""
         return all(
             cluster.api.find(*POLICY, f"{WORKLOADS}.{policies[cluster.name]}", cluster.name)
@@ -299,16 +301,20 @@ class Guide:
         claims = {claim["name"]: claim["value"] for claim in status.get("clusterClaims", [])}
         return str(claims.get(CLAIM, ""))
 
-    def _finish_configuring(self) -> None:
+    def finish_configuring(self) -> None:
         """Set the node labels that a GPU operator sets after a reconfiguration."""
         self._label({"migresultlabel": "true"})
+
+    def start_configuring(self) -> None:
+        """Take the labels back that a GPU operator sets after a reconfiguration."""
+        self._label({"migresultlabel": None})
 
     def _label(self, labels: dict[str, str | None]) -> None:
         for cluster in self.clusters:
             name = f"{cluster.name}-control-plane"
             cluster.api.patch(*NODE, name, {"metadata": {"labels": labels}})
 
-    def _landed(self, placed: dict[str, list[str]]) -> set[tuple[str, str]] | None:
+    def landed(self, placed: dict[str, list[str]]) -> set[tuple[str, str]] | None:
         """The workloads' ConfigMaps by cluster, once each is where it was placed."""
         wanted = {
             (clusters[0], name.removesuffix("-placement")) for name, clusters in placed.items()
@@ -320,7 +326,7 @@ class Guide:
         }
         return found if wanted <= found else None
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Reset the clusters for the next preference.
 
         The workloads are deleted, because OCM does not move them while their Placements are
