@@ -10,13 +10,16 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from dsf.api.names import HUB_NAMESPACE
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.kinds import NAMESPACE
+from dsf.kube.kinds import LEASE, NAMESPACE
+from dsf.kube.port import Object
 from mcp_server.app import create_service_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.operations.access.authorized_optimizer import Access
 from optimizer.operations.access.delegated_auth import DelegatedAuth
+from optimizer.service import optimization_controller
 from optimizer.service.optimizer import Optimizer
 from tests.access_table.answers import Answer, Asker, Refused
 from tests.access_table.callers import CALLERS, OWN, Caller, own_rights, table
@@ -102,6 +105,7 @@ async def hub_in(state: str) -> EmbeddedHub:
     for score in ("performance", "power"):
         await applied(hub, request(score))
     if state == "kept":
+        await hub.create(LEASE, another_keeps())
         await declare_waiting(hub)
     elif state != "replaced":
         await applied(hub, request("performance", rollout="Stepwise"))
@@ -120,6 +124,14 @@ async def copy_of(hub: EmbeddedHub) -> EmbeddedHub:
             old = objects.find(resource.kind, metadata["name"], metadata.get("namespace"))
             objects.put(resource, old, obj)
     return copy
+
+
+def another_keeps() -> Object:
+    """The Lease of another server's controller: the served one looks at nothing that is kept."""
+    spec = {"holderIdentity": "another", "leaseDurationSeconds": 86_400}
+    times = dict.fromkeys(("acquireTime", "renewTime"), "2126-01-01T00:00:00.000000Z")
+    metadata = {"name": optimization_controller.LEASE, "namespace": HUB_NAMESPACE}
+    return LEASE.object(metadata=metadata, spec={**spec, **times})
 
 
 @asynccontextmanager

@@ -125,15 +125,17 @@ def written(pid: int) -> int:
 async def each_killed(
     when: Callable[[int], bool] = lambda _pid: True, *, below: bool = False
 ) -> AsyncIterator[set[int]]:
-    """Kill each process that the fork server starts, as soon as `when` says so of it.
+    """Kill each process that the fork server starts from now on, as soon as `when` says so of it.
 
     `below`: not these processes, but those that they start.
     """
     killed = set[int]()
+    earlier = {pid for server in fork_servers() for pid in children(server)}
 
     async def kill() -> None:
         while True:
             started = [pid for server in fork_servers() for pid in children(server)]
+            started = [pid for pid in started if pid not in earlier]
             if below:
                 started = [pid for above in started for pid in children(above)]
             for pid in started:
