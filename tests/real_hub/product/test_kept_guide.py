@@ -38,6 +38,7 @@ def test_a_changed_answer_moves_workloads_after_compliance(guide: Guide, scores:
     for obj in scenario():
         guide.hub.apply(obj)
     spec = {**request("performance"), "mode": "Apply", "hysteresis": AT_ONCE}
+    spec |= {"deletionPolicy": "Reset"}
     del spec["namespace"]
     metadata = {"name": KEPT[2], "namespace": WORKLOADS}
     guide.hub.apply({"apiVersion": KEPT[0], "kind": KEPT[1], "metadata": metadata, "spec": spec})
@@ -49,7 +50,6 @@ def test_a_changed_answer_moves_workloads_after_compliance(guide: Guide, scores:
     scores.write_text(yaml.safe_dump(changed))
     _followed(guide, "2g")
 
-    guide.hub.api.patch(*KEPT, {"spec": {"deletionPolicy": "Reset"}}, WORKLOADS)
     guide.hub.api.delete(*KEPT, WORKLOADS)
     until("its end", lambda: guide.hub.api.find(*KEPT, WORKLOADS) is None)
     guide.clear()
