@@ -124,7 +124,7 @@ def app_settings(rest: Mapping[str, Any], kube: "Client") -> dict[str, Any]:
 
 
 def mcp_settings(rest: Mapping[str, Any], kube: "Client") -> dict[str, Any]:
-    """Return what MCP tools are told of their users, who are asked before a write."""
+    """Return what MCP tools ask a user with before a write, and the hub that the question names."""
     return {
         "when_client_cannot_ask": rest["when_client_cannot_ask"],
         "hub_name": rest["hub_name"] or kube.server,

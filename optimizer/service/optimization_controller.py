@@ -181,7 +181,7 @@ class OptimizationController:
             self._count()
 
     def _forget(self, key: Key) -> None:
-        """Forget one that is gone, or that another server may keep: what is known of it gets old.
+        """Forget the scores and the plan of an object that is gone, or that others may keep now.
 
         Averages of an earlier term would move back what has been moved for newer scores.
         """

@@ -90,7 +90,7 @@ class PlacementKeeper:
         self._memories = dict[Key, KeptMemory]()
 
     def forget(self, key: Key) -> None:
-        """Forget one that is gone, or that is not kept here for now: averages would get old."""
+        """Forget the averages and the waiting plan of what is gone, or is not kept here for now."""
         self._waiting.pop(key, None)
         self._memories.pop(key, None)
 

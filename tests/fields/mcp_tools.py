@@ -200,7 +200,7 @@ def fields_of(tool: str) -> Callable[[], Iterable[str]]:
 
 
 async def ask_of_recording(values: Fields, _on: str) -> Any:
-    """What is told of a recording, and over how many seconds Prometheus was asked for it."""
+    """Return the answer about a recording, and the seconds that each query of it covered."""
     async with prometheus(SHIFT) as (url, ranges):
         known = OptimizerSettings(prometheus_url=url)
         optimizer = Optimizer(await recorded_hub(), known, now=lambda: NOW)
