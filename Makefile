@@ -135,7 +135,7 @@ types: setup ## Check types
 check: lint types test ## Run lint, types and the quick suite
 
 crds: setup ## Generate the charts' CRDs, and the contract of the scoring API in docs, from the wire types
-	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-framework/files/crds dynamicscorers dynamicscoringconfigs
+	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-framework/files/crds dynamicscorers dynamicscoringconfigs nodeinventories
 	@$(RUN)/python -m tests.references.optimization_crd > .build/crd.yaml
 	@mv .build/crd.yaml dsf/api/crd/placementoptimizations.yaml
 	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-optimizer/files/crds placementplans placementoptimizations

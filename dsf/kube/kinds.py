@@ -70,6 +70,7 @@ DYNAMIC_SCORER = Kind(names.GROUP, names.VERSION, "DynamicScorer", "dynamicscore
 DYNAMIC_SCORING_CONFIG = Kind(
     names.GROUP, names.VERSION, "DynamicScoringConfig", "dynamicscoringconfigs"
 )
+NODE_INVENTORY = Kind(names.GROUP, names.VERSION, "NodeInventory", "nodeinventories")
 PLACEMENT_PLAN = Kind(names.GROUP, names.VERSION, "PlacementPlan", "placementplans")
 PLACEMENT_OPTIMIZATION = Kind(
     names.GROUP, names.VERSION, "PlacementOptimization", "placementoptimizations"

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from dsf.api import names
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, DynamicScorerStatus
 from dsf.api.crd.dynamic_scoring_config import DynamicScoringConfigSpec, DynamicScoringConfigStatus
+from dsf.api.crd.node_inventory import NodeInventoryStatus
 from dsf.api.crd.placement_plan import PlacementPlanSpec, PlacementPlanStatus
 from dsf.api.crd.structural_schema import rule, rules, structural
 
@@ -21,7 +22,7 @@ CustomResourceDefinition = dict[str, Any]
 
 def crds() -> list[CustomResourceDefinition]:
     """Return the CRDs of all our kinds, to apply."""
-    own = [_dynamic_scorer(), _dynamic_scoring_config(), _placement_plan()]
+    own = [_dynamic_scorer(), _dynamic_scoring_config(), _node_inventory(), _placement_plan()]
     return [*own, _placement_optimization()]
 
 
@@ -75,6 +76,26 @@ def _dynamic_scoring_config() -> CustomResourceDefinition:
     return definition
 
 
+def _node_inventory() -> CustomResourceDefinition:
+    return custom_resource_definition(
+        kind="NodeInventory",
+        plural="nodeinventories",
+        short_names=["ninv"],
+        description="NodeInventory is what the nodes of a managed cluster have, as its agent sees"
+        " it. It has the cluster's name, in the cluster's namespace.",
+        spec=None,
+        status=NodeInventoryStatus,
+        columns=[
+            column("Nodes", ".status.nodeCount", "integer"),
+            column("Ready", ".status.readyNodes", "integer"),
+            column("Pending pods", ".status.pendingPods", "integer"),
+            column("Observed", ".status.observedTime", "date"),
+            column("Complete", ".status.conditions[?(@.type=='Complete')].status"),
+            column("Valid until", ".status.validUntil", priority=1),
+        ],
+    )
+
+
 def _placement_plan() -> CustomResourceDefinition:
     return custom_resource_definition(
         kind="PlacementPlan",
@@ -108,11 +129,14 @@ def custom_resource_definition(
     plural: str,
     short_names: list[str],
     description: str,
-    spec: type[BaseModel],
+    spec: type[BaseModel] | None,
     status: type[BaseModel],
     columns: list[dict[str, Any]],
 ) -> CustomResourceDefinition:
-    """Return the definition of a namespaced kind of ours whose status is a subresource."""
+    """Return the definition of a namespaced kind of ours whose status is a subresource.
+
+    `spec` is None for a kind that only reports.
+    """
     schema = {
         "type": "object",
         "description": description,
@@ -120,10 +144,10 @@ def custom_resource_definition(
             "apiVersion": {"type": "string", "description": f"{names.GROUP}/{names.VERSION}"},
             "kind": {"type": "string", "description": kind},
             "metadata": {"type": "object"},  # the API server refuses a description here
-            "spec": structural(spec),
+            **({"spec": structural(spec)} if spec else {}),
             "status": structural(status),
         },
-        **({"required": ["spec"]} if _has_required(spec) else {}),
+        **({"required": ["spec"]} if spec and _has_required(spec) else {}),
     }
     version = {
         "name": names.VERSION,

@@ -57,8 +57,8 @@ def test_crds_prints_those_that_are_named() -> None:
     unknown = dsf("crds", "plans")
     assert unknown.returncode == 2
     assert (
-        "none of dynamicscorers, dynamicscoringconfigs, placementplans, placementoptimizations"
-        in unknown.stderr
+        "none of dynamicscorers, dynamicscoringconfigs, nodeinventories, placementplans, "
+        "placementoptimizations" in unknown.stderr
     )
 
 

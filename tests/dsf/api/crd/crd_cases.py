@@ -16,7 +16,15 @@ from typing import Any
 import yaml
 
 from dsf.api.crd.definitions import crds
-from tests.dsf.api.crd.crd_objects import Object, config, optimization, plan, scorer, with_status
+from tests.dsf.api.crd.crd_objects import (
+    Object,
+    config,
+    inventory,
+    optimization,
+    plan,
+    scorer,
+    with_status,
+)
 from tests.earlier_release import charts
 
 NONE = {"configSyncMode": "None", "scoring": {"params": {"name": "s"}}}
@@ -102,8 +110,9 @@ def _samples() -> Iterator[Object]:
     of_objects = deepcopy(one)
     of_objects["spec"]["source"] = {"type": "Kubernetes", "kubernetes": NODES}
     alone = (one, of_one_tenant, of_a_client, of_objects)
-    kept = yaml.safe_load(Path(__file__).with_name("every_field.yaml").read_text(encoding="utf-8"))
-    for obj in (*alone, *map(_of_several, alone), fleet, stored, kept):
+    text = Path(__file__).with_name("every_field.yaml").read_text(encoding="utf-8")
+    others = yaml.safe_load_all(text)
+    for obj in (*alone, *map(_of_several, alone), fleet, stored, *others):
         yield {**obj, "metadata": {"name": obj["metadata"]["name"]}}
 
 
@@ -115,7 +124,11 @@ def _of_several(obj: Object) -> Object:
 
 
 SAMPLES = tuple(_samples())
-_BARE = {"PlacementPlan": lambda: plan("stored"), "PlacementOptimization": optimization}
+_BARE = {
+    "PlacementPlan": lambda: plan("stored"),
+    "PlacementOptimization": optimization,
+    "NodeInventory": inventory,
+}
 """Objects without a status of the kinds that are no scorers."""
 _MOST_ITEMS = 10_000
 """An object with more is too large for an API server before such a limit is reached."""

@@ -53,6 +53,11 @@ def optimization(name: str = "kept", **spec: Any) -> Object:
     return _object("PlacementOptimization", name, spec=whole)
 
 
+def inventory() -> Object:
+    """Return a NodeInventory without a status."""
+    return _object("NodeInventory", "worker01")
+
+
 def with_status(status: Object, obj: Object | None = None) -> Object:
     """Return a DynamicScorer, or another object, with a status."""
     return {**(obj or scorer()), "status": status}

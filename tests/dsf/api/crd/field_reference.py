@@ -32,6 +32,8 @@ def _section(crd: CustomResourceDefinition) -> Iterator[str]:
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     yield f"## {crd['spec']['names']['kind']}\n\n{schema['description']}\n"
     for part in ("spec", "status"):
+        if part not in schema["properties"]:
+            continue
         yield f"### {crd['spec']['names']['kind']} {part}\n"
         yield "| field | type | required, default | allowed | meaning |\n|---|---|---|---|---|"
         yield from _rows(schema["properties"][part], f"{part}.")

@@ -1,0 +1,127 @@
+"""NodeInventory: what the nodes of a managed cluster have, and what Pods there request."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dsf.api.crd.structural_schema import ConditionList
+from dsf.api.wire_model import WireModel
+
+MAX_NODE_GROUPS = 500
+"""Groups of equal nodes that an inventory lists; with more, similar nodes share a group."""
+
+MAX_NODE_NAMES = 2_000
+"""Names of nodes that an inventory lists in all: of nodes with GPUs, which policies name."""
+
+MAX_WORKS = 2_000
+"""ManifestWorks whose Pods an inventory lists."""
+
+_ATOMIC: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
+_TIME: dict[str, Any] = {"format": "date-time"}
+
+Quantities = Annotated[
+    dict[str, str],
+    Field(description="Quantities by resource, such as cpu, memory, pods and nvidia.com/gpu."),
+]
+
+
+class InventoriedTaint(WireModel):
+    """A taint that keeps Pods from a node (`core/v1` Taint); PreferNoSchedule keeps none."""
+
+    key: str = Field(description="The taint's key.")
+    value: str = Field("", description="The taint's value.")
+    effect: Literal["NoSchedule", "NoExecute"] = Field(
+        description="NoExecute removes Pods that run there, too."
+    )
+
+
+class NodeWorkPods(WireModel):
+    """The Pods of one ManifestWork on each node of a group."""
+
+    name: str = Field(description="Name of the ManifestWork, in the namespace of the cluster.")
+    requested: Quantities
+
+
+class InventoriedNodes(WireModel):
+    """Nodes that are equal in everything that is listed here."""
+
+    count: int = Field(ge=1, description="How many nodes they are.")
+    names: list[str] | None = Field(
+        None, description="Their names, of nodes with GPUs.", json_schema_extra=_ATOMIC
+    )
+    ready: bool = Field(description="The nodes' condition Ready is True.")
+    unschedulable: bool = Field(False, description="They are cordoned (spec.unschedulable).")
+    labels: dict[str, str] | None = Field(
+        None, description="The labels by which Pods choose nodes, and those of GPUs."
+    )
+    taints: list[InventoriedTaint] | None = Field(
+        None, description="Taints that keep Pods away.", json_schema_extra=_ATOMIC
+    )
+    allocatable: Quantities = Field(description="status.allocatable of each of the nodes.")
+    requested: Quantities = Field(
+        description="What all Pods on each of the nodes request, those of ManifestWorks included."
+    )
+    works: list[NodeWorkPods] | None = Field(
+        None,
+        description="What ManifestWorks' Pods on each of the nodes request.",
+        json_schema_extra=_ATOMIC,
+    )
+
+
+class WorkPods(WireModel):
+    """The Pods of one ManifestWork in the cluster. Completed Pods are not counted."""
+
+    name: str = Field(description="Name of the ManifestWork, in the namespace of the cluster.")
+    running: int = Field(0, description="Pods in phase Running.")
+    ready: int = Field(0, description="Running Pods whose condition Ready is True.")
+    pending: int = Field(0, description="Pods in phase Pending.")
+    requested: Quantities = Field(description="What they request, the pending ones included.")
+    pending_since: str | None = Field(
+        None, description="When the oldest pending Pod was created.", json_schema_extra=_TIME
+    )
+    pending_reason: str | None = Field(
+        None,
+        max_length=1024,
+        description="Reason of the oldest pending Pod's condition PodScheduled, such as"
+        " Unschedulable, or what its container waits for, such as ImagePullBackOff.",
+    )
+    pending_message: str | None = Field(
+        None, max_length=1024, description="What the scheduler says, cut to 1024 characters."
+    )
+
+
+class OtherPods(WireModel):
+    """The Pods of no ManifestWork, as a sum."""
+
+    running: int = Field(0, description="Pods that are bound to a node.")
+    pending: int = Field(0, description="Pods that are bound to none.")
+    requested: Quantities = Field(description="What the running ones request.")
+    pending_requested: Quantities = Field(description="What the pending ones request.")
+
+
+class NodeInventoryStatus(WireModel):
+    """Capacity and requests of the cluster's nodes at one moment."""
+
+    observed_time: str | None = Field(
+        None, description="When the agent last confirmed it.", json_schema_extra=_TIME
+    )
+    valid_until: str | None = Field(
+        None, description="From then on it is not relied on.", json_schema_extra=_TIME
+    )
+    nodes: list[InventoriedNodes] | None = Field(
+        None,
+        max_length=MAX_NODE_GROUPS,
+        description="All nodes, in groups of equal ones.",
+        json_schema_extra=_ATOMIC,
+    )
+    works: list[WorkPods] | None = Field(
+        None, max_length=MAX_WORKS, description="Pods by ManifestWork.", json_schema_extra=_ATOMIC
+    )
+    others: OtherPods | None = Field(None, description="Pods of no ManifestWork, as a sum.")
+    node_count: int | None = Field(None, description="All nodes.")
+    ready_nodes: int | None = Field(None, description="Ready nodes that are not cordoned.")
+    pending_pods: int | None = Field(None, description="Pods that are Pending.")
+    largest_free: dict[str, str] | None = Field(
+        None, description="The most of each resource that is free on one node."
+    )
+    conditions: ConditionList | None = None

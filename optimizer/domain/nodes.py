@@ -1,0 +1,70 @@
+"""Nodes and Pods as kube-scheduler sees them: what is on one node can't be asked of two.
+
+Resources have the names of Kubernetes: cpu, memory, pods, nvidia.com/gpu, nvidia.com/mig-3g.40gb.
+Amounts are numbers in the base unit: cores, bytes, devices.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Amounts = Mapping[str, float]
+"""Amounts by resource; a resource that is missing is none."""
+
+
+class NodeTaint(NamedTuple):
+    """A taint that keeps Pods from a node that don't tolerate it."""
+
+    key: str
+    value: str
+    effect: str
+
+
+class NodeSelectorTerm(NamedTuple):
+    """A condition on one label of a node (`core/v1` NodeSelectorRequirement)."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class PodToleration(NamedTuple):
+    """Which taints of nodes a Pod tolerates (`core/v1` Toleration); an empty effect is each."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Equal nodes on which Pods can start.
+
+    `names` are known of nodes with GPUs. `taken`: what Pods on each of the nodes hold that the
+    request does not decide about. `held`: what Pods of workloads of the request hold on each of
+    them, by workload.
+    """
+
+    count: int
+    allocatable: Amounts
+    taken: Amounts = field(default_factory=dict)
+    held: tuple[tuple[str, Amounts], ...] = ()
+    names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[NodeTaint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """Equal Pods that one replica of a workload starts on its cluster, and where they may run.
+
+    `affinity`: of each inner tuple all terms hold, of the outer one at least one (empty: any node).
+    `per_node`: one Pod on each node that fits (DaemonSet); `count` is 0 then.
+    """
+
+    count: int
+    requests: Amounts
+    affinity: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
+    tolerations: tuple[PodToleration, ...] = ()
+    per_node: bool = False
