@@ -17,10 +17,11 @@ import pulp
 
 from optimizer.candidates.frontier import frontier
 from optimizer.candidates.layout_bounds import value_bound
-from optimizer.domain.fleet import GPU_KIND, GpuPattern, OmittedLayouts
+from optimizer.domain.fleet import GpuPattern, OmittedLayouts
 from optimizer.domain.mig.demand import Demand, DeviceRequest
 from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.mig.gpu_pools import Gpu, patterns
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
 
 FEW = ("2g.24gb", "3g.48gb", "all")

@@ -17,7 +17,6 @@ from optimizer.candidates.pool_candidates import composed_candidate
 from optimizer.candidates.tuning import PRICED_CANDIDATES
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import (
-    GPU_KIND,
     CandidatePolicy,
     Cluster,
     Fleet,
@@ -29,6 +28,7 @@ from optimizer.domain.fleet import (
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.demand import Demand, DeviceRequest
 from optimizer.domain.mig.gpu_pools import GpuPool, GpuPools, ReconfigurationRules, possible_devices
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.domain.solution import PolicyEnforcement
 
 Dependents = Mapping[str, tuple[Workload, ...]]

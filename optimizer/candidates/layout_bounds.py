@@ -36,8 +36,9 @@ from optimizer.candidates.tuning import (
     SUBGRADIENT_WEIGHT,
 )
 from optimizer.domain.arrays import Floats, Ints, first_maxima
-from optimizer.domain.fleet import GPU_KIND, CandidatePolicy, Cluster, Fleet, OmittedLayouts, Supply
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, OmittedLayouts, Supply
 from optimizer.domain.issue import Issue
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.domain.solution import Solution, Status, Tier
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import ClusterResource, Problem

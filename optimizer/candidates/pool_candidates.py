@@ -11,14 +11,7 @@ from itertools import chain
 from dsf.api.optimization import Optimization
 from optimizer.candidates.frontier import Frontier, FrontierPoint, frontier
 from optimizer.domain.arrays import members_by_key
-from optimizer.domain.fleet import (
-    GPU_KIND,
-    CandidatePolicy,
-    GpuPattern,
-    NodeLayout,
-    OmittedLayouts,
-    Supply,
-)
+from optimizer.domain.fleet import CandidatePolicy, GpuPattern, NodeLayout, OmittedLayouts, Supply
 from optimizer.domain.mig.demand import Demand
 from optimizer.domain.mig.gpu_pools import (
     Gpu,
@@ -29,6 +22,7 @@ from optimizer.domain.mig.gpu_pools import (
     pattern_with,
     patterns,
 )
+from optimizer.domain.nodes import GPU_KIND
 
 _NAME_LIMIT = 63
 """Characters of `<namespace>.<policy>`, the name that OCM gives a replicated policy."""

@@ -184,8 +184,8 @@ def explain(
 
 
 def _demand(model: "Geometry", want: tuple[tuple[str, int, int, float], ...]) -> "Demand":
-    from optimizer.domain.fleet import WHOLE_GPU
     from optimizer.domain.mig.demand import Demand, DeviceRequest
+    from optimizer.domain.nodes import WHOLE_GPU
 
     requests: dict[str, list[DeviceRequest]] = {}
     for name, amount, times, value in want:

@@ -11,13 +11,8 @@ from dsf.api.optimization import Optimization
 from dsf.placement import Toleration
 from optimizer.domain.arrays import Floats
 from optimizer.domain.issue import Issue
+from optimizer.domain.nodes import NodeGroup, PodGroup
 from optimizer.domain.score_matrix import ScoreMatrix
-
-GPU_KIND = "gpu"
-"""The kind of resource that GPUs and their MIG devices supply."""
-
-WHOLE_GPU = "all"
-"""The device that a GPU without MIG supplies, as the guide's policies name it."""
 
 ProfileCounts = tuple[tuple[str, int], ...]
 """How many instances of which profile, in the order of the geometry; no zeros."""
@@ -139,6 +134,7 @@ class Cluster:
     request does not list. `no_new_policies`: OCM can't select it for a policy that is generated
     now; one that was generated and is in force may stay. `used_by_others`: what others' workloads
     use of what policies supply; the supplies of listed candidates are already less by it.
+    `nodes`: its nodes that are ready; None where the cluster has no inventory.
     """
 
     name: str
@@ -149,6 +145,7 @@ class Cluster:
     enforced: tuple[CandidatePolicy, ...] = ()
     no_new_policies: bool = False
     used_by_others: tuple[Supply, ...] = ()
+    nodes: tuple[NodeGroup, ...] | None = None
 
     def label(self, key: str) -> str:
         """Return the value of a label, empty where there is none; CLUSTER_NAME_KEY is the name."""
@@ -182,6 +179,7 @@ class Workload:
     is empty where there is no constraint. `requests`: (kind, amount) besides `amount` of `kind`.
     `current`: the clusters where it runs now; leaving one costs `move_cost`. `unselectable`:
     clusters that OCM can't select for its Placement; `avoided`: those with a taint PreferNoSelect.
+    `pods`: what a replica starts on its cluster, as far as it is known.
     """
 
     name: str
@@ -207,6 +205,7 @@ class Workload:
     tolerations: tuple[Toleration, ...] = ()
     unselectable: tuple[str, ...] = ()
     avoided: tuple[str, ...] = ()
+    pods: tuple[PodGroup, ...] = ()
 
     @property
     def cluster_selectors(self) -> tuple[str, ...]:

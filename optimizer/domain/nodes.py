@@ -8,6 +8,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+GPU_KIND = "gpu"
+"""The kind of resource that GPUs and their MIG devices supply."""
+
+WHOLE_GPU = "all"
+"""The device that a GPU without MIG supplies, as the guide's policies name it."""
+
+GPU_RESOURCE, MIG_PREFIX = "nvidia.com/gpu", "nvidia.com/mig-"
+"""What NVIDIA's device plugin advertises: whole GPUs, and with strategy mixed MIG devices."""
+
+
+def kind_and_device(resource: str) -> tuple[str, str]:
+    """Return the kind and device that a resource of nodes is: (gpu, 3g.40gb), (cpu, "")."""
+    if resource == GPU_RESOURCE:
+        return GPU_KIND, WHOLE_GPU
+    if resource.startswith(MIG_PREFIX):
+        return GPU_KIND, resource.removeprefix(MIG_PREFIX)
+    return resource, ""
+
+
+def resource_of(kind: str, device: str) -> str:
+    """Return the resource of nodes that a device of a kind is; the other way round."""
+    if kind != GPU_KIND:
+        return kind
+    return GPU_RESOURCE if device == WHOLE_GPU else MIG_PREFIX + device
+
+
 Amounts = Mapping[str, float]
 """Amounts by resource; a resource that is missing is none."""
 
@@ -64,7 +90,7 @@ class PodGroup:
     """
 
     count: int
-    requests: Amounts
+    requests: Amounts = field(hash=False)
     affinity: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
     tolerations: tuple[PodToleration, ...] = ()
     per_node: bool = False

@@ -51,9 +51,24 @@ def _fleet_facts(fleet: Fleet) -> dict[str, Any]:
     return {
         "namespace": fleet.namespace,
         "optimization": fleet.optimization,
-        "clusters": [asdict(cluster) for cluster in fleet.clusters],
-        "workloads": [asdict(workload) for workload in fleet.workloads],
+        "clusters": [_cluster_fields(cluster) for cluster in fleet.clusters],
+        "workloads": [_workload_fields(workload) for workload in fleet.workloads],
     }
+
+
+def _cluster_fields(cluster: Cluster) -> dict[str, Any]:
+    """Return a cluster's facts without its nodes: what runs there changes all the time."""
+    fields = asdict(replace(cluster, nodes=None))
+    del fields["nodes"]
+    return fields
+
+
+def _workload_fields(workload: Workload) -> dict[str, Any]:
+    """Return a workload's facts; what is not known of its Pods is none."""
+    fields = asdict(workload)
+    if not workload.pods:
+        del fields["pods"]
+    return fields
 
 
 def _scores(fleet: Fleet) -> Iterator[bytes]:
@@ -138,9 +153,9 @@ def _facts(fleet: Fleet, pools: GpuPools) -> Iterator[tuple[str, dict[str, Any]]
             for node in pool.nodes
         ]
         name = f"managed cluster {cluster.name}"
-        yield name, {**asdict(_listed(cluster)), "gpus": gpus}
+        yield name, {**_cluster_fields(_listed(cluster)), "gpus": gpus}
     for workload in fleet.workloads:
-        yield f"workload {workload.name}", asdict(replace(workload, current=()))
+        yield f"workload {workload.name}", _workload_fields(replace(workload, current=()))
 
 
 def _listed(cluster: Cluster) -> Cluster:

@@ -8,9 +8,10 @@ from dsf.api.plural import joined
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
-from optimizer.domain.fleet import CLUSTER_NAME_KEY, GPU_KIND, Cluster, FleetLimit, Workload
+from optimizer.domain.fleet import CLUSTER_NAME_KEY, Cluster, FleetLimit, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.snapshot.annotations import unknown_annotations as unknown_keys
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation

@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from optimizer.domain.fleet import GPU_KIND, CandidatePolicy, Fleet, NodeLayout, gpu_name
+from optimizer.domain.fleet import CandidatePolicy, Fleet, NodeLayout, gpu_name
 from optimizer.domain.mig.gpu_pools import device_counts
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.model.problem import NO_DEVICE, ClusterResource
 

@@ -8,7 +8,6 @@ from pydantic import FailFast, Field, model_validator
 
 from dsf.api import name_syntax
 from dsf.api.invalid_input import InvalidInput
-from optimizer.domain.fleet import WHOLE_GPU
 from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.mig.gpu_pools import (
     Gpu,
@@ -25,6 +24,7 @@ from optimizer.domain.mig.layouts import (
     in_geometry_order,
     least_fragmented_layout,
 )
+from optimizer.domain.nodes import WHOLE_GPU
 from optimizer.wire.base import Name, ObjectName, RequestPart
 
 PoolName = Annotated[

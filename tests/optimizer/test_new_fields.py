@@ -88,6 +88,8 @@ NOT_DRAWN = {
     "no_new_policies",
     "tolerations",
     "used_by_others",
+    "nodes",
+    "pods",
 }
 """Workloads of random problems ask for gpu; the other fields are no part of an integer program."""
 

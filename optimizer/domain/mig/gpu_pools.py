@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from optimizer.domain.fleet import WHOLE_GPU, GpuPattern, ProfileCounts
+from optimizer.domain.fleet import GpuPattern, ProfileCounts
 from optimizer.domain.mig.demand import Demand
 from optimizer.domain.mig.geometry import Geometry
 from optimizer.domain.mig.layouts import Layout, maximal_profile_counts, profile_counts
+from optimizer.domain.nodes import WHOLE_GPU
 
 ReconfigurationMode = Literal["gpu", "instance", "drain"]
 """When a GPU may change: `gpu` while idle, `instance` if busy instances stay, `drain` always."""

@@ -14,16 +14,9 @@ from typing import ClassVar
 
 from dsf.api.scoring.quantity import format_quantity
 from optimizer.candidates.further_layouts import FurtherLayout, gpu_names
-from optimizer.domain.fleet import (
-    GPU_KIND,
-    CandidatePolicy,
-    Cluster,
-    Fleet,
-    ProfileCounts,
-    Supply,
-    Workload,
-)
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, ProfileCounts, Supply, Workload
 from optimizer.domain.mig.gpu_pools import device_counts
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.explain.conflicts.fleet_changes import (
     LimitChange,
     with_candidates,

@@ -12,8 +12,9 @@ from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.scoring.score_conditions import read_trust
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
-from optimizer.domain.fleet import GPU_KIND, Cluster, Workload
+from optimizer.domain.fleet import Cluster, Workload
 from optimizer.domain.mig.gpu_pools import GpuPools, possible_devices
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.wire.result import ScoreEntry, ScoreObject
 

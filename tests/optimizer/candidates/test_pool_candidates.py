@@ -14,7 +14,7 @@ from optimizer.candidates.pool_candidates import (
     best_configuration,
     pool_candidates,
 )
-from optimizer.domain.fleet import WHOLE_GPU, CandidatePolicy
+from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.mig.demand import Demand, DeviceRequest
 from optimizer.domain.mig.geometry import Geometry
 from optimizer.domain.mig.gpu_pools import (
@@ -28,6 +28,7 @@ from optimizer.domain.mig.gpu_pools import (
 )
 from optimizer.domain.mig.layouts import GpuInstance, Layout, layouts
 from optimizer.domain.mig.policy_spec import config_name
+from optimizer.domain.nodes import WHOLE_GPU
 from optimizer.wire.mig_request import GpuNode
 from tests.optimizer.domain.mig.brute_force import best_value
 from tests.optimizer.domain.mig.test_layouts import of
