@@ -79,6 +79,8 @@ PROGRAMS = (
     Program("etcd", "go.etcd.io/etcd/server/v3"),
     Program("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
     Program("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    Program("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    Program("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     Program("registration", "open-cluster-management.io/ocm/cmd/registration"),
     Program("placement", "open-cluster-management.io/ocm/cmd/placement"),
     Program("work", "open-cluster-management.io/ocm/cmd/work"),
