@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.eventually import until
 
@@ -23,6 +23,10 @@ from .harness import policy
 from .harness.api import Api, condition_of
 from .harness.hub import Hub, running_hub
 from .harness.prometheus import NoPrometheus, start_prometheus
+from .harness.scheduled import ScheduledCluster
+
+if TYPE_CHECKING:
+    from .harness.cluster import ManagedCluster
 
 State = dict[str, Any]
 
@@ -51,6 +55,7 @@ def up(arguments: argparse.Namespace) -> int:
     shutil.rmtree(directory, ignore_errors=True)
     (directory / "logs").mkdir(parents=True, mode=0o700)
     options = [*arguments.clusters, *(["--policies"] if arguments.policies else [])]
+    options += [f"--scheduled={name}" for name in arguments.scheduled]
     options += ["--prometheus"] if arguments.prometheus else []
     with (directory / "logs" / "serve.log").open("w") as log:
         server = subprocess.Popen(
@@ -72,7 +77,8 @@ def serve(arguments: argparse.Namespace) -> int:
     """Run a hub until a signal stops it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with running_hub(state_directory(), locate()) as hub:
-        clusters = hub.join(*arguments.clusters)
+        clusters: list[ManagedCluster] = hub.join(*arguments.clusters)
+        clusters += hub.join_as(ScheduledCluster, *arguments.scheduled)
         if arguments.policies:
             policy.start_on_hub(hub)
             for cluster in clusters:
@@ -129,6 +135,13 @@ def parser() -> argparse.ArgumentParser:
     for name, command in (("up", up), ("serve", serve)):
         starting = commands.add_parser(name, help=(command.__doc__ or "").split("\n")[0])
         starting.add_argument("clusters", nargs="*", help="managed clusters to create and join")
+        starting.add_argument(
+            "--scheduled",
+            action="append",
+            default=[],
+            metavar="CLUSTER",
+            help="a managed cluster with a scheduler, and without nodes; may be repeated",
+        )
         starting.add_argument("--policies", action="store_true", help="governance policies too")
         starting.add_argument("--prometheus", action="store_true", help="an installed Prometheus")
         starting.set_defaults(command=command)

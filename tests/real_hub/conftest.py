@@ -13,8 +13,10 @@ import pytest
 from .build import Assets, BuildError, locate
 from .harness import policy
 from .harness.bound_namespace import bound
+from .harness.gpu_nodes import device_classes
 from .harness.helm import CHARTS, OPTIMIZER_WITHOUT_RIGHTS, install_chart
 from .harness.hub import Hub, running_hub
+from .harness.scheduled import ScheduledCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +68,22 @@ def east(clusters: list[ManagedCluster]) -> ManagedCluster:
 def west(clusters: list[ManagedCluster]) -> ManagedCluster:
     """The second managed cluster."""
     return clusters[1]
+
+
+@pytest.fixture(scope="session")
+def scheduled(hub: Hub) -> ScheduledCluster:
+    """A managed cluster, ``gpus``, with a scheduler and without nodes; use `gpus` in tests."""
+    (cluster,) = hub.join_as(ScheduledCluster, "gpus")
+    for device_class in device_classes():
+        cluster.apply(device_class)
+    return cluster
+
+
+@pytest.fixture
+def gpus(scheduled: ScheduledCluster) -> Iterator[ScheduledCluster]:
+    """The cluster with a scheduler; its nodes, devices and Pods are deleted after the test."""
+    yield scheduled
+    scheduled.clear("default")
 
 
 @pytest.fixture(scope="session")

@@ -83,6 +83,10 @@ def start_etcd(
 class ControlPlane:
     """One Kubernetes API server with RBAC on, and its controllers."""
 
+    apiserver_options: tuple[str, ...] = ()
+    controllers: tuple[str, ...] = CONTROLLERS
+    controller_options: tuple[str, ...] = ()
+
     def __init__(
         self, name: str, processes: Processes, assets: Assets, ports: Ports, directory: Path
     ) -> None:
@@ -131,6 +135,7 @@ class ControlPlane:
                 "--endpoint-reconciler-type=none",
                 f"--audit-policy-file={policy}",
                 f"--audit-log-path={self.audit_log}",
+                *self.apiserver_options,
             ],
         )
 
@@ -154,7 +159,7 @@ class ControlPlane:
             [
                 self.assets.program("kube-controller-manager"),
                 f"--kubeconfig={self.admin_kubeconfig}",
-                f"--controllers={','.join(CONTROLLERS)}",
+                f"--controllers={','.join(self.controllers)}",
                 f"--cluster-signing-cert-file={ca.certificate}",
                 f"--cluster-signing-key-file={ca.key}",
                 f"--root-ca-file={ca.certificate}",
@@ -163,6 +168,7 @@ class ControlPlane:
                 "--secure-port=0",
                 "--kube-api-qps=100",
                 "--kube-api-burst=200",
+                *self.controller_options,
             ],
         )
 

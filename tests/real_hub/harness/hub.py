@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from . import ocm
 from .cluster import ManagedCluster
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..build import Assets
+
+Cluster = TypeVar("Cluster", bound=ManagedCluster)
 
 
 class Hub(ControlPlane):
@@ -34,8 +36,12 @@ class Hub(ControlPlane):
 
     def join(self, *names: str) -> list[ManagedCluster]:
         """Create managed clusters, join them, and wait until the hub sees them as available."""
+        return self.join_as(ManagedCluster, *names)
+
+    def join_as(self, kind: type[Cluster], *names: str) -> list[Cluster]:
+        """Join managed clusters of a class of their own, such as `ScheduledCluster`."""
         joined = [
-            ManagedCluster(name, self.processes, self.assets, self.ports, self.processes.directory)
+            kind(name, self.processes, self.assets, self.ports, self.processes.directory)
             for name in names
         ]
         self.clusters |= {cluster.name: cluster for cluster in joined}
