@@ -22,6 +22,7 @@ from dsf.kube.kinds import (
     DYNAMIC_SCORER,
     MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET,
+    NODE_INVENTORY,
     PLACEMENT_PLAN,
     Kind,
 )
@@ -63,7 +64,9 @@ COST_FACTOR = 10.0
 EVERYWHERE = ""
 """Instead of a namespace: any plan may depend on what has changed."""
 
-_WATCHED = tuple(kind for kind in WATCHED if kind not in (ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER))
+_WATCHED = tuple(
+    kind for kind in WATCHED if kind not in (ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, NODE_INVENTORY)
+)
 """The kinds that a plan in force depends on, besides PlacementPlans."""
 
 

@@ -76,6 +76,7 @@ class ObservedHub:
 
 async def observe_hub(kube: Lister, now: datetime, *, named: bool = True) -> ObservedHub:
     """Read each kind once, for any number of namespaces; as `observe`."""
+    inventories = await _list_everywhere(kube, kinds.NODE_INVENTORY)
     managed, sets, works, usage_scores, scorers, lists = await asyncio.gather(
         list_all(kube, kinds.MANAGED_CLUSTER),
         list_all(kube, kinds.MANAGED_CLUSTER_SET),
@@ -96,6 +97,7 @@ async def observe_hub(kube: Lister, now: datetime, *, named: bool = True) -> Obs
         works=works,
         usage_scores=usage_scores or (),
         scorers=scorers,
+        inventories=inventories,
         unread=tuple(kind.kind for kind in unread),
     )
     nothing = Observation(named=named)
@@ -113,11 +115,12 @@ async def observe_namespace(kube: Lister, namespace: str, now: datetime) -> Obse
 
     Raises KubeError if the hub can't be read.
     """
-    managed, sets, bindings, works, own = await asyncio.gather(
+    managed, sets, bindings, works, inventories, own = await asyncio.gather(
         list_all(kube, kinds.MANAGED_CLUSTER),
         list_all(kube, kinds.MANAGED_CLUSTER_SET),
         list_all(kube, kinds.MANAGED_CLUSTER_SET_BINDING, namespace),
         _list_works(kube),
+        _list_everywhere(kube, kinds.NODE_INVENTORY),
         asyncio.gather(
             *(list_all(kube, kind, namespace, labels=WATCHED[kind]) for kind in SHARED_KINDS)
         ),
@@ -127,6 +130,7 @@ async def observe_namespace(kube: Lister, namespace: str, now: datetime) -> Obse
         cluster_sets=sets,
         set_bindings=bindings,
         works=_works_of(works, namespace),
+        inventories=inventories,
         observed_at=now,
     )
     return _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
@@ -139,6 +143,7 @@ async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observati
     Raises KubeError if the hub can't be read, or only namespace by namespace.
     """
     works = await _list_works(kube)
+    inventories = await _list_everywhere(kube, kinds.NODE_INVENTORY)
     managed, sets, *lists = await asyncio.gather(
         list_all(kube, kinds.MANAGED_CLUSTER),
         list_all(kube, kinds.MANAGED_CLUSTER_SET),
@@ -146,7 +151,7 @@ async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observati
         *(list_all(kube, kind, labels=WATCHED[kind]) for kind in SHARED_KINDS),
     )
     listed = dict(zip((kinds.MANAGED_CLUSTER_SET_BINDING, *SHARED_KINDS), lists, strict=True))
-    hub = Observation(managed_clusters=managed, observed_at=now)
+    hub = Observation(managed_clusters=managed, inventories=inventories, observed_at=now)
     found = {"": hub}
     for name, objects in sorted(_by_namespace(listed).items()):
         bindings = tuple(objects.pop(kinds.MANAGED_CLUSTER_SET_BINDING, ()))

@@ -41,7 +41,8 @@ class Observation:
     a plan may name them. `works`: the ManifestWorks of the namespace's ManifestWorkReplicaSets on
     all clusters, or of all namespaces' if `elsewhere` was read; without manifests; None if they may
     not be listed. `usage_scores`: OCM's resource usage scores. `scorers`: DynamicScorers;
-    None if they may not be listed. `observed_at` is aware.
+    None if they may not be listed. `inventories`: NodeInventories; None if they may not be listed.
+    `observed_at` is aware.
     """
 
     managed_clusters: tuple[Object, ...] = ()
@@ -60,6 +61,7 @@ class Observation:
     works: tuple[Object, ...] | None = ()
     usage_scores: tuple[Object, ...] = ()
     scorers: tuple[Object, ...] | None = ()
+    inventories: tuple[Object, ...] | None = ()
 
     def has_objects_of(self, other: "Observation") -> bool:
         """Return whether both are of the same objects, whenever they were observed."""

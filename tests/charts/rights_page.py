@@ -127,6 +127,7 @@ WHY: dict[str, dict[str, str]] = {
         "managedclusters": "clusters, labels, taints, claims",
         "managedclustersets": "which clusters a namespace may use",
         "dynamicscorers": "what scores mean",
+        "nodeinventories": "what nodes have, and what Pods there request",
         "policies": "what clusters supply; writes only with `mig.generatePolicies` (`test_mig.py`)",
         "placementbindings": "what is enforced, by others too; writes only with `allowWrites`",
         "manifestworkreplicasets": "the workloads, of others too",
@@ -162,6 +163,7 @@ WHY: dict[str, dict[str, str]] = {
         "addonplacementscores": "for callers: to list scores and to plan",
         "managedclusters": "for callers: to plan",
         "dynamicscorers": "for callers: what scores mean",
+        "nodeinventories": "for callers: capacity of clusters, reserved and free",
     },
     f"{OPTIMIZER}-writer": {
         "policies": "for callers: to plan; writes only with `mig.generatePolicies`",

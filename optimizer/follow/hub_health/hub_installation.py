@@ -24,6 +24,7 @@ def minor(version: str) -> str:
 OWN_KINDS = (
     kinds.DYNAMIC_SCORER,
     kinds.DYNAMIC_SCORING_CONFIG,
+    kinds.NODE_INVENTORY,
     kinds.PLACEMENT_PLAN,
     kinds.PLACEMENT_OPTIMIZATION,
 )

@@ -62,6 +62,7 @@ WATCHED: Mapping[Kind, str] = {
     kinds.PLACEMENT_OPTIMIZATION: "",
     kinds.ADD_ON_PLACEMENT_SCORE: "",
     kinds.DYNAMIC_SCORER: "",
+    kinds.NODE_INVENTORY: "",
 }
 """The kinds that are kept, and the labels of the objects of each."""
 
