@@ -42,6 +42,7 @@ CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT = Kind("", "v1", "Event", "events")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+POD = Kind("", "v1", "Pod", "pods")
 SECRET = Kind("", "v1", "Secret", "secrets")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CUSTOM_RESOURCE_DEFINITION = Kind(
@@ -101,7 +102,13 @@ CLUSTER_MANAGER = Kind(
 _ADDON = "addon.open-cluster-management.io"
 MANAGED_CLUSTER_ADD_ON = Kind(_ADDON, "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons")
 
+RESOURCE_CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
+RESOURCE_SLICE = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
+
 _WORK = "work.open-cluster-management.io"
+APPLIED_MANIFEST_WORK = Kind(
+    _WORK, "v1", "AppliedManifestWork", "appliedmanifestworks", namespaced=False
+)
 MANIFEST_WORK = Kind(_WORK, "v1", "ManifestWork", "manifestworks")
 MANIFEST_WORK_REPLICA_SET = Kind(
     _WORK, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets"

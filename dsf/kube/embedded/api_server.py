@@ -184,8 +184,6 @@ class ApiServer:
     def _decoded(self, resource: Resource, obj: Any, options: WriteOptions) -> Object:
         if not isinstance(obj, Mapping):
             raise BadRequest("an object is a mapping")
-        if resource.read_only:
-            raise status_errors.read_only(resource.kind, resource.read_only)
         decoded = write_strategy.decoded(resource, obj)
         if decoded.unknown and options.field_validation == "Strict":
             raise BadRequest(write_strategy.strict_problem(resource, decoded.unknown))

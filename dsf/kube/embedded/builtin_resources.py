@@ -20,7 +20,6 @@ from dsf.kube.schema.pruning import ANYTHING, FLAG, TEXT, TIME, Schema
 from dsf.kube.schema.schema_validation import SchemaValidator
 
 _INTEGER: Schema = {"type": "integer", "format": "int32"}
-_POD = Kind("", "v1", "Pod", "pods")
 _SIZE_LIMIT = 1024 * 1024
 """Bytes of data in a ConfigMap or a Secret, as in kube-apiserver."""
 
@@ -34,6 +33,8 @@ def resources() -> tuple[Resource, ...]:
         _namespace(),
         _node(),
         _pod(),
+        built_in(kinds.RESOURCE_CLAIM, {"spec": ANYTHING}, status=True, columns=(AGE,)),
+        built_in(kinds.RESOURCE_SLICE, {"spec": ANYTHING}, columns=(AGE,)),
         _secret(),
         _lease(),
         _custom_resource_definition(),
@@ -141,14 +142,15 @@ def _node() -> Resource:
 
 
 def _pod() -> Resource:
-    """Return the resource that `kubectl get all` lists; without one, kubectl fails."""
+    """Return the resource of Pods, which nobody schedules or runs here."""
     return built_in(
-        _POD,
+        kinds.POD,
         {"spec": ANYTHING},
+        status=True,
         short_names=("po",),
         categories=("all",),
-        columns=(AGE,),
-        read_only="the embedded hub runs no Pods",
+        columns=(Column("Status", "string", ".status.phase"), AGE),
+        selectable=("spec.nodeName", "status.phase"),
     )
 
 

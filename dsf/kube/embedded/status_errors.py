@@ -29,13 +29,6 @@ def method_not_allowed() -> ApiError:
     )
 
 
-def read_only(kind: Kind, reason: str) -> ApiError:
-    """Return the error for a write of a kind that has no objects here."""
-    return ApiError(
-        f"{kind.resource} can't be created here: {reason}", code=405, reason="MethodNotAllowed"
-    )
-
-
 def not_found(kind: Kind, name: str) -> NotFound:
     """Return the error for an object that does not exist."""
     return NotFound(f'{kind.resource} "{name}" not found', details=_details(kind, name))

@@ -42,7 +42,6 @@ class Resource:
     the new and, on an update, the old object. With `counts_generations`, every change outside
     metadata and status increments `metadata.generation`. `embeds`: objects contain other objects.
     `review` makes a kind a question: a create returns its status, and nothing is stored.
-    `read_only` is the reason why there are no objects of a kind and none can be created.
     """
 
     kind: Kind
@@ -66,7 +65,6 @@ class Resource:
         lambda new, old: ()  # noqa: ARG005 - the schema says everything
     )
     review: Callable[[Object], Object] | None = None
-    read_only: str = ""
 
     @property
     def has_status(self) -> bool:

@@ -28,7 +28,6 @@ VERSION: Object = {
     "platform": "embedded",
 }
 _VERBS = ["delete", "get", "list", "patch", "create", "update", "watch"]
-_READ_VERBS = ["get", "list", "watch"]
 _STATUS_VERBS = ["get", "patch", "update"]
 
 Included = Literal["None", "Metadata", "Object"]
@@ -141,9 +140,7 @@ def _entries(resource: Resource) -> list[Object]:
 
 
 def _verbs(resource: Resource) -> list[str]:
-    if resource.review:
-        return ["create"]
-    return _READ_VERBS if resource.read_only else _VERBS
+    return ["create"] if resource.review else _VERBS
 
 
 def _place(resource: Resource) -> str:

@@ -67,7 +67,6 @@ COMMANDS: list[tuple[str, Any, str]] = [
     ("delete namespace NAMESPACE-more --wait=false", None, "deleted"),
     ("get dynamicscorers", None, "No resources found"),
 ]
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
 REFUSED: list[tuple[str, Any, str]] = [
     ("create -f -", SETTINGS, "created"),
     ("apply --server-side -f -", SETTINGS, "use kubectl apply without --server-side"),
@@ -83,7 +82,6 @@ REFUSED: list[tuple[str, Any, str]] = [
     ),
     ("delete configmap settings --cascade=foreground", None, "delete without --cascade"),
     ("delete configmap settings --cascade=orphan", None, "delete without --cascade"),
-    ("create --validate=false -f -", POD, "the embedded hub runs no Pods"),
 ]
 
 
