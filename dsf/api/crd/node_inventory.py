@@ -16,6 +16,12 @@ MAX_NODE_NAMES = 2_000
 MAX_WORKS = 2_000
 """ManifestWorks whose Pods an inventory lists."""
 
+MAX_DEVICES = 1_000
+"""Devices of dynamic resource allocation that an inventory describes, in all device sets."""
+
+MAX_DEVICE_CLASSES = 200
+"""DeviceClasses that an inventory lists."""
+
 _ATOMIC: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
 _TIME: dict[str, Any] = {"format": "date-time"}
 
@@ -42,6 +48,79 @@ class NodeWorkPods(WireModel):
     requested: Quantities
 
 
+class InventoriedDevice(WireModel):
+    """A device that DRA allocates, with its attributes by type."""
+
+    strings: dict[str, str] | None = Field(None, description="Attributes that are strings.")
+    versions: dict[str, str] | None = Field(None, description="Semantic versions.")
+    ints: dict[str, int] | None = Field(None, description="Attributes that are numbers.")
+    bools: dict[str, bool] | None = Field(None, description="Attributes that are true or false.")
+    identities: dict[str, int] | None = Field(
+        None,
+        description="Attributes that tell the device or its GPU from equal ones, such as uuid and"
+        " pciBusID. Devices of the set with the same number have the same value.",
+    )
+    capacity: dict[str, str] | None = Field(None, description="Capacities by name, as quantities.")
+    consumes: dict[str, str] | None = Field(
+        None, description="What it takes of the set's counters while it is allocated."
+    )
+
+
+class InventoriedDeviceSet(WireModel):
+    """Devices of one driver that share counters, such as a GPU and its MIG devices, or one device.
+
+    Sets are listed once, however many nodes have them.
+    """
+
+    name: str = Field(description="Name of the set in this inventory.")
+    driver: str = Field(description="The DRA driver's name, such as gpu.nvidia.com.")
+    counters: dict[str, str] | None = Field(
+        None, description="The counters that the devices share, as quantities."
+    )
+    devices: list[InventoriedDevice] = Field(
+        description="The devices in the order of their ResourceSlices, in which kube-scheduler"
+        " tries them.",
+        json_schema_extra=_ATOMIC,
+    )
+
+
+class AllocatedDevice(WireModel):
+    """A device of a set that a ResourceClaim has."""
+
+    device: Annotated[int, Field(ge=0, description="Index of the device in its set.")]
+    work: str = Field("", description="The ManifestWork whose Pod has it; empty: none's.")
+
+
+class NodeDeviceSets(WireModel):
+    """Equal device sets of each node of a group, with the same devices allocated."""
+
+    set: str = Field(description="Name of the device set.")
+    count: int = Field(ge=1, description="How many such sets each of the nodes has.")
+    allocated: list[AllocatedDevice] | None = Field(
+        None, description="Devices that ResourceClaims have.", json_schema_extra=_ATOMIC
+    )
+    unavailable: list[Annotated[int, Field(ge=0)]] | None = Field(
+        None,
+        description="Indexes of devices that are not counted: they have a taint, or a feature"
+        " that is not supported.",
+        json_schema_extra=_ATOMIC,
+    )
+
+
+class InventoriedDeviceClass(WireModel):
+    """A DeviceClass of the cluster (`resource.k8s.io/v1`)."""
+
+    name: str = Field(description="The DeviceClass's name.")
+    selectors: list[str] | None = Field(
+        None,
+        description="Its selectors, in CEL; a device has to match all.",
+        json_schema_extra=_ATOMIC,
+    )
+    extended_resource_name: str | None = Field(
+        None, description="The resource that Pods may request for a device of the class."
+    )
+
+
 class InventoriedNodes(WireModel):
     """Nodes that are equal in everything that is listed here."""
 
@@ -60,6 +139,11 @@ class InventoriedNodes(WireModel):
     allocatable: Quantities = Field(description="status.allocatable of each of the nodes.")
     requested: Quantities = Field(
         description="What all Pods on each of the nodes request, those of ManifestWorks included."
+    )
+    devices: list[NodeDeviceSets] | None = Field(
+        None,
+        description="Devices of dynamic resource allocation on each of the nodes.",
+        json_schema_extra=_ATOMIC,
     )
     works: list[NodeWorkPods] | None = Field(
         None,
@@ -112,6 +196,18 @@ class NodeInventoryStatus(WireModel):
         None,
         max_length=MAX_NODE_GROUPS,
         description="All nodes, in groups of equal ones.",
+        json_schema_extra=_ATOMIC,
+    )
+    device_sets: list[InventoriedDeviceSet] | None = Field(
+        None,
+        max_length=MAX_DEVICES,
+        description="The device sets that nodes have.",
+        json_schema_extra=_ATOMIC,
+    )
+    device_classes: list[InventoriedDeviceClass] | None = Field(
+        None,
+        max_length=MAX_DEVICE_CLASSES,
+        description="The DeviceClasses by which Pods ask for devices.",
         json_schema_extra=_ATOMIC,
     )
     works: list[WorkPods] | None = Field(

@@ -266,6 +266,8 @@ def _properties(number: int) -> Callable[[Object], Object]:
     return lambda own: own | {f"p{place}": f"{place}" for place in range(number - len(own))}
 
 
+_OF_TYPE = {"string": "b", "integer": 1, "boolean": True}
+
 _AT_LIMIT: Mapping[str, Callable[[Object], AtLimit]] = {
     "maxLength": lambda schema: (_padded(schema, 0), _padded(schema, 1), "Too long: may not be"),
     "minLength": lambda _: (_same, _to(""), "should be at least 1 chars long"),
@@ -283,7 +285,11 @@ _AT_LIMIT: Mapping[str, Callable[[Object], AtLimit]] = {
     ),
     "x-kubernetes-list-type": lambda schema: (_items(schema, 2), _items({}, 2), "Duplicate value"),
     "minProperties": lambda _: (_same, _to({}), "should have at least 1 properties"),
-    "additionalProperties": lambda _: (_to({"a": "b"}), _to({"a": ["b"]}), "must be of type"),
+    "additionalProperties": lambda schema: (
+        _to({"a": _OF_TYPE[schema["additionalProperties"].get("type", "string")]}),
+        _to({"a": ["b"]}),
+        "must be of type",
+    ),
     **{
         bound: partial(_bound, bound)
         for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")

@@ -1,0 +1,1 @@
+"""What the nodes of the managed cluster have, and what Pods there request (pure)."""
