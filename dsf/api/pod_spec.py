@@ -1,0 +1,194 @@
+"""What of a Pod's spec decides on which node it runs: its requests, selectors and tolerations.
+
+Requests are summed up as kube-scheduler does it.
+
+Sources: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/;
+`PodRequests` in resource/helpers.go of k8s.io/component-helpers v0.34; the defaults of requests in
+pkg/apis/core/v1/defaults.go of Kubernetes v1.34.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.quantity import parse_quantity
+from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.wire_model import WireModel
+
+MAX_QUANTITY = 1e18
+"""The largest amount of a resource that is taken for one; sums of many are finite."""
+
+PODS = "pods"
+"""The resource of which each Pod takes one on its node."""
+
+
+@lru_cache(4096)
+def read_amount(text: str) -> float:
+    """Return a quantity of a resource as a number. Raises ValueError if it can't be one."""
+    amount = parse_quantity(text)
+    if amount is None:
+        raise ValueError(f"{quoted(text, 40)} is no quantity of 0 or more, such as 500m or 16Gi")
+    if amount > MAX_QUANTITY:
+        raise ValueError(f"{quoted(text, 40)} is more than any node has")
+    return amount
+
+
+def _amounts(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {str(name): read_amount(str(text)) for name, text in value.items()}
+
+
+Quantities = Annotated[dict[str, float], BeforeValidator(_amounts)]
+
+
+class Resources(WireModel):
+    """What a container or a Pod requests; a limit without a request is requested too."""
+
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+    @property
+    def requested(self) -> dict[str, float]:
+        """The requests that the API server makes of both."""
+        return {**(self.limits or {}), **(self.requests or {})}
+
+
+class Container(WireModel):
+    """A container; one of initContainers with restartPolicy Always runs on beside the others."""
+
+    resources: Resources | None = None
+    restart_policy: str | None = None
+
+    @property
+    def requested(self) -> dict[str, float]:
+        """What it requests."""
+        return self.resources.requested if self.resources else {}
+
+
+class NodeRequirement(WireModel):
+    """A condition on a label of nodes, or with matchFields on their name."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: tuple[str, ...] | None = None
+
+
+class NodeTerm(WireModel):
+    """Conditions that all have to hold; without any, no node meets the term."""
+
+    match_expressions: tuple[NodeRequirement, ...] | None = None
+    match_fields: tuple[NodeRequirement, ...] | None = None
+
+    @property
+    def requirements(self) -> tuple[NodeRequirement, ...]:
+        """All its conditions."""
+        return (*(self.match_expressions or ()), *(self.match_fields or ()))
+
+
+class RequiredNodes(WireModel):
+    """The terms of which a node has to meet one."""
+
+    node_selector_terms: tuple[NodeTerm, ...] = Field(min_length=1)
+
+
+class NodeAffinity(WireModel):
+    """What a Pod requires of its node; preferences decide nothing here."""
+
+    required: RequiredNodes | None = Field(
+        None, alias="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(WireModel):
+    """Affinity to nodes."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class TolerationOfNode(WireModel):
+    """Which taints of nodes a Pod tolerates."""
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists", ""] | None = None
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] | None = None
+
+
+class PodSpec(WireModel):
+    """The spec of a Pod, as far as it decides on which node the Pod runs."""
+
+    containers: tuple[Container, ...] = Field(min_length=1)
+    init_containers: tuple[Container, ...] | None = None
+    resources: Resources | None = None
+    overhead: Quantities | None = None
+    node_name: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[TolerationOfNode, ...] | None = None
+
+    def requested(self) -> dict[str, float]:
+        """Return what the Pod requests of its node, itself as one of `pods` included.
+
+        That is the larger of what its containers request together, those of initContainers that
+        run on included, and of what each other one of initContainers requests beside those that
+        run already; instead of it what the Pod states for all its containers; plus its overhead.
+        """
+        found, before = dict[str, float](), dict[str, float]()
+        for one in self.init_containers or ():
+            if one.restart_policy == "Always":
+                before = _sum(before, one.requested)
+                found = _most(found, before)
+            else:
+                found = _most(found, _sum(before, one.requested))
+        together = before
+        for one in self.containers:
+            together = _sum(together, one.requested)
+        found = _most(found, together)
+        if self.resources:
+            limits, requests = self.resources.limits or {}, self.resources.requests or {}
+            stated = {**limits, **found, **requests}
+            found |= {name: stated[name] for name in (*limits, *requests) if _of_pods(name)}
+        return {**_sum(found, self.overhead or {}), PODS: 1.0}
+
+
+Model = TypeVar("Model", bound=WireModel)
+
+_NAMED = 3
+"""Wrong fields that one message names."""
+
+
+def read_part(model: type[Model], value: Any, path: str) -> Model | InvalidInput:
+    """Return a part of an object as a value, or what is wrong with it and where."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False)
+        wrong = "; ".join(
+            f"{path}{_place(item['loc'])}: {item['msg'].removeprefix('Value error, ')}"
+            for item in islice(found, _NAMED)
+        )
+        return InvalidInput("Unreadable", wrong)
+
+
+def _place(location: tuple[str | int, ...]) -> str:
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{UntrustedName(part)}" for part in location
+    )
+
+
+def _of_pods(resource: str) -> bool:
+    """Return whether a Pod can request a resource for all its containers together."""
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
+
+
+def _sum(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return {**one, **{name: one.get(name, 0.0) + amount for name, amount in other.items()}}
+
+
+def _most(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return {**one, **{name: max(one.get(name, 0.0), amount) for name, amount in other.items()}}

@@ -1,0 +1,219 @@
+"""The Pods that a ManifestWorkReplicaSet starts on a cluster, read from what it deploys.
+
+Sources: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/;
+https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/; the tolerations of DaemonSets:
+https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.pod_spec import PodSpec, read_part
+from dsf.api.untrusted_text import UntrustedName
+from dsf.api.wire_model import WireModel
+from dsf.kube.port import Object
+from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
+
+MAX_PODS = 1_000_000
+"""Pods of one manifest: more than any cluster runs."""
+
+NODE_NAME = "metadata.name"
+"""The key of a condition on the name of a node."""
+
+_OF_DAEMON_SETS = tuple(
+    PodToleration(f"node.kubernetes.io/{key}", "Exists", "", effect)
+    for key, effect in (
+        ("not-ready", "NoExecute"),
+        ("unreachable", "NoExecute"),
+        ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("pid-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    )
+)
+
+Counted = Iterator[tuple[int, PodSpec]]
+"""How many of which Pods run at the same time."""
+
+
+class _Template(WireModel):
+    """A Pod template."""
+
+    spec: PodSpec
+
+
+class _PodSource(WireModel):
+    """The spec of something that starts Pods."""
+
+    def pods(self) -> Counted:
+        """Yield the Pods that run at the same time."""
+        raise NotImplementedError
+
+
+class _Spec(_PodSource):
+    """The spec of a controller of equal Pods."""
+
+    template: _Template
+    replicas: int | None = None
+
+    def pods(self) -> Counted:
+        """Yield the Pods of its replicas."""
+        yield _or_one(self.replicas), self.template.spec
+
+
+class _JobSpec(_PodSource):
+    """The spec of a Job."""
+
+    template: _Template
+    parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool | None = None
+
+    def pods(self) -> Counted:
+        """Yield the Pods of its parallelism."""
+        most = _or_one(self.parallelism)
+        if not self.suspend:
+            wanted = most if self.completions is None else min(most, self.completions)
+            yield wanted, self.template.spec
+
+
+class _JobTemplate(WireModel):
+    """The template of a Job."""
+
+    spec: _JobSpec
+
+
+class _CronJobSpec(_PodSource):
+    """The spec of a CronJob."""
+
+    job_template: _JobTemplate
+    suspend: bool | None = None
+
+    def pods(self) -> Counted:
+        """Yield the Pods of one run."""
+        if not self.suspend:
+            yield from self.job_template.spec.pods()
+
+
+class _ReplicatedJob(WireModel):
+    """Equal Jobs of a JobSet."""
+
+    template: _JobTemplate
+    replicas: int | None = None
+
+
+class _JobSetSpec(_PodSource):
+    """The spec of a JobSet."""
+
+    replicated_jobs: tuple[_ReplicatedJob, ...] = ()
+    suspend: bool | None = None
+
+    def pods(self) -> Counted:
+        """Yield the Pods of all its Jobs."""
+        for one in () if self.suspend else self.replicated_jobs:
+            for count, pod in one.template.spec.pods():
+                yield count * _or_one(one.replicas), pod
+
+
+class _LonePod(PodSpec, _PodSource):
+    """The spec of a Pod without a controller."""
+
+    def pods(self) -> Counted:
+        """Yield the Pod."""
+        yield 1, self
+
+
+_SPECS: Mapping[str, type[_PodSource]] = {
+    "Pod": _LonePod,
+    "Job": _JobSpec,
+    "CronJob": _CronJobSpec,
+    "JobSet": _JobSetSpec,
+    **dict.fromkeys(
+        ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "DaemonSet"), _Spec
+    ),
+}
+
+
+def pods_of(replica_set: Object) -> tuple[PodGroup, ...] | InvalidInput:
+    """Return the Pods that a replica of a workload starts, or what can't be read of them.
+
+    Equal Pods of several manifests are one group. What has no Pod template starts none.
+    """
+    template: Any = (replica_set.get("spec") or {}).get("manifestWorkTemplate") or {}
+    counts = dict[PodGroup, int]()
+    for index, manifest in enumerate((template.get("workload") or {}).get("manifests") or ()):
+        found = _groups(manifest, f"manifests[{index}]")
+        if isinstance(found, InvalidInput):
+            return found
+        for group in found:
+            alone = replace(group, count=0)
+            counts[alone] = counts.get(alone, 0) + group.count
+    return tuple(
+        replace(group, count=count) for group, count in counts.items() if count or group.per_node
+    )
+
+
+def _groups(manifest: Any, path: str) -> list[PodGroup] | InvalidInput:
+    """Return the Pods of a manifest; of a kind that is not known, those of its `spec.template`."""
+    spec = manifest.get("spec") if isinstance(manifest, Mapping) else None
+    if not isinstance(spec, Mapping):
+        return []
+    kind = str(manifest.get("kind"))
+    model = _SPECS.get(kind, _Spec if _has_template(spec) else None)
+    if model is None:
+        return []
+    path = f"{path} ({UntrustedName(kind)})"
+    read = read_part(model, spec, f"{path}: spec")
+    if isinstance(read, InvalidInput):
+        return read
+    groups = list[PodGroup]()
+    for count, pod in read.pods():
+        if not 0 <= count <= MAX_PODS:
+            return InvalidInput("Unreadable", f"{path} starts {count} Pods")
+        affinity = _affinity(pod)
+        if affinity is None:
+            why = "requires a node that meets one of nodeSelectorTerms, which are all empty"
+            return InvalidInput("Unreadable", f"{path} {why}")
+        group = PodGroup(count, pod.requested(), affinity, _tolerations(pod))
+        if kind == "DaemonSet":
+            tolerated = (*group.tolerations, *_OF_DAEMON_SETS)
+            group = replace(group, count=0, per_node=True, tolerations=tolerated)
+        groups.append(group)
+    return groups
+
+
+def _has_template(spec: Mapping[str, Any]) -> bool:
+    template = spec.get("template")
+    inner = template.get("spec") if isinstance(template, Mapping) else None
+    return isinstance(inner, Mapping) and "containers" in inner
+
+
+def _or_one(number: int | None) -> int:
+    return 1 if number is None else number
+
+
+def _affinity(pod: PodSpec) -> tuple[tuple[NodeSelectorTerm, ...], ...] | None:
+    """Return which nodes a Pod may run on; None if no node at all."""
+    always = [
+        NodeSelectorTerm(key, "In", (value,)) for key, value in (pod.node_selector or {}).items()
+    ]
+    if pod.node_name:
+        always.append(NodeSelectorTerm(NODE_NAME, "In", (pod.node_name,)))
+    nodes = pod.affinity.node_affinity if pod.affinity else None
+    if nodes is None or nodes.required is None:
+        return (tuple(always),) if always else ()
+    terms = tuple(
+        (*always, *(NodeSelectorTerm(i.key, i.operator, i.values or ()) for i in term.requirements))
+        for term in nodes.required.node_selector_terms
+        if term.requirements
+    )
+    return terms or None
+
+
+def _tolerations(pod: PodSpec) -> tuple[PodToleration, ...]:
+    return tuple(
+        PodToleration(item.key or "", item.operator or "Equal", item.value or "", item.effect or "")
+        for item in pod.tolerations or ()
+    )

@@ -1,0 +1,152 @@
+"""The Pods of the manifests of a ManifestWorkReplicaSet, kind by kind."""
+
+from typing import Any
+
+import pytest
+
+from dsf.api.invalid_input import InvalidInput
+from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
+from optimizer.snapshot.pod_templates import pods_of
+
+GPU = "nvidia.com/gpu"
+CONTAINERS = [{"name": "c", "resources": {"limits": {GPU: 2}}}]
+TEMPLATE = {"spec": {"containers": CONTAINERS}}
+REQUESTS = {GPU: 2.0, "pods": 1.0}
+
+
+def manifest(kind: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "app"}, "spec": spec}
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    return {"spec": {"template": TEMPLATE, **spec}}
+
+
+def pods(*manifests: Any) -> tuple[PodGroup, ...] | str:
+    found = pods_of(
+        {"spec": {"manifestWorkTemplate": {"workload": {"manifests": list(manifests)}}}}
+    )
+    return found.message if isinstance(found, InvalidInput) else found
+
+
+@pytest.mark.parametrize(
+    ("one", "count"),
+    [
+        (manifest("Deployment", template=TEMPLATE), 1),
+        (manifest("StatefulSet", template=TEMPLATE, replicas=3), 3),
+        (manifest("ReplicaSet", template=TEMPLATE, replicas=0), 0),
+        (manifest("Pod", containers=CONTAINERS), 1),
+        (manifest("Job", template=TEMPLATE), 1),
+        (manifest("Job", template=TEMPLATE, parallelism=4), 4),
+        (manifest("Job", template=TEMPLATE, parallelism=4, completions=2), 2),
+        (manifest("Job", template=TEMPLATE, suspend=True), 0),
+        (manifest("CronJob", jobTemplate=job(parallelism=2)), 2),
+        (manifest("CronJob", jobTemplate=job(), suspend=True), 0),
+        (
+            manifest(
+                "JobSet",
+                replicatedJobs=[
+                    {"template": job(parallelism=2), "replicas": 3},
+                    {"template": job()},
+                ],
+            ),
+            7,
+        ),
+        (manifest("Rollout", template=TEMPLATE, replicas=2), 2),
+        (manifest("Service", ports=[]), 0),
+        (manifest("Certificate", template={"spec": {"dnsNames": []}}), 0),
+        ({"apiVersion": "v1", "kind": "ConfigMap", "data": {}}, 0),
+        ("Deployment", 0),
+    ],
+)
+def test_each_kind_starts_its_pods(one: Any, count: int) -> None:
+    assert pods(one) == ((PodGroup(count, REQUESTS),) if count else ())
+
+
+def test_equal_pods_of_several_manifests_are_one_group() -> None:
+    other = {"spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}}
+    found = pods(
+        manifest("Deployment", template=TEMPLATE, replicas=2),
+        manifest("Deployment", template=other),
+        manifest("StatefulSet", template=TEMPLATE),
+    )
+    assert found == (PodGroup(3, REQUESTS), PodGroup(1, {"cpu": 1.0, "pods": 1.0}))
+
+
+def test_a_daemon_set_runs_once_on_each_node_also_on_a_cordoned_one() -> None:
+    (found,) = pods(manifest("DaemonSet", template=TEMPLATE))
+    assert isinstance(found, PodGroup)
+    assert found.per_node
+    assert found.count == 0
+    assert (
+        PodToleration("node.kubernetes.io/unschedulable", "Exists", "", "NoSchedule")
+        in found.tolerations
+    )
+
+
+def test_where_pods_may_run_is_read() -> None:
+    terms = [
+        {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]},
+        {},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]},
+    ]
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    spec = {
+        "containers": CONTAINERS,
+        "nodeSelector": {"arch": "arm64"},
+        "affinity": {"nodeAffinity": affinity},
+        "tolerations": [{"key": GPU, "operator": "Exists"}, {"key": "team", "value": "a"}],
+    }
+    arm = NodeSelectorTerm("arch", "In", ("arm64",))
+    assert pods(manifest("Pod", **spec)) == (
+        PodGroup(
+            1,
+            REQUESTS,
+            (
+                (arm, NodeSelectorTerm("zone", "NotIn", ("a",))),
+                (arm, NodeSelectorTerm("metadata.name", "In", ("n1",))),
+            ),
+            (PodToleration(GPU, "Exists", "", ""), PodToleration("team", "Equal", "a", "")),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "message"),
+    [
+        (
+            manifest("Deployment", replicas=1),
+            "manifests[0] (Deployment): spec.template: Field required",
+        ),
+        (
+            manifest("Deployment", template=TEMPLATE, replicas=-1),
+            "manifests[0] (Deployment) starts -1 Pods",
+        ),
+        (manifest("Deployment", template=TEMPLATE, replicas=10**9), "starts 1000000000 Pods"),
+        (manifest("Deployment", template=TEMPLATE, replicas="many"), "spec.replicas: "),
+        (
+            manifest("Pod", containers=[{"resources": {"requests": {"cpu": "-4"}}}]),
+            '"-4" is no quantity',
+        ),
+        (
+            manifest(
+                "Pod",
+                containers=CONTAINERS,
+                affinity={
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [{}]
+                        }
+                    }
+                },
+            ),
+            "nodeSelectorTerms, which are all empty",
+        ),
+        (
+            manifest("Pod", containers=CONTAINERS, tolerations=[{"operator": "Never"}]),
+            "spec.tolerations[0].operator: ",
+        ),
+    ],
+)
+def test_what_can_not_be_read_names_the_manifest(one: Any, message: str) -> None:
+    assert message in str(pods(one))
