@@ -45,8 +45,8 @@ class TextTable:
 _COLOURS = {
     "green": ("Landed", "Ready", "Active", "Available", "Applied", "Complete", "ok", "installed"),
     "yellow": (
-        *("Planned", "WaitingForPolicy", "WaitingForClaim", "Progressing", "Applying", "Paused"),
-        *("Unknown", "warning", "partly"),
+        *("Planned", "WaitingForPolicy", "WaitingForClaim", "WaitingForPods", "Progressing"),
+        *("Applying", "Paused", "Unknown", "warning", "partly"),
     ),
     "red": ("Refused", "Inactive", "Failed", "failed", "missing", "ClusterLost", "ClusterLeft"),
 }

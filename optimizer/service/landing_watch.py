@@ -37,6 +37,7 @@ from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.recorded_plan import read_records
 from optimizer.follow.rollout.rollout_record import RolloutRecord
 from optimizer.service.hub.watched_hub import WATCHED, WatchedHub
+from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.observe import list_all, observe_hub
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import COMPONENT
@@ -87,6 +88,7 @@ class LandingWatch:
         keys: RecordKeys,
         now: Callable[[], datetime],
         plans: Callable[[str | None], FollowedView[RolloutRecord]],
+        metrics: OptimizerMetrics,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._kube = kube
@@ -94,6 +96,7 @@ class LandingWatch:
         self._keys = keys
         self._now = now
         self._plans = plans
+        self._metrics = metrics
         self._namespaces = settings.rollout_namespaces
         self._cluster_label_key = settings.cluster_label_key
         self._poll_seconds = poll_seconds
@@ -109,6 +112,7 @@ class LandingWatch:
         """Look whenever something changes, and write events, until cancelled."""
         for kind in (*_WATCHED, PLACEMENT_PLAN):
             self._hub.on_change(kind, self._marking(kind))
+        self._hub.on_change(NODE_INVENTORY, self._marking_of_pods())
         async with asyncio.TaskGroup() as group:
             group.create_task(self.write_events())
             for namespace in self._namespaces or (None,):
@@ -147,6 +151,26 @@ class LandingWatch:
             if work is not None:
                 where = marks[key] = replica_set_of(work)[0]
             self._mark(where)
+
+        return changed
+
+    def _marking_of_pods(self) -> Callable[[Key], None]:
+        """Return what marks the namespaces of the workloads whose Pods have changed on a cluster.
+
+        An inventory is renewed each minute, and mostly nothing but its time has changed.
+        """
+        known = dict[Key, dict[str, Object]]()
+
+        def changed(key: Key) -> None:
+            status = (self._hub.find(NODE_INVENTORY, key) or {}).get("status") or {}
+            now = {str(item.get("name")): item for item in status.get("works") or ()}
+            before = known.pop(key, {})
+            if now:
+                known[key] = now
+            for name in now.keys() | before.keys():
+                work = self._hub.find(MANIFEST_WORK, (key[0], name))
+                if work is not None and now.get(name) != before.get(name):
+                    self._mark(replica_set_of(work)[0])
 
         return changed
 
@@ -226,14 +250,18 @@ class LandingWatch:
         for name in list(self._grace_ends) if namespaces is None else namespaces:
             self._grace_ends.pop(name, None)
         self._in_force = self._in_force or bool(current)
-        if not current:
-            return
-        seen = await observe_hub(self._hub, self._now(), named=False)
+        in_force = {(i["metadata"]["namespace"], i["spec"]["optimization"]) for i in current}
+        for key in self._seen.keys() - in_force:
+            if namespaces is None or key[0] in namespaces:
+                del self._seen[key]
+        if current:
+            seen = await observe_hub(self._hub, self._now(), named=False)
         for namespace in sorted({str(obj["metadata"]["namespace"]) for obj in current}):
             observation = await seen.of(namespace)
             for record in current:
                 if record["metadata"]["namespace"] == namespace:
                     await self._report(record, observation)
+        self._metrics.landed(self._seen.values())
 
     async def _current(self, namespaces: Collection[str] | None) -> list[Object]:
         found, own = list[Object](), self._namespaces

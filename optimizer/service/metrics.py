@@ -16,6 +16,7 @@ from optimizer.domain.solution import FailureCause
 from optimizer.follow.rollout.rollout_record import PROGRESS_REASONS
 from optimizer.plan.plan import Plan
 from optimizer.wire.keeping import MoveReason
+from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request_problem import CONFLICT, TOO_MANY_REQUESTS, RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 
@@ -106,6 +107,12 @@ class OptimizerMetrics:
             "phase",
             ("Complete", "TurnedBack", "Cancelled"),
         )
+        self._pods = self._gauge(
+            "workload_pods",
+            "Pods of the plans in force, as far as somebody reports them: ready, pending, or"
+            " not_ready, which may not exist yet.",
+            "state",
+        )
         self._looks = self._counter(
             "optimization_looks",
             "Looks at PlacementOptimizations by what came of them: Applied, UpToDate, or the reason"
@@ -190,6 +197,16 @@ class OptimizerMetrics:
         counts = CountOf(reasons)
         for reason in PROGRESS_REASONS:
             self._rollouts.labels(reason).set(counts[reason])
+
+    def landed(self, statuses: Iterable[PlacementStatus]) -> None:
+        """Replace the number of Pods of what is placed, by their state."""
+        counts = CountOf[str]()
+        for pods in (item.pods for status in statuses for item in status.workloads):
+            if pods is not None:
+                left = max(0, pods.wanted - pods.ready - pods.pending)
+                counts.update(ready=pods.ready, pending=pods.pending, not_ready=left)
+        for state in ("ready", "pending", "not_ready"):
+            self._pods.labels(state).set(counts[state])
 
     def looked(self, reason: str) -> None:
         """Count a look at a PlacementOptimization by what came of it."""

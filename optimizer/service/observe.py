@@ -157,9 +157,7 @@ async def observe_namespaces(kube: Lister, now: datetime) -> dict[str, Observati
         bindings = tuple(objects.pop(kinds.MANAGED_CLUSTER_SET_BINDING, ()))
         own_works = _works_of(works, name)
         there = replace(hub, cluster_sets=sets, set_bindings=bindings, works=own_works)
-        observation = _with_objects(
-            there, _without(objects, kinds.MANIFEST_WORK_REPLICA_SET, _MANIFESTS)
-        )
+        observation = _with_objects(there, objects)
         written = (*observation.placements, *observation.bindings)
         if any(map(is_workload, observation.workloads)) or any(map(is_generated, written)):
             found[name] = observation

@@ -122,7 +122,13 @@ class Optimizer:
             metrics=self.metrics,
         )
         self.landings = LandingWatch(
-            noted, self.hub, settings, keys=keys, now=now, plans=self.rollouts.plans
+            noted,
+            self.hub,
+            settings,
+            keys=keys,
+            now=now,
+            plans=self.rollouts.plans,
+            metrics=self.metrics,
         )
         self._solved = no_solved_problems()
         self._history = PrometheusHistory(settings.prometheus_url)

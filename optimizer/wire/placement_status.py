@@ -7,7 +7,17 @@ from pydantic import Field
 
 from optimizer.wire.base import Name, ResultPart, Sentence
 
-LandingState = Literal["Planned", "WaitingForPolicy", "WaitingForClaim", "Landed", "Refused"]
+LandingState = Literal[
+    "Planned", "WaitingForPolicy", "WaitingForClaim", "WaitingForPods", "Landed", "Refused"
+]
+
+
+class ReportedPods(ResultPart):
+    """The Pods of a workload on a cluster, as status feedback or a NodeInventory reports them."""
+
+    ready: int
+    wanted: int = Field(description="Pods that its manifests ask for; else those that there are.")
+    pending: int = Field(default=0, description="Pods that do not run yet.")
 
 
 class WorkloadLanding(ResultPart):
@@ -20,7 +30,12 @@ class WorkloadLanding(ResultPart):
     message: Sentence
     since: datetime | None = Field(
         default=None,
-        description="lastTransitionTime of the condition that tells it; null: none tells.",
+        description="lastTransitionTime of the condition that tells it; null: none tells. Of"
+        " pending Pods, when the oldest was created.",
+    )
+    pods: ReportedPods | None = Field(
+        default=None,
+        description="Once its ManifestWork is available; null: nobody reports its Pods.",
     )
 
 

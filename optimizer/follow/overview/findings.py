@@ -14,6 +14,7 @@ from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScorerOverview
+from optimizer.follow.placement_status.landing import PODS_PENDING
 from optimizer.snapshot.object_readers import placements_of, read_workload
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
@@ -29,6 +30,8 @@ _NEXT_FOR_STATE = {
     "WaitingForPolicy": "look at the policy's status on the cluster: what does it report?",
     "WaitingForClaim": "wait for the policy watcher's stable window; if it lasts, look at the"
     " policy watcher of the cluster",
+    "WaitingForPods": "look at its Pods on the cluster; where the scheduler finds no node, free or"
+    " add one, or plan again: after a grace a plan avoids the cluster",
     "Planned": "wait; if it lasts, look at OCM's placement controller and at the ManifestWorks",
     "Refused": "mend what the message names, or plan again without it",
 }
@@ -259,7 +262,8 @@ def _of_status(status: PlacementStatus) -> Iterator[_Found]:
         if not landed(item):
             said = f"{item.workload} on {item.cluster}: {item.state}: {item.message}"
             reason, next_step = item.reason or item.state, _NEXT_FOR_STATE[item.state]
-            severity: Severity = "error" if item.state == "Refused" else "info"
+            wrong = item.state == "Refused" or item.reason == PODS_PENDING
+            severity: Severity = "error" if wrong else "info"
             name, since = item.workload, item.since
             yield (
                 _found("workload", name, reason, said, next_step, severity, since=since),

@@ -181,7 +181,7 @@ class HubState:
     `bound`: the policies that any PlacementBinding names. `unbound`: the clusters none of whose
     cluster sets is bound to the namespace. `existing_placements`: also those that were not
     generated. `works`: the ManifestWorks by replica set and cluster;
-    None if they may not be listed.
+    None if they may not be listed. `inventories`: the NodeInventories by cluster.
     """
 
     clusters: Mapping[str, Object]
@@ -194,6 +194,7 @@ class HubState:
     unbound: Mapping[str, Obstacle]
     works: Mapping[tuple[str, str], Object] | None
     observed_at: datetime
+    inventories: Mapping[str, Object]
 
     def enforced_on(self) -> Mapping[str, list[Enforcement]]:
         """Return the enforcements of each cluster that a policy's Placement names."""
@@ -262,6 +263,7 @@ def read_hub_state(
         unbound=dict(_unbound(observation, namespace)),
         works=_works(observation, namespace),
         observed_at=observation.observed_at,
+        inventories={name_of(obj): obj for obj in observation.inventories or ()},
     )
 
 

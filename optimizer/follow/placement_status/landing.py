@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.names import WORK_PLACEMENT_LABEL
+from dsf.api.plural import counted
 from dsf.api.times import read_time
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
 from optimizer.follow.placement_status.hub_state import (
     Enforcement,
@@ -18,19 +19,28 @@ from optimizer.follow.placement_status.hub_state import (
     since,
 )
 from optimizer.snapshot.object_readers import labels_of, name_of, not_enforced
-from optimizer.wire.placement_status import LandingState
+from optimizer.snapshot.workload_pods import PodCounts, has_pods, reported_pods
+from optimizer.wire.placement_status import LandingState, ReportedPods
 
 COMPLIANT = "Compliant"
 NO_WORK, NO_REPORT = "NoManifestWork", "NotReported"
+PODS_PENDING, PODS_NOT_READY = "PodsPending", "PodsNotReady"
+
+_STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Reasons of pending Pods that nothing keeps from running."""
 
 
 class Landing(NamedTuple):
-    """A state, OCM's reason for it, a sentence, and since when it holds."""
+    """A state, the reason for it, a sentence, since when it holds, and the Pods if they are known.
+
+    The reason is OCM's, but for Pods.
+    """
 
     state: LandingState
     reason: str
     message: str
     since: datetime | None = None
+    pods: ReportedPods | None = None
 
 
 def landing(
@@ -42,8 +52,9 @@ def landing(
 ) -> Landing:
     """Return the state of a workload on one cluster; `enforcements` are those of the cluster.
 
-    The first thing that OCM waits for is named, in OCM's order: cluster, policy, claim, selection,
-    delivery. A workload has landed if none is left, so that it runs and OCM leaves it running.
+    The first thing that is waited for is named, in order: cluster, policy, claim, selection,
+    delivery, Pods. A workload has landed if none is left, so that it runs and OCM leaves it
+    running. Where nobody reports its Pods, it has landed once it is delivered: its message says so.
     """
     selected = cluster in placement.selected
     fault = (
@@ -120,7 +131,7 @@ def _delivery(
 ) -> Landing:
     """Return whether the ManifestWork on a selected cluster is applied and available."""
     if hub.works is None:
-        return _counted(workload, placement)
+        return _with_pods(_counted(workload, placement), workload, None, cluster, hub)
     name, work = name_of(workload), hub.works.get((name_of(workload), cluster))
     if work is None:
         message = f"OCM has selected the cluster, which has no ManifestWork {UntrustedName(name)}"
@@ -133,7 +144,34 @@ def _delivery(
     if owner != placement.name:
         message = f"its ManifestWork is that of Placement {UntrustedName(owner)}"
         return Landing("Planned", "OfAnotherPlacement", message)
-    return _work_state(work)
+    return _with_pods(_work_state(work), workload, work, cluster, hub)
+
+
+def _with_pods(
+    found: Landing, workload: Object, work: Object | None, cluster: str, hub: HubState
+) -> Landing:
+    """Return the state of a workload that has landed but for its Pods; others are as they are."""
+    if found.state != "Landed":
+        return found
+    pods = reported_pods(workload, work, hub.inventories.get(cluster), hub.observed_at)
+    if pods is None:
+        unknown = "; nobody reports its Pods" if has_pods(workload) else ""
+        return found._replace(message=f"{found.message}{unknown}")
+    told = ReportedPods(ready=pods.ready, wanted=pods.wanted, pending=pods.pending)
+    said = f"{pods.ready} of {counted(pods.wanted, 'Pod')} ready"
+    if pods.all_ready:
+        return found._replace(message=f"{found.message}; {said}", pods=told)
+    reason = PODS_NOT_READY if pods.reason in _STARTING else PODS_PENDING
+    message = f"{said}{_pending(pods)}"
+    return Landing("WaitingForPods", reason, message, pods.since or found.since, told)
+
+
+def _pending(pods: PodCounts) -> str:
+    if not pods.pending:
+        return ""
+    why = f": {UntrustedName(pods.reason)}" if pods.reason else ""
+    text = f", {UntrustedText(pods.message)}" if pods.message else ""
+    return f", {pods.pending} pending{why}{text}"
 
 
 def _work_state(work: Object) -> Landing:

@@ -10,6 +10,7 @@ from dsf.api.plural import counted
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, escaped, listed
 from dsf.cli.output import TextTable
+from optimizer.follow.placement_status.landing import PODS_PENDING
 from optimizer.wire.placement_status import LandingState, PlacementStatus
 
 LANDED, DRIFTED = "Landed", "Drifted"
@@ -19,6 +20,7 @@ _UNTIL_LANDED: tuple[LandingState, ...] = (
     "Refused",
     "WaitingForPolicy",
     "WaitingForClaim",
+    "WaitingForPods",
     "Planned",
 )
 """The states of replicas that have not landed; the one that needs people most is the reason."""
@@ -51,7 +53,8 @@ def landing_events(
         old = known.pop((item.workload, item.cluster), None)
         if old is None or (old.state, old.reason) != (item.state, item.reason):
             message = f"on cluster {item.cluster}: {item.reason}: {item.message}"
-            kind: Literal["Normal", "Warning"] = "Warning" if item.state == "Refused" else "Normal"
+            wrong = item.state == "Refused" or item.reason == PODS_PENDING
+            kind: Literal["Normal", "Warning"] = "Warning" if wrong else "Normal"
             yield WorkloadEvent(item.workload, kind, item.state, message)
     for workload, cluster in known:
         message = f"no generated Placement names cluster {cluster} for it any more"
@@ -65,7 +68,9 @@ def _landed(status: PlacementStatus) -> Condition:
         message = "no generated Placement of a workload is left: apply the plan again"
         return Condition(LANDED, "False", "NothingPlaced", message)
     if not waiting:
-        return Condition(LANDED, "True", "AllLanded", f"{counted(total, 'replica')} landed")
+        reported = sum(1 for item in status.workloads if item.pods)
+        pods = f"; of {reported} of them the Pods are reported, and ready" if reported else ""
+        return Condition(LANDED, "True", "AllLanded", f"{counted(total, 'replica')} landed{pods}")
     others = ", ".join(f"{counts[state]} {state}" for state in waiting)
     first = next(item for item in status.workloads if item.state == waiting[0])
     message = (

@@ -38,9 +38,10 @@ class RolloutFacts:
     policies: Mapping[tuple[str, str], BoundPolicy]
 
     def runs(self, replica: Replica) -> bool:
-        """Tell whether a replica is available and stays."""
-        work = self.works.get(replica)
-        return work is not None and work.available and not work.deleting
+        """Tell whether a replica is available and stays, with its Pods as far as they are known."""
+        work, landing = self.works.get(replica), self.landings.get(replica)
+        waits = landing is not None and landing.state == "WaitingForPods"
+        return work is not None and work.available and not work.deleting and not waits
 
     def landed(self, replica: Replica) -> bool:
         """Tell whether a replica runs and OCM reports so for all replicas of its Placement."""
@@ -84,8 +85,8 @@ def needed_before(
 ) -> tuple[RolloutWait, ...]:
     """Return what keeps the step between two states from being written; empty if nothing does.
 
-    - A workload that stops somewhere runs on all clusters that it keeps, unless the plan leaves it
-      uncovered.
+    - A workload that stops somewhere runs on all clusters that it keeps, its Pods included, unless
+      the plan leaves it uncovered.
     - On a cluster that changes a policy or gets a replica, nothing runs that stopped earlier.
     - A cluster that gets a replica, or whose claim counts again, has compliant policies.
     """

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import conditions_of, find
 from dsf.kube import kinds
@@ -20,12 +21,14 @@ from optimizer.domain.settings import DEFAULTS
 from optimizer.follow.placement_status.drift import WORK_GRACE
 from optimizer.service.hub.watched_hub import WatchedHub
 from optimizer.service.landing_watch import LandingWatch
+from optimizer.service.metrics import OptimizerMetrics
 from tests.dsf.sim.builders import NOW, make
 from tests.eventually import eventually
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.optimizer.follow.placement_status.guide_run import GuideRun, guide_run
 from tests.optimizer.hubs import record_keys
+from tests.optimizer.inventories import counted, publish
 
 
 @pytest.fixture
@@ -37,6 +40,7 @@ def landing_watch(kube: Kube, hub: WatchedHub | None = None, **options: Any) -> 
     options = {
         "keys": record_keys(kube),
         "now": lambda: NOW,
+        "metrics": OptimizerMetrics(CollectorRegistry()),
         "plans": partial(FollowedView, kube, kinds.PLACEMENT_PLAN, read=_unread),
         **options,
     }
@@ -267,6 +271,39 @@ async def test_a_change_is_told_without_waiting_for_a_poll(run: GuideRun) -> Non
             {"metadata": {"labels": {"cluster-name": "worker02"}}},
         )
         await reads("Drifted", "False", "AsPlanned")
+
+
+def pods_of(registry: CollectorRegistry) -> dict[str, float | None]:
+    name = "dynamic_scoring_optimizer_workload_pods"
+    states = ("ready", "not_ready", "pending")
+    return {state: registry.get_sample_value(name, {"state": state}) for state in states}
+
+
+async def test_pods_are_told_as_they_change_and_counted(run: GuideRun) -> None:
+    await run.land()
+    registry = CollectorRegistry()
+    async with following(run.hub, poll_seconds=3600, metrics=OptimizerMetrics(registry)):
+
+        async def reads(status: str, reason: str) -> None:
+            async def told() -> bool:
+                return (await condition(run, "Landed"))[:2] == (status, reason)
+
+            await eventually(told)
+
+        await reads("True", "AllLanded")
+        await publish(run.hub, counted(3, 1, 1))
+        await reads("False", "WaitingForPods")
+        assert pods_of(registry) == {"ready": 1, "not_ready": 2, "pending": 1}
+        await publish(run.hub, counted(4, 4))
+        await reads("True", "AllLanded")
+        assert pods_of(registry) == {"ready": 4, "not_ready": 0, "pending": 0}
+        assert ("Warning", "WaitingForPods", "mwrs-app01") in await events(run, 4)
+        await run.optimizer.reset("default")
+
+        async def forgotten() -> bool:
+            return pods_of(registry)["ready"] == 0
+
+        await eventually(forgotten)
 
 
 async def test_what_time_alone_makes_true_is_told_at_that_time(run: GuideRun) -> None:

@@ -1,0 +1,44 @@
+"""NodeInventories that tell of the Pods of ManifestWorks."""
+
+from datetime import datetime, timedelta
+
+from dsf.api.times import rfc3339
+from dsf.kube import kinds
+from dsf.kube.port import Kube, Object
+from tests.dsf.sim.builders import NOW, make
+
+OLDER = NOW - timedelta(hours=1)
+NO_NODE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+
+
+def counted(
+    running: int,
+    ready: int,
+    pending: int = 0,
+    reason: str = "Unschedulable",
+    *,
+    name: str = "mwrs-app01",
+    since: datetime = OLDER,
+) -> Object:
+    """Return the Pods of one ManifestWork."""
+    why = {"pendingReason": reason, "pendingMessage": NO_NODE, "pendingSince": rfc3339(since)}
+    counts = {"name": name, "running": running, "ready": ready, "pending": pending}
+    return {**counts, "requested": {}, **(why if pending else {})}
+
+
+def inventory(
+    *works: Object, cluster: str = "worker01", until: datetime = NOW + timedelta(minutes=3)
+) -> Object:
+    """Return a NodeInventory with these ManifestWorks."""
+    status = {"validUntil": rfc3339(until), "works": list(works)}
+    return make(kinds.NODE_INVENTORY, cluster, cluster, status=status)
+
+
+async def publish(hub: Kube, *works: Object, cluster: str = "worker01") -> None:
+    """Let the agent of a cluster tell of its Pods; it is valid for days."""
+    found = inventory(*works, cluster=cluster, until=NOW + timedelta(days=9))
+    there = (await hub.list(kinds.NODE_INVENTORY, cluster)).items
+    if not there:
+        await hub.create(kinds.NODE_INVENTORY, {**found, "status": {}})
+    body = {"status": found["status"]}
+    await hub.patch(kinds.NODE_INVENTORY, cluster, body, cluster, subresource="status")
