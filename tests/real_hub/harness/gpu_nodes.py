@@ -60,6 +60,7 @@ def gpu_node(
     mig: Mapping[str, int] | None = None,
     cpu: str = "64",
     memory: str = "512Gi",
+    pods: int = 110,
     cordoned: bool = False,
     ready: bool = True,
     device_plugin: bool = True,
@@ -71,7 +72,7 @@ def gpu_node(
     Where a DRA driver serves the GPUs, there is no device plugin (``device_plugin=False``). A node
     that is not ready never becomes ready.
     """
-    resources = {"cpu": cpu, "memory": memory, "pods": "110"}
+    resources = {"cpu": cpu, "memory": memory, "pods": str(pods)}
     if device_plugin and gpus:
         resources |= advertised(gpus, mig)
     return {

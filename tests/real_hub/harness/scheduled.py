@@ -1,12 +1,13 @@
 """A managed cluster whose Pods run: kube-scheduler places them, KWOK does the work of the kubelets.
 
 KWOK (https://kwok.sigs.k8s.io) reports nodes as ready, renews their leases, and reports each Pod on
-them as running and ready at once; Pods of a Job end at once. It runs no container. Nothing here
-prepares devices, therefore an allocated ResourceClaim is all that a Pod needs of DRA.
+them as running and ready at once. It runs no container, and a Pod ends when a test says so. Nothing
+here prepares devices, therefore an allocated ResourceClaim is all that a Pod needs of DRA.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.eventually import until
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from .api import Object
 
+STAGES = Path(__file__).with_name("kwok_stages.yaml")
 KWOK_NODE = {"type": "kwok"}
 """Label of the nodes that KWOK keeps alive; a node that loses it is lost."""
 DRA_GATES = "DRAPartitionableDevices=true"
@@ -86,6 +88,11 @@ class ScheduledCluster(ManagedCluster):
         """Stop a node's lease, as when the machine loses its power."""
         self.api.patch("v1", "Node", node, {"metadata": {"labels": {"type": None}}})
 
+    def end(self, name: str, namespace: str, phase: str = "Succeeded") -> None:
+        """Let a Pod end, as its containers would."""
+        body = {"status": {"phase": phase}}
+        self.api.patch("v1", "Pod", name, body, namespace, subresource="status")
+
     def clear(self, namespace: str) -> None:
         """Delete a namespace's workloads, Pods and claims, and the cluster's nodes and devices."""
         for api_version, kind in WORKLOADS:
@@ -144,6 +151,7 @@ def start_kwok(plane: ControlPlane) -> None:
         [
             plane.assets.program("kwok"),
             f"--kubeconfig={plane.admin_kubeconfig}",
+            f"--config={STAGES}",
             f"--manage-nodes-with-label-selector={label}={value}",
             f"--node-lease-duration-seconds={LEASE_SECONDS}",
         ],
