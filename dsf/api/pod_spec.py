@@ -119,6 +119,14 @@ class TolerationOfNode(WireModel):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] | None = None
 
 
+class PodResourceClaim(WireModel):
+    """A ResourceClaim of the Pod, or the template by which it gets one of its own."""
+
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(WireModel):
     """The spec of a Pod, as far as it decides on which node the Pod runs."""
 
@@ -130,6 +138,7 @@ class PodSpec(WireModel):
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: tuple[TolerationOfNode, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
 
     def requested(self) -> dict[str, float]:
         """Return what the Pod requests of its node, itself as one of `pods` included.

@@ -10,6 +10,7 @@ from dsf.api.names import DEFAULT_OPTIMIZATION
 from dsf.api.optimization import Optimization
 from dsf.placement import Toleration
 from optimizer.domain.arrays import Floats
+from optimizer.domain.devices import DeviceClasses
 from optimizer.domain.issue import Issue
 from optimizer.domain.nodes import NodeGroup, PodGroup
 from optimizer.domain.score_matrix import ScoreMatrix
@@ -146,6 +147,7 @@ class Cluster:
     no_new_policies: bool = False
     used_by_others: tuple[Supply, ...] = ()
     nodes: tuple[NodeGroup, ...] | None = None
+    device_classes: DeviceClasses = field(default_factory=dict)
 
     def label(self, key: str) -> str:
         """Return the value of a label, empty where there is none; CLUSTER_NAME_KEY is the name."""

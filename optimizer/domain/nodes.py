@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from optimizer.domain.devices import Device, DeviceClaim, NodeDevices
+
 GPU_KIND = "gpu"
 """The kind of resource that GPUs and their MIG devices supply."""
 
@@ -32,6 +34,19 @@ def resource_of(kind: str, device: str) -> str:
     if kind != GPU_KIND:
         return kind
     return GPU_RESOURCE if device == WHOLE_GPU else MIG_PREFIX + device
+
+
+def scored_as(driver: str, device: Device) -> tuple[str, str]:
+    """Return the kind and device by which scores and supplies name a device.
+
+    A MIG device has its profile, another GPU is `all`; what is no GPU has its driver as its kind.
+    """
+    values = dict(device.attributes)
+    if isinstance(profile := values.get("profile"), str):
+        return GPU_KIND, profile
+    if values.get("type") == GPU_KIND or driver.startswith("gpu."):
+        return GPU_KIND, WHOLE_GPU
+    return driver, ""
 
 
 Amounts = Mapping[str, float]
@@ -65,7 +80,7 @@ class PodToleration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Equal nodes on which Pods can start.
+    """Equal nodes on which Pods can start; `devices` on each of them are allocated by claims.
 
     `names` are known of nodes with GPUs. `taken`: what Pods on each of the nodes hold that the
     request does not decide about. `held`: what Pods of workloads of the request hold on each of
@@ -79,6 +94,7 @@ class NodeGroup:
     names: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[NodeTaint, ...] = ()
+    devices: tuple[NodeDevices, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +110,4 @@ class PodGroup:
     affinity: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
     tolerations: tuple[PodToleration, ...] = ()
     per_node: bool = False
+    claims: tuple[DeviceClaim, ...] = ()

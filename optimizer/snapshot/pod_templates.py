@@ -14,7 +14,9 @@ from dsf.api.pod_spec import PodSpec, read_part
 from dsf.api.untrusted_text import UntrustedName
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
+from optimizer.domain.devices import DeviceClaim
 from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
+from optimizer.snapshot.capacity.device_claims import ClaimManifests, claim_manifests, read_claims
 
 MAX_PODS = 1_000_000
 """Pods of one manifest: more than any cluster runs."""
@@ -143,8 +145,10 @@ def pods_of(replica_set: Object) -> tuple[PodGroup, ...] | InvalidInput:
     """
     template: Any = (replica_set.get("spec") or {}).get("manifestWorkTemplate") or {}
     counts = dict[PodGroup, int]()
-    for index, manifest in enumerate((template.get("workload") or {}).get("manifests") or ()):
-        found = _groups(manifest, f"manifests[{index}]")
+    manifests = (template.get("workload") or {}).get("manifests") or ()
+    claims = claim_manifests(manifests)
+    for index, manifest in enumerate(manifests):
+        found = _groups(manifest, f"manifests[{index}]", claims)
         if isinstance(found, InvalidInput):
             return found
         for group in found:
@@ -155,7 +159,7 @@ def pods_of(replica_set: Object) -> tuple[PodGroup, ...] | InvalidInput:
     )
 
 
-def _groups(manifest: Any, path: str) -> list[PodGroup] | InvalidInput:
+def _groups(manifest: Any, path: str, known: ClaimManifests) -> list[PodGroup] | InvalidInput:
     """Return the Pods of a manifest; of a kind that is not known, those of its `spec.template`."""
     spec = manifest.get("spec") if isinstance(manifest, Mapping) else None
     if not isinstance(spec, Mapping):
@@ -172,16 +176,33 @@ def _groups(manifest: Any, path: str) -> list[PodGroup] | InvalidInput:
     for count, pod in read.pods():
         if not 0 <= count <= MAX_PODS:
             return InvalidInput("Unreadable", f"{path} starts {count} Pods")
-        affinity = _affinity(pod)
-        if affinity is None:
-            why = "requires a node that meets one of nodeSelectorTerms, which are all empty"
-            return InvalidInput("Unreadable", f"{path} {why}")
-        group = PodGroup(count, pod.requested(), affinity, _tolerations(pod))
+        alone = 0 if kind == "DaemonSet" else count
+        claims = read_claims(pod, _namespace(manifest), alone, known)
+        group = _group(count, pod, claims)
+        if isinstance(group, InvalidInput):
+            return InvalidInput(group.reason, f"{path}{group.message}")
         if kind == "DaemonSet":
             tolerated = (*group.tolerations, *_OF_DAEMON_SETS)
             group = replace(group, count=0, per_node=True, tolerations=tolerated)
         groups.append(group)
     return groups
+
+
+def _group(
+    count: int, pod: PodSpec, claims: tuple[DeviceClaim, ...] | InvalidInput
+) -> PodGroup | InvalidInput:
+    affinity = _affinity(pod)
+    if affinity is None:
+        why = "requires a node that meets one of nodeSelectorTerms, which are all empty"
+        return InvalidInput("Unreadable", f" {why}")
+    if isinstance(claims, InvalidInput):
+        return InvalidInput(claims.reason, f": {claims.message}")
+    return PodGroup(count, pod.requested(), affinity, _tolerations(pod), claims=claims)
+
+
+def _namespace(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest.get("metadata")
+    return str(metadata.get("namespace") or "") if isinstance(metadata, Mapping) else ""
 
 
 def _has_template(spec: Mapping[str, Any]) -> bool:

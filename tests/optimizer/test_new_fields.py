@@ -89,6 +89,7 @@ NOT_DRAWN = {
     "tolerations",
     "used_by_others",
     "nodes",
+    "device_classes",
     "pods",
 }
 """Workloads of random problems ask for gpu; the other fields are no part of an integer program."""

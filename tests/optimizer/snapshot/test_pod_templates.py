@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dsf.api.invalid_input import InvalidInput
+from optimizer.domain.devices import ClaimRequest, DeviceClaim, MatchAttribute
 from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
 from optimizer.snapshot.pod_templates import pods_of
 
@@ -150,3 +151,125 @@ def test_where_pods_may_run_is_read() -> None:
 )
 def test_what_can_not_be_read_names_the_manifest(one: Any, message: str) -> None:
     assert message in str(pods(one))
+
+
+def claim(kind: str, *requests: Any, name: str = "gpus", **devices: Any) -> dict[str, Any]:
+    spec = {"devices": {"requests": list(requests), **devices}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec if kind == "ResourceClaim" else {"spec": spec},
+    }
+
+
+def request(name: str = "gpu", **exactly: Any) -> dict[str, Any]:
+    return {"name": name, "exactly": {"deviceClassName": "gpu.nvidia.com", **exactly}}
+
+
+def claiming(kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
+    pod = {"containers": [{"name": "c"}], "resourceClaims": spec.pop("claims", claims)}
+    return manifest(kind, template={"spec": pod}, **spec)
+
+
+OWN = [{"name": "gpus", "resourceClaimName": "gpus"}]
+TEMPLATED = "ResourceClaimTemplate"
+
+
+def test_pods_have_the_claims_of_their_templates() -> None:
+    selector = {"cel": {"expression": "device.driver == 'a'"}}
+    either = {
+        "name": "either",
+        "firstAvailable": [
+            {"name": "big", "deviceClassName": "gpu.nvidia.com", "count": 2},
+            {"name": "all", "deviceClassName": "mig.nvidia.com", "allocationMode": "All"},
+        ],
+    }
+    rule = {"matchAttribute": "gpu.nvidia.com/parentUUID", "requests": ["gpu"]}
+    template = claim(TEMPLATED, request(count=3, selectors=[selector]), either, constraints=[rule])
+    (group,) = found = pods(claiming(replicas=2), template)
+    assert not isinstance(found, str)
+    assert group == PodGroup(
+        2,
+        {"pods": 1.0},
+        claims=(
+            DeviceClaim(
+                (
+                    (ClaimRequest("gpu", "gpu.nvidia.com", ("device.driver == 'a'",), 3),),
+                    (
+                        ClaimRequest("either/big", "gpu.nvidia.com", (), 2),
+                        ClaimRequest("either/all", "mig.nvidia.com", (), 1, every=True),
+                    ),
+                ),
+                (MatchAttribute("gpu.nvidia.com/parentUUID", frozenset(["gpu"])),),
+            ),
+        ),
+    )
+
+
+def test_one_pod_may_have_a_claim_that_is_no_template() -> None:
+    (group,) = pods(claim("ResourceClaim", request()), claiming(claims=OWN))
+    assert group.claims == (DeviceClaim(((ClaimRequest("gpu", "gpu.nvidia.com"),),)),)
+
+
+SHARED = (
+    "manifests[0] (Deployment): resourceClaims (gpus): several Pods share a ResourceClaim;"
+    " give each its own by a template"
+)
+SPEC = "manifests[0] (Deployment): manifests[1] (ResourceClaimTemplate): spec.spec"
+
+
+@pytest.mark.parametrize(
+    ("manifests", "why"),
+    [
+        (
+            [claiming(), claim(TEMPLATED, request(), name="other")],
+            (
+                "manifests[0] (Deployment): resourceClaims (gpus): ResourceClaimTemplate gpus is"
+                " not among the manifests"
+            ),
+        ),
+        ([claiming(claims=OWN, replicas=2), claim("ResourceClaim", request())], SHARED),
+        (
+            [
+                claiming("DaemonSet", claims=OWN),
+                claim("ResourceClaim", request()),
+            ],
+            SHARED.replace("Deployment", "DaemonSet"),
+        ),
+        (
+            [claiming("Job", claims=OWN), claiming(claims=OWN), claim("ResourceClaim", request())],
+            SHARED.replace("manifests[0]", "manifests[1]"),
+        ),
+        (
+            [claiming(), claim(TEMPLATED, request(adminAccess=True))],
+            f"{SPEC}: request gpu asks for adminAccess, which is not supported",
+        ),
+        (
+            [claiming(), claim(TEMPLATED, request(capacity={"requests": {"memory": "1Gi"}}))],
+            f"{SPEC}: request gpu asks for a part of a device's capacity, which is not supported",
+        ),
+        (
+            [claiming(), claim(TEMPLATED, {"name": "gpu", "deviceClassName": "gpu.nvidia.com"})],
+            (
+                f"{SPEC}: request gpu has neither exactly nor firstAvailable, as resource.k8s.io/v1"
+                " wants"
+            ),
+        ),
+        (
+            [claiming(), claim(TEMPLATED, request(), constraints=[{"distinctAttribute": "a/b"}])],
+            f"{SPEC}: a constraint has no matchAttribute; others are not supported",
+        ),
+        (
+            [claiming(), claim(TEMPLATED, request(count=10_000))],
+            f"{SPEC}.devices.requests[0].exactly.count: Input should be less than or equal to 32",
+        ),
+        (
+            [claiming(), claim(TEMPLATED, request(selectors=[{"sql": "select"}]))],
+            f"{SPEC}.devices.requests[0].exactly.selectors[0].cel: Field required",
+        ),
+    ],
+)
+def test_claims_that_can_not_be_planned_are_named(manifests: list[Any], why: str) -> None:
+    assert pods(*manifests) == why

@@ -1,0 +1,1 @@
+"""What of the capacity of nodes the optimizer reads (pure)."""

@@ -1,0 +1,81 @@
+"""Devices of nodes, and claims for them, as the optimizer reads them from what agents report."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dsf.agent.inventory.device_classes import list_device_classes
+from dsf.agent.inventory.devices import summarize_devices
+from dsf.api.invalid_input import InvalidInput
+from optimizer.domain.devices import (
+    ClaimRequest,
+    DeviceClaim,
+    DeviceClasses,
+    MatchAttribute,
+    NodeDevices,
+)
+from optimizer.model.devices.allocation import Claims, Wanted, WantedClaim
+from optimizer.model.devices.selectors import DeviceSelectors
+from optimizer.snapshot.capacity.device_inventory import (
+    read_device_classes,
+    read_device_sets,
+    read_node_devices,
+)
+from tests.device_slices import nvidia_classes
+
+CLASSES: DeviceClasses = read_device_classes(list_device_classes(nvidia_classes())[0])
+
+
+def node(slices: Iterable[Any], claims: Iterable[Any] = ()) -> tuple[NodeDevices, ...]:
+    """Return the devices of the only node of ResourceSlices."""
+    summary = summarize_devices(slices, claims, {})
+    assert summary.problems == ()
+    sets = read_device_sets(summary.sets)
+    assert not isinstance(sets, InvalidInput)
+    (listed,) = summary.nodes.values()
+    found = read_node_devices(listed, sets)
+    assert not isinstance(found, InvalidInput)
+    return found
+
+
+def profile(name: str) -> tuple[str, ...]:
+    """Return the selector of a MIG profile."""
+    return (f"device.attributes['gpu.nvidia.com'].profile == '{name}'",)
+
+
+def mig(name: str, count: int = 1) -> DeviceClaim:
+    """Return a claim for MIG devices."""
+    return DeviceClaim(((ClaimRequest("mig", "mig.nvidia.com", profile(name), count),),))
+
+
+def gpus(count: int = 1, *, every: bool = False) -> DeviceClaim:
+    """Return a claim for whole GPUs."""
+    return DeviceClaim(((ClaimRequest("gpu", "gpu.nvidia.com", (), count, every),),))
+
+
+def one_gpu(*profiles: str) -> DeviceClaim:
+    """Return a claim for MIG devices of the same GPU."""
+    requests = [
+        (ClaimRequest(f"r{place}", "mig.nvidia.com", profile(name)),)
+        for place, name in enumerate(profiles)
+    ]
+    return DeviceClaim(tuple(requests), (MatchAttribute("gpu.nvidia.com/parentUUID"),))
+
+
+def wanted(devices: Sequence[NodeDevices], *claims: DeviceClaim) -> Claims:
+    """Return the claims of a Pod with the devices of a node that match."""
+    selectors = DeviceSelectors(CLASSES)
+
+    def matching(request: ClaimRequest) -> Wanted:
+        found = {}
+        for item in devices:
+            indexes = selectors.matching(request, item.devices)
+            assert isinstance(indexes, frozenset), indexes
+            found[item.devices] = indexes
+        return Wanted(request.name, tuple(found.items()), request.count, request.every)
+
+    return tuple(
+        WantedClaim(
+            tuple(tuple(map(matching, request)) for request in claim.requests), claim.constraints
+        )
+        for claim in claims
+    )
