@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 
+def label_keys(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
+    """Return the keys of labels in `a,b`; a text that is no key is bad usage."""
+    from dsf.api.name_syntax import qualified_name
+
+    keys = tuple(key for key in (part.strip() for part in text.split(",")) if key)
+    for key in keys:
+        if problems := qualified_name(key):
+            raise click.BadParameter(f"{key!r} is no label: {problems[0]}")
+    return keys
+
+
 @click.command()
 @click.option(
     "--cluster-name",
@@ -111,6 +122,16 @@ EXIT_FAILED = 1
     type=FILE,
     help="Key of the certificate; read again when it changes.",
 )
+@click.option(
+    "--inventory/--no-inventory",
+    help="Report to the hub what the cluster's nodes have and what its Pods request.",
+)
+@click.option(
+    "--inventory-node-labels",
+    default="",
+    callback=label_keys,
+    help="Further labels of nodes (a,b) that the inventory has, by which Pods choose nodes.",
+)
 @destination_options
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
 @click.option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
@@ -149,10 +170,14 @@ def agent(
         watched_secrets=parse_hosts(rest["watch_secrets"]),
         destinations=allowed_destinations(**flag_group(rest, "scorer_")),
         push=_push(**flag_group(rest, "push_")),
+        inventory=rest["inventory"],
+        inventory_node_labels=rest["inventory_node_labels"],
     )
+    if settings.inventory_node_labels and not settings.inventory:
+        raise click.UsageError("--inventory-node-labels needs --inventory")
     if once or explain:
-        rounds = asyncio.run(_once(settings, kubeconfig, explaining=explain))
-        _print(settings.cluster, rounds, explaining=explain)
+        rounds, inventory = asyncio.run(_once(settings, kubeconfig, explaining=explain))
+        _print(settings.cluster, rounds, inventory, explaining=explain)
     elif hub_kubeconfig is None:
         raise click.UsageError("name the hub with --hub-kubeconfig, or use --once without a hub")
     else:
@@ -224,12 +249,13 @@ async def _serve(settings: "AgentSettings", hub_kubeconfig: Path, kubeconfig: Pa
 
 async def _once(
     settings: "AgentSettings", kubeconfig: Path | None, *, explaining: bool
-) -> "tuple[Round, ...] | InvalidInput":
-    from dsf.agent.dry_run import perform_once
+) -> "tuple[tuple[Round, ...] | InvalidInput, str | InvalidInput]":
+    from dsf.agent.dry_run import inventory_once, perform_once
 
     async with AsyncExitStack() as stack:
         managed = await _managed(stack, settings, kubeconfig)
-        return await perform_once(settings, managed, explaining=explaining)
+        rounds = await perform_once(settings, managed, explaining=explaining)
+        return rounds, await inventory_once(settings, managed)
 
 
 async def _managed(
@@ -238,6 +264,8 @@ async def _managed(
     """Connect to the managed cluster; with a summaries file only if a kubeconfig is given."""
     in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
     if settings.summaries_file is not None and kubeconfig is None and not in_cluster:
+        if settings.inventory:
+            raise click.UsageError("--inventory needs the managed cluster's --kubeconfig")
         return None
     from dsf.agent.fetch.kubernetes_source import PAGE_BYTES
     from dsf.kube.client.connect import connect
@@ -246,7 +274,11 @@ async def _managed(
 
 
 def _print(
-    cluster: str, rounds: "tuple[Round, ...] | InvalidInput", *, explaining: bool = False
+    cluster: str,
+    rounds: "tuple[Round, ...] | InvalidInput",
+    inventory: "str | InvalidInput",
+    *,
+    explaining: bool = False,
 ) -> None:
     from dsf.agent.dry_run import explained, render
     from dsf.api.invalid_input import InvalidInput
@@ -255,7 +287,10 @@ def _print(
 
     if isinstance(rounds, InvalidInput):
         raise click.ClickException(f"{rounds.reason}: {rounds.message}")
+    if isinstance(inventory, InvalidInput):
+        raise click.ClickException(f"inventory: {inventory.reason}: {inventory.message}")
     click.echo(explained(rounds) if explaining else render(cluster, rounds, utc_now()), nl=False)
+    click.echo(inventory, nl=False)
     failures = [(done.summary.name, done.failure) for done in rounds if done.failure]
     for name, failure in failures:
         message = f"{name}: {failure.stage}: {failure.reason}: {failure.message}"

@@ -1,4 +1,4 @@
-"""One round of every scorer, printed and not published: a dry run for scorer authors."""
+"""One round of every scorer, and the inventory, printed and not published: a dry run."""
 
 import asyncio
 from collections.abc import Iterable
@@ -7,6 +7,9 @@ from datetime import datetime
 
 import yaml
 
+from dsf.agent.inventory.inventory_publisher import new_inventory
+from dsf.agent.inventory.inventory_status import inventory_patch
+from dsf.agent.inventory.watch import InventoryWatch
 from dsf.agent.publish.placement_score import placement_score, status_patch
 from dsf.agent.round import Round
 from dsf.agent.round_schedule import read_scorers
@@ -21,6 +24,8 @@ from dsf.kube.clock import utc_now
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import CONFIG_MAP
 from dsf.kube.port import Kube, Object
+
+INVENTORY_SECONDS = 60.0
 
 
 async def perform_once(
@@ -40,6 +45,29 @@ async def perform_once(
         performer = replace(plain, explaining=explaining)
         rounds = [performer.perform(summary) for summary in read_config.summaries]
         return tuple(await asyncio.gather(*rounds))
+
+
+async def inventory_once(settings: AgentSettings, managed: Kube | None) -> str | InvalidInput:
+    """Return the NodeInventory that would be published, as a YAML document; empty without one."""
+    if not settings.inventory or managed is None:
+        return ""
+    watch = InventoryWatch(managed, settings.inventory_node_labels)
+    watching = asyncio.create_task(watch.run())
+    try:
+        async with asyncio.timeout(INVENTORY_SECONDS):
+            summary = await watch.first_summary()
+    except TimeoutError:
+        message = f"nodes and Pods could not be listed within {INVENTORY_SECONDS:g} s: see the log"
+        return InvalidInput("DeadlineExceeded", message)
+    finally:
+        watching.cancel()
+    if summary.fields["nodes"] is None:
+        return InvalidInput(summary.condition.reason, summary.condition.message)
+    now = utc_now()
+    inventory: Object = new_inventory(settings.cluster)
+    unseen = {"metadata": {"resourceVersion": ""}}
+    inventory |= {"status": inventory_patch(unseen, summary, confirmed=now, now=now)["status"]}
+    return _yaml(inventory)
 
 
 def render(cluster: str, rounds: Iterable[Round], now: datetime) -> str:
@@ -70,11 +98,14 @@ def _document(cluster: str, done: Round, now: datetime) -> str:
     )
     obj["status"] = (patch or {}).get("status")
     note = "# scoreDestination None: only on /metrics\n"
-    head = f"---\n{note if summary.score_destination == 'None' else ''}"
+    return _yaml(obj, note if summary.score_destination == "None" else "")
+
+
+def _yaml(obj: Object, note: str = "") -> str:
     text = yaml.safe_dump(obj, sort_keys=False, allow_unicode=True, width=100)
     if escaped_lines(text) != text:
         text = yaml.safe_dump(obj, sort_keys=False, width=100)
-    return head + text
+    return f"---\n{note}{text}"
 
 
 async def _text(settings: AgentSettings, managed: Kube | None) -> str | InvalidInput:

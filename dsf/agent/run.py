@@ -28,6 +28,8 @@ from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.fetch.kubernetes_source import KubernetesSource
 from dsf.agent.fetch.scoring_call import Observe, ScoringApi, unobserved
 from dsf.agent.fetch.sources import ReceivedSource, Sources
+from dsf.agent.inventory.inventory_metrics import InventoryMetrics
+from dsf.agent.inventory.inventory_publisher import keep_inventory
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.publish.addon_lease import AddOnLease
 from dsf.agent.publish.publisher import Publisher
@@ -116,7 +118,8 @@ class AgentSettings:
     score. `watched_secrets` names the Secrets that are watched; others are read at each call.
     `answers_in_flight` limits the bytes of answers that all rounds hold at the same time; it is
     raised to what one round may need. `destinations` says where calls may go. `push` is None
-    unless pushes are received.
+    unless pushes are received. With `inventory` the nodes and Pods of the managed cluster are
+    reported to the hub, with the labels of nodes in `inventory_node_labels` besides the usual ones.
     """
 
     cluster: str
@@ -132,6 +135,8 @@ class AgentSettings:
     answers_in_flight: int = ANSWERS_IN_FLIGHT
     destinations: Destinations = field(default_factory=Destinations)
     push: PushSettings | None = None
+    inventory: bool = False
+    inventory_node_labels: tuple[str, ...] = ()
 
 
 async def run(
@@ -189,6 +194,17 @@ async def run(
                 lease = AddOnLease(managed, settings.namespace, holder, identity, now)
                 tasks.create_task(lease.keep(agent.configured))
                 await lease.decided.wait()
+                if settings.inventory:
+                    reported = keep_inventory(
+                        hub,
+                        managed,
+                        settings.cluster,
+                        settings.inventory_node_labels,
+                        metrics=InventoryMetrics(registry, lambda: now().timestamp()),
+                        identity=identity,
+                        now=now,
+                    )
+                    tasks.create_task(reported)
             tasks.create_task(agent.run())
 
 

@@ -7,7 +7,7 @@ Sources: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/
 pkg/apis/core/v1/defaults.go of Kubernetes v1.34.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
@@ -147,22 +147,46 @@ class PodSpec(WireModel):
         run on included, and of what each other one of initContainers requests beside those that
         run already; instead of it what the Pod states for all its containers; plus its overhead.
         """
-        found, before = dict[str, float](), dict[str, float]()
-        for one in self.init_containers or ():
-            if one.restart_policy == "Always":
-                before = _sum(before, one.requested)
-                found = _most(found, before)
-            else:
-                found = _most(found, _sum(before, one.requested))
-        together = before
-        for one in self.containers:
-            together = _sum(together, one.requested)
-        found = _most(found, together)
-        if self.resources:
-            limits, requests = self.resources.limits or {}, self.resources.requests or {}
-            stated = {**limits, **found, **requests}
-            found |= {name: stated[name] for name in (*limits, *requests) if _of_pods(name)}
-        return {**_sum(found, self.overhead or {}), PODS: 1.0}
+        stated = self.resources or Resources()
+        found = summed_requests(
+            [one.requested for one in self.containers],
+            [(one.restart_policy == "Always", one.requested) for one in self.init_containers or ()],
+            limits=stated.limits or {},
+            requests=stated.requests or {},
+            overhead=self.overhead or {},
+        )
+        return {**found, PODS: 1.0}
+
+
+Amount = TypeVar("Amount", int, float)
+
+
+def summed_requests(
+    containers: Iterable[Mapping[str, Amount]],
+    init_containers: Iterable[tuple[bool, Mapping[str, Amount]]],
+    *,
+    limits: Mapping[str, Amount],
+    requests: Mapping[str, Amount],
+    overhead: Mapping[str, Amount],
+) -> dict[str, Amount]:
+    """Return what a Pod requests by what its containers do; `init_containers` say if they run on.
+
+    `limits` and `requests` are what the Pod states for all its containers.
+    """
+    found, before = dict[str, Amount](), dict[str, Amount]()
+    for runs_on, asked in init_containers:
+        if runs_on:
+            before = _sum(before, asked)
+            found = _most(found, before)
+        else:
+            found = _most(found, _sum(before, asked))
+    together = before
+    for asked in containers:
+        together = _sum(together, asked)
+    found = _most(found, together)
+    stated = {**limits, **found, **requests}
+    found |= {name: stated[name] for name in (*limits, *requests) if _of_pods(name)}
+    return _sum(found, overhead)
 
 
 Model = TypeVar("Model", bound=WireModel)
@@ -195,9 +219,12 @@ def _of_pods(resource: str) -> bool:
     return resource in ("cpu", "memory") or resource.startswith("hugepages-")
 
 
-def _sum(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    return {**one, **{name: one.get(name, 0.0) + amount for name, amount in other.items()}}
+def _sum(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> dict[str, Amount]:
+    found = dict(one)
+    for name, amount in other.items():
+        found[name] = found[name] + amount if name in found else amount
+    return found
 
 
-def _most(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    return {**one, **{name: max(one.get(name, 0.0), amount) for name, amount in other.items()}}
+def _most(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> dict[str, Amount]:
+    return {**one, **{name: max(one.get(name, amount), amount) for name, amount in other.items()}}

@@ -49,6 +49,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "dsf/agent/test_cli.py",
         "dsf/agent/fetch/test_credentials.py",
         "dsf/agent/fetch/test_sources.py",
+        "dsf/agent/inventory/test_cli.py",
         "dsf/agent/otlp/test_receiver.py",
         "real_hub/product/test_install.py",
         "real_sources/test_running.py",

@@ -27,6 +27,8 @@ EXEMPT = {
     "sentences and numbers that were formatted before": {
         "dsf/agent/dry_run.py:explained",
         "dsf/agent/fetch/kubernetes_source.py:fetch",
+        "dsf/agent/inventory/inventory_status.py:snapshot",
+        "dsf/agent/inventory/inventory_status.py:summarize",
         "optimizer/plan/text/approval_questions.py:_places",
         "optimizer/plan/text/approval_questions.py:policy_changes",
         "mcp_server/results/write_results.py:_loses",

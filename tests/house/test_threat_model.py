@@ -8,11 +8,9 @@ from dsf.kube.kinds import KINDS
 from tests.repository import ROOT
 
 NOT_READ = {
-    **dict.fromkeys(
-        ("AppliedManifestWork", "Pod", "ResourceClaim", "ResourceSlice"), "nothing reads it yet"
-    ),
+    "ResourceClaim": "nothing reads it yet",
+    "ResourceSlice": "nothing reads it yet",
     "Event": "only written",
-    "Node": "only simulations read it",
     "SelfSubjectAccessReview": "an answer of the API server",
     "SelfSubjectReview": "an answer of the API server",
     "SubjectAccessReview": "an answer of the API server",

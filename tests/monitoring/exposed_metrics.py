@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client import REGISTRY, CollectorRegistry
 
+from dsf.agent.inventory.inventory_metrics import InventoryMetrics
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.otlp.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.receiver import OtlpMetrics
@@ -51,6 +52,7 @@ def register_all(registry: CollectorRegistry) -> None:
 def _agent(registry: CollectorRegistry) -> None:
     AgentMetrics(registry, lambda: 0.0).configured(0)
     registry.register(OtlpMetrics(ReceivedMetrics(lambda: 0.0)))
+    InventoryMetrics(registry, lambda: 0.0)
 
 
 _COMPONENTS: dict[str, Callable[[CollectorRegistry], object]] = {

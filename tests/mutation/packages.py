@@ -32,6 +32,13 @@ class DecisionPackage:
 PACKAGES = {
     "agent": DecisionPackage(
         modules=(
+            "dsf/agent/inventory/amounts.py",
+            "dsf/agent/inventory/applied_works.py",
+            "dsf/agent/inventory/inventory_status.py",
+            "dsf/agent/inventory/node_capacity.py",
+            "dsf/agent/inventory/node_groups.py",
+            "dsf/agent/inventory/pod_sums.py",
+            "dsf/agent/inventory/pod_use.py",
             "dsf/agent/otlp/data_points.py",
             "dsf/agent/otlp/received_metrics.py",
             "dsf/agent/otlp/received_metrics.py",
@@ -42,6 +49,7 @@ PACKAGES = {
             "dsf/agent/wire",
         ),
         tests=(
+            "tests/dsf/agent/inventory",
             "tests/dsf/agent/otlp/test_data_points.py",
             "tests/dsf/agent/otlp/test_received_metrics.py",
             "tests/dsf/agent/publish/test_placement_score.py",

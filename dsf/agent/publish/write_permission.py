@@ -68,11 +68,12 @@ class PublisherIdentity:
         ours = theirs in {"", self.identity, *self.former}
         if not self.identity or ours or not is_valid(status, now):
             return None
-        name = f"{metadata['namespace']}/{metadata['name']}"
+        kind = obj.get("kind", "AddOnPlacementScore")
+        name = f"{kind} {metadata['namespace']}/{metadata['name']}"
         message = (
-            f"AddOnPlacementScore {name} is published by the agent of another installation"
-            f" ({theirs}; this one is {self.identity}): give each managed cluster's agent its own"
-            " --cluster-name. If that agent is gone, this one takes the score over when it expires,"
+            f"{name} is published by the agent of another installation ({theirs}; this one is"
+            f" {self.identity}): give each managed cluster's agent its own --cluster-name. If that"
+            " agent is gone, this one takes it over when it expires,"
             " or as soon as you delete it"
         )
         return Failure("publish", ANOTHER_AGENT, message)

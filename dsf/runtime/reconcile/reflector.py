@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from dsf.kube.changes import key
-from dsf.kube.errors import Gone, KubeError, ServerError, retry_after
+from dsf.kube.errors import AnswerTooLarge, Gone, KubeError, ServerError, retry_after
 from dsf.kube.kinds import Kind
 from dsf.kube.port import ListerWatcher, Object, WatchEvent
 from dsf.kube.reads import PAGE
@@ -38,7 +38,7 @@ class View(Generic[T]):
     version seen, or lists again if that version is gone, which also detects deletions. A watch is
     asked to stay open for a random time between the two `watch_seconds`; `draw` returns random
     numbers in [0, 1). An error of `ends_on` ends `run`, and so does an exception of `read`; then
-    nothing is in `items`.
+    nothing is in `items`. A list has at most `page` objects a page, fewer where that is too large.
 
     `heard`: when the API server last said what there is, by a list, an event or a bookmark, in
     seconds of the loop's clock. All that was written before is in `items`.
@@ -57,10 +57,12 @@ class View(Generic[T]):
         watch_seconds: tuple[int, int] = WATCH_SECONDS,
         draw: Callable[[], float] = random.random,
         ends_on: tuple[type[KubeError], ...] = (),
+        page: int = PAGE,
     ) -> None:
         self.items: dict[Key, T] = {}
         self.heard = -math.inf
         self._ends_on = ends_on
+        self._page = page
         self._read = read
         self.synced = asyncio.Event()
         self._kube = kube
@@ -160,7 +162,7 @@ class View(Generic[T]):
         self._outdated.clear()
         asked = asyncio.get_running_loop().time()
         try:
-            after, self._version = await self._list(PAGE)
+            after, self._version = await self._list(self._page)
         except KubeError:
             self._version = None
             raise
@@ -192,6 +194,10 @@ class View(Generic[T]):
                     raise
                 # The continue token expired while paging: only one large page is consistent.
                 return await self._list(limit=0)
+            except AnswerTooLarge:
+                if limit <= 1:
+                    raise
+                return await self._list(limit // 4 or 1)
             items.update((_key(obj), self._read(obj)) for obj in page.items)
             token = page.continue_token
             if not token:
