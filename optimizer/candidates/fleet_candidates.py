@@ -69,7 +69,7 @@ def _all(host: str, direct: Mapping[str, Iterable[Workload]]) -> tuple[Workload,
 def _best(dependent: Workload, cluster: Cluster, value: Value) -> float:
     devices = dict.fromkeys(item.device for item in cluster.supplies if item.kind == dependent.kind)
     values = [found for name in devices if (found := value(dependent.app, name)) is not None]
-    stays = dependent.move_cost if cluster.name in dependent.current else 0.0
+    stays = dependent.move_cost if cluster.name in dependent.running else 0.0
     return max(values, default=0.0) + stays
 
 
@@ -223,7 +223,7 @@ def _request_counts(fleet: Fleet, cluster: Cluster, needing: Dependents) -> Requ
         (
             item.app,
             item.amount,
-            item.move_cost if cluster.name in item.current else 0.0,
+            item.move_cost if cluster.name in item.running else 0.0,
             more.get(item.name, 0.0),
         )
         for item in fleet.workloads

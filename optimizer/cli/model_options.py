@@ -104,6 +104,14 @@ formulation_options = options(
         " once.",
     ),
     click.option(
+        "--pending-grace-seconds",
+        type=click.IntRange(0, 2**31),
+        default=300,
+        show_default=True,
+        help="Seconds that Pods may lack a node on a managed cluster, as its inventory tells; then"
+        " plans avoid the cluster for their workload.",
+    ),
+    click.option(
         "--max-places",
         type=click.IntRange(min=1),
         default=40_000_000,

@@ -181,7 +181,8 @@ class Workload:
     is empty where there is no constraint. `requests`: (kind, amount) besides `amount` of `kind`.
     `current`: the clusters where it runs now; leaving one costs `move_cost`. `unselectable`:
     clusters that OCM can't select for its Placement; `avoided`: those with a taint PreferNoSelect.
-    `pods`: what a replica starts on its cluster, as far as it is known.
+    `pods`: what a replica starts on its cluster, as far as it is known. `pending`: clusters where
+    the scheduler finds no node for its Pods: a place there is worth nearly nothing.
     """
 
     name: str
@@ -208,6 +209,12 @@ class Workload:
     unselectable: tuple[str, ...] = ()
     avoided: tuple[str, ...] = ()
     pods: tuple[PodGroup, ...] = ()
+    pending: tuple[str, ...] = ()
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The clusters where it is placed now, without those where its Pods stay pending."""
+        return tuple(name for name in self.current if name not in self.pending)
 
     @property
     def cluster_selectors(self) -> tuple[str, ...]:

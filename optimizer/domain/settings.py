@@ -45,11 +45,12 @@ class OptimizerSettings:
     `max_places`: workloads x devices of one request, which bounds the memory of a solve.
     `max_listed`: score entries in one response. `default_toleration_seconds`: for so long what runs
     on a cluster that is lost stays there; 0 for not at all, and kube-apiserver's default is the
-    same. `prefer_no_select_cost`: see Fleet.avoidance_cost. `plan_history_limit`: PlacementPlans
-    kept for each optimization, the current one included. `rollout_namespaces`: namespaces whose
-    Stepwise rollouts are executed; none: all. `prometheus_url`: where the history of scores is
-    read; empty: nowhere. `watched_score_entries`: of how many entries scores are kept in memory;
-    0: of none. `record_key_secret`: namespace and name of the Secret whose key signs
+    same. `prefer_no_select_cost`: see Fleet.avoidance_cost. `pending_grace_seconds`: for so long
+    Pods may lack a node until plans avoid the cluster for their workload. `plan_history_limit`:
+    PlacementPlans kept for each optimization, the current one included. `rollout_namespaces`:
+    namespaces whose Stepwise rollouts are executed; none: all. `prometheus_url`: where the history
+    of scores is read; empty: nowhere. `watched_score_entries`: of how many entries scores are kept
+    in memory; 0: of none. `record_key_secret`: namespace and name of the Secret whose key signs
     records.
     """
 
@@ -66,6 +67,7 @@ class OptimizerSettings:
     max_listed: int = 500_000
     default_toleration_seconds: int = 300
     prefer_no_select_cost: float = 10.0
+    pending_grace_seconds: int = 300
     plan_history_limit: int = 10
     rollout_namespaces: tuple[str, ...] = ()
     prometheus_url: str = ""

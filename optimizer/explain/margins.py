@@ -169,7 +169,7 @@ def runner_up(problem: Problem, assignment: Assignment) -> RunnerUp | None:
     workload, taken = found
     scores = problem.values[workload].copy()
     staying = np.isin(
-        problem.resource_cluster, np.array(problem.workloads[workload].current, dtype=np.int64)
+        problem.resource_cluster, np.array(problem.workloads[workload].running, dtype=np.int64)
     )
     scores[staying] -= problem.workloads[workload].move_cost
     scores[taken] = np.nan

@@ -1,6 +1,6 @@
 """What of one plan is taken, offer after offer, and why not the rest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision
 from optimizer.keep.decision import Hold, Offer, Restrict, Take, decide, left_by_margins
 from optimizer.keep.move_budgets import PastChange
-from optimizer.keep.restraint import TIE, restrained
+from optimizer.keep.restraint import TIE, avoiding, restrained
 from optimizer.keep.score_memory import ScoreMemory
 from optimizer.model.problem import Problem
 from optimizer.wire.keeping import Keeping
@@ -23,7 +23,7 @@ class PlanRestraint:
 
     `memory`: after it has observed the scores of the fleet that is planned. `missing`: the value of
     missing scores, which that fleet has not. `settled_at`: when its scores are averaged over a
-    window; None: they are.
+    window; None: they are. `left`: clusters that workloads left because their Pods stayed pending.
     """
 
     rules: Keeping
@@ -32,6 +32,7 @@ class PlanRestraint:
     now: datetime
     requested: bool = False
     missing: float | None = None
+    left: Mapping[str, Collection[str]] = field(default_factory=dict)
     verdict: Take | Hold | None = None
     whole: Hold | None = None
     offers: int = 0
@@ -40,7 +41,8 @@ class PlanRestraint:
     _costs: Mapping[str, float] = field(default_factory=dict)
 
     def restrained(self, fleet: Fleet) -> Fleet:
-        """Return the fleet with averaged scores, and margins on moves."""
+        """Return the fleet with averaged scores, margins on moves, and places that were left."""
+        fleet = avoiding(fleet, self.left)
         self.settled_at = self.memory.settled_at(fleet.scores)
         self._costs = {item.name: item.move_cost for item in fleet.workloads}
         rules = self.rules.hysteresis

@@ -44,7 +44,7 @@ def restrained(
     there = frozenset(item.name for item in fleet.clusters)
     staying = {
         item.name: tuple(
-            name for name in item.current if name in there and name not in item.unselectable
+            name for name in item.running if name in there and name not in item.unselectable
         )
         for item in fleet.workloads
     }
@@ -59,6 +59,17 @@ def restrained(
     return replace(fleet, scores=filled.scores, workloads=workloads), waits
 
 
+def avoiding(fleet: Fleet, left: Mapping[str, Collection[str]]) -> Fleet:
+    """Return the fleet in which workloads avoid clusters that they left, unless they are back."""
+    workloads = (
+        replace(item, pending=(*item.pending, *sorted({*left[item.name]}.difference(item.current))))
+        if item.name in left
+        else item
+        for item in fleet.workloads
+    )
+    return replace(fleet, workloads=tuple(workloads)) if left else fleet
+
+
 def with_policy_margins(fleet: Fleet) -> Fleet:
     """Return the fleet in which a change of policy costs the margins of all that runs there.
 
@@ -66,7 +77,7 @@ def with_policy_margins(fleet: Fleet) -> Fleet:
     """
     margins: dict[str, float] = {}
     for item in fleet.workloads:
-        for name in item.current:
+        for name in item.running:
             margins[name] = margins.get(name, 0.0) + item.move_cost
     return replace(
         fleet,

@@ -15,6 +15,12 @@ from optimizer.model.predicates import PREDICATES, ResourceIndex
 from optimizer.model.problem import NO_DEVICE, Limit, Problem, ProblemWorkload
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 
+PENDING_SHARE = 0.01
+"""Part of its value that a place has where Pods stay pending: any other place is worth more.
+
+It is not 0, so that they stay, and start once there is room, rather than have no place at all.
+"""
+
 
 def formulate(fleet: Fleet) -> Problem:
     """Return the problem of a fleet.
@@ -51,7 +57,7 @@ def staying(fleet: Fleet) -> Mapping[int, float]:
     known = {cluster.name for cluster in fleet.clusters}
     total: dict[int, float] = {}
     for item in fleet.workloads:
-        saved = item.move_cost * len(known.intersection(item.current))
+        saved = item.move_cost * len(known.intersection(item.running))
         total[item.priority] = total.get(item.priority, 0.0) + saved
     return total
 
@@ -72,8 +78,11 @@ def _values(indexed: ResourceIndex) -> Floats:
         values[index, allowed] = own[allowed]
         if workload.avoided:
             values[index] -= _avoidance(indexed, workload, values[index])
-        if workload.move_cost and workload.current:
-            values[index] += workload.move_cost * indexed.named(workload.current)
+        if workload.pending:
+            lost = (1 - PENDING_SHARE) * np.clip(values[index], 0.0, None)
+            values[index] -= lost * indexed.named(workload.pending)
+        if workload.move_cost and workload.running:
+            values[index] += workload.move_cost * indexed.named(workload.running)
     return values
 
 
@@ -95,6 +104,7 @@ def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
             workload_affinity=tuple(matching[text] for text in (item.workload_affinity,) if text),
             workload_anti_affinity=matching.get(item.workload_anti_affinity, ()),
             current=tuple(number[name] for name in item.current if name in number),
+            pending=tuple(number[name] for name in item.pending if name in number),
         )
         for item in fleet.workloads
     )
@@ -103,7 +113,7 @@ def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
 _SHARED_FIELDS = tuple(
     item.name
     for item in fields(ProblemWorkload)
-    if item.name not in {"workload_affinity", "workload_anti_affinity", "current"}
+    if item.name not in {"workload_affinity", "workload_anti_affinity", "current", "pending"}
 )
 """The fields of a ProblemWorkload that are those of the Workload."""
 

@@ -79,6 +79,7 @@ class ProblemWorkload:
     clusters to run on at most. `workload_affinity`: of each set of names another must run on the
     same cluster. `workload_anti_affinity`: no other of these may. `current`: clusters (by number)
     where it runs now; `move_cost`: what leaving one of them costs, part of the values of staying.
+    Leaving one where its Pods stay `pending` costs nothing.
     """
 
     name: str
@@ -93,6 +94,12 @@ class ProblemWorkload:
     workload_anti_affinity: tuple[str, ...] = ()
     current: tuple[int, ...] = ()
     move_cost: float = 0.0
+    pending: tuple[int, ...] = ()
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """The current clusters, without those where its Pods stay pending."""
+        return tuple(cluster for cluster in self.current if cluster not in self.pending)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

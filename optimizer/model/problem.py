@@ -290,7 +290,7 @@ class Problem:
         if found is None:
             raise KeyError(assignment)
         workload = self.workloads[found[0]]
-        stays = self.resources[found[1]].cluster in workload.current
+        stays = self.resources[found[1]].cluster in workload.running
         return float(self.values[found]) - (workload.move_cost if stays else 0.0)
 
     def weights(self, tier: int | None = None) -> Floats:

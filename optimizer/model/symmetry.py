@@ -47,7 +47,7 @@ _RELAXATION_FIELDS = tuple(
     for item in fields(Workload)
     if item.name
     not in {"name", "app", "labels", "workload_anti_affinity", "placement", "priority"}
-    | {"move_cost", "current"}
+    | {"move_cost", "current", "pending"}
 )
 """The same for `relaxation_keys`, which add what they need of the names, apps and labels; the
 others change what assignments are worth, not which are possible."""

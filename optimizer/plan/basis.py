@@ -64,8 +64,9 @@ def _cluster_fields(cluster: Cluster) -> dict[str, Any]:
 
 
 def _workload_fields(workload: Workload) -> dict[str, Any]:
-    """Return a workload's facts; what is not known of its Pods is none."""
+    """Return a workload's facts without its pending Pods; what is not known of its Pods is none."""
     fields = asdict(workload)
+    del fields["pending"]
     if not workload.pods:
         del fields["pods"]
     return fields

@@ -30,7 +30,9 @@ from dsf.runtime.reconcile.reflector import Key
 from optimizer.domain.issue import Issue
 from optimizer.follow.optimization.changes import (
     as_recorded,
+    left_pending,
     past_changes,
+    pending_places,
     unfinished,
     with_change,
 )
@@ -128,7 +130,8 @@ class PlacementKeeper:
         now = self._now()
         past = past_changes(subject.obj, subject.history, now)
         left = moves_left_for(spec, past, found.running, now)
-        found = found.due(now, memory.next_plan(spec, found, now))
+        ends = pending_places(subject.obj, now)[1]
+        found = found.due(now, memory.next_plan(spec, found, now), ends)
         return subject.obj, found._replace(moves_left=left)
 
     async def _finished(self, subject: KeptSubject) -> KeptReport | None:
@@ -160,6 +163,7 @@ class PlacementKeeper:
         if not look_now.reasons and state == memory.state and memory.report:
             return memory.report.saying(*subject.landing(memory.report)).reading(pause)
         requested = plan_request(subject.obj) != subject.answered
+        left, ends = pending_places(subject.obj, now)
         restraint = PlanRestraint(
             spec,
             memory.scores,
@@ -167,12 +171,13 @@ class PlacementKeeper:
             now,
             requested,
             missing_score(reading.request, self._optimizer.settings),
+            left,
         )
         plan = await self._plan(subject, reading, restraint)
         if isinstance(plan, RequestProblem):
             return subject.saying(*not_planned(plan)).retried(now)
         found = await self._taken(subject, plan, restraint)
-        memory.keep(watched, state, found, now)
+        memory.keep(watched, state, found, now, ends)
         return found.reading(pause)
 
     async def _plan(
@@ -232,7 +237,8 @@ class PlacementKeeper:
         before = subject.obj
         taken = found.verdict if isinstance(found.verdict, Take) else None
         if taken is not None and plan.changes:
-            subject.obj = with_change(before, taken, objects_digest(plan), self._now())
+            left = left_pending(plan)
+            subject.obj = with_change(before, taken, objects_digest(plan), self._now(), left)
             await self.write_status(subject.obj, subject.obj["status"], before)
         outcome = await self._optimizer.apply(plan, Writer(user=subject.user))
         problem = outcome if isinstance(outcome, RequestProblem) else refused_writes(outcome.failed)

@@ -57,6 +57,7 @@ from optimizer.snapshot.scores.score_doubts import TrustRule
 from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
 from optimizer.snapshot.scores.score_meanings import direction_issues
 from optimizer.snapshot.scores.score_reader import ScoreReader
+from optimizer.snapshot.workload_pods import pending_workloads
 from optimizer.wire.request import OptimizeRequest, Preference, RequestedCluster, ScoreRef
 
 
@@ -69,7 +70,8 @@ class FleetSnapshot:
     `declared_formats`: what DynamicScorers declare of the names of entries, by score name.
     `score_versions`: the resource versions of the scores that were read, by cluster and name.
     `oldest_score`: when the one of them was written that was written first; None if unknown.
-    `lasts`: for how many seconds the same objects read the same; then a toleration ends.
+    `lasts`: for how many seconds the same objects read the same; then a toleration ends, or the
+    grace of pending Pods.
     """
 
     fleet: Fleet
@@ -105,6 +107,8 @@ def read_objects(
     clusters, workloads, pools, lost = selectable_fleet(unshared, workloads, pools, eligible, asked)
     limits = _limits(request)
     relevant = _relevant(clusters, workloads, limits)
+    stuck = pending_workloads(workloads, observation, settings.pending_grace_seconds)
+    workloads = stuck.workloads
     fleet = Fleet(
         namespace=request.namespace,
         optimization=request.optimization,
@@ -124,6 +128,7 @@ def read_objects(
             *lost,
             *cluster_issues,
             *workload_issues,
+            *stuck.issues,
             *of_others,
             *unknown_kinds(listed, described, workloads),
             *unknown_annotations(observation, request),
@@ -140,7 +145,7 @@ def read_objects(
         pools,
         running.policies,
         declared_formats(observation.scorers or ()),
-        lasts=eligible.seconds_left((asked, *tolerations)),
+        lasts=min(eligible.seconds_left((asked, *tolerations)), stuck.lasts),
     )
 
 

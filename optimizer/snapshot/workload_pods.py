@@ -5,18 +5,27 @@ A ManifestWork tells of manifests that have feedback rules, by the names of OCM'
 NodeInventory tells of all Pods of a ManifestWork, and why some are pending.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from dsf.api.conditions import find
-from dsf.api.times import read_time
+from dsf.api.conditions import find, is_true
+from dsf.api.times import read_time, rfc3339
+from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
+from optimizer.domain.fleet import Workload
+from optimizer.domain.issue import Issue
 from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.observation import Observation
 
 UNSCHEDULABLE = "Unschedulable"
 """The reason of a Pod that kube-scheduler finds no node for (`core/v1` PodReasonUnschedulable)."""
+
+PODS_PENDING = "PodsPending"
+"""The reason of a landing and of an issue: something keeps Pods from running."""
 
 _MOST_PODS = 1_000_000
 """A larger count of a cluster is taken to be this one."""
@@ -60,14 +69,43 @@ class PodCounts(NamedTuple):
         return bool(self.pending) and self.reason == UNSCHEDULABLE and short
 
 
+class InventoriedWorks(NamedTuple):
+    """The Pods that an inventory lists by ManifestWork; `complete`: others have none."""
+
+    works: Mapping[str, Mapping[str, Any]] = {}
+    complete: bool = False
+
+
+UNKNOWN = InventoriedWorks()
+"""Of a cluster without an inventory."""
+
+
+def inventoried_works(
+    inventories: Iterable[Object] | None, now: datetime
+) -> dict[str, InventoriedWorks]:
+    """Return what NodeInventories list of ManifestWorks, by cluster.
+
+    One that is past its validUntil lists nothing. One that is not Complete may leave out works, or
+    may not know whose Pods are.
+    """
+    found = dict[str, InventoriedWorks]()
+    for obj in inventories or ():
+        status: Mapping[str, Any] = obj.get("status") or {}
+        until = read_time(status.get("validUntil"))
+        if until and until > now:
+            works = {str(item.get("name")): item for item in status.get("works") or ()}
+            found[name_of(obj)] = InventoriedWorks(works, is_true(obj, "Complete"))
+    return found
+
+
 def reported_pods(
-    replica_set: Object, work: Object | None, inventory: Object | None, now: datetime
+    replica_set: Object, work: Object | None, inventoried: InventoriedWorks
 ) -> PodCounts | None:
     """Return the Pods of a workload on a cluster; None if nobody tells.
 
     Where both tell, the one counts by which more Pods are missing: each may be some seconds old.
     """
-    told = (inventoried_pods(replica_set, inventory, now), work and _fed_back(replica_set, work))
+    told = (inventoried_pods(replica_set, inventoried), work and _fed_back(replica_set, work))
     found = [item for item in told if item]
     if not found:
         return None
@@ -82,24 +120,15 @@ def has_pods(replica_set: Object) -> bool:
     return any(item.get("kind") in _WITH_PODS for item in _manifests(replica_set))
 
 
-def inventoried_pods(
-    replica_set: Object, inventory: Object | None, now: datetime
-) -> PodCounts | None:
-    """Return what a NodeInventory says of a workload's Pods; None if it says nothing of them.
+def inventoried_pods(replica_set: Object, inventoried: InventoriedWorks) -> PodCounts | None:
+    """Return what an inventory says of a workload's Pods; None if it says nothing of them.
 
-    An inventory that is past its validUntil says nothing. One that lists ManifestWorks, and not
-    this one, says that it has no Pods; finished Pods are not listed.
+    Finished Pods are not listed.
     """
-    status: Mapping[str, Any] = (inventory or {}).get("status") or {}
-    until = read_time(status.get("validUntil"))
-    works = status.get("works")
-    if works is None or until is None or until <= now:
-        return None
     stated = sum(_replicas(item) or 0 for item in _manifests(replica_set))
-    name = name_of(replica_set)
-    own = next((item for item in works if item.get("name") == name), None)
+    own = inventoried.works.get(name_of(replica_set))
     if own is None:
-        return PodCounts(0, stated) if stated else None
+        return PodCounts(0, stated) if stated and inventoried.complete else None
     ready, pending = _count(own.get("ready")), _count(own.get("pending"))
     running = _count(own.get("running"))
     return PodCounts(
@@ -110,6 +139,50 @@ def inventoried_pods(
         str(own.get("pendingMessage") or "") if pending else "",
         read_time(own.get("pendingSince")) if pending else None,
     )
+
+
+class PendingWorkloads(NamedTuple):
+    """Workloads with the clusters where their Pods have lacked a node for longer than a grace.
+
+    `issues`: one for each workload and cluster. `lasts`: seconds until the next grace ends.
+    """
+
+    workloads: tuple[Workload, ...]
+    issues: tuple[Issue, ...]
+    lasts: float
+
+
+def pending_workloads(
+    workloads: Sequence[Workload], observation: Observation, grace_seconds: float
+) -> PendingWorkloads:
+    """Return which workloads' Pods are pending where they are placed, by what inventories tell."""
+    now, issues, found = observation.observed_at, list[Issue](), list[Workload]()
+    inventoried = inventoried_works(observation.inventories, now)
+    replica_sets = {name_of(obj): obj for obj in observation.workloads}
+    lasts = math.inf
+    for workload in workloads:
+        pending = list[str]()
+        for cluster in filter(inventoried.__contains__, workload.current):
+            pods = inventoried_pods(replica_sets[workload.name], inventoried[cluster])
+            if pods is None or pods.since is None or not pods.is_unschedulable:
+                continue
+            left = grace_seconds - (now - pods.since).total_seconds()
+            if left > 0:
+                lasts = min(lasts, left)
+                continue
+            pending.append(cluster)
+            issues.append(_pending_issue(workload.name, cluster, pods, pods.since))
+        found.append(replace(workload, pending=tuple(pending)) if pending else workload)
+    return PendingWorkloads(tuple(found), tuple(issues), lasts)
+
+
+def _pending_issue(workload: str, cluster: str, pods: PodCounts, since: datetime) -> Issue:
+    message = (
+        f"workload {UntrustedName(workload)}: its Pods on cluster {UntrustedName(cluster)} have"
+        f" lacked a node since {rfc3339(since)}, so that any other place is worth more:"
+        f" {UntrustedText(pods.message)}"
+    )
+    return Issue(reason=PODS_PENDING, message=message, workload=workload, cluster=cluster)
 
 
 def _fed_back(replica_set: Object, work: Object) -> PodCounts | None:

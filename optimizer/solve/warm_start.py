@@ -218,7 +218,10 @@ def _value_rises(before: Problem, now: Problem) -> Floats | None:
 
 def _timeless(problem: Problem) -> tuple[Sequence[ProblemWorkload], Sequence[ProblemPolicy]]:
     """Return workloads and policies without what runs now."""
-    workloads = [replace(item, current=()) if item.current else item for item in problem.workloads]
+    workloads = [
+        replace(item, current=(), pending=()) if item.current or item.pending else item
+        for item in problem.workloads
+    ]
     return workloads, [item._replace(current=False) for item in problem.policies]
 
 

@@ -32,7 +32,7 @@ MAX_SECONDS = 604_800
 
 MoveReason = Literal["BetterScore", "ClusterLost", "NotEligible"]
 """Why a replica leaves its cluster: another place is worth more; the cluster is lost, removed or
-tainted; or constraints do not allow the workload there any more.
+tainted; or constraints do not allow the workload there any more, or its Pods lack a node there.
 """
 
 ObjectTrigger = Literal[
@@ -192,7 +192,8 @@ class MoveBudget(_Scheduled):
         max_length=3,
         description="Why replicas leave. BetterScore: another place is worth more. ClusterLost:"
         " their cluster is gone, lost or tainted. NotEligible: constraints do not allow them there"
-        " any more. Default: only BetterScore, because who has lost a cluster has no time.",
+        " any more, or Pods lack a node. Default: only BetterScore, because who has lost a cluster"
+        " has no time.",
     )
     schedule: Cron | None = Field(
         default=None, description="The budget counts only in windows that start then."

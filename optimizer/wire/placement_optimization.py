@@ -36,6 +36,9 @@ MAX_HISTORY = 10
 MAX_CHANGES = 100
 """Changes that are counted one by one; more of them in a day are counted together."""
 
+MAX_PENDING_PLACES = 500
+"""Places whose Pods were left pending that a status lists."""
+
 _TIME: dict[str, Any] = {"format": "date-time"}
 _OF_METADATA = ("namespace", "optimization")
 _OF_ONE_ANSWER = ("dryRun", "explain", "whyNot", "pareto")
@@ -134,6 +137,16 @@ class RecentChange(WireModel):
     not_eligible: int = Field(0, description="Replicas that may not stay where they ran.")
 
 
+class PendingPlace(WireModel):
+    """A place that a plan left because the scheduler found no node for the Pods there."""
+
+    workload: str = Field(description="The ManifestWorkReplicaSet.")
+    cluster: str = Field(description="The managed cluster that it left.")
+    until: str = Field(
+        description="Until then any other place is worth more.", json_schema_extra=_TIME
+    )
+
+
 class PlacementOptimizationStatus(WireModel):
     """What became of what is to be kept."""
 
@@ -163,6 +176,12 @@ class PlacementOptimizationStatus(WireModel):
         None,
         max_length=MAX_CHANGES,
         description="The changes of the last day, the newest first.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    pending_places: list[PendingPlace] | None = Field(
+        None,
+        max_length=MAX_PENDING_PLACES,
+        description="The places that were left because Pods stayed pending, the newest first.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     last_change: str | None = Field(

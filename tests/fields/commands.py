@@ -56,6 +56,7 @@ OBJECTS: dict[str, Case] = {
 FORMULATION: dict[str, Case] = {
     "--prefer-no-select-cost": Case(0, ONE, "avoided"),
     "--default-toleration-seconds": Case(10**9, ASKED, "lost"),
+    "--pending-grace-seconds": Case(2**31, ASKED, "applied pending"),
     "--max-places": Case(1, ASKED),
     "--time-limit": Case("0.0001", MANY, "many"),
 }
@@ -175,6 +176,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--mig-labels": Case("guide", on="divided"),
         "--prefer-no-select-cost": Case(0, on="avoided replaced"),
         "--default-toleration-seconds": Case(10**9, on="replaced"),
+        "--pending-grace-seconds": Case(2**31, on="replaced pending"),
         "--time-limit": Case(why_not="few steps are ordered in no time"),
     },
     "rollout status": {

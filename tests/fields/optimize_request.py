@@ -15,6 +15,7 @@ from optimizer.snapshot.observation import Observation
 from tests.fields.door import Case, Fields, with_values
 from tests.optimizer.build import SETTINGS, body, guide, score, workload
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.inventories import counted, publish
 from tests.optimizer.operations.test_recorded_plans import client
 from tests.optimizer.service.kept_fleet import declare_waiting
 from tests.optimizer.snapshot.test_score_doubts import trusting
@@ -146,7 +147,8 @@ async def hub_in(on: str) -> EmbeddedHub:
 
     `applied`: the plan for the score power is in force; `replaced`: after one for performance.
     `rolling`: a stepwise rollout to performance has begun after it; `cancelled`: it was ended.
-    `divided`: two plans that generate MIG policies. `waiting`: a plan waits for an approval. Then
+    `pending`: the scheduler finds no node for any Pod. `divided`: two plans that generate MIG
+    policies. `waiting`: a plan waits for an approval. Then
     `gone`: worker01 was lost.
     `placeless`: no entry of the score performance tells app and device.
     """
@@ -158,6 +160,8 @@ async def hub_in(on: str) -> EmbeddedHub:
         before = [asked for word in on.split() for asked in STATES.get(word, ())]
         for path, asked in before:
             (await http.post(path, json=asked)).raise_for_status()
+    for cluster in ("worker01", "worker02") if "pending" in on else ():
+        await publish(hub, *(counted(0, 0, 2, name=name) for name in WORKLOADS), cluster=cluster)
     if "waiting" in on:
         await declare_waiting(hub)
     for kind, name, namespace, patch in (AFTER[word] for word in on.split() if word in AFTER):
@@ -181,6 +185,7 @@ async def on_hub(hub: EmbeddedHub) -> Any:
     ]
 
 
+WORKLOADS = ("mwrs-app01", "mwrs-app02")
 OTHER_KEY = {
     "apiVersion": "v1",
     "kind": "Secret",

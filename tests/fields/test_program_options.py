@@ -69,7 +69,8 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 DSF_PLAN = ("fields/commands.py", "OBJECTS|FORMULATION|CHOICE")
 PLANNED = {"--claim-name", "--cluster-label-key", "--prefer-no-select-cost", "--solver"}
-PLANNED |= {"--default-toleration-seconds", "--plan-history-limit", "--record-key-secret"}
+PLANNED |= {"--default-toleration-seconds", "--pending-grace-seconds"}
+PLANNED |= {"--plan-history-limit", "--record-key-secret"}
 LIMITS = {"--max-streams", "--max-streams-per-caller"}
 LIMITS |= {"--head-timeout", "--body-timeout", "--stalled-timeout"}
 SETTINGS: dict[str, dict[str, tuple[str, str]]] = {

@@ -1,6 +1,6 @@
 """NodeInventories that tell of the Pods of ManifestWorks."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
@@ -30,13 +30,15 @@ def inventory(
     *works: Object, cluster: str = "worker01", until: datetime = NOW + timedelta(minutes=3)
 ) -> Object:
     """Return a NodeInventory with these ManifestWorks."""
-    status = {"validUntil": rfc3339(until), "works": list(works)}
+    complete = {"type": "Complete", "status": "True", "reason": "Inventoried", "message": ""}
+    conditions = [{**complete, "lastTransitionTime": rfc3339(OLDER)}]
+    status = {"validUntil": rfc3339(until), "works": list(works), "conditions": conditions}
     return make(kinds.NODE_INVENTORY, cluster, cluster, status=status)
 
 
 async def publish(hub: Kube, *works: Object, cluster: str = "worker01") -> None:
-    """Let the agent of a cluster tell of its Pods; it is valid for days."""
-    found = inventory(*works, cluster=cluster, until=NOW + timedelta(days=9))
+    """Let the agent of a cluster tell of its Pods; that is valid for ever."""
+    found = inventory(*works, cluster=cluster, until=datetime(2100, 1, 1, tzinfo=UTC))
     there = (await hub.list(kinds.NODE_INVENTORY, cluster)).items
     if not there:
         await hub.create(kinds.NODE_INVENTORY, {**found, "status": {}})

@@ -1,6 +1,6 @@
 """The changes that a PlacementOptimization has made, and what people undid of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,8 +15,10 @@ from optimizer.follow.record.plan_status import APPLIED
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.keep.decision import Take
 from optimizer.keep.move_budgets import PastChange
+from optimizer.plan.plan import Plan
+from optimizer.snapshot.workload_pods import PODS_PENDING
 from optimizer.wire.keeping import MoveReason
-from optimizer.wire.placement_optimization import MAX_CHANGES
+from optimizer.wire.placement_optimization import MAX_CHANGES, MAX_PENDING_PLACES
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem, validated_request
 
@@ -77,8 +79,42 @@ def _applied_at(record: RecordedPlan) -> datetime | None:
     return read_time(next((item.last_transition_time for item in told), record.created))
 
 
-def with_change(obj: Object, taken: Take, digest: str, now: datetime) -> Object:
-    """Return the object with one change more in its status, before the change is made."""
+COOLDOWN = timedelta(minutes=30)
+"""For how long a plan avoids a place that an earlier one left because Pods stayed pending.
+
+Without it the plan would return as soon as the Pods are gone, where an inventory can't show why the
+scheduler found no node.
+"""
+
+
+def pending_places(obj: Object, now: datetime) -> tuple[dict[str, list[str]], datetime | None]:
+    """Return the clusters that plans avoid by workload, and when the first of them ends."""
+    stated = (obj.get("status") or {}).get("pendingPlaces") or ()
+    ends = [(item, until) for item in stated if (until := read_time(item.get("until")))]
+    there = [(item, until) for item, until in ends if now < until <= now + COOLDOWN]
+    places = members_by_key((item["workload"], item["cluster"]) for item, _ in there)
+    return places, min((until for _, until in there), default=None)
+
+
+def left_pending(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield workload and cluster of each place that a plan leaves because Pods are pending."""
+    after = {item.workload: {place.cluster for place in item.after} for item in plan.moves}
+    for item in plan.issues:
+        if item.reason == PODS_PENDING and item.cluster not in after.get(item.workload, ()):
+            yield item.workload, item.cluster
+
+
+def with_change(
+    obj: Object,
+    taken: Take,
+    digest: str,
+    now: datetime,
+    left: Iterable[tuple[str, str]] = (),
+) -> Object:
+    """Return the object with one change more in its status, before the change is made.
+
+    `left`: places that it leaves because Pods are pending there.
+    """
     moves = taken.moves
     counts = {field: moves[reason] for reason, field in _FIELDS.items() if moves.get(reason)}
     new: dict[str, Any] = {"time": rfc3339(now), "digest": digest, **counts}
@@ -87,7 +123,12 @@ def with_change(obj: Object, taken: Take, digest: str, now: datetime) -> Object:
     while len(kept) > MAX_CHANGES:
         *kept, newer, oldest = kept
         kept.append(_together(newer, oldest))
-    return {**obj, "status": {**status, "recentChanges": kept}}
+    until = rfc3339(now + COOLDOWN)
+    places = [{"workload": name, "cluster": on, "until": until} for name, on in left]
+    known = status.get("pendingPlaces") or ()
+    places += [item for item in known if (end := read_time(item["until"])) and end > now]
+    changed = {"recentChanges": kept, "pendingPlaces": places[:MAX_PENDING_PLACES] or None}
+    return {**obj, "status": {**status, **changed}}
 
 
 def _recent(item: Mapping[str, Any], now: datetime) -> bool:

@@ -347,6 +347,8 @@ def watched_of(obj: Object, facts: FleetFacts, fleet: Fleet) -> Watched:
         generation=int(obj["metadata"].get("generation") or 0),
         plan_requested_at=plan_request(obj),
         must_move=frozenset(
-            item.name for item in fleet.workloads if not set(item.current) - set(item.unselectable)
+            item.name
+            for item in fleet.workloads
+            if not set(item.running) - set(item.unselectable) or item.running != item.current
         ),
     )

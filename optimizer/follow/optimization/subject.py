@@ -139,9 +139,20 @@ class KeptMemory:
         lost = self.reading.objects.until if self.reading else None
         return next_plan(spec, now, held, lost, self.settled_at)
 
-    def keep(self, watched: Watched, state: PlanState, found: KeptReport, now: datetime) -> None:
-        """Remember a plan; one that has to be made again soon is forgotten."""
-        again = found.hold.until if found.hold else None
+    def keep(
+        self,
+        watched: Watched,
+        state: PlanState,
+        found: KeptReport,
+        now: datetime,
+        ends: datetime | None,
+    ) -> None:
+        """Remember a plan; one that has to be made again soon is forgotten.
+
+        `ends`: when a place may be taken again that was left.
+        """
+        held = found.hold.until if found.hold else None
+        again = min(filter(None, (held, ends)), default=None)
         self.state, self.report = state, found._replace(changed=False)
         self._last = LastLook(now, watched, self.scores, again) if found.again is None else None
 

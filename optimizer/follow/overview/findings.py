@@ -14,8 +14,8 @@ from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScorerOverview
-from optimizer.follow.placement_status.landing import PODS_PENDING
 from optimizer.snapshot.object_readers import placements_of, read_workload
+from optimizer.snapshot.workload_pods import PODS_PENDING
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
 

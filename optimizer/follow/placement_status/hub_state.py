@@ -28,6 +28,7 @@ from dsf.placement import (
 )
 from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, replica_set_of
 from optimizer.snapshot.observation import CEL_CLUSTER_NAME, Observation
+from optimizer.snapshot.workload_pods import InventoriedWorks, inventoried_works
 
 
 def cluster_fault(name: str, cluster: Object | None) -> Obstacle | None:
@@ -181,7 +182,7 @@ class HubState:
     `bound`: the policies that any PlacementBinding names. `unbound`: the clusters none of whose
     cluster sets is bound to the namespace. `existing_placements`: also those that were not
     generated. `works`: the ManifestWorks by replica set and cluster;
-    None if they may not be listed. `inventories`: the NodeInventories by cluster.
+    None if they may not be listed. `inventoried`: the Pods of ManifestWorks by cluster.
     """
 
     clusters: Mapping[str, Object]
@@ -194,7 +195,7 @@ class HubState:
     unbound: Mapping[str, Obstacle]
     works: Mapping[tuple[str, str], Object] | None
     observed_at: datetime
-    inventories: Mapping[str, Object]
+    inventoried: Mapping[str, InventoriedWorks]
 
     def enforced_on(self) -> Mapping[str, list[Enforcement]]:
         """Return the enforcements of each cluster that a policy's Placement names."""
@@ -263,7 +264,7 @@ def read_hub_state(
         unbound=dict(_unbound(observation, namespace)),
         works=_works(observation, namespace),
         observed_at=observation.observed_at,
-        inventories={name_of(obj): obj for obj in observation.inventories or ()},
+        inventoried=inventoried_works(observation.inventories, observation.observed_at),
     )
 
 

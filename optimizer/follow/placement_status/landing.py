@@ -19,12 +19,18 @@ from optimizer.follow.placement_status.hub_state import (
     since,
 )
 from optimizer.snapshot.object_readers import labels_of, name_of, not_enforced
-from optimizer.snapshot.workload_pods import PodCounts, has_pods, reported_pods
+from optimizer.snapshot.workload_pods import (
+    PODS_PENDING,
+    UNKNOWN,
+    PodCounts,
+    has_pods,
+    reported_pods,
+)
 from optimizer.wire.placement_status import LandingState, ReportedPods
 
 COMPLIANT = "Compliant"
 NO_WORK, NO_REPORT = "NoManifestWork", "NotReported"
-PODS_PENDING, PODS_NOT_READY = "PodsPending", "PodsNotReady"
+PODS_NOT_READY = "PodsNotReady"
 
 _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons of pending Pods that nothing keeps from running."""
@@ -153,7 +159,7 @@ def _with_pods(
     """Return the state of a workload that has landed but for its Pods; others are as they are."""
     if found.state != "Landed":
         return found
-    pods = reported_pods(workload, work, hub.inventories.get(cluster), hub.observed_at)
+    pods = reported_pods(workload, work, hub.inventoried.get(cluster, UNKNOWN))
     if pods is None:
         unknown = "; nobody reports its Pods" if has_pods(workload) else ""
         return found._replace(message=f"{found.message}{unknown}")

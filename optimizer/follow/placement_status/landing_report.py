@@ -10,7 +10,7 @@ from dsf.api.plural import counted
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, escaped, listed
 from dsf.cli.output import TextTable
-from optimizer.follow.placement_status.landing import PODS_PENDING
+from optimizer.snapshot.workload_pods import PODS_PENDING
 from optimizer.wire.placement_status import LandingState, PlacementStatus
 
 LANDED, DRIFTED = "Landed", "Drifted"

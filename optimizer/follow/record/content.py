@@ -45,7 +45,7 @@ DIGEST_CHARACTERS = 10
 _COMPARED_OTHERWISE = {
     "policy": {"policy", "supplies", "current", "layouts"},
     "workload": {"name", "kind", "amount", "requests", "placement", "labels"}
-    | {"current", "unselectable", "avoided"},
+    | {"current", "unselectable", "avoided", "pending"},
 }
 """Fields that are compared in words or by name, or that no object says."""
 

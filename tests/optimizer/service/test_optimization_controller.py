@@ -11,13 +11,16 @@ from dsf.api.names import HUB_NAMESPACE, PLAN_REQUESTED_ANNOTATION
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
+from dsf.kube.port import Object
+from optimizer.follow.optimization.changes import COOLDOWN
 from optimizer.plan.plan import Plan
 from optimizer.service.optimization_controller import LEASE, OptimizationController
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.result import Applied
 from tests.eventually import eventually
-from tests.optimizer.build import PERFORMANCE, obj, request, workload
+from tests.optimizer.build import PERFORMANCE, guide, obj, request, workload
+from tests.optimizer.inventories import NO_NODE, counted, publish
 from tests.optimizer.service.kept_fleet import (
     AT_ONCE,
     POWER,
@@ -514,6 +517,84 @@ async def test_scores_that_expire_move_nothing_and_a_lost_cluster_does() -> None
     fleet.later(seconds=301)
     await controller.look("default", "kept")
     assert await fleet.bound() == {"3g.48gb-worker02"}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_pods_that_lack_a_node_move_after_their_grace_and_do_not_come_back_at_once(
+    *, restarts: bool
+) -> None:
+    budget = [{"moves": 0, "reasons": ["ClusterLost"]}]
+    fleet = await kept_fleet(mode="Apply", workloadSelector="app=app01", budgets=budget)
+    kept = fleet.controller()
+
+    async def look(**later: float) -> set[str]:
+        fleet.later(**later)
+        await (fleet.controller() if restarts else kept).look("default", "kept")
+        return await fleet.bound()
+
+    assert await look() == {"3g.48gb-worker01"}
+    await fleet.score("worker02", "performance", {("app01", "3g.48gb"): 20})
+    await publish(fleet.hub, counted(0, 0, 2, since=fleet.now))
+    assert await look(seconds=299) == {"3g.48gb-worker01"}, "its grace is not over"
+    assert await look(seconds=1) == {"3g.48gb-worker02"}, "20 points, but it runs"
+    status = (await fleet.get())["status"]
+    until = rfc3339(fleet.now + COOLDOWN)
+    left = {"workload": "mwrs-app01", "cluster": "worker01", "until": until}
+    assert status["pendingPlaces"] == [left]
+    assert status["recentChanges"][0]["notEligible"] == 1
+    assert status["nextLook"] <= until
+    await publish(fleet.hub)
+    await publish(fleet.hub, counted(2, 2), cluster="worker02")
+    for _ in range(5):
+        assert await look(minutes=5.5) == {"3g.48gb-worker02"}, "its Pods are gone, not the cause"
+    assert await look(minutes=2.5) == {"3g.48gb-worker01"}, "it is tried again"
+
+
+async def test_pods_that_lack_a_node_everywhere_stay_where_they_wait() -> None:
+    fleet = await kept_fleet(guide(["worker01"]), mode="Apply", workloadSelector="app=app01")
+    placed = (await fleet.look())["status"]["plan"]["digest"]
+    await publish(fleet.hub, counted(0, 0, 2, since=fleet.now))
+    fleet.later(hours=1)
+    found = await fleet.look()
+    assert (found["status"]["plan"]["digest"], said(found)["Applied"]) == (placed, "True UpToDate")
+    assert "pendingPlaces" not in found["status"]
+    asked = request("performance", ["worker01"], ["mwrs-app01"], optimization="kept")
+    plan = await fleet.service().plan(asked)
+    assert isinstance(plan, Plan)
+    assert not plan.changes
+    (issue,) = plan.issues
+    assert (issue.reason, issue.workload, issue.cluster) == (
+        "PodsPending",
+        "mwrs-app01",
+        "worker01",
+    )
+    assert issue.message.endswith(f'any other place is worth more: "{NO_NODE}"')
+
+
+@pytest.mark.parametrize(
+    ("works", "moves"),
+    [
+        ([counted(0, 0, 2)], True),
+        ([counted(1, 1, 1)], True),
+        # A rolling update waits for a place; the Pods of before still run.
+        ([counted(2, 2, 1)], False),
+        ([counted(0, 0, 2, "ImagePullBackOff")], False),
+        ([counted(2, 0)], False),
+        ([], False),
+    ],
+)
+async def test_only_pods_that_lack_a_node_make_a_cluster_avoided(
+    works: list[Object], *, moves: bool
+) -> None:
+    fleet = await kept_fleet(mode="Apply", workloadSelector="app=app01")
+    two = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "a"}}
+    template = {"workload": {"manifests": [{**two, "spec": {"replicas": 2}}]}}
+    body = {"spec": {"manifestWorkTemplate": template}}
+    await fleet.hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", body, "default")
+    await fleet.look()
+    await publish(fleet.hub, *works)
+    await fleet.look()
+    assert await fleet.bound() == {"3g.48gb-worker02" if moves else "3g.48gb-worker01"}
 
 
 @pytest.mark.parametrize(("tolerated", "soon"), [(3, True), (2**63 - 1, False)])

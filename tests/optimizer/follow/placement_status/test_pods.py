@@ -163,9 +163,9 @@ ALL = "its ManifestWork is applied and available; 2 of 2 Pods ready"
             "PodsPending",
             f'1 of 5 Pods ready, 2 pending: Unschedulable, "{NO_NODE}"',
         ),
-        # An agent that attributes no Pods, or of which nothing is heard any more, tells nothing.
+        # It does not know whose all Pods are, or nothing is heard of the agent any more.
         (
-            observed([TWO], inventories=(merged(status={"works": None})(inventory()),)),
+            observed([TWO], inventories=(merged(status={"conditions": []})(inventory()),)),
             "",
             UNKNOWN,
         ),
