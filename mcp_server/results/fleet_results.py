@@ -3,15 +3,21 @@
 What others wrote is quoted in texts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.plural import counted
-from dsf.api.times import rfc3339
+from dsf.api.plural import counted, joined
+from dsf.api.times import rfc3339, shown_duration
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, plain, quoted
 from mcp_server.results.tool_result import cleaned_texts
+from optimizer.follow.overview.capacity import (
+    FleetCapacity,
+    ResourceCapacity,
+    shown_amount,
+)
 from optimizer.follow.overview.findings import FleetFinding
 from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
 from optimizer.follow.overview.score_overview import ScoreOverview, ScorerOverview
@@ -92,8 +98,8 @@ def _regrouped(rows: Iterable[Row]) -> tuple[ScoreObject, ...]:
     return tuple(grouped.values())
 
 
-def overview_text(view: FleetOverview) -> str:
-    """Return the counts, each workload's state, each score, and the first findings."""
+def overview_text(view: FleetOverview, now: datetime) -> str:
+    """Return the counts, what is free, each workload's state, scores, and the first findings."""
     broken = len(view.findings) + view.omitted.get("findings", 0)
     head = (
         f"Namespace {UntrustedName(view.namespace)}: {view.ready_clusters} of"
@@ -102,6 +108,7 @@ def overview_text(view: FleetOverview) -> str:
     )
     lines = [
         f"{head} {_DATA}",
+        *_capacity_lines(view.capacity, now),
         *_first(map(_ranked, view.scores), view.omitted.get("scores", 0), " scores"),
         *_first(
             (
@@ -117,6 +124,38 @@ def overview_text(view: FleetOverview) -> str:
         left = ", ".join(f"{count} {UntrustedName(name)}" for name, count in view.omitted.items())
         lines.append(f"Left out: {left}. Ask list_scores, describe_workload or diagnose by name.")
     return "\n".join(lines)
+
+
+def _capacity_lines(fleet: FleetCapacity, now: datetime) -> Iterator[str]:
+    """Yield a line for each resource of the fleet, then one for each cluster."""
+    if not (fleet.current or fleet.expired):
+        return
+    old = f"; {counted(fleet.expired, 'inventory', 'inventories')} expired" if fleet.expired else ""
+    yield f"Capacity of {counted(fleet.current, 'cluster')}{old}. Reserved: Pods request it."
+    for item in fleet.resources:
+        yield _room(item) + (f" ({_name(item.largest_on)})" if item.largest_on else "")
+    for cluster in fleet.clusters:
+        rooms = joined(map(_room, cluster.resources), _LINES, separator="; ")
+        age = (now - cluster.observed).total_seconds() if cluster.observed else 0.0
+        yield f"{_name(cluster.cluster)}: {rooms} (seen {shown_duration(max(0.0, age))} ago)"
+
+
+def _name(name: str) -> str:
+    """Return a name of others, quoted once unless it is a word."""
+    return str(UntrustedName(plain(name)))
+
+
+def _room(item: ResourceCapacity) -> str:
+    def shown(amount: float) -> str:
+        return shown_amount(item.resource, amount)
+
+    model = f" {_name(item.model)}" if item.model else ""
+    idle = "" if item.idle is None else f", idle {item.idle:g} device hours a day"
+    return (
+        f"{_name(item.resource)}{model}: {shown(item.free)} of {shown(item.capacity)} free,"
+        f" reserved {shown(item.ours)} ours, {shown(item.others)} others{idle};"
+        f" most on one node {shown(item.largest_free)}"
+    )
 
 
 def scores_text(view: ScoresView) -> str:

@@ -67,12 +67,13 @@ class FleetTools:
         self._caller = caller
 
     async def fleet_overview(self, namespace: SeenNamespace = "default") -> ToolResult:
-        """See clusters, hardware, policies in force, workloads, scores, and what is wrong.
+        """See clusters, free and idle GPUs, workloads, scores, faults.
 
-        Call it first: other tools take its names.
+        Call it first: tools take its names.
         """
         view = fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS)
-        return answer(fleet_results.overview_text(view), view, brief=True)
+        text = fleet_results.overview_text(view, self._caller().service.now())
+        return answer(text, view, brief=True)
 
     async def list_scores(
         self,

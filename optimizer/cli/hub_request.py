@@ -198,7 +198,6 @@ async def request_of_files(
         files,
         asked.namespace,
         now=utc_now,
-        described=True,
         cluster_label_key=settings.cluster_label_key,
     )
     return usable(complete_question(facts, _partial_request(asked))).request

@@ -9,12 +9,13 @@ from typing import Annotated
 from pydantic import Field
 
 from dsf.kube.access_reviews import right
-from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, Kind
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import FleetMatrix
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-from optimizer.operations.access.rights import describing_rights, fleet_rights, status_rights
+from optimizer.operations.access.rights import fleet_rights, status_rights
 from optimizer.operations.operation import Route, operation
+from optimizer.service.observe_fleet import OPTIONAL_KINDS
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import Namespace, OptimizationName
 from optimizer.wire.request_problem import RequestProblem
@@ -26,16 +27,23 @@ async def fleet_facts(
 ) -> FleetFacts | RequestProblem:
     """Return what answers about the fleet are made of; refused for a namespace that is none.
 
-    Scorers are in it for users who may list DynamicScorers.
+    Scorers and capacity are in it for users who may list DynamicScorers and NodeInventories.
     """
-    described = await optimizer.may(describing_rights())
-    facts = await optimizer.service.fleet(namespace, described=described)
+    listed = await _listable(optimizer)
+    facts = await optimizer.service.fleet(namespace, listed=listed)
     if not facts.is_empty:
         return facts
     known = await optimizer.may((right("list", MANIFEST_WORK_REPLICA_SET),))
     others = await optimizer.service.namespaces_with_workloads() if known else ()
     missing = await optimizer.service.missing_namespace(namespace, others)
     return missing or replace(facts, with_workloads=others)
+
+
+async def _listable(optimizer: AuthorizedOptimizer) -> frozenset[Kind]:
+    """Return the OPTIONAL_KINDS that the caller may list."""
+    return frozenset(
+        [kind for kind in OPTIONAL_KINDS if await optimizer.may((right("list", kind),))]
+    )
 
 
 @operation(
@@ -48,11 +56,11 @@ async def fleet(
     """Return clusters, scores, what is enforced and runs where, scorers, and what is wrong.
 
     Values of scores are lists in the order of the clusters. The ETag stays the same until
-    something else than `observed_at` changes. Scorers are in it for callers who may list
-    DynamicScorers.
+    something else than `observed_at` changes. Scorers and capacity are in it for callers who may
+    list DynamicScorers and NodeInventories.
     """
-    described = await optimizer.may(describing_rights())
-    found = await optimizer.service.matrices.matrix(namespace, described=described)
+    listed = await _listable(optimizer)
+    found = await optimizer.service.matrices.matrix(namespace, listed=listed)
     empty = not (found.workloads or found.policies)
     return await optimizer.of_namespace(namespace, found, empty=empty)
 
@@ -71,8 +79,8 @@ async def follow_fleet(
     found = await fleet(optimizer, namespace)
     if isinstance(found, RequestProblem):
         return found
-    described = await optimizer.may(describing_rights())
-    return _until_end(optimizer.service.matrices.changing(namespace, described=described))
+    listed = await _listable(optimizer)
+    return _until_end(optimizer.service.matrices.changing(namespace, listed=listed))
 
 
 STREAM_SECONDS = 900.0

@@ -4,7 +4,8 @@ Scores are read page by page, and only aggregates are kept.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ from optimizer.follow.hub_health.hub_installation import (
     Serving,
     SourceFailure,
 )
+from optimizer.follow.overview.capacity import IDLE_SCORE
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScoreSummary, score_summary, scorer_overview
 from optimizer.follow.placement_status.record_drift import recorded_status
@@ -51,28 +53,34 @@ from optimizer.service.plan_records import recorded_plans
 from optimizer.service.record_keys import RecordKeys
 from optimizer.snapshot.scores.score_row import ScoreRow
 
+OPTIONAL_KINDS = frozenset((kinds.DYNAMIC_SCORER, kinds.NODE_INVENTORY))
+"""Kinds that answers about a fleet are made of for readers who may list them."""
+
 
 async def observe_fleet(
     kube: Lister,
     namespace: str,
     *,
     now: Callable[[], datetime],
-    described: bool,
+    listed: Collection[Kind] = OPTIONAL_KINDS,
     columns: bool = False,
     records: Sequence[RecordedPlan] | Issue = (),
     cluster_label_key: str = DEFAULTS.cluster_label_key,
 ) -> FleetFacts:
-    """Return the facts of a namespace; without `described`, no DynamicScorer is read.
+    """Return the facts of a namespace.
 
-    `columns`: whether the entries of scores are kept too. `records`: the plans
-    of the namespace, with which the hub is compared. Raises KubeError if the hub can't be read.
+    `listed`: the OPTIONAL_KINDS that are read. `columns`: whether the entries of scores are kept
+    too. `records`: the plans of the namespace, with which the hub is compared. Raises KubeError if
+    the hub can't be read.
     """
-    found = await list_all(kube, kinds.DYNAMIC_SCORER) if described else ()
+    found = await list_all(kube, kinds.DYNAMIC_SCORER) if kinds.DYNAMIC_SCORER in listed else ()
     scorers = tuple(map(scorer_overview, found))
     observation, scores = await asyncio.gather(
         observe_namespace(kube, namespace, now()),
         retry_when_gone(lambda: _scores(kube, now, rows=columns)),
     )
+    if kinds.NODE_INVENTORY not in listed:
+        observation = replace(observation, inventories=None)
     status = await asyncio.to_thread(
         recorded_status, observation, namespace, records, cluster_label_key=cluster_label_key
     )
@@ -87,7 +95,7 @@ async def observe_fleet(
 
 
 class _Scores(NamedTuple):
-    """Aggregates by score, and the rows that they were made of, unless only those were asked."""
+    """Aggregates by score, and the rows that they were made of: those of IDLE_SCORE, or of all."""
 
     summaries: dict[str, list[ScoreSummary]]
     rows: dict[str, list[ScoreRow]]
@@ -106,7 +114,7 @@ async def _scores(kube: Lister, now: Callable[[], datetime], *, rows: bool) -> _
 def _add(found: _Scores, read: Iterable[ScoreRow], now: datetime, *, rows: bool) -> None:
     for row in read:
         found.summaries.setdefault(row.score, []).append(score_summary(row, now=now))
-        if rows:
+        if rows or row.score == IDLE_SCORE:
             found.rows.setdefault(row.score, []).append(row)
 
 
@@ -134,7 +142,7 @@ async def observe_fleets(
             for name, observation in observations.items()
         }
         return tuple(
-            FleetFacts(name, observation, statuses[name], scores.summaries, overviews)
+            FleetFacts(name, observation, statuses[name], scores.summaries, overviews, scores.rows)
             for name, observation in observations.items()
         )
 

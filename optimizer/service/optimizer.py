@@ -17,6 +17,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK_REPLICA_SET,
     NAMESPACE,
     PLACEMENT_PLAN,
+    Kind,
 )
 from dsf.kube.port import Kube, Lister
 from dsf.kube.reads import require_answer
@@ -33,6 +34,7 @@ from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
 from optimizer.plan.objects_reading import FleetReading
 from optimizer.plan.plan import Plan
+from optimizer.service.hub.capacity_metrics import CapacityMetrics
 from optimizer.service.hub.fleet_matrices import MOST_KEPT, FleetMatrices
 from optimizer.service.hub.read_age import measured_age, note_heard
 from optimizer.service.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
@@ -42,7 +44,7 @@ from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.namespace_lease import LEASE_SECONDS, NamespaceWriters
 from optimizer.service.observe import list_all, observe, retry_when_gone
-from optimizer.service.observe_fleet import observe_fleet
+from optimizer.service.observe_fleet import OPTIONAL_KINDS, observe_fleet
 from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
 from optimizer.service.planner import (
@@ -107,6 +109,7 @@ class Optimizer:
             score_entries=settings.watched_score_entries,
             registry=self.registry,
         )
+        self.registry.register(CapacityMetrics(self.hub, now))
         noted = self.hub.noting(kube)
         writers = NamespaceWriters(kube, identity=identity, lease_seconds=lease_seconds)
         self.identity, self.lease_seconds = writers.identity, lease_seconds
@@ -146,7 +149,7 @@ class Optimizer:
         self._known_records = LruCache[str, tuple[int, tuple[RecordedPlan, ...] | Issue]](MOST_KEPT)
         self.matrices = FleetMatrices(
             self.hub,
-            lambda namespace, described: self.fleet(namespace, described=described, columns=True),
+            lambda namespace, listed: self.fleet(namespace, listed=listed, columns=True),
         )
 
     async def ready(self) -> None:
@@ -191,18 +194,22 @@ class Optimizer:
         )
 
     async def fleet(
-        self, namespace: str, *, described: bool = True, columns: bool = False
+        self,
+        namespace: str,
+        *,
+        listed: Collection[Kind] = OPTIONAL_KINDS,
+        columns: bool = False,
     ) -> FleetFacts:
         """Return what answers about the fleet are made of, with the objects of one namespace.
 
-        `described`: whether the DynamicScorers are read too. `columns`: whether the entries of
-        scores are kept, not their aggregates alone.
+        `listed`: which of the OPTIONAL_KINDS are read. `columns`: whether the entries of scores
+        are kept, not their aggregates alone.
         """
         return await observe_fleet(
             self.hub,
             namespace,
             now=self.now,
-            described=described,
+            listed=listed,
             columns=columns,
             records=await self.recorded_plans(namespace),
             cluster_label_key=self.settings.cluster_label_key,

@@ -57,6 +57,7 @@ EXEMPT = {
         "mcp_server/results/write_results.py:applied_text",
         "mcp_server/results/tool_result.py:refusal",
         "mcp_server/results/write_results.py:reset_text",
+        "mcp_server/results/fleet_results.py:_capacity_lines",
         "mcp_server/results/fleet_results.py:_ranked",
         "mcp_server/results/fleet_results.py:diagnosis_text",
         "mcp_server/results/fleet_results.py:overview_text",

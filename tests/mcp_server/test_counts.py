@@ -214,7 +214,7 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         {"landing": 2 * ALL - LANDED},
     ),
     "overview": (
-        lambda: fleet_results.overview_text(overview()),
+        lambda: fleet_results.overview_text(overview(), NOW),
         {"score": ALL, "workload": ALL, "finding": ALL},
     ),
     "scores": (

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -105,7 +106,9 @@ def _texts() -> Mapping[str, str]:
         "explanation": plan_results.explanation_text(filled(PlacementAnswer)),
         "comparison": plan_results.comparison_text(filled(ComparisonView), applicable=True),
         "follow": plan_results.follow_text(filled(FollowView), MARKER),
-        "overview": fleet_results.overview_text(filled(FleetOverview)),
+        "overview": fleet_results.overview_text(
+            filled(FleetOverview), datetime(2026, 1, 1, tzinfo=UTC)
+        ),
         "scores": fleet_results.scores_text(filled(ScoresView)),
         "scorer": fleet_results.scorer_text(filled(ScorerView)),
         "workload": fleet_results.workload_text(filled(WorkloadDescription)),

@@ -20,7 +20,8 @@ mean trouble.
 
 A histogram has the series `_bucket`, `_sum` and `_count`. Each process also has `process_*` and
 `python_*`. The labels of the agent's metrics have names of scores, hosts of scorers and labels of
-results, which the agent limits in number. No other label has a name that a user chooses.
+results, which the agent limits in number. No other label has a name that a user chooses,
+unless its component says so.
 """
 
 _WHERE = {
@@ -30,8 +31,10 @@ _WHERE = {
     " shows it in `leader_election_master_status`.",
     "optimizer": "The port of its HTTP API (8338), with a token and the right to get the"
     " non-resource"
-    " URL `/metrics`. Gauges describe the latest plan of the process, dry runs included, what-if"
-    " plans not; with several replicas take the maximum.",
+    " URL `/metrics`. The label `cluster` has names of managed clusters, at most 500, `resource`"
+    " names of resources of their nodes. Gauges of the fleet's size and of workloads describe the"
+    " latest plan of the process, dry runs included, what-if plans not; with several replicas take"
+    " the maximum.",
     "policy watcher": "Port 8080 of its Pod on each managed cluster.",
 }
 

@@ -26,6 +26,7 @@ async def hub_of(
     await _create(hub, kinds.POLICY, observation.policies)
     await _create(hub, kinds.MANIFEST_WORK_REPLICA_SET, observation.workloads)
     await _create(hub, kinds.ADD_ON_PLACEMENT_SCORE, observation.scores)
+    await _create(hub, kinds.NODE_INVENTORY, observation.inventories or ())
     return hub
 
 

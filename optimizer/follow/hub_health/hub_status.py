@@ -13,6 +13,13 @@ from dsf.cli.output import TextTable
 from optimizer.follow.hub_health.checks import HubCheck
 from optimizer.follow.hub_health.hub_installation import HubInstallation
 from optimizer.follow.optimization.kept_optimization import kept_optimization
+from optimizer.follow.overview.capacity import (
+    FleetCapacity,
+    ResourceCapacity,
+    fleet_capacity,
+    largest_first,
+    shown_amount,
+)
 from optimizer.follow.overview.findings import findings
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import score_overviews
@@ -61,6 +68,7 @@ class HubStatus(ResultPart):
     total_clusters: int
     parts: tuple[HubCheck, ...]
     scores: tuple[ScoreFreshness, ...]
+    capacity: FleetCapacity
     namespaces: tuple[NamespaceStatus, ...]
     kept: tuple[KeptOptimization, ...]
     findings: tuple[HubFinding, ...]
@@ -80,11 +88,17 @@ def hub_status(
         total_clusters=len(hub.hub.clusters),
         parts=tuple(checks),
         scores=tuple(ScoreFreshness(**{**dict(item), "score": item.name}) for item in scores),
+        capacity=_capacity(hub),
         namespaces=tuple(map(_namespace_status, namespaces)),
         kept=tuple(map(kept_optimization, installed.optimizations)),
         findings=found,
         healthy=not found,
     )
+
+
+def _capacity(hub: FleetFacts) -> FleetCapacity:
+    every = largest_first(hub.capacity.values())
+    return fleet_capacity(every, every)
 
 
 def _namespace_status(facts: FleetFacts) -> NamespaceStatus:
@@ -156,6 +170,7 @@ def hub_status_text(status: HubStatus, now: datetime) -> str:
                 for item in status.scores
             ],
         ),
+        _capacity_table(status, now),
         TextTable(
             tuple(NamespaceStatus.model_fields),
             [tuple(map(str, dict(item).values())) for item in status.namespaces],
@@ -167,6 +182,33 @@ def hub_status_text(status: HubStatus, now: datetime) -> str:
     )
     parts = [head, *(str(table) for table in tables if table.rows), "\n".join(_to_do(status))]
     return "\n\n".join(parts) + "\n"
+
+
+CAPACITIES_SHOWN = 20
+"""Rows of one table of capacity: what a screen holds."""
+
+
+def _capacity_table(status: HubStatus, now: datetime) -> TextTable:
+    """Return what is reserved and free in the fleet, then on clusters, the largest free first."""
+    every = list[tuple[str, ResourceCapacity, str]]()
+    every += [("all", item, "-") for item in status.capacity.resources]
+    for cluster in status.capacity.clusters:
+        age = _expiry(cluster.observed, now) if cluster.observed else "unknown"
+        seen = f"{age} (expired)" if cluster.expired else age
+        every += [(cluster.cluster, item, seen) for item in cluster.resources]
+    left = len(every) - CAPACITIES_SHOWN
+    rows = [tuple(_capacity_cells(*row)) for row in every[:CAPACITIES_SHOWN]]
+    more = [(f"and {left} more rows: dsf status -o json", *[""] * 9)] if left > 0 else []
+    columns = "capacity", "resource", "model", "all", "ours", "others", "free", "on one node"
+    return TextTable((*columns, "idle hours a day", "seen"), [*rows, *more])
+
+
+def _capacity_cells(cluster: str, item: ResourceCapacity, seen: str) -> Iterator[str]:
+    yield from (cluster, item.resource, item.model or "-")
+    for amount in (item.capacity, item.ours, item.others, item.free, item.largest_free):
+        yield shown_amount(item.resource, amount)
+    yield "-" if item.idle is None else f"{item.idle:g}"
+    yield seen
 
 
 def _kept_cells(item: KeptOptimization, now: datetime) -> Iterator[str]:

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dsf.api.plural import counted
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import UntrustedName, listed, plain
 from dsf.kube.port import Object
 from dsf.placement import Obstacle
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
+from optimizer.follow.overview.capacity import ClusterCapacity
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScorerOverview
 from optimizer.snapshot.object_readers import placements_of, read_workload
@@ -96,6 +97,7 @@ def _all(facts: FleetFacts) -> Iterator[_Found]:
     yield from _of_scorers(facts.scorers)
     yield from _of_scores(facts)
     yield from _of_clusters(facts.faults)
+    yield from _of_inventories(facts.capacity)
     yield from _of_namespace(facts)
     yield from _of_unplaced(facts)
     yield from _of_status(facts.status)
@@ -205,6 +207,25 @@ def _of_clusters(faults: Mapping[str, Obstacle]) -> Iterator[_Found]:
         said = fault.message
         found = _found("cluster", name, fault.reason, said, next_step, since=fault.since)
         yield found, said.replace(name, "")
+
+
+def _of_inventories(capacity: Mapping[str, ClusterCapacity]) -> Iterator[_Found]:
+    next_step = "look at the log of the agent there: it renews its NodeInventory each minute"
+    for name, item in capacity.items():
+        shown = UntrustedName(name)
+        if item.expired:
+            said = f"the NodeInventory of {shown} has expired: what is free there is not known"
+            since, reason = item.observed, "InventoryExpired"
+            found = _found("cluster", name, reason, said, next_step, "warning", since=since)
+            yield found, reason
+        if item.unreadable:
+            what = listed(map(plain, item.unreadable), MAX_NAMED)
+            said = f"{what} of the NodeInventory of {shown} can't be read, and count as not free"
+            reason = "InventoryUnreadable"
+            yield _found("cluster", name, reason, said, _UNREADABLE, "warning"), (name, reason)
+
+
+_UNREADABLE = "look at `kubectl get nodeinventory -A -o yaml`: who else writes it?"
 
 
 def _of_namespace(facts: FleetFacts) -> Iterator[_Found]:

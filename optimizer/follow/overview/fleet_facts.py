@@ -8,6 +8,7 @@ from dsf.api.names import ROOT_POLICY_LABEL
 from dsf.kube.port import Object
 from dsf.placement import Obstacle
 from optimizer.domain.arrays import members_by_key
+from optimizer.follow.overview.capacity import IDLE_SCORE, ClusterCapacity, capacities
 from optimizer.follow.overview.score_overview import ClusterScores, ScorerOverview
 from optimizer.follow.placement_status.hub_state import HubState, read_hub_state
 from optimizer.snapshot.object_readers import is_generated, is_workload, labels_of, name_of
@@ -21,8 +22,9 @@ class FleetFacts:
     """The objects of one namespace, the managed clusters, all scores and all scorers.
 
     `status`: what OCM has made of what was generated in the namespace. `rows`: the entries of
-    scores by name, if they were kept. `with_workloads`: if the namespace has nothing, those that
-    have workloads, as far as they are known; None if nobody looked for them.
+    scores by name, if they were kept: those of IDLE_SCORE always. `with_workloads`: if the
+    namespace has nothing, those that have workloads, as far as they are known; None if nobody
+    looked for them.
     """
 
     namespace: str
@@ -43,6 +45,14 @@ class FleetFacts:
     def hub(self) -> HubState:
         """The objects by name, and what is enforced where."""
         return read_hub_state(self.observation, self.namespace)
+
+    @cached_property
+    def capacity(self) -> Mapping[str, ClusterCapacity]:
+        """The capacity of each managed cluster that has a NodeInventory which may be read."""
+        seen, scorer = self.observation, self.scorer_of(IDLE_SCORE)
+        is_share = scorer is None or scorer.unit == "%"
+        idle = self.rows.get(IDLE_SCORE, ()) if is_share else ()
+        return capacities(self.hub.clusters, seen.inventories or (), idle, seen.observed_at)
 
     @cached_property
     def faults(self) -> Mapping[str, Obstacle]:

@@ -13,6 +13,7 @@ from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.score_meaning import Direction
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
+from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, fleet_capacity
 from optimizer.follow.overview.findings import FleetFinding, findings, scorer_remedy
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_overview import (
@@ -138,6 +139,46 @@ class MatrixScore(ResultPart):
     ] = 0
 
 
+class MatrixCapacity(ResultPart):
+    """A resource, apart by GPU model, over the fleet; lists are in the order of the clusters.
+
+    0 where a cluster has none, or no NodeInventory.
+    """
+
+    resource: Name
+    model: Annotated[Name, Field(description="GPU model; empty: not of a GPU, or unknown.")]
+    capacity: tuple[float, ...]
+    ours: Annotated[tuple[float, ...], Field(description="Reserved by Pods of ManifestWorks.")]
+    others: Annotated[tuple[float, ...], Field(description="Reserved by other Pods.")]
+    free: tuple[float, ...]
+    largest_free: Annotated[
+        tuple[float, ...], Field(description="The most that is free on one node.")
+    ]
+    unavailable: Annotated[
+        tuple[float, ...], Field(description="On nodes that are not ready or are cordoned.")
+    ]
+    idle: Annotated[
+        tuple[float | None, ...],
+        Field(description="Device hours a day, reserved but idle; null: not measured."),
+    ]
+
+
+class MatrixInventories(ResultPart):
+    """The capacity of the clusters whose NodeInventory the caller may read."""
+
+    observed: Annotated[
+        tuple[int | None, ...],
+        Field(description="Unix time in seconds, in the order of the clusters; null: none."),
+    ]
+    expired: Annotated[
+        tuple[int, ...], Field(description="Positions of the clusters whose inventory is too old.")
+    ]
+    fleet: FleetCapacity
+    resources: Annotated[
+        tuple[MatrixCapacity, ...], Field(description="Those of `fleet`, in its order.")
+    ]
+
+
 class MatrixWorkload(WorkloadOverview):
     """A workload, and why it has no place."""
 
@@ -163,6 +204,9 @@ class FleetMatrix(ResultPart):
     observed_at: Annotated[datetime, Field(description="When the hub was read.")]
     namespace: Name
     clusters: Annotated[tuple[MatrixCluster, ...], Field(description="By name.")]
+    capacity: Annotated[
+        MatrixInventories | None, Field(description="null: no cluster has a NodeInventory.")
+    ] = None
     scores: Annotated[tuple[MatrixScore, ...], Field(description="By name.")]
     workloads: Annotated[tuple[MatrixWorkload, ...], Field(description="By name.")]
     policies: Annotated[tuple[Name, ...], Field(description="Policies that people wrote.")]
@@ -217,6 +261,7 @@ def fleet_matrix(facts: FleetFacts, rows: MatrixRows | None = None) -> FleetMatr
         observed_at=facts.observation.observed_at,
         namespace=facts.namespace,
         clusters=shown,
+        capacity=_inventories(facts, clusters) if facts.capacity else None,
         scores=tuple(_scores(facts, clusters)),
         workloads=tuple(_workload(facts, name) for name in [*facts.workloads][:MAX_LISTED]),
         policies=tuple(facts.policies)[:MAX_LISTED],
@@ -226,6 +271,35 @@ def fleet_matrix(facts: FleetFacts, rows: MatrixRows | None = None) -> FleetMatr
             name: len(items) - most for name, (items, most) in lists.items() if len(items) > most
         },
     )
+
+
+def _inventories(facts: FleetFacts, clusters: Sequence[str]) -> MatrixInventories:
+    fleet = fleet_capacity(facts.capacity.values())
+    seen = [facts.capacity.get(name) for name in clusters]
+    rows = [
+        {(row.resource, row.model): row for row in item.resources} if item else {} for item in seen
+    ]
+    none = ResourceCapacity(resource="", capacity=0, ours=0, others=0, free=0, largest_free=0)
+    columns = (
+        (shown, [of.get((shown.resource, shown.model), none) for of in rows])
+        for shown in fleet.resources
+    )
+    return MatrixInventories(
+        observed=tuple(_seconds(item.observed if item else None) for item in seen),
+        expired=tuple(at for at, item in enumerate(seen) if item and item.expired),
+        fleet=fleet,
+        resources=tuple(
+            MatrixCapacity(
+                resource=shown.resource,
+                model=shown.model,
+                **{name: tuple(getattr(row, name) for row in column) for name in _AMOUNTS},
+            )
+            for shown, column in columns
+        ),
+    )
+
+
+_AMOUNTS = ("capacity", "ours", "others", "free", "largest_free", "unavailable", "idle")
 
 
 def _cluster(facts: FleetFacts, name: str) -> MatrixCluster:

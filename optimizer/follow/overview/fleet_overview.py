@@ -7,6 +7,12 @@ from pydantic import Field
 
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
+from optimizer.follow.overview.capacity import (
+    NO_CAPACITY,
+    FleetCapacity,
+    fleet_capacity,
+    largest_first,
+)
 from optimizer.follow.overview.findings import FleetFinding, findings, findings_of
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScoreOverview, score_overviews
@@ -18,6 +24,9 @@ from optimizer.wire.placement_status import BoundPolicy, WorkloadLanding
 
 SHOWN_RESOURCES = 6
 """Kinds of resources shown of one cluster: cpu, memory and the devices come first."""
+
+SHOWN_CAPACITIES, SHOWN_DEVICES = 6, 3
+"""Clusters whose capacity is shown, and devices of each."""
 
 
 class ClusterOverview(ResultPart):
@@ -66,6 +75,7 @@ class FleetOverview(ResultPart):
         tuple[ClusterOverview, ...], Field(description="Faulty first, then those in use.")
     ]
     workloads: tuple[WorkloadOverview, ...]
+    capacity: FleetCapacity = NO_CAPACITY
     scores: tuple[ScoreOverview, ...]
     findings: tuple[FleetFinding, ...]
     omitted: Annotated[dict[str, int], Field(description="Items left out of each list.")]
@@ -87,10 +97,17 @@ def fleet_overview(facts: FleetFacts, *, shown: int) -> FleetOverview:
         placed_workloads=len(placed & facts.workloads.keys()),
         clusters=tuple(cluster_overview(facts, name) for name in names[:shown]),
         workloads=tuple(workload_overview(facts, name) for name in ranked[:shown]),
+        capacity=_brief_capacity(facts),
         scores=overviews[:shown],
         findings=wrong[:shown],
         omitted={name: len(items) - shown for name, items in lists.items() if len(items) > shown},
     )
+
+
+def _brief_capacity(facts: FleetFacts) -> FleetCapacity:
+    every = facts.capacity.values()
+    current = [item.brief(SHOWN_DEVICES) for item in largest_first(every) if not item.expired]
+    return fleet_capacity(every, current[:SHOWN_CAPACITIES], shown=SHOWN_RESOURCES)
 
 
 def cluster_overview(facts: FleetFacts, name: str) -> ClusterOverview:

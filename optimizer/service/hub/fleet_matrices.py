@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
+from dsf.kube.kinds import Kind
 from dsf.runtime.lru_cache import LruCache
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixRows, fleet_matrix
@@ -23,17 +24,19 @@ COST_FACTOR = 10.0
 
 
 class FleetMatrices:
-    """The matrices of a hub. `read` returns the facts of a namespace, with or without scorers."""
+    """The matrices of a hub. `read` returns the facts of a namespace, with the kinds listed."""
 
-    def __init__(self, hub: WatchedHub, read: Callable[[str, bool], Awaitable[FleetFacts]]) -> None:
+    def __init__(
+        self, hub: WatchedHub, read: Callable[[str, frozenset[Kind]], Awaitable[FleetFacts]]
+    ) -> None:
         self._hub = hub
         self._read = read
-        self._kept = LruCache[tuple[str, bool], _KeptMatrix](MOST_KEPT)
+        self._kept = LruCache[tuple[str, frozenset[Kind]], _KeptMatrix](MOST_KEPT)
 
-    async def matrix(self, namespace: str, *, described: bool) -> FleetMatrix:
+    async def matrix(self, namespace: str, *, listed: frozenset[Kind]) -> FleetMatrix:
         """Return the matrix of a fleet; the same one until something may be different."""
-        kept = self._kept.get((namespace, described)) or _KeptMatrix()
-        self._kept.put((namespace, described), kept)
+        kept = self._kept.get((namespace, listed)) or _KeptMatrix()
+        self._kept.put((namespace, listed), kept)
         loop = asyncio.get_running_loop()
         async with kept.making:
             same = kept.watched and self._hub.tells_all and kept.changes == self._hub.changes()
@@ -42,19 +45,21 @@ class FleetMatrices:
                 return kept.matrix
             changes, made = self._hub.changes(), loop.time()
             with measured_age() as age:
-                facts = await self._read(namespace, described)
+                facts = await self._read(namespace, listed)
             found = await asyncio.to_thread(fleet_matrix, facts, kept.rows)
             kept.matrix, kept.changes, kept.made = found, changes, made
             kept.heard = made if age.heard is None else age.heard
             kept.watched = age.all_watched
             return found
 
-    async def changing(self, namespace: str, *, described: bool) -> AsyncGenerator[FleetMatrix]:
+    async def changing(
+        self, namespace: str, *, listed: frozenset[Kind]
+    ) -> AsyncGenerator[FleetMatrix]:
         """Yield the matrix of a fleet now, and whenever it may be different."""
         loop = asyncio.get_running_loop()
         while True:
             changes, began = self._hub.changes(), loop.time()
-            yield await self.matrix(namespace, described=described)
+            yield await self.matrix(namespace, listed=listed)
             await asyncio.sleep(max(PAUSE_SECONDS, COST_FACTOR * (loop.time() - began)))
             await self._hub.change_after(changes)
 

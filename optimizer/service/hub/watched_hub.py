@@ -192,7 +192,7 @@ class WatchedHub:
             "Entries of scores in memory; see --watched-score-entries.",
         )
         for kind in filter(self._of, WATCHED):
-            items = ChainMap(*(kept.view.items for kept in self._of(kind)))
+            items = self.items(kind)
             age.add_metric([kind.resource], self.age(kind))
             objects.add_metric([kind.resource], len(items))
             if kind == kinds.ADD_ON_PLACEMENT_SCORE:
@@ -203,6 +203,10 @@ class WatchedHub:
         """Return an object that is in memory; None if there is none."""
         found = (kept.view.items.get(key) for kept in self._of(kind))
         return next((_object(item) for item in found if item is not None), None)
+
+    def items(self, kind: Kind) -> Mapping[Key, Any]:
+        """Return what is in memory of a kind, by namespace and name: objects, or ScoreRows."""
+        return ChainMap(*(kept.view.items for kept in self._of(kind)))
 
     async def rows(self) -> Iterable[ScoreRow] | None:
         """Return all scores; None where they are not in memory: list them."""

@@ -1,0 +1,323 @@
+"""What nodes have, what Pods reserve of it, what is free, and what is reserved but idle.
+
+capacity = ours + others + free, on nodes that are ready and not cordoned, unless Pods request more
+than a node has. Reserved is what Pods that are bound to nodes request: `ours` those of
+ManifestWorks. Idle is reserved, but not used: the share of the last day in which reserved GPUs
+computed nothing, as a score measures it, of what is reserved now. Amounts are in the base unit:
+cores, bytes, devices.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dsf.api.conditions import conditions_of, find
+from dsf.api.scoring.quantity import parse_quantity
+from dsf.api.times import read_time
+from dsf.kube.port import Object
+from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, MIG_PREFIX, kind_and_device
+from optimizer.snapshot.scores.score_row import ScoreRow, entry_names
+from optimizer.wire.base import Name, ResultPart
+
+IDLE_SCORE = "gpu-idle"
+"""Name of the AddOnPlacementScores that say how idle reserved GPUs are.
+
+An entry is named by a device. Its value is a percentage: of the time of the last day in which Pods
+had such devices, that in which these were idle.
+"""
+
+PRODUCT = "nvidia.com/gpu.product"
+"""The label in which GPU feature discovery names the model of a node's GPUs."""
+
+MAX_AMOUNT = 2.0**60
+"""More than a node has of anything: 1 EiB."""
+
+MAX_COUNT = 100_000
+"""More nodes than a cluster has: 20 times what Kubernetes supports."""
+
+MAX_RESOURCES = 16
+"""Resources that are shown of one cluster, GPUs and other devices first."""
+
+MAX_FLEET_RESOURCES = 50
+"""Resources, apart by GPU model, that are shown of a fleet."""
+
+_HOURS = 24.0
+
+
+class ResourceCapacity(ResultPart):
+    """A resource of nodes, in the base unit, on nodes that are ready and not cordoned."""
+
+    resource: Annotated[Name, Field(description="Such as cpu, memory, nvidia.com/mig-3g.40gb.")]
+    model: Annotated[Name, Field(description="GPU model; empty: not of a GPU, or unknown.")] = ""
+    capacity: float
+    ours: Annotated[float, Field(description="Reserved by Pods of ManifestWorks.")]
+    others: Annotated[float, Field(description="Reserved by other Pods.")]
+    free: float
+    largest_free: Annotated[float, Field(description="The most that is free on one node.")]
+    unavailable: Annotated[
+        float, Field(description="On nodes that are not ready or are cordoned, besides.")
+    ] = 0.0
+    idle: Annotated[
+        float | None,
+        Field(description="Device hours a day that are reserved but idle; null: not measured."),
+    ] = None
+
+    @property
+    def reserved(self) -> float:
+        """What Pods that are bound to these nodes request."""
+        return self.ours + self.others
+
+
+class ClusterCapacity(ResultPart):
+    """The capacity of a managed cluster, as its agent saw it at `observed`."""
+
+    cluster: Name
+    observed: Annotated[datetime | None, Field(description="null: the agent does not say.")]
+    expired: Annotated[bool, Field(description="Too old: plans do not rely on it.")] = False
+    complete: Annotated[bool, Field(description="false: similar nodes count as one kind.")] = True
+    nodes: int
+    unavailable_nodes: int = 0
+    pending_pods: int = 0
+    resources: tuple[ResourceCapacity, ...]
+    unreadable: Annotated[
+        tuple[Name, ...], Field(description="Amounts that can't be read, and count as none free.")
+    ] = ()
+
+    def brief(self, most: int) -> "ClusterCapacity":
+        """Return it with its first resources: the devices, or cpu and memory if it has none."""
+        devices = tuple(item for item in self.resources if "/" in item.resource)
+        return self.model_copy(update={"resources": (devices or self.resources)[:most]})
+
+
+def largest_first(clusters: Iterable[ClusterCapacity]) -> list[ClusterCapacity]:
+    """Return clusters in the order of the largest free piece of GPUs, then of all that is free."""
+
+    def rank(item: ClusterCapacity) -> tuple[Any, ...]:
+        gpus = [row for row in item.resources if kind_and_device(row.resource)[0] == GPU_KIND]
+        largest = max((row.largest_free for row in gpus), default=0.0)
+        return item.expired, -largest, -sum(row.free for row in gpus), -len(gpus), item.cluster
+
+    return sorted(clusters, key=rank)
+
+
+class FleetResource(ResourceCapacity):
+    """A resource, and of which model, of all clusters whose inventory is current."""
+
+    largest_on: Annotated[
+        Name, Field(description="The cluster with the most free on one node; empty: none.")
+    ]
+
+
+class FleetCapacity(ResultPart):
+    """The capacity of a fleet: sums over the clusters whose NodeInventory is current."""
+
+    current: Annotated[int, Field(description="Clusters that are counted.")] = 0
+    expired: Annotated[int, Field(description="Clusters whose NodeInventory has expired.")] = 0
+    resources: tuple[FleetResource, ...] = ()
+    omitted: Annotated[int, Field(description="Resources that are left out.")] = 0
+    clusters: Annotated[
+        tuple[ClusterCapacity, ...],
+        Field(description="Those with the largest free piece of GPUs first, as far as shown."),
+    ] = ()
+
+
+NO_CAPACITY = FleetCapacity()
+"""The capacity of a fleet without a NodeInventory."""
+
+
+def capacities(
+    clusters: Iterable[str],
+    inventories: Iterable[Object],
+    idle: Iterable[ScoreRow],
+    now: datetime,
+) -> dict[str, ClusterCapacity]:
+    """Return the capacity of each of the clusters that has a NodeInventory, by name.
+
+    `idle`: the rows of IDLE_SCORE. Expired ones count as if there were none.
+    """
+    known = {str(obj["metadata"].get("namespace")): obj for obj in inventories}
+    shares = {row.cluster: _idle_shares(row) for row in idle if not row.expired(now)}
+    return {
+        name: cluster_capacity(known[name], shares.get(name, {}), now)
+        for name in sorted(clusters)
+        if name in known
+    }
+
+
+def _idle_shares(row: ScoreRow) -> dict[str, float]:
+    """Return the idle share by device; values that are no percentage are left out."""
+    found = zip(entry_names(row.names), row.values, strict=True)
+    return {_plain(name): value / 100 for name, value in found if 0 <= value <= 100}  # noqa: PLR2004
+
+
+def _plain(device: str) -> str:
+    """Return a device as resources spell it: `1g.10gb.me`, which DCGM calls `1g.10gb+me`."""
+    return device.replace("+", ".")
+
+
+def cluster_capacity(
+    inventory: Object, idle: Mapping[str, float], now: datetime
+) -> ClusterCapacity:
+    """Return the capacity that a NodeInventory tells of. `idle`: the idle share by device.
+
+    An amount that can't be read is none, if it is allocatable, and all, if it is requested.
+    """
+    status = inventory.get("status") or {}
+    sums, unreadable = dict[tuple[str, str], _Sums](), list[str]()
+    nodes = unavailable = 0
+    for number, group in enumerate(status.get("nodes") or ()):
+        place, count = f"status.nodes[{number}]", group.get("count")
+        if type(count) is not int or not 1 <= count <= MAX_COUNT:
+            unreadable.append(f"{place}.count")
+            continue
+        usable = group.get("ready") is True and not group.get("unschedulable")
+        nodes, unavailable = nodes + count, unavailable + (0 if usable else count)
+        _add(sums, group, count, usable=usable, place=place, unreadable=unreadable)
+    shown = sorted(
+        ((key, found) for key, found in sums.items() if found.capacity or found.unavailable),
+        key=lambda item: ("/" not in item[0][0], item[0]),
+    )
+    until, complete = read_time(status.get("validUntil")), find(conditions_of(inventory), _COMPLETE)
+    return ClusterCapacity(
+        cluster=str(inventory["metadata"].get("namespace")),
+        observed=read_time(status.get("observedTime")),
+        expired=until is None or until <= now,
+        complete=(complete or {}).get("status") != "False",
+        nodes=nodes,
+        unavailable_nodes=unavailable,
+        pending_pods=_whole(status.get("pendingPods")),
+        resources=tuple(found.shown(*key, idle) for key, found in shown[:MAX_RESOURCES]),
+        unreadable=tuple(unreadable[:MAX_RESOURCES]),
+    )
+
+
+_COMPLETE = "Complete"
+"""The condition of a NodeInventory that is False where similar nodes share a group."""
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int and 0 <= value <= MAX_AMOUNT else 0
+
+
+@dataclass
+class _Sums:
+    """A resource of a cluster, of one GPU model, so far."""
+
+    capacity: float = 0.0
+    ours: float = 0.0
+    others: float = 0.0
+    free: float = 0.0
+    largest_free: float = 0.0
+    unavailable: float = 0.0
+
+    def shown(self, resource: str, model: str, idle: Mapping[str, float]) -> ResourceCapacity:
+        kind, device = kind_and_device(resource)
+        share = idle.get(_plain(device)) if kind == GPU_KIND else None
+        hours = None if share is None else round(share * (self.ours + self.others) * _HOURS, 1)
+        return ResourceCapacity(resource=resource, model=model, idle=hours, **vars(self))
+
+
+def _add(
+    sums: dict[tuple[str, str], _Sums],
+    group: Mapping[str, Any],
+    count: int,
+    *,
+    usable: bool,
+    place: str,
+    unreadable: list[str],
+) -> None:
+    """Add equal nodes to the sums of their cluster."""
+    model = str((group.get("labels") or {}).get(PRODUCT) or "")
+    requested, works = group.get("requested") or {}, group.get("works") or ()
+    for resource, text in (group.get("allocatable") or {}).items():
+        if not _is_shown(resource):
+            continue
+        whole = _amount(str(text))
+        if whole is None:
+            unreadable.append(f"{place}.allocatable[{resource}]")
+            continue
+        gpu = resource == GPU_RESOURCE or resource.startswith(MIG_PREFIX)
+        found = sums.setdefault((resource, model if gpu else ""), _Sums())
+        if not usable:
+            found.unavailable += count * whole
+            continue
+        taken = _amount(str(requested.get(resource, "0")))
+        own = [_amount(str((work.get("requested") or {}).get(resource, "0"))) for work in works]
+        if taken is None or None in own:
+            unreadable.append(f"{place}.requested[{resource}]")
+            taken, own = whole, []
+        ours = min(sum(item for item in own if item), taken)
+        free = max(0.0, whole - taken)
+        found.capacity += count * whole
+        found.ours += count * ours
+        found.others += count * (taken - ours)
+        found.free += count * free
+        found.largest_free = max(found.largest_free, free)
+
+
+def _is_shown(resource: str) -> bool:
+    """Return whether a resource is cpu, memory or a device: devices have a domain."""
+    return "/" in resource or resource in ("cpu", "memory")
+
+
+@lru_cache(10_000)  # nodes of a fleet have the same quantities again and again
+def _amount(text: str) -> float | None:
+    """Return a quantity; None if it is none, or absurd."""
+    amount = parse_quantity(text)
+    return amount if amount is not None and amount <= MAX_AMOUNT else None
+
+
+def fleet_capacity(
+    clusters: Iterable[ClusterCapacity],
+    listed: Sequence[ClusterCapacity] = (),
+    *,
+    shown: int = MAX_FLEET_RESOURCES,
+) -> FleetCapacity:
+    """Return the sums over the clusters whose inventory is current, by resource and GPU model.
+
+    `listed`: the clusters of its list. `shown`: how many resources it has at most.
+    """
+    every = tuple(clusters)
+    current = [item for item in every if not item.expired]
+    rows = dict[tuple[str, str], list[tuple[str, ResourceCapacity]]]()
+    for item in current:
+        for row in item.resources:
+            rows.setdefault((row.resource, row.model), []).append((item.cluster, row))
+    largest = sorted(rows.values(), key=lambda found: -sum(row.capacity for _, row in found))
+    return FleetCapacity(
+        current=len(current),
+        expired=len(every) - len(current),
+        resources=tuple(
+            sorted(
+                map(_sum, largest[:shown]),
+                key=lambda row: ("/" not in row.resource, row.resource, row.model),
+            )
+        ),
+        omitted=max(0, len(largest) - shown),
+        clusters=tuple(listed),
+    )
+
+
+_SUMMED = ("capacity", "ours", "others", "free", "unavailable")
+
+
+def _sum(rows: Sequence[tuple[str, ResourceCapacity]]) -> FleetResource:
+    cluster, best = max(rows, key=lambda found: found[1].largest_free)
+    idle = [row.idle for _, row in rows if row.idle is not None]
+    return FleetResource(
+        resource=best.resource,
+        model=best.model,
+        largest_free=best.largest_free,
+        largest_on=cluster if best.largest_free else "",
+        idle=round(sum(idle), 1) if idle else None,
+        **{name: sum(getattr(row, name) for _, row in rows) for name in _SUMMED},
+    )
+
+
+def shown_amount(resource: str, amount: float) -> str:
+    """Return an amount for people: memory in GiB, others as a number."""
+    return f"{amount / 2**30:.4g}Gi" if resource == "memory" else f"{amount:.6g}"

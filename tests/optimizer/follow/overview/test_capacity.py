@@ -1,0 +1,199 @@
+"""What NodeInventories tell of: sums, the largest free piece, what is idle, and bad inventories."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.api.times import rfc3339
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NODE_INVENTORY
+from dsf.kube.port import Object
+from optimizer.follow.overview.capacity import (
+    MAX_FLEET_RESOURCES,
+    MAX_RESOURCES,
+    ResourceCapacity,
+    capacities,
+    fleet_capacity,
+    largest_first,
+)
+from optimizer.snapshot.scores.score_row import ScoreRow
+from tests.optimizer.build import NOW, obj
+
+GPU, MIG, MODEL = "nvidia.com/gpu", "nvidia.com/mig-3g.40gb", "NVIDIA-A100-SXM4-40GB"
+
+
+def group(
+    allocatable: Mapping[str, Any],
+    requested: Mapping[str, Any] = {},
+    works: tuple[Mapping[str, Any], ...] = (),
+    *,
+    count: Any = 1,
+    model: str = MODEL,
+    **fields: Any,
+) -> Object:
+    """Equal nodes of an inventory."""
+    return {
+        "count": count,
+        "ready": True,
+        "labels": {"nvidia.com/gpu.product": model} if model else {},
+        "allocatable": allocatable,
+        "requested": requested,
+        "works": [{"name": f"work{n}", "requested": own} for n, own in enumerate(works)],
+        **fields,
+    }
+
+
+def inventory(
+    cluster: str, *nodes: Any, age: float = 10, now: datetime = NOW, **status: Any
+) -> Object:
+    seen = now - timedelta(seconds=age)
+    stated = {
+        "observedTime": rfc3339(seen),
+        "validUntil": rfc3339(seen + timedelta(seconds=180)),
+        "nodes": list(nodes),
+        **status,
+    }
+    return obj(NODE_INVENTORY, cluster, cluster, status=stated)
+
+
+def idle_score(cluster: str, *, age: float = 0, **shares: int) -> ScoreRow:
+    until = rfc3339(NOW + timedelta(seconds=60 - age))
+    entries = [{"name": name.replace("_", "."), "value": value} for name, value in shares.items()]
+    status = {"scores": entries, "validUntil": until}
+    return ScoreRow(obj(ADD_ON_PLACEMENT_SCORE, "gpu-idle", cluster, status=status))
+
+
+def seen(*nodes: Any, idle: tuple[ScoreRow, ...] = (), **changed: Any) -> Any:
+    return capacities(["a"], [inventory("a", *nodes, **changed)], idle, NOW)["a"]
+
+
+def amounts(row: ResourceCapacity) -> tuple[float, ...]:
+    return row.capacity, row.ours, row.others, row.free, row.largest_free, row.unavailable
+
+
+FULL, HALF = {GPU: "8", "cpu": "64"}, {GPU: "4", "cpu": "32"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus"),
+    [
+        ([group(FULL)], (8, 0, 0, 8, 8, 0)),
+        ([group(FULL, {GPU: "6"}, ({GPU: "1"}, {GPU: "3"}))], (8, 4, 2, 2, 2, 0)),
+        ([group(FULL, {GPU: "6"}, count=3)], (24, 0, 18, 6, 2, 0)),
+        ([group(FULL, {GPU: "7"}), group(HALF, {GPU: "1"})], (12, 0, 8, 4, 3, 0)),
+        ([group(FULL, ready=False), group(HALF, unschedulable=True)], (0, 0, 0, 0, 0, 12)),
+        ([group(FULL, {GPU: "9"})], (8, 0, 9, 0, 0, 0)),
+        ([group(FULL, {GPU: "2"}, ({GPU: "5"},))], (8, 2, 0, 6, 6, 0)),
+        # What can't be read is not free.
+        ([group({GPU: "-8", "cpu": "64"})], None),
+        ([group({GPU: "1e30"})], None),
+        ([group(FULL, {GPU: "many"})], (8, 0, 8, 0, 0, 0)),
+        ([group(FULL, {GPU: "1"}, ({GPU: None},))], (8, 0, 8, 0, 0, 0)),
+        ([group(FULL, count=0)], None),
+        ([group(FULL, count=10**9)], None),
+        ([group({GPU: "0", "cpu": "64"})], None),
+        ([], None),
+    ],
+)
+def test_the_gpus_of_a_cluster(nodes: list[Object], gpus: tuple[float, ...] | None) -> None:
+    found = [amounts(row) for row in seen(*nodes).resources if row.resource == GPU]
+    assert found == ([gpus] if gpus else [])
+
+
+def test_devices_come_first_apart_by_model_and_what_is_no_device_is_left_out() -> None:
+    many = {"cpu": "8", "memory": "16Gi", "pods": "110", "ephemeral-storage": "1Ti", MIG: "2"}
+    found = seen(group(many), group({GPU: "1", "cpu": "500m"}, model=""), group({GPU: "2"}))
+    assert [(row.resource, row.model, row.capacity) for row in found.resources] == [
+        (GPU, "", 1),
+        (GPU, MODEL, 2),
+        (MIG, MODEL, 2),
+        ("cpu", "", 8.5),
+        ("memory", "", 2**34),
+    ]
+    many = seen(*(group({f"example.com/d{n}": "1", "cpu": "1"}) for n in range(40)))
+    assert len(many.resources) == MAX_RESOURCES
+
+
+def test_what_is_wrong_with_an_inventory_is_told_with_its_place() -> None:
+    found = seen(group({GPU: "x"}), group(FULL, {GPU: "y"}), group(FULL, count="2"))
+    assert found.unreadable == (
+        f"status.nodes[0].allocatable[{GPU}]",
+        f"status.nodes[1].requested[{GPU}]",
+        "status.nodes[2].count",
+    )
+    merged = {"type": "Complete", "status": "False", "reason": "NodesMerged"}
+    assert not seen(conditions=[merged]).complete
+    assert [seen(age=age).expired for age in (179, 180)] == [False, True]
+    assert seen(validUntil="soon").expired
+
+
+def test_idle_is_the_share_of_what_is_reserved_as_long_as_it_is_measured() -> None:
+    nodes = group({GPU: "8", MIG: "4", "cpu": "1"}, {GPU: "6", MIG: "1", "cpu": "1"})
+
+    def hours(*idle: ScoreRow) -> dict[str, float | None]:
+        return {row.resource: row.idle for row in seen(nodes, idle=idle).resources}
+
+    measured = idle_score("a", all=50, **{"3g_40gb": 0, "cpu": 90})
+    assert hours(measured) == {GPU: 72.0, MIG: 0.0, "cpu": None}
+    for unknown in (idle_score("a", age=60, all=50), idle_score("b", all=50)):
+        assert hours(unknown)[GPU] is None
+    assert [hours(idle_score("a", all=value))[GPU] for value in (-1, 101)] == [None, None]
+
+
+def test_a_fleet_is_the_sum_of_what_is_current_and_names_the_largest_free_piece() -> None:
+    known = capacities(
+        ["a", "b", "c", "d"],
+        [
+            inventory("a", group(FULL, {GPU: "6"})),
+            inventory("b", group(FULL, {GPU: "4"}, ({GPU: "4"},), count=2)),
+            inventory("c", group({GPU: "64"}), age=500),
+            inventory("gone", group({GPU: "64"})),
+        ],
+        [idle_score("a", all=50), idle_score("b", all=25)],
+        NOW,
+    )
+    fleet = fleet_capacity(known.values())
+    assert (fleet.current, fleet.expired) == (2, 1)
+    gpu, cpu = fleet.resources
+    assert amounts(gpu) == (24, 8, 6, 10, 4, 0)
+    assert (gpu.model, gpu.largest_on, gpu.idle) == (MODEL, "b", 120.0)
+    assert (cpu.resource, cpu.capacity, cpu.idle) == ("cpu", 192, None)
+    assert [item.cluster for item in largest_first(known.values())] == ["b", "a", "c"]
+    full = capacities(["a"], [inventory("a", group({GPU: "1"}, {GPU: "1"}))], (), NOW)
+    assert fleet_capacity(full.values()).resources[0].largest_on == ""
+
+
+def test_a_fleet_of_5000_clusters_and_as_many_models_is_bounded() -> None:
+    names = [f"{number:04}" + "x" * 249 for number in range(5000)]
+    inventories = [inventory(name, group({GPU: "8"}, model=f"{name}\x1b")) for name in names]
+    fleet = fleet_capacity(capacities(names, inventories, (), NOW).values())
+    assert len(fleet.resources) == MAX_FLEET_RESOURCES
+    assert fleet.omitted == 5000 - MAX_FLEET_RESOURCES
+    assert "\x1b" not in f"{fleet.resources[0].model}"
+
+
+QUANTITIES = st.sampled_from(["0", "1", "3", "8", "500m", "1e3", "-1", "NaN", "", "9" * 40, None])
+NAMES = st.sampled_from([GPU, MIG, "cpu", "memory", "pods"])
+AMOUNTS = st.dictionaries(NAMES, QUANTITIES)
+NODES = st.builds(
+    group,
+    AMOUNTS,
+    AMOUNTS,
+    st.lists(AMOUNTS, max_size=3).map(tuple),
+    count=st.sampled_from([1, 2, 500, 0, "1", None]),
+    ready=st.sampled_from([True, False, None]),
+)
+
+
+@given(st.lists(NODES, max_size=5))
+def test_nothing_is_free_that_nodes_do_not_have(nodes: list[Object]) -> None:
+    found = seen(*nodes)
+    for row in found.resources:
+        every = amounts(row)
+        assert all(0 <= amount < float("inf") for amount in every)
+        assert row.free <= row.capacity <= row.reserved + row.free + 1e-6
+        assert row.largest_free <= row.free or row.free == row.largest_free == 0
+    assert found.unavailable_nodes <= found.nodes
