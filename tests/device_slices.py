@@ -103,7 +103,7 @@ def mig_slice(node: str, gpus: int = 1, **spec: Any) -> Object:
 
 
 def claim(name: str, node: str, *devices: str, pods: Sequence[str] = (), **result: Any) -> Object:
-    """Return a ResourceClaim that has devices of a node, reserved for Pods with these uids."""
+    """Return a ResourceClaim that has devices of a node, reserved for Pods of namespace shop."""
     results = [
         {"request": "gpu", "driver": DRIVER, "pool": node, "device": device, **result}
         for device in devices
@@ -111,10 +111,11 @@ def claim(name: str, node: str, *devices: str, pods: Sequence[str] = (), **resul
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {},
         "status": {
             "allocation": {"devices": {"results": results}},
-            "reservedFor": [{"resource": "pods", "name": f"{uid}-pod", "uid": uid} for uid in pods],
+            "reservedFor": [{"resource": "pods", "name": pod} for pod in pods],
         },
     }
 

@@ -102,6 +102,7 @@ CLUSTER_MANAGER = Kind(
 _ADDON = "addon.open-cluster-management.io"
 MANAGED_CLUSTER_ADD_ON = Kind(_ADDON, "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons")
 
+DEVICE_CLASS = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
 RESOURCE_CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
 RESOURCE_SLICE = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
 

@@ -8,8 +8,6 @@ from dsf.kube.kinds import KINDS
 from tests.repository import ROOT
 
 NOT_READ = {
-    "ResourceClaim": "nothing reads it yet",
-    "ResourceSlice": "nothing reads it yet",
     "Event": "only written",
     "SelfSubjectAccessReview": "an answer of the API server",
     "SelfSubjectReview": "an answer of the API server",

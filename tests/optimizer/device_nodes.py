@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dsf.agent.inventory.device_classes import list_device_classes
-from dsf.agent.inventory.devices import summarize_devices
+from dsf.agent.inventory.device_classes import read_class
+from dsf.agent.inventory.devices import read_claim, read_slice, summarize_devices
 from dsf.api.invalid_input import InvalidInput
 from optimizer.domain.devices import (
     ClaimRequest,
@@ -22,17 +22,17 @@ from optimizer.snapshot.capacity.device_inventory import (
 )
 from tests.device_slices import nvidia_classes
 
-CLASSES: DeviceClasses = read_device_classes(list_device_classes(nvidia_classes())[0])
+CLASSES: DeviceClasses = read_device_classes(list(map(read_class, nvidia_classes())))
 
 
 def node(slices: Iterable[Any], claims: Iterable[Any] = ()) -> tuple[NodeDevices, ...]:
     """Return the devices of the only node of ResourceSlices."""
-    summary = summarize_devices(slices, claims, {})
+    summary = summarize_devices(map(read_slice, slices), map(read_claim, claims), {})
     assert summary.problems == ()
     sets = read_device_sets(summary.sets)
     assert not isinstance(sets, InvalidInput)
     (listed,) = summary.nodes.values()
-    found = read_node_devices(listed, sets)
+    found = read_node_devices([item.document() for item in listed], sets)
     assert not isinstance(found, InvalidInput)
     return found
 

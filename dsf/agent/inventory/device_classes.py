@@ -2,35 +2,49 @@
 
 from collections.abc import Iterable
 
-from dsf.api.crd.node_inventory import MAX_DEVICE_CLASSES, InventoriedDeviceClass
+from dsf.api.crd.node_inventory import MAX_DEVICE_CLASSES
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 
 MAX_SELECTOR_LENGTH = 2_048
 """Characters of a selector that is listed; Kubernetes accepts 10,240."""
 
 
-def list_device_classes(
-    classes: Iterable[Object],
-) -> tuple[tuple[InventoriedDeviceClass, ...], tuple[str, ...]]:
-    """Return DeviceClasses with their selectors, and why some are not listed."""
-    listed, problems = [], []
-    for item in sorted(classes, key=lambda obj: str(obj["metadata"]["name"])):
-        name, spec = item["metadata"]["name"], item.get("spec") or {}
-        parts = spec.get("selectors") or ()
-        texts = [text for part in parts if (text := (part.get("cel") or {}).get("expression"))]
-        if len(texts) < len(parts):
-            problems.append(f"DeviceClass {name} has a selector that is not CEL")
-        elif any(len(text) > MAX_SELECTOR_LENGTH for text in texts):
-            problems.append(
-                f"DeviceClass {name} has a selector of more than {MAX_SELECTOR_LENGTH} characters"
-            )
+MAX_CLASS_BYTES = 64 << 10
+"""Characters of the selectors of all classes that are listed."""
+
+
+def read_class(obj: Object) -> Object:
+    """Return a DeviceClass as the inventory has it, or `problem`: why it is not listed."""
+    name, spec = str(obj["metadata"]["name"]), obj.get("spec") or {}
+    parts = spec.get("selectors") or ()
+    texts = [text for part in parts if (text := (part.get("cel") or {}).get("expression"))]
+    if len(texts) < len(parts):
+        return {"name": name, "problem": "has a selector that is not CEL"}
+    if any(len(text) > MAX_SELECTOR_LENGTH for text in texts):
+        return {
+            "name": name,
+            "problem": f"has a selector of more than {MAX_SELECTOR_LENGTH} characters",
+        }
+    resource = spec.get("extendedResourceName")
+    return {
+        "name": name,
+        **({"selectors": texts} if texts else {}),
+        **({"extendedResourceName": resource} if resource else {}),
+    }
+
+
+def list_device_classes(classes: Iterable[Object]) -> tuple[list[Object], list[str]]:
+    """Return the classes that are listed, by name, and why others are not."""
+    listed, problems, left = list[Object](), list[str](), MAX_CLASS_BYTES
+    for item in sorted(classes, key=lambda item: str(item["name"])):
+        size = sum(map(len, item.get("selectors") or ()))
+        if "problem" in item:
+            problems.append(f"DeviceClass {UntrustedName(item['name'])} {item['problem']}")
+        elif len(listed) == MAX_DEVICE_CLASSES or size > left:
+            most = f"{MAX_DEVICE_CLASSES} classes and {MAX_CLASS_BYTES >> 10} KiB are listed"
+            problems.append(f"DeviceClass {UntrustedName(item['name'])} is not listed: {most}")
         else:
-            resource = spec.get("extendedResourceName")
-            listed.append(
-                InventoriedDeviceClass(
-                    name=name, selectors=texts or None, extended_resource_name=resource
-                )
-            )
-    if len(listed) > MAX_DEVICE_CLASSES:
-        problems.append(f"{len(listed)} DeviceClasses, of which {MAX_DEVICE_CLASSES} are listed")
-    return tuple(listed[:MAX_DEVICE_CLASSES]), tuple(problems)
+            listed.append(item)
+            left -= size
+    return listed, problems

@@ -6,22 +6,22 @@ https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/resource-sl
 
 import hashlib
 import json
+import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dsf.api.crd.node_inventory import (
-    MAX_DEVICES,
-    AllocatedDevice,
-    InventoriedDeviceSet,
-    NodeDeviceSets,
-)
+from dsf.api.crd.node_inventory import MAX_DEVICES
 from dsf.api.scoring.quantity import format_quantity, parse_quantity
 from dsf.kube.port import Object
 
 MAX_POOL_DEVICES = 1_024
 """Devices of a pool that are read; a GPU with MIG has about 30, a node 8 or 16 GPUs."""
+
+MAX_SET_BYTES = 256 << 10
+"""JSON of all device sets that are listed."""
 
 _MAX_AMOUNT = 2.0**63
 _IDENTITIES = frozenset({"pciaddress", "pcibusid", "serial", "serialnumber"})
@@ -40,11 +40,61 @@ class PoolKey(NamedTuple):
     name: str
 
 
+class PackedSlice(NamedTuple):
+    """What the inventory keeps of a ResourceSlice: a hundredth of it, until its pool is read."""
+
+    pool: PoolKey
+    generation: int
+    name: str
+    version: tuple[str, str]
+    spec: bytes
+
+    def unpacked(self) -> Object:
+        """Return the spec."""
+        found: Object = json.loads(zlib.decompress(self.spec))
+        return found
+
+
+class ClaimAllocation(NamedTuple):
+    """The devices of a ResourceClaim (driver, pool and name), and the Pods that have it."""
+
+    devices: tuple[tuple[str, str, str], ...] = ()
+    pods: tuple[tuple[str, str], ...] = ()
+
+
+def read_slice(obj: Object) -> PackedSlice:
+    """Return what the inventory keeps of a ResourceSlice."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    return PackedSlice(
+        PoolKey(sys.intern(spec["driver"]), sys.intern(spec["pool"]["name"])),
+        spec["pool"]["generation"],
+        str(metadata["name"]),
+        (str(metadata.get("uid")), str(metadata.get("resourceVersion"))),
+        zlib.compress(json.dumps(spec, sort_keys=True).encode()),
+    )
+
+
+def read_claim(obj: Object) -> ClaimAllocation:
+    """Return what the inventory keeps of a ResourceClaim."""
+    status, metadata = obj.get("status") or {}, obj["metadata"]
+    pods = [
+        (str(metadata.get("namespace")), str(pod.get("name")))
+        for pod in status.get("reservedFor") or metadata.get("ownerReferences") or ()
+        if pod.get("resource") == "pods" or pod.get("kind") == "Pod"
+    ]
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    devices = [
+        (str(result["driver"]), str(result["pool"]), str(result["device"]))
+        for result in results
+        if not result.get("adminAccess")
+    ]
+    return ClaimAllocation(tuple(devices), tuple(pods))
+
+
 class _Set(NamedTuple):
-    """Devices of a pool that share counters, by name; `content`: `described` as text."""
+    """Devices of a pool that share counters, by name; `content` describes them."""
 
     node: str
-    described: dict[str, Any]
     content: str
     devices: tuple[str, ...]
     unavailable: tuple[int, ...]
@@ -58,16 +108,43 @@ class PoolDevices(NamedTuple):
     problem: str = ""
 
 
+class TakenDevice(NamedTuple):
+    """A device of a set, by index, and the ManifestWork whose Pod has it."""
+
+    device: int
+    work: str
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class DeviceSets:
+    """Equal device sets of a node with the same devices allocated (`NodeDeviceSets`)."""
+
+    set: str
+    count: int
+    allocated: tuple[TakenDevice, ...] = ()
+    unavailable: tuple[int, ...] = ()
+
+    def document(self) -> Object:
+        """Return them as the inventory has them."""
+        allocated = [item._asdict() for item in self.allocated]
+        return {
+            "set": self.set,
+            "count": self.count,
+            **({"allocated": allocated} if allocated else {}),
+            **({"unavailable": list(self.unavailable)} if self.unavailable else {}),
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceSummary:
     """The devices of all nodes.
 
-    `nodes`: by the node's name. `problems`: what gives no capacity, and why, one for each pool.
-    `pools`: what was read of the slices, for the next summary.
+    `sets`: as the inventory has them. `nodes`: by the node's name. `problems`: what gives no
+    capacity, and why, one for each pool. `pools`: what was read, for the next summary.
     """
 
-    sets: tuple[InventoriedDeviceSet, ...] = ()
-    nodes: Mapping[str, tuple[NodeDeviceSets, ...]] = field(default_factory=dict)
+    sets: tuple[Object, ...] = ()
+    nodes: Mapping[str, tuple[DeviceSets, ...]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     pools: Mapping[PoolKey, PoolDevices] = field(default_factory=dict)
 
@@ -84,30 +161,30 @@ class _Refused(ValueError):
 
 
 def summarize_devices(
-    slices: Iterable[Object],
-    claims: Iterable[Object],
-    works: Mapping[str, str],
+    slices: Iterable[PackedSlice],
+    claims: Iterable[ClaimAllocation],
+    works: Mapping[tuple[str, str], str],
     known: Mapping[PoolKey, PoolDevices] = {},
 ) -> DeviceSummary:
     """Return the devices of ResourceSlices by node, with those that ResourceClaims have.
 
-    `works`: the ManifestWork of each Pod of ours, by the Pod's uid. `known`: the pools of an
-    earlier summary, so that only changed ones are read.
+    `works`: the ManifestWork of each Pod of ours, by its namespace and name. `known`: the pools of
+    an earlier summary, so that only changed ones are read.
     """
     pools = {key: _pool(key, parts, known.get(key)) for key, parts in _newest(slices).items()}
     allocated = dict(_allocations(claims, works))
     found: dict[str, Counter[tuple[Any, ...]]] = {}
     used: Counter[str] = Counter()
-    described: dict[str, dict[str, Any]] = {}
+    sizes: dict[str, int] = {}
     for key, pool in sorted(pools.items()):
         for part in pool.sets:
             taken = tuple(
-                (index, allocated[key.driver, key.name, name])
+                TakenDevice(index, allocated[key.driver, key.name, name])
                 for index, name in enumerate(part.devices)
                 if (key.driver, key.name, name) in allocated
             )
             used[part.content] += 1
-            described[part.content] = part.described
+            sizes[part.content] = len(part.devices)
             state = part.content, taken, part.unavailable
             found.setdefault(part.node, Counter())[state] += 1
     problems = [
@@ -115,20 +192,19 @@ def summarize_devices(
         for key, pool in sorted(pools.items())
         if pool.problem
     ]
-    names, left = {}, MAX_DEVICES
+    names, left, bytes_left = dict[str, str](), MAX_DEVICES, MAX_SET_BYTES
     for content, _ in sorted(used.items(), key=lambda item: (-item[1], item[0])):
-        size = len(described[content]["devices"])
-        if size <= left:
+        if sizes[content] <= left and len(content) <= bytes_left:
             names[content] = hashlib.sha256(content.encode()).hexdigest()[:12]
-            left -= size
+            left, bytes_left = left - sizes[content], bytes_left - len(content)
     if len(names) < len(used):
         problems.append(
             f"{len(used) - len(names)} of {len(used)} device sets are not listed, because an"
-            f" inventory lists {MAX_DEVICES} devices"
+            f" inventory lists {MAX_DEVICES} devices and {MAX_SET_BYTES >> 10} KiB of them"
         )
     return DeviceSummary(
         sets=tuple(
-            InventoriedDeviceSet.model_validate({"name": name, **described[content]})
+            {"name": name, **json.loads(content)}
             for content, name in sorted(names.items(), key=lambda item: item[1])
         ),
         nodes={node: tuple(_node_sets(states, names)) for node, states in found.items()},
@@ -137,60 +213,48 @@ def summarize_devices(
     )
 
 
-def _node_sets(
-    states: Counter[tuple[Any, ...]], names: Mapping[str, str]
-) -> Iterator[NodeDeviceSets]:
+def _node_sets(states: Counter[tuple[Any, ...]], names: Mapping[str, str]) -> Iterator[DeviceSets]:
     for (content, taken, unavailable), count in sorted(states.items()):
         if content in names:
-            yield NodeDeviceSets(
-                set=names[content],
-                count=count,
-                allocated=[AllocatedDevice(device=index, work=work) for index, work in taken]
-                or None,
-                unavailable=list(unavailable) or None,
-            )
+            yield DeviceSets(names[content], count, taken, unavailable)
 
 
-def _newest(slices: Iterable[Object]) -> dict[PoolKey, list[Object]]:
+def _newest(slices: Iterable[PackedSlice]) -> dict[PoolKey, list[PackedSlice]]:
     """Return the slices of each pool that have its highest generation."""
-    found: dict[PoolKey, list[Object]] = {}
-    for part in sorted(slices, key=lambda obj: str(obj["metadata"].get("name"))):
-        spec = part["spec"]
-        parts = found.setdefault(PoolKey(spec["driver"], spec["pool"]["name"]), [])
-        generation = spec["pool"]["generation"]
-        if not parts or generation > parts[0]["spec"]["pool"]["generation"]:
+    found: dict[PoolKey, list[PackedSlice]] = {}
+    for part in sorted(slices, key=lambda item: item.name):
+        parts = found.setdefault(part.pool, [])
+        if not parts or part.generation > parts[0].generation:
             parts[:] = [part]
-        elif generation == parts[0]["spec"]["pool"]["generation"]:
+        elif part.generation == parts[0].generation:
             parts.append(part)
     return found
 
 
-def _pool(key: PoolKey, parts: Sequence[Object], known: PoolDevices | None) -> PoolDevices:
-    versions = tuple(
-        (str(part["metadata"].get("uid")), str(part["metadata"].get("resourceVersion")))
-        for part in parts
-    )
+def _pool(key: PoolKey, parts: Sequence[PackedSlice], known: PoolDevices | None) -> PoolDevices:
+    versions = tuple(part.version for part in parts)
     if known is not None and known.versions == versions:
         return known
     try:
-        return PoolDevices(versions, tuple(_sets(key.driver, parts)))
+        sets = tuple(_sets(key.driver, [part.unpacked() for part in parts]))
     except _Refused as refusal:
         return PoolDevices(versions, problem=str(refusal))
+    return PoolDevices(versions, sets)
 
 
-def _sets(driver: str, parts: Sequence[Object]) -> Iterator[_Set]:
+def _sets(driver: str, specs: Sequence[Object]) -> Iterator[_Set]:
     """Yield the devices of a pool, those that share counters together."""
-    wanted = parts[0]["spec"]["pool"].get("resourceSliceCount")
-    if len(parts) != wanted:
-        raise _Refused(f"{len(parts)} of {wanted} ResourceSlices are there")
-    total = sum(len(part["spec"].get("devices") or ()) for part in parts)
+    wanted = specs[0]["pool"].get("resourceSliceCount")
+    if len(specs) != wanted:
+        raise _Refused(f"{len(specs)} of {wanted} ResourceSlices are there")
+    total = sum(len(spec.get("devices") or ()) for spec in specs)
     if total > MAX_POOL_DEVICES:
         raise _Refused(f"it has {total} devices, of which at most {MAX_POOL_DEVICES} are read")
-    counters = _counters(parts)
+    counters = _counters(specs)
     members = [
-        (_node(part["spec"], device), device, _consumed(device, place, counters))
-        for place, part in enumerate(parts)
-        for device in part["spec"].get("devices") or ()
+        (_node(spec, device), device, _consumed(device, place, counters))
+        for place, spec in enumerate(specs)
+        for device in spec.get("devices") or ()
     ]
     if len({device["name"] for _, device, _ in members}) < total:
         raise _Refused("two of its devices have the same name")
@@ -255,12 +319,15 @@ def _set(
         for name, place in sets.items()
         for counter, amount in counters[name].items()
     }
-    content = {"driver": driver, "counters": shared or None, "devices": devices}
+    content = {
+        "driver": driver,
+        **({"counters": shared} if shared else {}),
+        "devices": devices,
+    }
     return _Set(
         node,
-        content,
-        json.dumps(content, sort_keys=True),
-        tuple(device["name"] for _, device, _ in members),
+        sys.intern(json.dumps(content, sort_keys=True)),
+        tuple(sys.intern(device["name"]) for _, device, _ in members),
         tuple(place for place, (_, device, _) in enumerate(members) if not _counts(device)),
     )
 
@@ -294,15 +361,15 @@ def _amount(value: Object, what: str) -> float:
     return amount
 
 
-def _counters(parts: Sequence[Object]) -> _Counters:
+def _counters(specs: Sequence[Object]) -> _Counters:
     """Return the counter sets of a pool by the slice that has them and their name."""
     return {
         (place, shared["name"]): {
             name: _amount(counter, f"counter {name} of {shared['name']}")
             for name, counter in (shared.get("counters") or {}).items()
         }
-        for place, part in enumerate(parts)
-        for shared in part["spec"].get("sharedCounters") or ()
+        for place, spec in enumerate(specs)
+        for shared in spec.get("sharedCounters") or ()
     }
 
 
@@ -330,19 +397,11 @@ def _consumed(device: Object, place: int, counters: _Counters) -> _Counters:
 
 
 def _allocations(
-    claims: Iterable[Object], works: Mapping[str, str]
+    claims: Iterable[ClaimAllocation], works: Mapping[tuple[str, str], str]
 ) -> Iterator[tuple[tuple[str, str, str], str]]:
-    """Yield driver, pool and name of each allocated device, and the ManifestWork that has it."""
+    """Yield each allocated device, and the ManifestWork whose Pods have it alone."""
     for claim in claims:
-        status = claim.get("status") or {}
-        pods = [
-            str(pod.get("uid"))
-            for pod in status.get("reservedFor") or claim["metadata"].get("ownerReferences") or ()
-            if pod.get("resource") == "pods" or pod.get("kind") == "Pod"
-        ]
-        owners = {works.get(pod, "") for pod in pods}
+        owners = {works.get(pod, "") for pod in claim.pods}
         work = owners.pop() if len(owners) == 1 else ""
-        devices = (status.get("allocation") or {}).get("devices") or {}
-        for result in devices.get("results") or ():
-            if not result.get("adminAccess"):
-                yield (result["driver"], result["pool"], result["device"]), work
+        for device in claim.devices:
+            yield device, work

@@ -1,13 +1,22 @@
 """The status of a NodeInventory: what is listed, and in its condition what is not, and why."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from dsf.agent.inventory.amounts import quantities
+from dsf.agent.inventory.device_classes import list_device_classes
+from dsf.agent.inventory.devices import (
+    ClaimAllocation,
+    DeviceSummary,
+    PackedSlice,
+    PoolDevices,
+    PoolKey,
+    summarize_devices,
+)
 from dsf.agent.inventory.node_capacity import NodeCapacity
 from dsf.agent.inventory.node_groups import (
     MAX_BYTES,
@@ -16,7 +25,7 @@ from dsf.agent.inventory.node_groups import (
     group_nodes,
     node_state,
 )
-from dsf.agent.inventory.pod_sums import PodSums, WorkSums
+from dsf.agent.inventory.pod_sums import Key, PodSums, WorkSums
 from dsf.agent.inventory.pod_use import EVERYTHING, PodUse
 from dsf.api.conditions import Condition, conditions_of, merged
 from dsf.api.crd.node_inventory import MAX_NODE_GROUPS, MAX_WORKS
@@ -46,12 +55,32 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterDevices:
+    """What dynamic resource allocation says of a cluster.
+
+    `pools`: what was read of them, changed by `summarize` for the next time. `unknown`: why nothing
+    of it counts, empty if it does or the cluster does not serve it.
+    """
+
+    slices: Collection[PackedSlice] = ()
+    claims: Collection[ClaimAllocation] = ()
+    classes: Collection[Object] = ()
+    pools: dict[PoolKey, PoolDevices] = field(default_factory=dict)
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The cluster at one moment. `gaps` say by reason what is not known of it."""
+    """The cluster at one moment.
+
+    `gaps` say by reason what is not known of it. `works`: of Pods, by namespace and name.
+    """
 
     states: dict[str, NodeState]
     fields: Object
     gaps: dict[str, str]
+    devices: ClusterDevices
+    works: Mapping[Key, str]
 
 
 class ClusterState:
@@ -70,7 +99,7 @@ class ClusterState:
             self.nodes.pop(name, None)
         self.pods.changed.add(name)
 
-    def snapshot(self, unattributed: str = "") -> Snapshot:
+    def snapshot(self, unattributed: str = "", devices: ClusterDevices | None = None) -> Snapshot:
         """Return the cluster as it is now; only nodes that have changed are looked at.
 
         `unattributed`: why no Pod is a ManifestWork's, empty if Pods are told apart.
@@ -99,7 +128,8 @@ class ClusterState:
             "WorksUnknown": unattributed,
             "WorksLeftOut": unlisted if left_out else "",
         }
-        return Snapshot(dict(self._states), fields, gaps)
+        by_pod = self.pods.works_by_pod()
+        return Snapshot(dict(self._states), fields, gaps, devices or ClusterDevices(), by_pod)
 
     def _unreadable(self) -> Iterable[str]:
         for name, node in self.nodes.items():
@@ -122,7 +152,11 @@ class ClusterState:
 
 def summarize(snapshot: Snapshot) -> Summary:
     """Return what the inventory says: groups of nodes, and what they leave out."""
-    states = snapshot.states
+    devices, classes, problems = _devices(snapshot)
+    states = {
+        name: state._replace(devices=devices.nodes.get(name, ()))
+        for name, state in snapshot.states.items()
+    }
     found = group_nodes(states)
     usable = [state for state in states.values() if state.usable]
     most = dict[str, int]()
@@ -131,6 +165,8 @@ def summarize(snapshot: Snapshot) -> Summary:
             most[name] = max(most.get(name, 0), free)
     fields = {
         "nodes": found.documents,
+        "deviceSets": list(devices.sets) or None,
+        "deviceClasses": classes or None,
         **snapshot.fields,
         "nodeCount": len(states),
         "readyNodes": len(usable),
@@ -144,6 +180,7 @@ def summarize(snapshot: Snapshot) -> Summary:
         and f"{left_out} of {len(states)} are not listed, because all would be more than"
         f" {MAX_NODE_GROUPS} groups or {MAX_BYTES >> 10} KiB: publish fewer labels",
         **snapshot.gaps,
+        "DevicesLeftOut": joined(problems, _SHOWN, separator="; "),
         "NamesLeftOut": found.unnamed and f"{unnamed} with GPUs are listed without names",
         "NodesMerged": found.merged
         and f"{merged_} share groups with similar ones: such a group has the least allocatable and"
@@ -159,6 +196,18 @@ def summarize(snapshot: Snapshot) -> Summary:
             COMPLETE, "False", next(iter(given)), joined(given.values(), len(given), separator=". ")
         ),
     )
+
+
+def _devices(snapshot: Snapshot) -> tuple[DeviceSummary, list[Object], list[str]]:
+    """Return devices by node, DeviceClasses, and what is not counted of both."""
+    devices = snapshot.devices
+    if devices.unknown:
+        return DeviceSummary(), [], [devices.unknown]
+    found = summarize_devices(devices.slices, devices.claims, snapshot.works, devices.pools)
+    devices.pools.clear()
+    devices.pools.update(found.pools)
+    classes, problems = list_device_classes(devices.classes)
+    return found, classes, [*found.problems, *problems]
 
 
 def _works(pods: PodSums) -> tuple[list[Object], int]:
@@ -195,7 +244,17 @@ def _work(name: str, sums: WorkSums, waiting: Iterable[PodUse], limit: int) -> O
 
 def unread(problem: Condition) -> Summary:
     """Return the summary of a cluster whose nodes or Pods can't be read: it has nothing."""
-    nothing = ("nodes", "works", "others", "nodeCount", "readyNodes", "pendingPods", "largestFree")
+    nothing = (
+        "nodes",
+        "deviceSets",
+        "deviceClasses",
+        "works",
+        "others",
+        "nodeCount",
+        "readyNodes",
+        "pendingPods",
+        "largestFree",
+    )
     return Summary(dict.fromkeys(nothing), problem)
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dsf.agent.inventory.amounts import Amounts, is_device, pairs, quantities
+from dsf.agent.inventory.amounts import ONE, Amounts, is_device, pairs, quantities
+from dsf.agent.inventory.devices import DeviceSets
 from dsf.agent.inventory.node_capacity import Labels, NodeCapacity, Taints
 from dsf.agent.inventory.pod_sums import NodeSums
 from dsf.agent.inventory.pod_use import EVERYTHING
@@ -34,6 +35,7 @@ class NodeState(NamedTuple):
     allocatable: Amounts
     requested: Amounts
     works: tuple[tuple[str, Amounts], ...] = ()
+    devices: tuple[DeviceSets, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -118,7 +120,7 @@ def _similar(significant: int, shares: int, device_shares: int | None = None) ->
     """
 
     def key(state: NodeState) -> Any:
-        devices = any(is_device(name) for name, _ in state.allocatable)
+        devices = state.devices or any(is_device(name) for name, _ in state.allocatable)
         if devices and device_shares is None:
             return state
         taken, rough = dict(state.requested), []
@@ -130,7 +132,7 @@ def _similar(significant: int, shares: int, device_shares: int | None = None) ->
             drop = max(0, most.bit_length() - significant)
             used = -(-min(taken.get(name, 0), most) * each // most)
             rough.append((name, most >> drop << drop, used))
-        return state[:4], tuple(rough)
+        return state[:4], tuple(rough), () if device_shares else state.devices
 
     return key
 
@@ -171,6 +173,7 @@ def worst(states: Sequence[NodeState]) -> NodeState:
         allocatable=pairs(allocatable),
         requested=pairs({name: requested.get(name, 0) for name in allocatable}),
         works=tuple((work, each) for work, held in works.items() if (each := pairs(held))),
+        devices=first.devices if all(item.devices == first.devices for item in states) else (),
     )
 
 
@@ -230,6 +233,7 @@ def _merged_groups(groups: Sequence[AlikeNodes], similarity: Similarity) -> list
 def _importance(group: AlikeNodes) -> Any:
     """Return the key that sorts usable nodes with devices first, and equal groups always alike."""
     devices = sum(free for name, free in group.state.free.items() if is_device(name))
+    devices += sum(item.count * ONE for item in group.state.devices)
     return not group.state.usable, -devices, -len(group.names), group.state
 
 
@@ -264,5 +268,6 @@ def document(state: NodeState, count: int) -> Object:
         **({"taints": taints} if taints else {}),
         "allocatable": quantities(state.allocatable),
         "requested": quantities(state.requested),
+        **({"devices": [item.document() for item in state.devices]} if state.devices else {}),
         **({"works": works} if works else {}),
     }

@@ -82,6 +82,10 @@ class PodSums:
         """Yield the pending Pods of a ManifestWork."""
         return (self.pods[key] for key in self.works[work].pending)
 
+    def works_by_pod(self) -> dict[Key, str]:
+        """Return the ManifestWork of each Pod that is one's."""
+        return dict(self._work)
+
     def _assign(self, key: Key, pod: PodUse, work: str) -> None:
         if work:
             self._work[key] = work

@@ -7,14 +7,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsf.agent.inventory.applied_works import WorkIndex, read_work
-from dsf.agent.inventory.inventory_status import COMPLETE, ClusterState, Summary, summarize, unread
+from dsf.agent.inventory.device_classes import read_class
+from dsf.agent.inventory.devices import PoolDevices, PoolKey, read_claim, read_slice
+from dsf.agent.inventory.inventory_status import (
+    COMPLETE,
+    ClusterDevices,
+    ClusterState,
+    Summary,
+    summarize,
+    unread,
+)
 from dsf.agent.inventory.node_capacity import NodeReader
 from dsf.agent.inventory.pod_use import NOT_ENDED, PodReader
 from dsf.api.conditions import Condition
 from dsf.api.untrusted_text import listed
 from dsf.kube.errors import Forbidden, KubeError, NotFound
-from dsf.kube.kinds import APPLIED_MANIFEST_WORK, NODE, POD, Kind
-from dsf.kube.port import Kube
+from dsf.kube.kinds import (
+    APPLIED_MANIFEST_WORK,
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    Kind,
+)
+from dsf.kube.port import Kube, Object
 from dsf.runtime.reconcile.reflector import Key, View
 
 log = logging.getLogger(__name__)
@@ -26,6 +43,14 @@ RETRY_SECONDS = 30.0
 """How soon a kind is asked for again that may not be listed, or is not served."""
 
 _ADVICE = "the chart's spokeSetting.agent.inventory.enabled grants it"
+
+
+_DEVICES: dict[Kind, Callable[[Object], Any]] = {
+    RESOURCE_SLICE: read_slice,
+    RESOURCE_CLAIM: read_claim,
+    DEVICE_CLASS: read_class,
+}
+"""What dynamic resource allocation consists of, and its readers."""
 
 
 @dataclass(eq=False)
@@ -45,12 +70,19 @@ class InventoryWatch:
     _works_changed: bool = False
     _summary: Summary | None = None
     _told: str = ""
+    _lacking: set[Kind] = field(default_factory=set)
+    _pools: dict[PoolKey, PoolDevices] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._nodes = self._view(NODE, NodeReader(self.node_labels), self._put_node)
         self._pods = self._view(POD, PodReader(), self._put_pod, fields=NOT_ENDED)
         self._works = self._view(APPLIED_MANIFEST_WORK, read_work, self._put_work)
-        self._views = {NODE: self._nodes, POD: self._pods, APPLIED_MANIFEST_WORK: self._works}
+        self._views: dict[Kind, View[Any]] = {
+            NODE: self._nodes,
+            POD: self._pods,
+            APPLIED_MANIFEST_WORK: self._works,
+            **{kind: self._view(kind, read, self._put_device) for kind, read in _DEVICES.items()},
+        }
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -79,13 +111,14 @@ class InventoryWatch:
         if not all(view.synced.is_set() or kind in lacking for kind, view in self._views.items()):
             return None
         unattributed = self._unattributed() if APPLIED_MANIFEST_WORK in lacking else ""
-        if self._outdated or unattributed != self._told:
+        if self._outdated or unattributed != self._told or lacking != self._lacking:
             self._outdated = False
             if self._works_changed:
                 self._works_changed = False
                 self.state.pods.set_works(WorkIndex(self._works.items.values()))
-            self._told = unattributed
-            self._summary = await asyncio.to_thread(summarize, self.state.snapshot(unattributed))
+            self._told, self._lacking = unattributed, lacking
+            snapshot = self.state.snapshot(unattributed, self._devices(lacking))
+            self._summary = await asyncio.to_thread(summarize, snapshot)
         return self._summary
 
     def _unread(self, kinds: list[Kind]) -> Condition:
@@ -101,6 +134,18 @@ class InventoryWatch:
             else f"the agent may not list and watch AppliedManifestWorks: {_ADVICE}"
         )
         return f"no Pod counts as a ManifestWork's, because {why}"
+
+    def _devices(self, lacking: set[Kind]) -> ClusterDevices:
+        """Return devices; none of them count unless all kinds can be read."""
+        missing = [kind for kind in _DEVICES if kind in lacking]
+        if not missing:
+            slices, claims, classes = (list(self._views[kind].items.values()) for kind in _DEVICES)
+            return ClusterDevices(slices, claims, classes, self._pools)
+        if all(isinstance(self._refused[kind], NotFound) for kind in missing):
+            return ClusterDevices()  # Kubernetes before 1.34
+        named = listed(kind.plural for kind in missing)
+        why = f"no device of DRA counts, because the agent may not list and watch {named}"
+        return ClusterDevices(unknown=f"{why}: {_ADVICE}")
 
     def _view(
         self, kind: Kind, read: Callable[..., Any], put: Callable[[Key], None], fields: str = ""
@@ -133,6 +178,9 @@ class InventoryWatch:
 
     def _put_pod(self, key: Key) -> None:
         self.state.pods.put(key, self._pods.items.get(key))
+        self._outdate()
+
+    def _put_device(self, _: Key) -> None:
         self._outdate()
 
     def _put_work(self, _: Key) -> None:

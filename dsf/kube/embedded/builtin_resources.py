@@ -34,6 +34,7 @@ def resources() -> tuple[Resource, ...]:
         _node(),
         _pod(),
         built_in(kinds.RESOURCE_CLAIM, {"spec": ANYTHING}, status=True, columns=(AGE,)),
+        built_in(kinds.DEVICE_CLASS, {"spec": ANYTHING}, columns=(AGE,)),
         built_in(kinds.RESOURCE_SLICE, {"spec": ANYTHING}, columns=(AGE,)),
         _secret(),
         _lease(),

@@ -1,6 +1,7 @@
 """Devices of dynamic resource allocation, read from the NodeInventory of a cluster."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from dsf.api.crd.node_inventory import (
     MAX_DEVICES,
@@ -26,13 +27,13 @@ MAX_NODE_DEVICES = 4_096
 
 
 def read_device_sets(
-    listed: Sequence[InventoriedDeviceSet],
+    listed: Sequence[Mapping[str, Any]],
 ) -> Mapping[str, DeviceSet] | InvalidInput:
     """Return the device sets of an inventory by name, or what can't be true of one."""
-    if sum(len(item.devices) for item in listed) > MAX_DEVICES:
+    if sum(len(item["devices"]) for item in listed) > MAX_DEVICES:
         return InvalidInput("Unreadable", f"deviceSets have more than {MAX_DEVICES} devices")
     found = {}
-    for index, item in enumerate(listed):
+    for index, item in enumerate(map(InventoriedDeviceSet.model_validate, listed)):
         counters = sorted(item.counters or {})
         try:
             found[item.name] = DeviceSet(
@@ -66,11 +67,11 @@ def _device(listed: InventoriedDevice, counters: Sequence[str]) -> Device:
 
 
 def read_node_devices(
-    listed: Sequence[NodeDeviceSets], sets: Mapping[str, DeviceSet]
+    listed: Iterable[Mapping[str, Any]], sets: Mapping[str, DeviceSet]
 ) -> tuple[NodeDevices, ...] | InvalidInput:
     """Return the devices of each node of a group, or what can't be true of them."""
     found, total = [], 0
-    for item in listed:
+    for item in map(NodeDeviceSets.model_validate, listed):
         if item.set not in sets:
             return InvalidInput("Unreadable", f"device set {item.set[:50]!r} is not listed")
         known = sets[item.set]
@@ -85,9 +86,9 @@ def read_node_devices(
     return tuple(found)
 
 
-def read_device_classes(listed: Iterable[InventoriedDeviceClass]) -> DeviceClasses:
+def read_device_classes(listed: Iterable[Mapping[str, Any]]) -> DeviceClasses:
     """Return the DeviceClasses of an inventory by name."""
     return {
         item.name: DeviceClass(tuple(item.selectors or ()), item.extended_resource_name or "")
-        for item in listed
+        for item in map(InventoriedDeviceClass.model_validate, listed)
     }
