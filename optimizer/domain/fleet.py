@@ -135,7 +135,8 @@ class Cluster:
     request does not list. `no_new_policies`: OCM can't select it for a policy that is generated
     now; one that was generated and is in force may stay. `used_by_others`: what others' workloads
     use of what policies supply; the supplies of listed candidates are already less by it.
-    `nodes`: its nodes that are ready; None where the cluster has no inventory.
+    `nodes`: its nodes that are ready; None where the cluster has no inventory. `capacity_source`:
+    Seen, or Stated where an inventory must not count.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Cluster:
     used_by_others: tuple[Supply, ...] = ()
     nodes: tuple[NodeGroup, ...] | None = None
     device_classes: DeviceClasses = field(default_factory=dict)
+    capacity_source: str = "Seen"
 
     def label(self, key: str) -> str:
         """Return the value of a label, empty where there is none; CLUSTER_NAME_KEY is the name."""
@@ -181,8 +183,10 @@ class Workload:
     is empty where there is no constraint. `requests`: (kind, amount) besides `amount` of `kind`.
     `current`: the clusters where it runs now; leaving one costs `move_cost`. `unselectable`:
     clusters that OCM can't select for its Placement; `avoided`: those with a taint PreferNoSelect.
-    `pods`: what a replica starts on its cluster, as far as it is known. `pending`: clusters where
-    the scheduler finds no node for its Pods: a place there is worth nearly nothing.
+    `pods`: what a replica starts on its cluster, as far as it is known. `devices`: those that the
+    Pods name; empty if they name none. `unseen`: clusters where it does not run, and whose
+    inventory is too old to place anything new. `pending`: clusters where the scheduler finds no
+    node for its Pods: a place there is worth nearly nothing.
     """
 
     name: str
@@ -209,6 +213,8 @@ class Workload:
     unselectable: tuple[str, ...] = ()
     avoided: tuple[str, ...] = ()
     pods: tuple[PodGroup, ...] = ()
+    devices: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
 
     @property

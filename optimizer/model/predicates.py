@@ -4,7 +4,7 @@ A predicate is a named function of one workload and one resource, as the filters
 scheduler read one Pod and one node; what couples several is a rule (`optimizer.model.rules`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -102,6 +102,10 @@ class ResourceIndex:
         wanted = frozenset(names)
         return self.on(cluster.name in wanted for cluster in self.fleet.clusters)
 
+    def devices(self, names: Collection[str]) -> Bools:
+        """Tell which resources are one of these devices."""
+        return np.array([item.device in names for item in self.resources], dtype=np.bool_)
+
     def meeting(self, text: str) -> Bools:
         """Tell which resources are on clusters whose labels match a selector."""
         if text not in self._meeting:
@@ -153,6 +157,16 @@ class Predicate(NamedTuple):
 def not_selectable(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
     """OCM can't select the cluster for the workload: its taints, its cluster set or its state."""
     return indexed.named(workload.unselectable) if workload.unselectable else indexed.none
+
+
+def unseen(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
+    """The cluster's inventory is too old to place on it what does not run there."""
+    return indexed.named(workload.unseen) if workload.unseen else indexed.none
+
+
+def other_device(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
+    """The workload's Pods name another device."""
+    return ~indexed.devices(workload.devices) if workload.devices else indexed.none
 
 
 def pinned(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
@@ -217,6 +231,8 @@ PREDICATES: Mapping[str, Predicate] = {
     "NotSelectable": Predicate(
         not_selectable, "are on clusters that OCM can't select for it (see the issues)"
     ),
+    "NotSeen": Predicate(unseen, "are on clusters whose inventory is too old (see the issues)"),
+    "OtherDevice": Predicate(other_device, "are devices that its Pods don't name"),
     "NotPinned": Predicate(pinned, "are on clusters that it does not name"),
     "Excluded": Predicate(excluded_clusters, "are on clusters that it excludes"),
     "Affinity": Predicate(affinity, "are on clusters that don't match its affinity"),

@@ -13,7 +13,7 @@ from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
+from optimizer.domain.fleet import Cluster, Fleet, Selector, Supply, Workload
 from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.solution import Decision
 from optimizer.snapshot.ownership.namespace_reader import Dependent
@@ -51,25 +51,45 @@ def _fleet_facts(fleet: Fleet) -> dict[str, Any]:
     return {
         "namespace": fleet.namespace,
         "optimization": fleet.optimization,
-        "clusters": [_cluster_fields(cluster) for cluster in fleet.clusters],
+        "clusters": [_cluster_fields(_stated(cluster)) for cluster in fleet.clusters],
         "workloads": [_workload_fields(workload) for workload in fleet.workloads],
     }
 
 
 def _cluster_fields(cluster: Cluster) -> dict[str, Any]:
-    """Return a cluster's facts without its nodes: what runs there changes all the time."""
-    fields = asdict(replace(cluster, nodes=None))
-    del fields["nodes"]
-    return fields
+    fields = asdict(replace(cluster, nodes=None, device_classes={}))
+    names = ("nodes", "device_classes", "capacity_source")
+    return _without_defaults(fields, names, _NO_CLUSTER)
+
+
+def _stated(cluster: Cluster) -> Cluster:
+    """Return a cluster without what follows from its nodes, which changes all the time.
+
+    A decision is compared with the nodes when it is applied.
+    """
+    if cluster.nodes is None:
+        return cluster
+    candidates = (replace(i, supplies=()) if i.current else i for i in cluster.candidates)
+    return replace(cluster, base=(), used_by_others=(), candidates=tuple(candidates))
 
 
 def _workload_fields(workload: Workload) -> dict[str, Any]:
-    """Return a workload's facts without its pending Pods; what is not known of its Pods is none."""
-    fields = asdict(workload)
-    del fields["pending"]
-    if not workload.pods:
-        del fields["pods"]
-    return fields
+    """Return a workload's facts, without what its Pods and inventories do at the moment."""
+    fields = asdict(replace(workload, unseen=(), pending=()))
+    names = ("pods", "devices", "unseen", "pending")
+    return _without_defaults(fields, names, _NO_WORKLOAD)
+
+
+def _without_defaults(
+    found: dict[str, Any], names: Iterable[str], nothing: Cluster | Workload
+) -> dict[str, Any]:
+    """Return fields without those of these that say nothing: not every fleet has them."""
+    absent = {name for name in names if found[name] == getattr(nothing, name)}
+    return {name: value for name, value in found.items() if name not in absent}
+
+
+_NO_CLUSTER = Cluster("", Selector(""), ())
+_NO_WORKLOAD = Workload("", "", "", 0.0, "")
 
 
 def _scores(fleet: Fleet) -> Iterator[bytes]:
@@ -154,7 +174,7 @@ def _facts(fleet: Fleet, pools: GpuPools) -> Iterator[tuple[str, dict[str, Any]]
             for node in pool.nodes
         ]
         name = f"managed cluster {cluster.name}"
-        yield name, {**_cluster_fields(_listed(cluster)), "gpus": gpus}
+        yield name, {**_cluster_fields(_listed(_stated(cluster))), "gpus": gpus}
     for workload in fleet.workloads:
         yield f"workload {workload.name}", _workload_fields(replace(workload, current=()))
 

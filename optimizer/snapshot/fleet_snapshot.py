@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain, islice
 
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -29,6 +30,7 @@ from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
+from optimizer.snapshot.capacity.seen_fleet import seen_fleet
 from optimizer.snapshot.eligible_clusters import (
     default_tolerations,
     eligible_clusters,
@@ -49,7 +51,7 @@ from optimizer.snapshot.object_readers import (
     tolerations_of,
 )
 from optimizer.snapshot.observation import CurrentDecisions, Observation, own_decisions
-from optimizer.snapshot.ownership.others import others_on_clusters
+from optimizer.snapshot.ownership.others import decided_works, others_on_clusters
 from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
 from optimizer.snapshot.scores.entry_formats import formats_of
@@ -96,10 +98,21 @@ def read_objects(
     workloads, workload_issues = _workloads(observation.workloads, request, running)
     described, pool_issues = read_gpu_pools(observation.managed_clusters, request)
     others = others_on_clusters(observation, request, select, running)
-    unshared, pools, of_others = without_others_part(
+    seen = seen_fleet(
         listed,
+        workloads,
         described,
         others,
+        observation=observation,
+        request=request,
+        decided=partial(decided_works, observation, request, select, running),
+        claim_name=settings.claim_name,
+    )
+    workloads = seen.workloads
+    unshared, pools, of_others = without_others_part(
+        seen.clusters,
+        described,
+        seen.others,
         namespace=request.namespace,
         workloads=workloads,
         observation=observation,
@@ -130,7 +143,8 @@ def read_objects(
             *workload_issues,
             *stuck.issues,
             *of_others,
-            *unknown_kinds(listed, described, workloads),
+            *seen.issues,
+            *unknown_kinds(seen.clusters, described, workloads),
             *unknown_annotations(observation, request),
             *ineffective_constraints(clusters, workloads, limits),
             *pool_issues,
@@ -145,7 +159,7 @@ def read_objects(
         pools,
         running.policies,
         declared_formats(observation.scorers or ()),
-        lasts=min(eligible.seconds_left((asked, *tolerations)), stuck.lasts),
+        lasts=min(seen.lasts, stuck.lasts, eligible.seconds_left((asked, *tolerations))),
     )
 
 

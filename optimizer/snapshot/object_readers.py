@@ -197,6 +197,15 @@ def read_cluster(
     return Cluster(name, selector, (), labels_of(cluster), tuple(found), **spec)
 
 
+def stated_allocatable(cluster: Object, requested: ClusterSpec | None) -> tuple[SupplySpec, ...]:
+    """Return what the request or an annotation says that a cluster supplies without a policy."""
+    annotated = read_annotations(cluster, ClusterSpec)
+    if isinstance(annotated, InvalidInput):
+        return ()
+    found: tuple[SupplySpec, ...] = merge_specs(requested, annotated).get("allocatable", ())
+    return found
+
+
 def cluster_selectors(managed_clusters: Iterable[Object], key: str) -> dict[str, Selector]:
     """Return a selector for each managed cluster.
 

@@ -131,6 +131,7 @@ class RunningWork(NamedTuple):
     placement: str
     labels: Mapping[str, str]
     deleting: bool = False
+    name: str = ""
 
     def as_replica_set(self, name: str) -> Object:
         """Return as much of its ManifestWorkReplicaSet as its labels tell."""
@@ -152,6 +153,7 @@ def running_works(works: Iterable[Object]) -> dict[str, dict[str, list[RunningWo
             labels.get(WORK_PLACEMENT_LABEL, ""),
             labels,
             deleting=bool(work["metadata"].get("deletionTimestamp")),
+            name=name_of(work),
         )
         found.setdefault(namespace, {}).setdefault(name, []).append(item)
     return found

@@ -320,3 +320,9 @@ class ClusterSpec(RequestPart):
         default=None,
         description="Amounts that it supplies without a policy. They replace its status.",
     )
+    capacity_source: Literal["Seen", "Stated"] | None = Field(
+        default=None,
+        description="Where the cluster has a NodeInventory. Seen, the default: supplies are what"
+        " its nodes have left, and what is stated beyond that does not count. Stated: the inventory"
+        " is not used.",
+    )

@@ -15,6 +15,7 @@ from optimizer.snapshot.observation import Observation
 from tests.fields.door import Case, Fields, with_values
 from tests.optimizer.build import SETTINGS, body, guide, score, workload
 from tests.optimizer.hubs import hub_of
+from tests.optimizer.inventoried_nodes import inventory, node, publish_nodes
 from tests.optimizer.inventories import counted, publish
 from tests.optimizer.operations.test_recorded_plans import client
 from tests.optimizer.service.kept_fleet import declare_waiting
@@ -150,10 +151,13 @@ async def hub_in(on: str) -> EmbeddedHub:
     `pending`: the scheduler finds no node for any Pod. `divided`: two plans that generate MIG
     policies. `waiting`: a plan waits for an approval. Then
     `gone`: worker01 was lost.
-    `placeless`: no entry of the score performance tells app and device.
+    `placeless`: no entry of the score performance tells app and device. `inventoried`: worker01
+    has no GPUs, as its agent sees it.
     """
     hub = await hub_of(observation(on))
     await hub.create(kinds.SECRET, OTHER_KEY)
+    if "inventoried" in on:
+        await publish_nodes(hub, inventory("worker01", [node({"cpu": 8})]))
     if "placeless" in on:
         await hub.create(kinds.DYNAMIC_SCORER, PLACELESS)
     async with client(hub) as http:
@@ -297,6 +301,7 @@ CASES: dict[str, Case] = {
     "clusters[].allocatable[].kind": Case("memory", CPU),
     "clusters[].allocatable[].device": Case("x", CPU),
     "clusters[].allocatable[].amount": Case(1, CPU),
+    "clusters[].capacitySource": Case("Stated", on="inventoried"),
     "clusters[].name": Case("worker09"),
     "clusters[].availablePolicies[].pool": Case("other", ONE_CLUSTER),
     "clusters[].availablePolicies[].cluster": Case("worker02"),

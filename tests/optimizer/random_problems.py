@@ -107,6 +107,8 @@ def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
         unselectable=tuple(name for name in clusters if taints.random() < 0.05),
         avoided=tuple(name for name in clusters if taints.random() < 0.1),
         pending=tuple(name for name in clusters if taints.random() < 0.1),
+        unseen=tuple(name for name in clusters if taints.random() < 0.05),
+        devices=tuple(DEVICES[:1]) if taints.random() < 0.05 else (),
     )
 
 

@@ -60,7 +60,7 @@ EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
         "uses": "power=300",
         "tolerations": "soft",
     },
-    ClusterSpec: {"allocatable": "cpu=4"},
+    ClusterSpec: {"allocatable": "cpu=4", "capacity_source": "Stated"},
 }
 """For each field the text of an annotation that changes the decision."""
 
@@ -76,6 +76,7 @@ OF_CLUSTERS = [(spec, name) for spec, name in EVERY_FIELD if spec is not Workloa
 
 NO_PARAMETER = {
     "layouts": "the transition reads the layouts, the integer program does not",
+    "capacity_source": "without an inventory there is one source",
     "tolerations": "a candidate that OCM can't select for is left out before",
 }
 """Fields of policies and clusters that no rule and no value reads."""
@@ -91,6 +92,7 @@ NOT_DRAWN = {
     "nodes",
     "device_classes",
     "pods",
+    "capacity_source",
 }
 """Workloads of random problems ask for gpu; the other fields are no part of an integer program."""
 
@@ -101,6 +103,7 @@ NO_LIMIT = {
     "move_cost": "it keeps no workload out",
     "change_cost": "it keeps no workload out",
     "layouts": "it keeps no workload out",
+    "capacity_source": "without an inventory there is one source",
     "uses": "the limit of the request has the name",
     "tolerations": "the limit speaks of the clusters that are not tolerated",
 }

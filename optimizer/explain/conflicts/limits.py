@@ -116,6 +116,7 @@ class RelaxableLimit(ABC):
 
 _BARRED = {
     "excluded_clusters": ", which it excludes",
+    "unseen": ", whose inventory is too old: see the issues of the plan",
     "unselectable": ", which OCM can't select for it: see the issues of the plan",
 }
 

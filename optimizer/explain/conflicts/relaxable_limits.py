@@ -64,6 +64,8 @@ def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
             "unselectable",
             f"has a Placement for which OCM can't select {listed(target.unselectable)}",
         ),
+        ("seen", "unseen", f"starts on no cluster with an old inventory: {listed(target.unseen)}"),
+        ("device", "devices", f"has Pods that name {listed(target.devices)}"),
         ("affinity", "affinity", f"runs only on clusters that match {target.affinity}"),
         (
             "anti-affinity",

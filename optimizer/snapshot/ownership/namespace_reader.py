@@ -44,6 +44,7 @@ class ResourceUse(NamedTuple):
     owner: str
     workload: str
     amounts: tuple[tuple[str, float], ...]
+    namespace: str = ""
 
 
 class Dependent(NamedTuple):
@@ -125,7 +126,18 @@ class NamespaceReader:
             workload = read_workload(obj) if places else None
             if isinstance(workload, Workload):
                 for cluster, owner in places.items():
-                    yield cluster, ResourceUse(owner, workload.name, amounts_of(workload))
+                    yield (
+                        cluster,
+                        ResourceUse(owner, workload.name, amounts_of(workload), self.namespace),
+                    )
+
+    def decided(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the works that the request decides about: cluster, name of the work, workload."""
+        for obj in self._workloads():
+            first = placement_of(obj)
+            for work in self.works.get(name_of(obj), ()):
+                if not self._owner_of(work.placement or first, obj):
+                    yield work.cluster, work.name, name_of(obj)
 
     def selected(self) -> Iterator[tuple[str, Workload]]:
         """Yield every workload that OCM has selected a cluster for or runs there, with it."""

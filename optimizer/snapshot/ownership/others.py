@@ -68,6 +68,27 @@ def others_on_clusters(
     return {name: item for name, item in found.items() if name in request.cluster_names}
 
 
+def decided_works(
+    observation: Observation,
+    request: OptimizeRequest,
+    select: Mapping[str, Selector],
+    running: CurrentDecisions,
+) -> Mapping[str, Mapping[str, str]]:
+    """Return by cluster the ManifestWorks that a plan of the request decides about.
+
+    Each with its workload. Those that the request does not name, and that its plan removes, are
+    among them. Where ManifestWorks can't be listed, they have the names of their workloads.
+    """
+    if observation.works is None:
+        named = {item.name: item.name for item in request.target_workloads}
+        return {item.name: named for item in request.clusters}
+    found = defaultdict[str, dict[str, str]](dict)
+    own = next(_readers_of(observation, request, select, running))
+    for cluster, work, workload in own.decided():
+        found[cluster][work] = workload
+    return found
+
+
 def dependents_on_clusters(
     observation: Observation,
     request: OptimizeRequest,

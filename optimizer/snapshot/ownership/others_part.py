@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from dsf.api.scoring.quantity import format_quantity, parse_quantity
 from dsf.api.untrusted_text import UntrustedName, listed
-from dsf.kube.kinds import MANIFEST_WORK
+from dsf.kube.kinds import MANIFEST_WORK, NODE_INVENTORY
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Supply, Workload, net_supplies
 from optimizer.domain.issue import Issue
@@ -187,7 +187,7 @@ def _unexplained(
     """Return what runs without the hub of the kinds that the request asks for, and issues of it."""
     used, issues = list[Supply](), list[Issue]()
     for kind, amount in unexplained_use(managed, score, there.selected_use):
-        if kind in kinds and not _stated(cluster, managed, kind):
+        if kind in kinds and cluster.nodes is None and not _stated(cluster, managed, kind):
             used.append(Supply(kind, "", amount))
             issues.append(
                 Issue(
@@ -225,7 +225,9 @@ def _net(cluster: Cluster, used: Sequence[Supply]) -> Cluster:
 
 
 def _unread(observation: Observation) -> Iterator[Issue]:
-    kinds = (*observation.unread, *((MANIFEST_WORK.kind,) if observation.works is None else ()))
+    kinds = list(observation.unread)
+    kinds += [MANIFEST_WORK.kind] if observation.works is None else []
+    kinds += [NODE_INVENTORY.kind] if observation.inventories is None else []
     if kinds:
         yield Issue(
             reason="OthersNotRead",

@@ -10,6 +10,7 @@ from ast import literal_eval
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -289,6 +290,31 @@ def test_items_of_a_list_of_one_kind_need_not_repeat_it(tmp_path: Path) -> None:
     rest = [FOLDERS[0], f"-f{SCENARIO / 'clusters' / 'worker02.yaml'}", FOLDERS[2]]
     result = CliRunner().invoke(plan, [*rest, REQUEST, f"-f{tmp_path / 'clusters.json'}"])
     assert (result.exit_code, result.stdout.splitlines()[0][:22]) == (0, "Optimal: objective 115")
+
+
+def test_inventories_count_as_on_a_hub(tmp_path: Path) -> None:
+    """Without a node that has GPUs worker01 supplies none; the file is renewed after 3 minutes."""
+    status: dict[str, Any] = {
+        "observedTime": "2026-01-01T00:00:00Z",
+        "validUntil": "2100-01-01T00:00:00Z",
+    }
+    amounts = {"allocatable": {"cpu": "8"}, "requested": {}}
+    status["nodes"] = [{"count": 1, "ready": True, **amounts}]
+    code, out, err = _planned(tmp_path, _inventory(status))
+    assert (code, err) == (0, "")
+    assert {item["cluster"] for item in json.loads(out)["placements"]} == {"worker02"}
+    assert "SupplyContradicted" in {item["reason"] for item in json.loads(out)["gaps"]}
+    status["nodes"][0]["redy"] = True
+    code, _, err = _planned(tmp_path, _inventory(status))
+    assert (code, err.count("\n")) == (1, 1)
+    assert "NodeInventory worker01: unknown field" in err
+    assert "redy" in err
+
+
+def _inventory(status: dict[str, Any]) -> str:
+    metadata = {"name": "worker01", "namespace": "worker01"}
+    kind = {"apiVersion": "dynamic-scoring.open-cluster-management.io/v1alpha1"}
+    return json.dumps({**kind, "kind": "NodeInventory", "metadata": metadata, "status": status})
 
 
 def test_neither_an_api_server_nor_a_solver_is_imported_for_files() -> None:

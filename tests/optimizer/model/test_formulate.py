@@ -49,6 +49,8 @@ def assignments(given: Fleet) -> list[str]:
         ({}, "", [C1, C2]),
         ({"clusters": (C2,)}, "NotPinned", [C2]),
         ({"excluded_clusters": (C2,)}, "Excluded", [C1]),
+        ({"unseen": (C2,)}, "NotSeen", [C1]),
+        ({"devices": ("e",)}, "OtherDevice", []),
         ({"affinity": "zone in (b)"}, "Affinity", [C2]),
         ({"anti_affinity": "zone=b"}, "AntiAffinity", [C1]),
         ({"minimum_score": 12.0}, "BelowMinimumScore", [C2]),

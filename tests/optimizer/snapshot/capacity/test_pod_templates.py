@@ -7,7 +7,7 @@ import pytest
 from dsf.api.invalid_input import InvalidInput
 from optimizer.domain.devices import ClaimRequest, DeviceClaim, MatchAttribute
 from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
-from optimizer.snapshot.pod_templates import pods_of
+from optimizer.snapshot.capacity.pod_templates import pods_of
 
 GPU = "nvidia.com/gpu"
 CONTAINERS = [{"name": "c", "resources": {"limits": {GPU: 2}}}]

@@ -1,0 +1,119 @@
+"""Reads NodeInventories: what nodes have, and what Pods there request by ManifestWork."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.pod_spec import read_amount
+from dsf.api.times import read_time
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.port import Object
+from optimizer.domain.nodes import (
+    GPU_KIND,
+    GPU_RESOURCE,
+    Amounts,
+    NodeTaint,
+    kind_and_device,
+)
+
+MAX_NODES = 1_000_000
+"""Nodes of one group: more than any cluster has."""
+
+GRACE = timedelta(seconds=180)
+"""For how long an inventory is relied on that does not say until when."""
+
+PRODUCT, GPU_COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
+"""Labels of GPU feature discovery."""
+
+MIG_PRODUCT_MARK = "-MIG-"
+"""What a product's label has before the profile, where MIG devices are advertised as GPUs."""
+
+CORDONED = NodeTaint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""What Kubernetes adds to a node with spec.unschedulable."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNodes:
+    """Equal nodes as an inventory lists them; amounts are of each of them.
+
+    `requested`: of all Pods. `works`: of those of ManifestWorks, by name.
+    """
+
+    count: int
+    names: tuple[str, ...]
+    ready: bool
+    cordoned: bool
+    labels: Mapping[str, str]
+    taints: tuple[NodeTaint, ...]
+    allocatable: Amounts
+    requested: Amounts
+    works: tuple[tuple[str, Amounts], ...]
+
+    def kind_and_device(self, resource: str) -> tuple[str, str]:
+        """Return what a resource is here: with MIG strategy `single`, a GPU is a MIG device."""
+        profile = self.labels.get(PRODUCT, "").partition(MIG_PRODUCT_MARK)[2]
+        single = resource == GPU_RESOURCE and profile
+        return (GPU_KIND, profile) if single else kind_and_device(resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What an agent saw of the nodes of its cluster.
+
+    `left`: for how many seconds it is relied on, 0 or less if it is not any more. `works`: the
+    ManifestWorks that have Pods.
+    """
+
+    nodes: tuple[SeenNodes, ...]
+    works: frozenset[str]
+    observed: datetime
+    left: float
+
+
+def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput:
+    """Return what a NodeInventory says; its schema has been checked, its quantities have not."""
+    status: Mapping[str, Any] = inventory.get("status") or {}
+    observed = read_time(status.get("observedTime"))
+    if observed is None:
+        return InvalidInput("Unreadable", "status.observedTime is missing")
+    until = read_time(status.get("validUntil")) or observed + GRACE
+    try:
+        nodes = tuple(map(_nodes, status.get("nodes") or ()))
+    except ValueError as error:
+        return InvalidInput("Unreadable", f"status.nodes: {error}")
+    works = frozenset(str(item["name"]) for item in status.get("works") or ())
+    return Inventory(nodes, works, observed, (until - now).total_seconds())
+
+
+def _nodes(item: Mapping[str, Any]) -> SeenNodes:
+    """Return a group of nodes. Raises ValueError, which names the number that is wrong."""
+    if item["count"] > MAX_NODES:
+        raise ValueError(f"{item['count']} nodes are more than any cluster has")
+    return SeenNodes(
+        count=int(item["count"]),
+        names=tuple(item.get("names") or ()),
+        ready=bool(item["ready"]),
+        cordoned=bool(item.get("unschedulable")),
+        labels=item.get("labels") or {},
+        taints=tuple(
+            NodeTaint(str(taint["key"]), str(taint.get("value") or ""), str(taint["effect"]))
+            for taint in item.get("taints") or ()
+        ),
+        allocatable=_amounts(item["allocatable"]),
+        requested=_amounts(item["requested"]),
+        works=tuple(
+            (str(work["name"]), _amounts(work["requested"])) for work in item.get("works") or ()
+        ),
+    )
+
+
+def _amounts(quantities: Mapping[str, Any]) -> Amounts:
+    found = dict[str, float]()
+    for name, text in quantities.items():
+        try:
+            found[name] = read_amount(str(text))
+        except ValueError as error:
+            raise ValueError(f"{UntrustedName(name)}: {error}") from None
+    return found

@@ -1,0 +1,252 @@
+"""What clusters supply by their NodeInventories, checked against what people stated.
+
+Supplies are sums over nodes, without what Pods hold there that the request does not decide about.
+What is stated beyond that is an issue, and the smaller amount counts. A policy that is in force
+supplies what nodes advertise; another one at most what the GPUs without others' Pods can become.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+
+from dsf.api.conditions import conditions_of, find
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.quantity import format_quantity
+from dsf.api.times import read_time
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.port import Object
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Supply
+from optimizer.domain.issue import Issue
+from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, resource_of
+from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
+from optimizer.snapshot.capacity.labelled_gpus import labelled_gpus
+from optimizer.snapshot.capacity.node_inventories import Inventory, read_inventory
+from optimizer.snapshot.object_readers import name_of, replica_set_of
+from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.others import OthersOnCluster
+from optimizer.wire.object_specs import SupplySpec
+
+STARTING = timedelta(seconds=10)
+"""How long after a ManifestWork was applied an inventory may lack its Pods."""
+
+_OF_NODES = frozenset({"cpu", "memory", "ephemeral-storage", "pods", GPU_KIND})
+"""Kinds that only nodes have, whether or not one advertises them; so has each with a domain."""
+
+_DEVICE = re.compile(rf"{WHOLE_GPU}|[0-9]+g\.[0-9]+gb.*")
+"""The devices of which nodes and GPUs tell how many there are."""
+
+_NOTHING_NEW = "nothing new is placed there, and what runs there stays"
+
+
+@dataclass(frozen=True, slots=True)
+class Inventories:
+    """The inventories of clusters that can be read, by cluster.
+
+    `not_relied`: clusters where nothing new starts, because theirs is too old or can't be read.
+    `lasts`: for how many seconds the same objects read the same.
+    """
+
+    of: Mapping[str, Inventory]
+    not_relied: frozenset[str]
+    issues: tuple[Issue, ...]
+    lasts: float = math.inf
+
+
+def read_inventories(clusters: Iterable[Cluster], observation: Observation) -> Inventories:
+    """Return the inventories of clusters, except of those where what is stated wins."""
+    objects = {name_of(obj): obj for obj in observation.inventories or ()}
+    read, not_relied, issues, lasts = dict[str, Inventory](), set[str](), list[Issue](), math.inf
+    for name in (item.name for item in clusters if item.capacity_source == "Seen"):
+        if name not in objects:
+            continue
+        found = read_inventory(objects[name], observation.observed_at)
+        if isinstance(found, InvalidInput):
+            not_relied.add(name)
+            issues.append(_issue("InvalidInventory", name, f"{found.message}; {_NOTHING_NEW}"))
+            continue
+        read[name] = found
+        if found.left > 0:
+            lasts = min(lasts, found.left)
+        else:
+            age = (observation.observed_at - found.observed).total_seconds()
+            why = f"its NodeInventory is {age:.0f} s old and has expired; {_NOTHING_NEW}"
+            not_relied.add(name)
+            issues.append(_issue("InventoryExpired", name, why))
+    return Inventories(read, frozenset(not_relied), tuple(issues), lasts)
+
+
+def without_seen_uses(
+    others: Mapping[str, OthersOnCluster], inventories: Inventories, observation: Observation
+) -> Mapping[str, OthersOnCluster]:
+    """Return what others use on clusters, without what the inventories count already.
+
+    An inventory counts a ManifestWork if it lists Pods of it, or was made after it was applied.
+    """
+    counted = defaultdict[str, set[tuple[str, str]]](set)
+    for work in observation.works or () if inventories.of else ():
+        cluster = str(work["metadata"].get("namespace"))
+        found = inventories.of.get(cluster)
+        if found and (name_of(work) in found.works or _applied_before(work, found)):
+            counted[cluster].add(replica_set_of(work))
+    left = dict(others)
+    for name in counted.keys() & others.keys():
+        uses = [i for i in others[name].uses if (i.namespace, i.workload) not in counted[name]]
+        left[name] = replace(others[name], uses=uses)
+    return left
+
+
+def _applied_before(work: Object, inventory: Inventory) -> bool:
+    applied = find(conditions_of(work), "Applied") or {}
+    since = read_time(applied.get("lastTransitionTime"))
+    settled = since is not None and since + STARTING <= inventory.observed
+    return settled and applied.get("status") == "True"
+
+
+@dataclass(frozen=True)
+class SeenCluster:
+    """A cluster with an inventory, and what of it the request can use.
+
+    `stated`: what people say that it supplies without a policy. `controlled`: policies decide which
+    devices its GPUs are. `settled`: the policies in force are compliant. `asked`: the kinds that
+    workloads request.
+    """
+
+    cluster: Cluster
+    nodes: ClusterNodes
+    stated: Collection[SupplySpec]
+    controlled: bool
+    settled: bool
+    asked: Collection[str]
+
+    def read(self) -> tuple[Cluster, tuple[Issue, ...]]:
+        """Return the cluster with its nodes and what they supply, and the contradictions."""
+        issues = [*self._strangers()]
+        base = [*self._stated(issues), *self._unstated()]
+        left = defaultdict(float, self._supplies)
+        candidates = [self._checked(item, left, issues) for item in self.cluster.candidates]
+        enforced = [
+            self._checked(item, defaultdict(float, self._supplies), issues)
+            for item in self.cluster.enforced
+        ]
+        made = replace(
+            self.cluster,
+            nodes=self.nodes.groups(),
+            base=tuple(base),
+            candidates=tuple(candidates),
+            enforced=tuple(enforced),
+        )
+        return made, tuple(dict.fromkeys(issues))
+
+    @cached_property
+    def _supplies(self) -> Mapping[tuple[str, str], float]:
+        """What nodes have for the request; also by the names of resources that workloads ask for.
+
+        These are other names of the same devices, so only one of both is there.
+        """
+        found = dict(self.nodes.supplies())
+        if GPU_KIND not in self.asked:
+            for (kind, device), amount in list(found.items()):
+                if kind == GPU_KIND:
+                    found[resource_of(kind, device), ""] = amount
+        return found
+
+    def _stated(self, issues: list[Issue]) -> Iterator[Supply]:
+        """Yield what is stated, as far as nodes have it."""
+        advertised = {kind for kind, _ in self._supplies}
+        for item in self.stated:
+            of_nodes = item.kind in _OF_NODES or "/" in item.kind or item.kind in advertised
+            there = self._supplies.get((item.kind, item.device), 0.0)
+            if of_nodes and item.amount > there:
+                said = _amount(item.kind, item.device, item.amount)
+                issues.append(self._contradiction(f"{said} without a policy are stated", there))
+            amount = min(item.amount, there) if of_nodes else item.amount
+            yield Supply(item.kind, item.device, amount)
+
+    def _unstated(self) -> Iterator[Supply]:
+        """Yield what nodes have of the other kinds; GPUs only where no policy supplies them."""
+        stated = {item.kind for item in self.stated}
+        for (kind, device), amount in self._supplies.items():
+            if kind not in stated and not (self.controlled and kind == GPU_KIND):
+                yield Supply(UntrustedName(kind), UntrustedName(device), amount)
+
+    def _checked(
+        self,
+        policy: CandidatePolicy,
+        left: defaultdict[tuple[str, str], float],
+        issues: list[Issue],
+    ) -> CandidatePolicy:
+        """Return a policy that supplies no more GPUs than there are; `left` is less by them."""
+        in_force = policy.current and self.settled
+        most = left if in_force else self._potential
+        supplies = list[Supply]()
+        for item in policy.supplies:
+            key = item.kind, item.device
+            if item.kind != GPU_KIND or most is None or not _DEVICE.fullmatch(item.device):
+                supplies.append(item)
+                continue
+            there = (self._advertised if in_force else most).get(key, 0.0)
+            if item.amount > there:
+                said = f"policy {policy.policy} supplies {_amount(*item)}"
+                how = "its nodes advertise" if in_force else "GPUs without Pods of others allow"
+                issues.append(self._contradiction(said, there, how, policy.policy))
+            amount = min(item.amount, most.get(key, 0.0))
+            supplies.append(item._replace(amount=amount))
+            if in_force:
+                left[key] -= amount
+        return replace(policy, supplies=tuple(supplies))
+
+    @cached_property
+    def _advertised(self) -> Mapping[tuple[str, str], float]:
+        return self.nodes.advertised()
+
+    @cached_property
+    def _potential(self) -> Mapping[tuple[str, str], float] | None:
+        """How many of each device the GPUs can become that others use nothing of.
+
+        None where the labels of a node don't tell its GPUs. Which of the GPUs of a node others use
+        is not known, so each of their devices counts as one GPU.
+        """
+        found = defaultdict[tuple[str, str], float](float)
+        for item in self.nodes.seen:
+            gpus = labelled_gpus(item)
+            if isinstance(gpus, InvalidInput) or (gpus and gpus.geometry is None):
+                return None
+            if gpus and gpus.geometry:
+                used = math.ceil(self.nodes.gpus_of_others(item))
+                free = item.count * max(0, gpus.number - used) if item.ready else 0
+                found[GPU_KIND, WHOLE_GPU] += free
+                for profile in gpus.geometry.profiles:
+                    found[GPU_KIND, profile.device] += free * profile.max_instances
+        return found
+
+    def _strangers(self) -> Iterator[Issue]:
+        """Yield what Pods of no ManifestWork use of each kind that is asked for."""
+        if not self.asked:
+            return
+        for (kind, device), amount in self.nodes.strangers().items():
+            if amount > 0 and {kind, resource_of(kind, device)} & {*self.asked}:
+                yield _issue(
+                    "UsedWithoutTheHub",
+                    self.cluster.name,
+                    f"{_amount(kind, device, amount)} are requested by Pods of no ManifestWork"
+                    " (NodeInventory), which is not planned again",
+                )
+
+    def _contradiction(
+        self, said: str, there: float, how: str = "its nodes have left", policy: str = ""
+    ) -> Issue:
+        why = f"{said}, and {how} {format_quantity(there)} (NodeInventory); the smaller counts"
+        return replace(_issue("SupplyContradicted", self.cluster.name, why), policy=policy)
+
+
+def _amount(kind: str, device: str, amount: float) -> str:
+    of = f" of {UntrustedName(device)}" if device else ""
+    return f"{format_quantity(float(amount))} {UntrustedName(kind)}{of}"
+
+
+def _issue(reason: str, cluster: str, why: str) -> Issue:
+    return Issue(reason, f"cluster {cluster}: {why}", cluster=cluster)

@@ -1,0 +1,108 @@
+"""A fleet in which NodeInventories count: clusters with nodes, workloads with Pods."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dsf.kube.port import Object
+from optimizer.domain.fleet import Cluster, Workload
+from optimizer.domain.issue import Issue
+from optimizer.domain.mig.gpu_pools import GpuPools
+from optimizer.domain.nodes import GPU_KIND
+from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
+from optimizer.snapshot.capacity.labelled_gpus import CHANGING, STATE
+from optimizer.snapshot.capacity.node_inventories import Inventory
+from optimizer.snapshot.capacity.requested_pods import with_pods
+from optimizer.snapshot.capacity.seen_capacity import (
+    SeenCluster,
+    read_inventories,
+    without_seen_uses,
+)
+from optimizer.snapshot.object_readers import name_of, stated_allocatable
+from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.others import OthersOnCluster
+from optimizer.wire.request import OptimizeRequest
+
+Decided = Mapping[str, Mapping[str, str]]
+"""By cluster, the ManifestWorks that a plan decides about, each with its workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFleet:
+    """The fleet, what others use that inventories don't count, issues, and for how long it holds.
+
+    `lasts`: in seconds.
+    """
+
+    clusters: tuple[Cluster, ...]
+    workloads: tuple[Workload, ...]
+    others: Mapping[str, OthersOnCluster]
+    issues: tuple[Issue, ...] = ()
+    lasts: float = math.inf
+
+
+def seen_fleet(
+    clusters: Sequence[Cluster],
+    workloads: tuple[Workload, ...],
+    pools: GpuPools,
+    others: Mapping[str, OthersOnCluster],
+    *,
+    observation: Observation,
+    request: OptimizeRequest,
+    decided: Callable[[], Decided],
+    claim_name: str,
+) -> SeenFleet:
+    """Return a fleet with its nodes and Pods; without any inventory it is as before."""
+    inventories = read_inventories(clusters, observation)
+    if not inventories.of and not inventories.not_relied:
+        return SeenFleet(tuple(clusters), workloads, others)
+    by_name = {name_of(obj): obj for obj in observation.workloads}
+    workloads, of_pods = with_pods(workloads, by_name)
+    asked = {kind for item in workloads for kind in (item.kind, *dict(item.requests))}
+    targets = {item.name for item in workloads}
+    managed = {name_of(obj): obj for obj in observation.managed_clusters}
+    requested = {item.name: item for item in request.clusters}
+    works, found, issues = decided(), list[Cluster](), [*inventories.issues, *of_pods]
+    for cluster in clusters:
+        inventory = inventories.of.get(cluster.name)
+        if inventory:
+            nodes = ClusterNodes(inventory.nodes, works.get(cluster.name, {}), targets)
+            policies = [*cluster.candidates, *cluster.enforced]
+            policies += [item.policy for item in others.get(cluster.name, _NOBODY).enforced]
+            obj = managed[cluster.name]
+            cluster, contradicted = SeenCluster(  # noqa: PLW2901
+                cluster,
+                nodes,
+                stated_allocatable(obj, requested[cluster.name]),
+                controlled=cluster.name in pools
+                or any(supply.kind == GPU_KIND for item in policies for supply in item.supplies),
+                settled=_is_settled(obj, inventory, claim_name),
+                asked=asked,
+            ).read()
+            issues += contradicted
+        found.append(cluster)
+    lost = [item.name for item in clusters if item.name in inventories.not_relied]
+    return SeenFleet(
+        tuple(found),
+        tuple(_staying(item, lost) for item in workloads) if lost else workloads,
+        without_seen_uses(others, inventories, observation),
+        tuple(issues),
+        inventories.lasts,
+    )
+
+
+_NOBODY = OthersOnCluster()
+
+
+def _staying(workload: Workload, lost: Iterable[str]) -> Workload:
+    unseen = tuple(name for name in lost if name not in workload.current)
+    return replace(workload, unseen=unseen)
+
+
+def _is_settled(managed: Object, inventory: Inventory, claim_name: str) -> bool:
+    """Return whether nodes advertise what the policies in force say, or never will."""
+    claims = (managed.get("status") or {}).get("clusterClaims") or ()
+    compliant = any(
+        item.get("name") == claim_name and item.get("value") == "compliant" for item in claims
+    )
+    return compliant and all(item.labels.get(STATE) not in CHANGING for item in inventory.nodes)

@@ -1,0 +1,250 @@
+"""Plans with NodeInventories: what nodes have left counts, and contradictions are issues."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dsf.kube import kinds
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.port import Object
+from optimizer.plan.plan import Plan
+from optimizer.wire.request import OptimizeRequest
+from tests.optimizer.build import guide, request
+from tests.optimizer.hubs import hub_of
+from tests.optimizer.inventoried_nodes import (
+    GH200,
+    GPU,
+    MIG,
+    compliant,
+    deploying,
+    deployment,
+    inventory,
+    node,
+    publish_nodes,
+)
+from tests.optimizer.neighbours import applied, planned, work_of
+from tests.optimizer.test_not_alone import reasons
+
+
+def alone(cluster: str = "worker01", **fields: Any) -> dict[str, Any]:
+    """A cluster of a request without policies."""
+    return {"name": cluster, **fields}
+
+
+def asking(*clusters: dict[str, Any], **changed: Any) -> OptimizeRequest:
+    return request(clusters=list(clusters or [alone(), alone("worker02")]), **changed)
+
+
+async def hub_with(
+    *inventories: Object, workloads: tuple[Object, ...] = (), settled: bool = True
+) -> EmbeddedHub:
+    """The guide's hub with inventories."""
+    found = guide()
+    if settled:
+        found = replace(found, managed_clusters=(compliant("worker01"), compliant("worker02")))
+    if workloads:
+        found = replace(found, workloads=workloads)
+    hub = await hub_of(found)
+    await publish_nodes(hub, *inventories)
+    return hub
+
+
+def places(plan: Plan) -> set[tuple[str, str, str]]:
+    return {(item.workload, item.cluster, item.device) for item in plan.placements}
+
+
+async def test_gpus_without_a_policy_are_what_nodes_have_left() -> None:
+    hub = await hub_with(
+        inventory("worker01", [node({GPU: 4}, {GPU: 1}), node({GPU: 4}, {GPU: 4})]),
+        inventory("worker02", [node({GPU: 2}, ready=False), node({GPU: 2}, unschedulable=True)]),
+    )
+    made = await planned(hub, asking())
+    assert places(made) == {("mwrs-app01", "worker01", "all")}
+    assert reasons(made)["UsedWithoutTheHub"] == [
+        (
+            "cluster worker01: 5 gpu of all are requested by Pods of no ManifestWork"
+            " (NodeInventory), which is not planned again"
+        )
+    ]
+
+
+async def test_without_an_inventory_only_what_is_stated_counts() -> None:
+    hub = await hub_with()
+    assert places(await planned(hub, asking())) == set()
+    assert (await planned(hub, request())).solution.objective_value == 115
+
+
+async def test_what_runs_already_stays_where_it_holds_its_nodes() -> None:
+    """Its own Pods are no reason to move; those of others are."""
+    hub = await hub_with(inventory("worker01", [node({GPU: 2})]))
+    await applied(hub, asking(alone()))
+    await work_of(hub, "mwrs-app01", "worker01", "app01-placement")
+    running = {"mwrs-app01": {GPU: 2}}
+    for nodes in (
+        [node({GPU: 2}, works=running)],
+        [node({GPU: 2}, works=running, unschedulable=True)],
+    ):
+        await publish_nodes(hub, inventory("worker01", nodes))
+        assert places(await planned(hub, asking(alone()))) == {("mwrs-app01", "worker01", "all")}
+    await publish_nodes(hub, inventory("worker01", [node({GPU: 2}, {GPU: 1}, works=running)]))
+    assert places(await planned(hub, asking(alone()))) == set()
+
+
+async def test_a_work_of_others_counts_once_whether_or_not_its_pods_are_seen() -> None:
+    hub = await hub_with(inventory("worker01", [node({GPU: 4})]))
+    ours, theirs = (
+        asking(alone(), targetWorkloads=[{"name": "mwrs-app02"}]),
+        asking(alone(), targetWorkloads=[{"name": "mwrs-app01"}], optimization="second"),
+    )
+    await applied(hub, theirs)
+    await work_of(hub, "mwrs-app01", "worker01", "app01-placement")
+    for nodes in ([node({GPU: 4})], [node({GPU: 4}, works={"mwrs-app01": {GPU: 2}})]):
+        await publish_nodes(hub, inventory("worker01", nodes))
+        assert places(await planned(hub, ours)) == {("mwrs-app02", "worker01", "all")}
+    nodes = [node({GPU: 3}, works={"mwrs-app01": {GPU: 2}})]
+    await publish_nodes(hub, inventory("worker01", nodes))
+    assert places(await planned(hub, ours)) == set()
+
+
+@pytest.mark.parametrize(
+    ("stated", "amount", "reason"),
+    [("gpu/all=8", 8, True), ("gpu/all=3", 3, False), ("gpu/all=2,license=1", 2, False)],
+)
+async def test_what_is_stated_counts_as_far_as_nodes_have_it(
+    stated: str, amount: int, reason: bool
+) -> None:
+    hub = await hub_with(inventory("worker01", [node({GPU: 4}, {GPU: 1})]))
+    made = await planned(hub, asking(alone(allocatable=stated)))
+    found = reasons(made).get("SupplyContradicted", [])
+    assert found == (
+        [
+            (
+                "cluster worker01: 8 gpu of all without a policy are stated, and its nodes have"
+                " left 3 (NodeInventory); the smaller counts"
+            )
+        ]
+        if reason
+        else []
+    )
+    assert len(places(made)) == 1
+    trusted = await planned(hub, asking(alone(allocatable=stated, capacitySource="Stated")))
+    assert len(places(trusted)) == min(2, amount // 2)
+    assert not reasons(trusted).keys() & {"SupplyContradicted", "UsedWithoutTheHub"}
+
+
+async def test_a_policy_that_is_not_in_force_supplies_what_gpus_can_become() -> None:
+    """One of the two GPUs of worker02 runs a Pod of a stranger; worker01 has no such devices."""
+    labels = {**GH200, "nvidia.com/gpu.count": "2"}
+    hub = await hub_with(
+        inventory("worker01", [node({GPU: 1}, labels={**GH200, "nvidia.com/gpu.product": "A30"})]),
+        inventory("worker02", [node({GPU: 2}, {GPU: 1}, labels=labels)]),
+    )
+    made = await planned(hub, request())
+    assert made.policies == {"worker02": "3g.48gb-worker02"}
+    found = " ".join(reasons(made)["SupplyContradicted"])
+    assert (
+        "cluster worker01: policy 3g.48gb-worker01 supplies 2 gpu of 3g.48gb, and GPUs without Pods"
+        " of others allow 0 (NodeInventory); the smaller counts"
+    ) in found
+    assert "worker02" not in found
+
+
+async def test_a_policy_in_force_supplies_what_nodes_advertise_once_it_is_compliant() -> None:
+    hub = await hub_with(settled=False)
+    await applied(hub, request())
+    before = [node({GPU: 1}, labels=GH200)]
+    await publish_nodes(hub, inventory("worker01", before), inventory("worker02", before))
+    changing = await planned(hub, request())
+    assert changing.changes == ()
+    assert len(places(changing)) == 2
+    for name in ("worker01", "worker02"):
+        status = {"status": compliant(name)["status"]}
+        await hub.patch(kinds.MANAGED_CLUSTER, name, status, subresource="status")
+    after = [node({MIG: 2}, labels=GH200)]
+    await publish_nodes(
+        hub, inventory("worker01", after), inventory("worker02", [node({MIG: 1}, labels=GH200)])
+    )
+    made = await planned(hub, request())
+    assert len([item for item in places(made) if item[2] == "3g.48gb"]) == 1
+    assert reasons(made)["SupplyContradicted"] == [
+        (
+            "cluster worker02: policy 3g.48gb-worker02 supplies 2 gpu of 3g.48gb, and its nodes"
+            " advertise 1 (NodeInventory); the smaller counts"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("amount", "pods", "devices", "issue"),
+    [
+        (2, deployment(gpu=2), {"all"}, ""),
+        (2, deployment(2, gpu=2), {"all"}, "2 gpu are stated, and its Pods request 4 on each clu"),
+        (
+            3,
+            deployment(gpu=2),
+            {"all"},
+            "are stated, and its Pods request 2 on each cluster; the larger",
+        ),
+        (4, deployment(3, gpu=2), set(), "4 gpu are stated, and its Pods request 6"),
+        (2, deployment(cpu="500m"), {"all"}, ""),
+        (1, deployment(mig=1), {"3g.48gb"}, ""),
+        (1, deployment(gpu=1, mig=1), set(), "request several devices, 3g.48gb, all, and one"),
+        (
+            2,
+            deployment(gpu="-1"),
+            set(),
+            "(Deployment): spec.template.spec.containers[0].resources",
+        ),
+    ],
+)
+async def test_pods_are_checked_against_labels(
+    amount: int, pods: dict[str, Any], devices: set[str], issue: str
+) -> None:
+    hub = await hub_with(
+        inventory("worker01", [node({GPU: 4, MIG: 1, "cpu": 8, "pods": 100})]),
+        workloads=(deploying("mwrs-app01", "app01", amount, pods),),
+    )
+    made = await planned(hub, asking(alone(), targetWorkloads=[{"name": "mwrs-app01"}]))
+    assert {device for _, _, device in places(made)} == devices
+    texts = [
+        item.message
+        for item in made.issues
+        if item.reason in ("RequestContradicted", "SeveralDevices", "InvalidPodTemplate")
+    ]
+    assert len(texts) == bool(issue)
+    assert issue in "".join(texts)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "status", "age", "reason", "why"),
+    [
+        ([node({GPU: 4})], {}, 181, "InventoryExpired", "is 181 s old and has expired"),
+        (
+            [node({GPU: 4})],
+            {"observedTime": None},
+            0,
+            "InvalidInventory",
+            "observedTime is missing",
+        ),
+        ([node({GPU: -4})], {}, 0, "InvalidInventory", 'nvidia.com/gpu: "-4" is no quantity'),
+        ([node({GPU: "1e30"})], {}, 0, "InvalidInventory", '"1e30" is more than any node has'),
+        ([node({GPU: 4}, count=2_000_000)], {}, 0, "InvalidInventory", "2000000 nodes are more"),
+    ],
+)
+async def test_an_inventory_that_can_not_be_relied_on_keeps_what_runs_and_adds_nothing(
+    nodes: list[Any], status: dict[str, Any], age: float, reason: str, why: str
+) -> None:
+    hub = await hub_with(inventory("worker01", [node({GPU: 2})]))
+    asked = asking(alone(allocatable="gpu/all=4"))
+    await applied(hub, asked)
+    running = places(await planned(hub, asked))
+    assert len(running) == 1
+    await publish_nodes(hub, inventory("worker01", nodes, age, **status))
+    made = await planned(hub, asked)
+    assert places(made) == running
+    (text,) = reasons(made)[reason]
+    assert why in text
+    assert text.endswith("nothing new is placed there, and what runs there stays")
+    (left,) = made.unplaced
+    assert left.reason == "NotSeen"
