@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution, Tier, TierPrices
 from optimizer.model.decision_comparison import SAME_VALUE, better, trimmed
-from optimizer.model.problem import Problem, objective, tier_values, upper_bounds
+from optimizer.model.problem import Problem, tier_values, upper_bounds
 
 _REPORT_TIME_SHARE = 0.05
 """Share of the time that reports of improved decisions take at most."""
@@ -37,7 +37,8 @@ def with_status(
         bound = min([sum(limits), *(bounds if len(problem.tiers) == 1 else [])])
         return Solution("NotSolved", Decision(), 0.0, bound, seconds, solver)
     decision = trimmed(problem, decision)
-    value, values = objective(problem, decision), tier_values(problem, decision)
+    values = tier_values(problem, decision)
+    value = sum(values)
     # A solver that stopped early may return no bound, or an infinite one.
     known = [*map(min, bounds, limits), *limits[len(bounds) :]]
     tiers = tuple(

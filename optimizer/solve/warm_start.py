@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optimizer.domain.arrays import Bools, Floats
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision, Solution, TierPrices
 from optimizer.model.current_state import feasible_part, incumbent_from_current_state
-from optimizer.model.decision_comparison import SAME_VALUE, better
+from optimizer.model.decision_comparison import SAME_VALUE, worth_more
 from optimizer.model.problem import (
     Limit,
     Problem,
@@ -90,16 +90,19 @@ def resolve(
     if problem.size <= small or problem.values.size > ALL_ITEMS_ASSIGNMENTS:
         return None
     started = clock()
+    rises, last = _value_rises(previous.problem, problem), previous.solution.decision
     known = incumbent_from_current_state(problem)
-    if known != previous.solution.decision:
-        last = mended(problem, previous.solution.decision, stop)
-        known = better(problem, known, last) or Decision()
+    if known != last:
+        # No rule depends on values: where only those changed, the last decision keeps every rule.
+        if rises is None or None in map(problem.indexes, last.assignments):
+            last = mended(problem, last, stop)
+        if known is None or worth_more(tier_values(problem, last), tier_values(problem, known)):
+            known = last
     bounds, enough = list[float](), True
     for tier, priority in enumerate(problem.tiers):
-        start = _TierStart(problem, tier, prices.get(priority), previous)
-        known, bound, prices[priority] = start.resolved(known, gap, stop)
+        start = _TierStart(problem, tier, prices.get(priority), previous, rises)
+        known, value, bound, prices[priority] = start.resolved(known, gap, stop)
         bounds.append(bound)
-        value = tier_values(problem, known)[tier]
         enough = is_close(value, bound, gap)
         if not enough:
             break
@@ -117,33 +120,40 @@ def resolve(
 
 @dataclass(frozen=True, slots=True)
 class _TierStart:
-    """A tier of a problem, its last prices, and the similar problem with its solution."""
+    """A tier of a problem, its last prices, the similar problem solved, and what values rose."""
 
     problem: Problem
     tier: int
     prices: TierPrices | None
     last: SolvedProblem
+    rises: Floats | None
 
     def resolved(
         self, known: Decision, gap: float, stop: Callable[[], bool]
-    ) -> tuple[Decision, float, TierPrices]:
-        """Return the decision, improved by exchanges if need be, a bound, and its prices."""
+    ) -> tuple[Decision, float, float, TierPrices]:
+        """Return the decision, improved by exchanges if need be, its value, a bound, its prices."""
         problem, tier = self.problem, self.tier
         found = self.prices or TierPrices(problem.tiers[tier], {}, {})
         values, (weights, of_policies) = tier_values(problem, known), tier_weights(problem, tier)
         if not weights.any() and not (of_policies and any(item.value for item in problem.policies)):
-            return known, 0.0, found
+            return known, values[tier], 0.0, found
+        if self.prices is not None and len(problem.tiers) == 1 and self.rises is not None:
+            carried = self._carried(self.rises, values[tier])
+            if is_close(values[tier], carried, gap):
+                return known, values[tier], carried, found
         reduction = (
             None
             if self.prices is None
             else reduce_to_blocks(problem, weights, of_policies, floors=values[:tier], stop=stop)
         )
         if reduction is None:
-            return known, np.inf, found
-        bound, found = self._bound(reduction, found, values[tier], gap)
-        enough = (bound / (1.0 + gap) if bound > 0 else bound) - SAME_VALUE
-        known = improve_by_exchanges(problem, known, stop, tier=tier, enough=enough)
-        return known, max(bound, tier_values(problem, known)[tier]), found
+            return known, values[tier], np.inf, found
+        value, (bound, found) = values[tier], self._bound(reduction, found, values[tier], gap)
+        if not is_close(value, bound, gap):
+            enough = (bound / (1.0 + gap) if bound > 0 else bound) - SAME_VALUE
+            known = improve_by_exchanges(problem, known, stop, tier=tier, enough=enough)
+            value = tier_values(problem, known)[tier]
+        return known, value, max(bound, value), found
 
     def _bound(
         self, reduction: Reduction, prices: TierPrices, value: float, gap: float
@@ -159,15 +169,14 @@ class _TierStart:
                 lowest, best = pricing.bound, named(reduction, self.problem, self.tier, at)
             if is_close(value, lowest, gap):
                 break
-            rises = _value_rises(self.last.problem, self.problem)
-            if rises is None:
+            if self.rises is None:
                 break
             if len(self.problem.tiers) == 1:
                 unfixed = unfixed_variables(blocks, at, pricing, max(0.0, pricing.bound - value))
                 usable = reduction.spread(*unfixed, self.problem)[0]
-                lowest = min(lowest, self._carried(rises, usable, value))
+                lowest = min(lowest, self._carried(np.where(usable, self.rises, 0.0), value))
             if known is prices:
-                tried += self._repriced(prices, rises)
+                tried += self._repriced(prices, self.rises)
         return rounded_bound(lowest, whole), best
 
     def _repriced(self, prices: TierPrices, rises: Floats) -> list[TierPrices]:
@@ -179,13 +188,14 @@ class _TierStart:
         others = {name: price for name, price in prices.workloads.items() if name not in changed}
         return [prices._replace(workloads=others)]
 
-    def _carried(self, rises: Floats, unfixed: Bools, value: float) -> float:
-        """Return the last bound plus what values rose, of assignments that can be worth it.
+    def _carried(self, rises: Floats, value: float) -> float:
+        """Return the last bound plus what values rose.
 
-        A decision that is worth more than `value` has unfixed assignments only, and of each
-        workload as many as it has replicas. It was worth at most the last bound before they rose.
+        A decision has of each workload as many assignments as it has replicas, and was worth at
+        most the last bound before they rose. `rises`: 0 for assignments that no decision has that
+        is worth more than `value`.
         """
-        rose = np.where(unfixed, np.maximum(rises, 0.0), 0.0)
+        rose = np.maximum(rises, 0.0)
         gained = 0.0
         for workload in np.flatnonzero(rose.any(axis=1)).tolist():
             replicas = self.problem.workloads[workload].replicas

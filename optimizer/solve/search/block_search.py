@@ -25,7 +25,10 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
 )
 from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
 from optimizer.solve.search.column_enumeration import EnumeratedColumns, best_columns_within
-from optimizer.solve.search.large_neighbourhood import improve_by_large_neighbourhoods
+from optimizer.solve.search.large_neighbourhood import (
+    improve_around_change,
+    improve_by_large_neighbourhoods,
+)
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     FIRST_COLUMN_LIMITS,
@@ -44,11 +47,12 @@ _LARGEST_MASTER_COLUMNS = 40_000
 No time limit cuts short the writing and presolving of a master.
 """
 
-_WARM_NEIGHBOURHOODS = 16
-"""Neighbourhoods around the decision of a similar problem, before the prices are improved."""
+_CHANGE_LACK = 0.0015
+"""Share of the value that the decision of a similar problem may lack to the gap asked for, for the
+neighbourhood around its change to come first."""
 
 _WARM_START_LACK = 0.0005
-"""Share of the value that it may lack to the gap asked for, for these neighbourhoods to come first.
+"""Share of the value that it may lack still, for neighbourhoods to come before better prices.
 
 Where more changed, a dive from new prices finds more, sooner.
 """
@@ -96,22 +100,20 @@ def improve_start(
     prices: Prices,
     on_incumbent: OnIncumbent = ignore,
 ) -> ColumnSelection | None:
-    """Return the decision of a similar problem, improved by a few neighbourhoods at its prices."""
+    """Return the decision of a similar problem, improved by neighbourhoods at its prices."""
     if start is None or not is_feasible(blocks, start.columns, start.multiplicities):
         return start
     pricing = price_blocks(blocks, items_if_few(blocks), prices)
     value, bound = start.value(blocks), rounded_bound(pricing.bound, is_whole(blocks))
+    if bound - value <= (context.gap + _CHANGE_LACK) * abs(value):
+        found = improve_around_change(blocks, prices, pricing, start, context)
+        if found.value(blocks) > value:
+            start, value = found, found.value(blocks)
+            on_incumbent(start, bound)
     if bound - value > (context.gap + _WARM_START_LACK) * abs(value):
         return start
     return improve_by_large_neighbourhoods(
-        blocks,
-        prices,
-        pricing.site_profits,
-        start,
-        bound,
-        context,
-        on_incumbent,
-        most=_WARM_NEIGHBOURHOODS,
+        blocks, prices, pricing, start, bound, context, on_incumbent
     )
 
 
@@ -131,7 +133,7 @@ def search_further(
     incumbent = improve_by_large_neighbourhoods(
         blocks,
         dual.prices,
-        pricing.site_profits,
+        pricing,
         known.incumbent,
         bound,
         context,
@@ -181,7 +183,7 @@ def _improvements(
         on_incumbent(incumbent, bound)
     yield incumbent, bound
     incumbent = improve_by_large_neighbourhoods(
-        blocks, dual.prices, pricing.site_profits, incumbent, bound, context, on_incumbent
+        blocks, dual.prices, pricing, incumbent, bound, context, on_incumbent
     )
     yield incumbent, bound
     last = (_last_column_limit(blocks),)

@@ -11,7 +11,7 @@ programming gives what the workloads to come can add (completion bounds), so a l
 no column that it can become loses little enough.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -231,7 +231,29 @@ def _without_repeats(blocks: BlockProblem, columns: Columns) -> Columns:
 def unfixed_variables(
     blocks: BlockProblem, prices: Prices, pricing: PricingResult, slack: float
 ) -> tuple[Bools, Bools]:
-    """Return the assignments [workloads, resources] and modes that lose at most `slack`.
+    """Return the assignments [workloads, resources] and modes that lose at most `slack`."""
+    lost = pricing.site_profits[blocks.mode_sites] - pricing.mode_profits
+    modes: Bools = lost <= slack + SAME_VALUE
+    assignments = np.zeros(blocks.values.shape, np.bool_)
+    for _, resource, short in _assignment_losses(blocks, prices, pricing, modes):
+        assignments[:, resource] |= short <= slack + SAME_VALUE
+    return assignments, modes
+
+
+def losses_by_site(blocks: BlockProblem, prices: Prices, pricing: PricingResult) -> Floats:
+    """Return what each site loses at least if it has to take a workload, [workloads, sites]."""
+    losses = np.full((len(blocks.sizes), len(blocks.copies)), np.inf)
+    every = np.ones(len(blocks.mode_sites), np.bool_)
+    for mode, _, short in _assignment_losses(blocks, prices, pricing, every):
+        own = losses[:, blocks.mode_sites[mode]]
+        np.minimum(own, short, out=own)
+    return losses
+
+
+def _assignment_losses(
+    blocks: BlockProblem, prices: Prices, pricing: PricingResult, modes: Bools
+) -> Iterator[tuple[int, int, Floats]]:
+    """Yield modes, a resource of each, and what taking each workload there loses, [workloads].
 
     A site that has to take a workload w on resource r in a mode loses at least best_r(c) - best_r(c
     - size_w) - profit_wr more than the mode does, where c is its supply and best_r the knapsack
@@ -239,19 +261,15 @@ def unfixed_variables(
     """
     profits = assignment_profits(blocks, prices)
     lost = pricing.site_profits[blocks.mode_sites] - pricing.mode_profits
-    modes: Bools = lost <= slack + SAME_VALUE
-    assignments = np.zeros(profits.shape, np.bool_)
     for mode, resource, supply in zip(
         blocks.supply_modes.tolist(),
         blocks.supply_resources.tolist(),
         blocks.supply_amounts.tolist(),
         strict=True,
     ):
-        if not modes[mode]:
-            continue
-        best = pricing.knapsacks.best[resource]
-        fits = blocks.sizes <= supply
-        left = np.where(fits, supply - blocks.sizes, 0)
-        short = lost[mode] + best[supply] - best[left] - profits[:, resource]
-        assignments[:, resource] |= fits & (short <= slack + SAME_VALUE)
-    return assignments, modes
+        if modes[mode]:
+            best = pricing.knapsacks.best[resource]
+            fits = blocks.sizes <= supply
+            left = np.where(fits, supply - blocks.sizes, 0)
+            short = lost[mode] + best[supply] - best[left] - profits[:, resource]
+            yield mode, resource, np.where(fits, short, np.inf)

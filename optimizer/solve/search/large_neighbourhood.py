@@ -1,10 +1,10 @@
 """Large neighbourhood search: destroy some sites of the incumbent, repair them by a small master.
 
 P. Shaw, "Using constraint programming and local search methods to solve vehicle routing problems",
-CP 1998. Sites with the largest regret against their prices are destroyed more probably.
+CP 1998. Sites with the largest regret against their prices are destroyed more probably; around a
+change, sites are destroyed that are related because they lose little by each other's workloads.
 """
 
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     price_blocks,
 )
 from optimizer.solve.pricing.restricted_master import solve_master
-from optimizer.solve.search.column_enumeration import best_columns_within
+from optimizer.solve.search.column_enumeration import best_columns_within, losses_by_site
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     NEIGHBOURHOOD_COLUMNS,
@@ -42,6 +42,9 @@ from optimizer.solve.tuning import (
     NEIGHBOURHOOD_TARGET_DROP,
     NEIGHBOURHOOD_WARM_UP_STEPS,
 )
+
+_RELATED_SITES = 20
+"""Sites of the neighbourhood around a change."""
 
 _GROWTH = 1.4
 """Factor by which a neighbourhood grows when it is proven, and shrinks when it is not."""
@@ -54,35 +57,51 @@ class _Destroyed(NamedTuple):
     copies: Ints
 
 
+class _Copies(NamedTuple):
+    """The copies of sites, ascending by site: of each its site, its column or -1, its regret.
+
+    The regret is the profit of the site less the profit of its column.
+    """
+
+    sites: Ints
+    columns: Ints
+    regrets: Floats
+
+    def destroyed(self, chosen: Ints, incumbent: ColumnSelection, sites: int) -> _Destroyed:
+        """Return what is given up with some of the copies; `sites`: how many there are."""
+        taken = self.columns[chosen]
+        return _Destroyed(
+            np.bincount(taken[taken >= 0], minlength=len(incumbent.columns)).astype(np.int64),
+            np.bincount(self.sites[chosen], minlength=sites).astype(np.int64),
+        )
+
+
 def improve_by_large_neighbourhoods(
     blocks: BlockProblem,
     prices: Prices,
-    site_profits: Floats,
+    pricing: PricingResult,
     incumbent: ColumnSelection,
     bound: float,
     context: SolveContext,
     on_incumbent: OnIncumbent,
     *,
     effort: int = 0,
-    most: int | None = None,
 ) -> ColumnSelection:
     """Return a decision that is at least as good as the incumbent.
 
     Ends when its value is close enough to the bound, the time is up, or 12
     neighbourhoods in a row do not improve it, `effort` times as many where it is given. `effort`
-    also draws other neighbourhoods. `most`: neighbourhoods at most, which do not grow.
+    also draws other neighbourhoods.
     """
     random = np.random.default_rng([context.seed, effort] if effort else context.seed)
     size, failed, patience = float(NEIGHBOURHOOD_SITES), 0, 12 * max(1, effort)
     sites, incumbent = int(blocks.copies.sum()), incumbent.merged()
-    for tried in count():
+    while failed < patience:
         if context.is_close(incumbent.value(blocks), bound) or context.is_over():
             break
-        if failed >= patience or tried == most:
-            break
-        destroyed = _destroyed(
-            blocks, prices, site_profits, incumbent, min(int(size), sites), random
-        )
+        copies = _copies(blocks, prices, pricing.site_profits, incumbent)
+        chosen = _drawn(copies, min(int(size), sites), random)
+        destroyed = copies.destroyed(chosen, incumbent, len(blocks.copies))
         other, proven = _repair(blocks, prices, incumbent, destroyed, context)
         if other.value(blocks) > incumbent.value(blocks) + 1e-9 * abs(incumbent.value(blocks)):
             incumbent, failed = other.merged(), 0
@@ -91,41 +110,76 @@ def improve_by_large_neighbourhoods(
             failed += 1
             if proven and int(size) >= sites:
                 return incumbent
-            if most is None or not proven:
-                size = min(size * _GROWTH, sites) if proven else max(2.0, size / _GROWTH)
+            size = min(size * _GROWTH, sites) if proven else max(2.0, size / _GROWTH)
     return incumbent
 
 
-def _destroyed(
+def improve_around_change(
     blocks: BlockProblem,
     prices: Prices,
-    site_profits: Floats,
+    pricing: PricingResult,
     incumbent: ColumnSelection,
-    size: int,
-    random: np.random.Generator,
-) -> _Destroyed:
-    """Choose `size` sites, copies of equal ones each for itself.
+    context: SolveContext,
+) -> ColumnSelection:
+    """Return a decision that is at least as good, after one neighbourhood of related sites.
 
-    The probability of a site grows with its regret: its profit less the profit of its column.
+    It is around the site of the largest regret: where little changed, the change is there.
     """
+    incumbent, losses = incumbent.merged(), losses_by_site(blocks, prices, pricing)
+    copies = _copies(blocks, prices, pricing.site_profits, incumbent)
+    chosen = _related(incumbent.columns, copies, losses)
+    destroyed = copies.destroyed(chosen, incumbent, len(blocks.copies))
+    return _repair(blocks, prices, incumbent, destroyed, context)[0]
+
+
+def _copies(
+    blocks: BlockProblem, prices: Prices, site_profits: Floats, incumbent: ColumnSelection
+) -> _Copies:
+    """Return the copies of sites with their columns; no column has the profit 0."""
     sites = blocks.mode_sites[incumbent.columns.modes]
     idle = blocks.copies - np.bincount(sites, incumbent.multiplicities, len(blocks.copies))
     columns = np.repeat(np.arange(len(sites)), incumbent.multiplicities)
     empty = np.repeat(np.arange(len(blocks.copies)), idle.astype(np.int64))
     of_sites = np.concatenate([sites[columns], empty])
+    columns = np.concatenate([columns, np.full(len(empty), -1)])
     order = np.argsort(of_sites, kind="stable")
-    profits = incumbent.columns.profits(blocks, prices)[columns]
-    regret = site_profits[of_sites] - np.concatenate([profits, np.zeros(len(empty))])
-    regret = regret[order]
-    weight = np.maximum(regret, 0.0) + NEIGHBOURHOOD_RANDOMNESS * max(
-        float(np.abs(regret).mean()), 1e-6
+    profits = np.append(incumbent.columns.profits(blocks, prices), 0.0)[columns]
+    regrets = site_profits[of_sites] - profits
+    return _Copies(of_sites[order], columns[order], regrets[order])
+
+
+def _drawn(copies: _Copies, size: int, random: np.random.Generator) -> Ints:
+    """Draw `size` copies; the probability of each grows with its regret."""
+    regrets = copies.regrets
+    weight = np.maximum(regrets, 0.0) + NEIGHBOURHOOD_RANDOMNESS * max(
+        float(np.abs(regrets).mean()), 1e-6
     )
-    chosen = order[random.choice(len(weight), size, replace=False, p=weight / weight.sum())]
-    taken = columns[chosen[chosen < len(columns)]]
-    return _Destroyed(
-        np.bincount(taken, minlength=len(sites)).astype(np.int64),
-        np.bincount(of_sites[chosen], minlength=len(blocks.copies)).astype(np.int64),
-    )
+    return random.choice(len(weight), size, replace=False, p=weight / weight.sum())
+
+
+def _related(columns: Columns, copies: _Copies, losses: Floats) -> Ints:
+    """Return the copy of the largest regret, and those related to it or to one another.
+
+    One by one comes the copy t that loses least by a workload of those before, together with what
+    one of those loses by a workload of t; who has none gives for nothing. `losses`: of
+    sites that have to take a workload, [workloads, sites].
+    """
+    lengths = np.append(np.diff(columns.starts), 0)[copies.columns]
+    owners = np.repeat(np.arange(len(lengths)), lengths)
+    first = columns.starts[copies.columns] - np.cumsum(lengths) + lengths
+    workloads = columns.workloads[np.arange(len(owners)) + first[owners]]
+    taking, giving = np.full(len(lengths), np.inf), np.where(lengths > 0, np.inf, 0.0)
+    chosen = [int(np.argmax(copies.regrets))]
+    while len(chosen) < min(_RELATED_SITES, len(lengths)):
+        own = losses[workloads[owners == chosen[-1]]][:, copies.sites]
+        taking = np.minimum(taking, own.min(axis=0) if len(own) else 0.0)
+        np.minimum.at(giving, owners, losses[workloads, copies.sites[chosen[-1]]])
+        lost = taking + giving
+        lost[chosen] = np.inf
+        if np.isinf(lost).all():
+            break
+        chosen.append(int(np.argmin(lost)))
+    return np.array(chosen, np.int64)
 
 
 def _repair(

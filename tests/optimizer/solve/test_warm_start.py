@@ -20,7 +20,7 @@ from optimizer.solve.solver_process import solve
 from optimizer.solve.strategy import solve_problem
 from optimizer.solve.warm_start import SolvedProblem, kept_for_next, resolve
 from tests.optimizer.brute_force import best
-from tests.optimizer.random_problems import draw_fleet, random_fleet
+from tests.optimizer.random_problems import draw_fleet, random_fleet, random_problem
 
 EXACT = 1e-5
 
@@ -97,6 +97,25 @@ def test_every_change_of_a_small_fleet_keeps_the_rules_and_a_bound_above_the_opt
         )
         assert tier_values(changed, searched.decision) == pytest.approx(optimum, abs=EXACT)
         previous = kept_for_next(changed, searched)
+
+
+@given(st.integers(0, 10**6))
+def test_a_bound_carried_over_scores_that_change_is_never_below_the_optimum(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
+    changed = random_problem(seed, most_variables=12)
+    solution = cold(changed)
+    for _ in range(6):
+        previous = kept_for_next(changed, solution)
+        usable = np.argwhere(~np.isnan(changed.values)).tolist()
+        if previous is None or not usable:
+            return
+        pair = rng.choice([*usable, *changed.indexes_of(solution.decision.assignments)])
+        changed = with_score(changed, *pair, rng.choice((np.nan, 0.0, 30.0, 100.0)))
+        found, is_enough = again(changed, previous, gap=rng.choice((0.0, 0.1, 1.0)))
+        assert not violations(changed, found.decision)
+        optimum = best(changed).values
+        assert found.status == "NotSolved" or found.tiers[0].bound >= optimum[0] - EXACT
+        solution = found if is_enough else cold(changed)
 
 
 @pytest.mark.parametrize("kind", ["dist", "prof", "rand"])
