@@ -20,8 +20,15 @@ from ..scoring_service.wire import (
     ScoringParams,
     Series,
 )
-from .score import AppOf, efficiency, performance, power
-from .signals import EFFICIENCY_QUERIES, PERFORMANCE_QUERIES, POWER_QUERIES, AppPattern, app_of
+from .score import AppOf, efficiency, idle, performance, power
+from .signals import (
+    EFFICIENCY_QUERIES,
+    PERFORMANCE_QUERIES,
+    POWER_QUERIES,
+    RESERVED_IDLE_QUERIES,
+    AppPattern,
+    app_of,
+)
 
 
 @dataclass(frozen=True)
@@ -93,8 +100,23 @@ def efficiency_config(settings: AiWorkloadSettings) -> ScorerConfig:
     )
 
 
+def idle_config(settings: AiWorkloadSettings) -> ScorerConfig:
+    """Return `/idle/config`: the score has the name by which the optimizer knows it."""
+    day = RangeQuery(query=RESERVED_IDLE_QUERIES, range=86400, step=300)
+    return ScorerConfig(
+        name="gpu-idle-scorer",
+        description="Share of the last day in which GPUs that pods had were idle",
+        display_name="Reserved but idle",
+        unit="%",
+        direction="LowerIsBetter",
+        range=ScoreRange(min=0, max=100),
+        source=PrometheusSource(host=settings.prometheus_url, params=day),
+        scoring=Scoring(path="/idle/scoring", params=ScoringParams(name="gpu_idle", interval=300)),
+    )
+
+
 def create_app(settings: AiWorkloadSettings | None = None) -> FastAPI:
-    """Return the application with all three scorers."""
+    """Return the application with all four scorers."""
     chosen = settings or AiWorkloadSettings()
     named = partial(app_of, patterns=chosen.apps)
     return application.create_app(
@@ -105,6 +127,7 @@ def create_app(settings: AiWorkloadSettings | None = None) -> FastAPI:
         application.ServedScorer(
             efficiency_config(chosen), _with_apps(efficiency, named), "/efficiency"
         ),
+        application.ServedScorer(idle_config(chosen), idle, "/idle"),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three scores: pure functions of the series of vLLM, dcgm-exporter and OpenCost."""
+"""The four scores: pure functions of the series of vLLM, dcgm-exporter and OpenCost."""
 
 import math
 from collections import defaultdict
@@ -10,8 +10,10 @@ from ..scoring_service.wire import ScoreResult, Series
 from .signals import (
     ACTIVITY,
     COST,
+    IDLE,
     POWER,
     PRICE,
+    RESERVED,
     RUNNING,
     TOKENS,
     Gpu,
@@ -84,6 +86,24 @@ def efficiency(series: Sequence[Series], app_of: AppOf) -> list[ScoreResult]:
             money[app_of(pod[1]), kind] += cost[time] + drawn[time] / _KILO * prices[time]
     found = {key: tokens[key] / spent for key, spent in sorted(money.items()) if spent > 0}
     return _results({key: value for key, value in found.items() if math.isfinite(value)})
+
+
+def idle(series: Sequence[Series]) -> list[ScoreResult]:
+    """Return the percentage of the time in which pods had devices that these were idle, by device.
+
+    100 * (sum of idle devices) / (sum of devices that pods have), over the samples that both have.
+    """
+    reserved = {device_of(labels).kind: samples for labels, samples in answers(series, RESERVED)}
+    found = list[ScoreResult]()
+    for labels, samples in answers(series, IDLE):
+        device = device_of(labels).kind
+        have = reserved.get(device, {})
+        both = [(samples[time], have[time]) for time in samples.keys() & have.keys()]
+        known = [(min(free, of), of) for free, of in both if of > 0]
+        if known:
+            share = math.fsum(free for free, _ in known) / math.fsum(of for _, of in known)
+            found.append(ScoreResult(metric={"device": device}, score=100 * share))
+    return found
 
 
 def _busy_rates(series: Sequence[Series]) -> Mapping[PodDevice, Samples]:

@@ -45,6 +45,12 @@ RUNNING_QUERY = _named(RUNNING, "sum by (namespace, pod) (vllm:num_requests_runn
 """Requests that each pod works on."""
 ACTIVITY_QUERY = _named(ACTIVITY, f"max by ({_DEVICE_LABELS}) (DCGM_FI_PROF_GR_ENGINE_ACTIVE)")
 """Share of the time that each GPU, or GPU instance of MIG, computes, and the pod that has it."""
+_RESERVED = f'max by ({_DEVICE_LABELS}) (DCGM_FI_PROF_GR_ENGINE_ACTIVE{{exported_pod!=""}})'
+IDLE, RESERVED = "idle", "reserved"
+IDLE_QUERY = _named(IDLE, f"sum by (GPU_I_PROFILE) (1 - clamp({_RESERVED}, 0, 1))")
+"""Devices that pods have and that compute nothing, by profile: their idle shares, added up."""
+RESERVED_QUERY = _named(RESERVED, f"count by (GPU_I_PROFILE) ({_RESERVED})")
+"""Devices that pods have, by profile. Prometheus adds up: a day of each device is too much."""
 POWER_QUERY = _named(POWER, "max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)")
 """Watts of each GPU. dcgm-exporter repeats those of the whole GPU for each of its GPU instances
 (https://github.com/NVIDIA/dcgm-exporter/issues/257), so that a sum would count them repeatedly."""
@@ -57,6 +63,7 @@ PRICE_QUERY = _named(PRICE, "max(energy_price_per_kwh)")
 
 PERFORMANCE_QUERIES = ";".join((TOKENS_QUERY, RUNNING_QUERY, ACTIVITY_QUERY))
 POWER_QUERIES = ";".join((ACTIVITY_QUERY, POWER_QUERY))
+RESERVED_IDLE_QUERIES = ";".join((IDLE_QUERY, RESERVED_QUERY))
 EFFICIENCY_QUERIES = ";".join((PERFORMANCE_QUERIES, POWER_QUERY, COST_QUERY, PRICE_QUERY))
 
 

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ..scoring_service.wire import ScoreResult, Series
-from .score import efficiency, performance, power
+from .score import efficiency, idle, performance, power
 from .signals import (
     ACTIVITY,
     COST,
+    IDLE,
     POWER,
     PRICE,
+    RESERVED,
     RUNNING,
     TOKENS,
     AppPattern,
@@ -178,6 +180,24 @@ def test_idle_time_is_not_in_the_efficiency_and_an_instance_costs_its_compute_sl
     assert found == {("a", "3g.48gb"): pytest.approx(3.6 / (3 / 5 + 0.5 * 0.4 * 3.3 / 3.5))}
 
 
+def aggregated(signal: str, values: Values, profile: str = "") -> Series:
+    """What Prometheus answers for all devices of a kind."""
+    return series(signal, values, **({"GPU_I_PROFILE": profile} if profile else {}))
+
+
+def test_reserved_but_idle_is_the_share_of_the_time_in_which_pods_had_devices() -> None:
+    found = idle(
+        [
+            aggregated(IDLE, [1, 3, None, 0.5]),  # of 2, 4, nobody's, 2 devices
+            aggregated(RESERVED, [2, 4, None, 2]),
+            aggregated(IDLE, [0, 0], "3g.40gb"),
+            aggregated(RESERVED, [1, 1, 1], "3g.40gb"),
+            aggregated(IDLE, [1], "1g.10gb"),
+        ]
+    )
+    assert {each.metric["device"]: each.score for each in found} == {"all": 56.25, "3g.40gb": 0}
+
+
 def test_series_of_several_sources_are_known_by_the_name_of_their_source() -> None:
     found = [tokens([1000], pod="a-0"), instance([1], "a-0"), watts([500]), *hourly(1, 0.4)]
     for one in found:
@@ -218,7 +238,9 @@ def test_the_compute_slices_of_a_profile(profile: str, slices: int) -> None:
 
 labels = st.dictionaries(
     st.sampled_from(["signal", "pod", "exported_pod", "GPU_I_PROFILE", "gpu"]),
-    st.sampled_from([TOKENS, RUNNING, ACTIVITY, POWER, COST, PRICE, "a-0", "3g.48gb", ""]),
+    st.sampled_from(
+        [TOKENS, RUNNING, ACTIVITY, POWER, COST, PRICE, IDLE, RESERVED, "a-0", "3g.48gb", ""]
+    ),
 )
 number = st.floats().map(repr).filter(lambda text: "inf" not in text and text != "nan")
 any_series = st.builds(
@@ -232,6 +254,7 @@ any_series = st.builds(
 def test_any_series_have_finite_scores_that_are_not_negative(found: list[Series]) -> None:
     for score in (performance, power, efficiency):
         assert all(value >= 0 for value in scored(score, *found).values())
+    assert all(0 <= each.score <= 100 for each in idle(found))
 
 
 @pytest.mark.parametrize("kind", ["performance", "power", "efficiency"])

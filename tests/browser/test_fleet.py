@@ -15,6 +15,7 @@ from optimizer.domain.settings import OptimizerSettings
 from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
 from tests.browser.large_fleet import large_fleet
+from tests.browser.test_accessibility import violations
 from tests.dsf.agent.servers import matrix, replying, serving
 from tests.mcp_server.service import (
     PERFORMANCE,
@@ -25,6 +26,7 @@ from tests.mcp_server.service import (
     serving_hub,
 )
 from tests.optimizer.build import obj
+from tests.optimizer.follow.overview.test_capacity import group, inventory
 from tests.repository import ROOT
 
 SCORERS = ROOT / "sample_scorers/static/manifests/dynamicscorer-per-cluster.yaml"
@@ -255,3 +257,27 @@ async def test_an_address_that_names_no_view_shows_the_first_one(
 ) -> None:
     page = await open_page(f"{service.url}/#__proto__")
     await expect(page.get_by_role("columnheader", name="app01 3g.48gb")).to_be_visible()
+
+
+async def test_capacity_is_told_of_the_fleet_and_of_a_cluster_with_its_age(
+    service: Service, open_page: Open
+) -> None:
+    """A cluster without an inventory says so; a model is shown as text."""
+    now = utc_now()
+    used = group({"nvidia.com/gpu": "8", "memory": "1Ti"}, {"nvidia.com/gpu": "6"}, model=MARKUP)
+    await put(service.hub, inventory("worker01", used, now=now))
+    page = await open_page(service.url)
+    fleet = page.get_by_role("region", name="Capacity")
+    gpus = fleet.get_by_role("row", name="nvidia.com/gpu")
+    await expect(gpus).to_contain_text(MARKUP)
+    await expect(gpus).to_contain_text("2 of 8")
+    await expect(gpus).to_contain_text("2 (worker01)")
+    await expect(gpus.get_by_role("img", name="75% reserved")).to_be_visible()
+    await expect(fleet.get_by_role("row", name="memory")).to_contain_text("1024Gi of 1024Gi")
+    await page.get_by_role("rowheader", name="worker01").click()
+    details = page.get_by_role("dialog", name="worker01")
+    await expect(details.get_by_role("table", name="Capacity, seen")).to_contain_text("2 of 8")
+    assert not await violations(page)
+    await page.keyboard.press("Escape")
+    await page.get_by_role("rowheader", name="worker02").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("No NodeInventory tells")

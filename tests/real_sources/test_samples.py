@@ -10,10 +10,13 @@ import pytest
 import yaml
 
 from dsf.cli.root import root
+from optimizer.follow.overview.capacity import capacities
 from sample_scorers.ai_workload.app import create_app as ai_workload_app
 from sample_scorers.scoring_service.testing import served
 from tests.command_line import invoked
 from tests.eventually import until
+from tests.optimizer.build import NOW
+from tests.optimizer.follow.overview.test_capacity import group, idle_score, inventory
 from tests.real_hub.harness.ports import LOOPBACK, Ports
 from tests.real_hub.harness.processes import Processes
 from tests.real_sources.servers import start_prometheus
@@ -127,6 +130,18 @@ def test_tokens_for_money_are_those_of_the_share_of_the_gpu(prometheus: str) -> 
         found = published(f"{url}/efficiency/config", prometheus, "${app};${device}")
     assert found.keys() == {"app01;3g.48gb"}
     assert found["app01;3g.48gb"] == pytest.approx(64, rel=0.3)
+
+
+def test_the_idle_share_of_the_devices_that_pods_have(prometheus: str) -> None:
+    """The instance of the pod is idle for a tenth of the time; the other one is nobody's."""
+    with served(ai_workload_app()) as url:
+        found = published(f"{url}/idle/config", prometheus, "${device}")
+    assert found in ({"3g.48gb": 9}, {"3g.48gb": 10})  # scores are rounded down, and 1 - 0.9 < 0.1
+    mig = "nvidia.com/mig-3g.48gb"
+    nodes = inventory("a", group({mig: "2"}, {mig: "1"}))
+    share = idle_score("a", **{"3g_48gb": found["3g.48gb"]})
+    (shown,) = capacities(["a"], [nodes], [share], NOW)["a"].resources
+    assert shown.idle == pytest.approx(0.24 * found["3g.48gb"], abs=0.05)
 
 
 def test_the_latency_of_probes(prometheus: str) -> None:

@@ -18,6 +18,7 @@ from dsf.hub.assess.config_resolution import Resolved, resolve
 from sample_scorers.ai_workload.app import (
     AiWorkloadSettings,
     efficiency_config,
+    idle_config,
     performance_config,
     power_config,
 )
@@ -138,6 +139,7 @@ def test_names_and_addresses_fit_the_programs() -> None:
         "ai-workload-perf-scorer",
         "ai-workload-power-scorer",
         "ai-workload-efficiency-scorer",
+        "gpu-idle-scorer",
         "example-performance-scorer",
         "example-powerconsumption-scorer",
         "example-cost-scorer",
@@ -151,6 +153,7 @@ def test_names_and_addresses_fit_the_programs() -> None:
         performance_config(settings),
         power_config(settings),
         efficiency_config(settings),
+        idle_config(settings),
     ):
         assert documents[config.name]["spec"]["description"] == config.description
     llm = documents["llm-forecast-scorer"]["spec"]

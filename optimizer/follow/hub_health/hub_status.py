@@ -194,7 +194,7 @@ def _capacity_table(status: HubStatus, now: datetime) -> TextTable:
     every += [("all", item, "-") for item in status.capacity.resources]
     for cluster in status.capacity.clusters:
         age = _expiry(cluster.observed, now) if cluster.observed else "unknown"
-        seen = f"{age} (expired)" if cluster.expired else age
+        seen = age if cluster.current else f"{age} (expired)"
         every += [(cluster.cluster, item, seen) for item in cluster.resources]
     left = len(every) - CAPACITIES_SHOWN
     rows = [tuple(_capacity_cells(*row)) for row in every[:CAPACITIES_SHOWN]]

@@ -10,18 +10,17 @@ cores, bytes, devices.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from dsf.api.conditions import conditions_of, find
-from dsf.api.scoring.quantity import parse_quantity
-from dsf.api.times import read_time
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
-from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, MIG_PREFIX, kind_and_device
+from optimizer.domain.nodes import GPU_KIND, kind_and_device
+from optimizer.snapshot.capacity.node_inventories import PRODUCT, SeenNodes, read_inventory
 from optimizer.snapshot.scores.score_row import ScoreRow, entry_names
-from optimizer.wire.base import Name, ResultPart
+from optimizer.wire.base import Name, ResultPart, Sentence
 
 IDLE_SCORE = "gpu-idle"
 """Name of the AddOnPlacementScores that say how idle reserved GPUs are.
@@ -29,15 +28,6 @@ IDLE_SCORE = "gpu-idle"
 An entry is named by a device. Its value is a percentage: of the time of the last day in which Pods
 had such devices, that in which these were idle.
 """
-
-PRODUCT = "nvidia.com/gpu.product"
-"""The label in which GPU feature discovery names the model of a node's GPUs."""
-
-MAX_AMOUNT = 2.0**60
-"""More than a node has of anything: 1 EiB."""
-
-MAX_COUNT = 100_000
-"""More nodes than a cluster has: 20 times what Kubernetes supports."""
 
 MAX_RESOURCES = 16
 """Resources that are shown of one cluster, GPUs and other devices first."""
@@ -76,16 +66,18 @@ class ClusterCapacity(ResultPart):
     """The capacity of a managed cluster, as its agent saw it at `observed`."""
 
     cluster: Name
-    observed: Annotated[datetime | None, Field(description="null: the agent does not say.")]
+    observed: Annotated[datetime | None, Field(description="null: it can't be read.")] = None
     expired: Annotated[bool, Field(description="Too old: plans do not rely on it.")] = False
+    unreadable: Annotated[Sentence, Field(description="Why it can't be read; empty: it can.")] = ""
     complete: Annotated[bool, Field(description="false: similar nodes count as one kind.")] = True
-    nodes: int
+    nodes: int = 0
     unavailable_nodes: int = 0
-    pending_pods: int = 0
-    resources: tuple[ResourceCapacity, ...]
-    unreadable: Annotated[
-        tuple[Name, ...], Field(description="Amounts that can't be read, and count as none free.")
-    ] = ()
+    resources: tuple[ResourceCapacity, ...] = ()
+
+    @property
+    def current(self) -> bool:
+        """Whether plans rely on it."""
+        return not (self.expired or self.unreadable)
 
     def brief(self, most: int) -> "ClusterCapacity":
         """Return it with its first resources: the devices, or cpu and memory if it has none."""
@@ -99,7 +91,7 @@ def largest_first(clusters: Iterable[ClusterCapacity]) -> list[ClusterCapacity]:
     def rank(item: ClusterCapacity) -> tuple[Any, ...]:
         gpus = [row for row in item.resources if kind_and_device(row.resource)[0] == GPU_KIND]
         largest = max((row.largest_free for row in gpus), default=0.0)
-        return item.expired, -largest, -sum(row.free for row in gpus), -len(gpus), item.cluster
+        return not item.current, -largest, -sum(row.free for row in gpus), -len(gpus), item.cluster
 
     return sorted(clusters, key=rank)
 
@@ -116,7 +108,9 @@ class FleetCapacity(ResultPart):
     """The capacity of a fleet: sums over the clusters whose NodeInventory is current."""
 
     current: Annotated[int, Field(description="Clusters that are counted.")] = 0
-    expired: Annotated[int, Field(description="Clusters whose NodeInventory has expired.")] = 0
+    expired: Annotated[
+        int, Field(description="Clusters whose NodeInventory has expired or can't be read.")
+    ] = 0
     resources: tuple[FleetResource, ...] = ()
     omitted: Annotated[int, Field(description="Resources that are left out.")] = 0
     clusters: Annotated[
@@ -164,34 +158,27 @@ def cluster_capacity(
 ) -> ClusterCapacity:
     """Return the capacity that a NodeInventory tells of. `idle`: the idle share by device.
 
-    An amount that can't be read is none, if it is allocatable, and all, if it is requested.
+    Of one with a quantity that can't be read nothing is told but why.
     """
-    status = inventory.get("status") or {}
-    sums, unreadable = dict[tuple[str, str], _Sums](), list[str]()
-    nodes = unavailable = 0
-    for number, group in enumerate(status.get("nodes") or ()):
-        place, count = f"status.nodes[{number}]", group.get("count")
-        if type(count) is not int or not 1 <= count <= MAX_COUNT:
-            unreadable.append(f"{place}.count")
-            continue
-        usable = group.get("ready") is True and not group.get("unschedulable")
-        nodes, unavailable = nodes + count, unavailable + (0 if usable else count)
-        _add(sums, group, count, usable=usable, place=place, unreadable=unreadable)
+    cluster, read = str(inventory["metadata"].get("namespace")), read_inventory(inventory, now)
+    if isinstance(read, InvalidInput):
+        return ClusterCapacity(cluster=cluster, unreadable=read.message)
+    sums = dict[tuple[str, str], _Sums]()
+    for group in read.nodes:
+        _add(sums, group)
     shown = sorted(
         ((key, found) for key, found in sums.items() if found.capacity or found.unavailable),
         key=lambda item: ("/" not in item[0][0], item[0]),
     )
-    until, complete = read_time(status.get("validUntil")), find(conditions_of(inventory), _COMPLETE)
+    complete = find(conditions_of(inventory), _COMPLETE) or {}
     return ClusterCapacity(
-        cluster=str(inventory["metadata"].get("namespace")),
-        observed=read_time(status.get("observedTime")),
-        expired=until is None or until <= now,
-        complete=(complete or {}).get("status") != "False",
-        nodes=nodes,
-        unavailable_nodes=unavailable,
-        pending_pods=_whole(status.get("pendingPods")),
+        cluster=cluster,
+        observed=read.observed,
+        expired=read.left <= 0,
+        complete=complete.get("status") != "False",
+        nodes=sum(item.count for item in read.nodes),
+        unavailable_nodes=sum(item.count for item in read.nodes if not _usable(item)),
         resources=tuple(found.shown(*key, idle) for key, found in shown[:MAX_RESOURCES]),
-        unreadable=tuple(unreadable[:MAX_RESOURCES]),
     )
 
 
@@ -199,14 +186,15 @@ _COMPLETE = "Complete"
 """The condition of a NodeInventory that is False where similar nodes share a group."""
 
 
-def _whole(value: Any) -> int:
-    return value if type(value) is int and 0 <= value <= MAX_AMOUNT else 0
+def _usable(nodes: SeenNodes) -> bool:
+    return nodes.ready and not nodes.cordoned
 
 
 @dataclass
 class _Sums:
-    """A resource of a cluster, of one GPU model, so far."""
+    """A resource of a cluster, of one GPU model, so far. `device`: empty if it is of no GPU."""
 
+    device: str
     capacity: float = 0.0
     ours: float = 0.0
     others: float = 0.0
@@ -215,60 +203,32 @@ class _Sums:
     unavailable: float = 0.0
 
     def shown(self, resource: str, model: str, idle: Mapping[str, float]) -> ResourceCapacity:
-        kind, device = kind_and_device(resource)
-        share = idle.get(_plain(device)) if kind == GPU_KIND else None
+        share = idle.get(_plain(self.device))
         hours = None if share is None else round(share * (self.ours + self.others) * _HOURS, 1)
-        return ResourceCapacity(resource=resource, model=model, idle=hours, **vars(self))
+        amounts = {name: value for name, value in vars(self).items() if name != "device"}
+        return ResourceCapacity(resource=resource, model=model, idle=hours, **amounts)
 
 
-def _add(
-    sums: dict[tuple[str, str], _Sums],
-    group: Mapping[str, Any],
-    count: int,
-    *,
-    usable: bool,
-    place: str,
-    unreadable: list[str],
-) -> None:
+def _add(sums: dict[tuple[str, str], _Sums], nodes: SeenNodes) -> None:
     """Add equal nodes to the sums of their cluster."""
-    model = str((group.get("labels") or {}).get(PRODUCT) or "")
-    requested, works = group.get("requested") or {}, group.get("works") or ()
-    for resource, text in (group.get("allocatable") or {}).items():
-        if not _is_shown(resource):
+    for resource, whole in nodes.allocatable.items():
+        if "/" not in resource and resource not in ("cpu", "memory"):
+            continue  # a device has a domain
+        kind, device = nodes.kind_and_device(resource)
+        gpu = kind == GPU_KIND
+        model = nodes.labels.get(PRODUCT, "") if gpu else ""
+        found = sums.setdefault((resource, model), _Sums(device if gpu else ""))
+        if not _usable(nodes):
+            found.unavailable += nodes.count * whole
             continue
-        whole = _amount(str(text))
-        if whole is None:
-            unreadable.append(f"{place}.allocatable[{resource}]")
-            continue
-        gpu = resource == GPU_RESOURCE or resource.startswith(MIG_PREFIX)
-        found = sums.setdefault((resource, model if gpu else ""), _Sums())
-        if not usable:
-            found.unavailable += count * whole
-            continue
-        taken = _amount(str(requested.get(resource, "0")))
-        own = [_amount(str((work.get("requested") or {}).get(resource, "0"))) for work in works]
-        if taken is None or None in own:
-            unreadable.append(f"{place}.requested[{resource}]")
-            taken, own = whole, []
-        ours = min(sum(item for item in own if item), taken)
+        taken = nodes.requested.get(resource, 0.0)
+        ours = min(sum(own.get(resource, 0.0) for _, own in nodes.works), taken)
         free = max(0.0, whole - taken)
-        found.capacity += count * whole
-        found.ours += count * ours
-        found.others += count * (taken - ours)
-        found.free += count * free
+        found.capacity += nodes.count * whole
+        found.ours += nodes.count * ours
+        found.others += nodes.count * (taken - ours)
+        found.free += nodes.count * free
         found.largest_free = max(found.largest_free, free)
-
-
-def _is_shown(resource: str) -> bool:
-    """Return whether a resource is cpu, memory or a device: devices have a domain."""
-    return "/" in resource or resource in ("cpu", "memory")
-
-
-@lru_cache(10_000)  # nodes of a fleet have the same quantities again and again
-def _amount(text: str) -> float | None:
-    """Return a quantity; None if it is none, or absurd."""
-    amount = parse_quantity(text)
-    return amount if amount is not None and amount <= MAX_AMOUNT else None
 
 
 def fleet_capacity(
@@ -282,7 +242,7 @@ def fleet_capacity(
     `listed`: the clusters of its list. `shown`: how many resources it has at most.
     """
     every = tuple(clusters)
-    current = [item for item in every if not item.expired]
+    current = [item for item in every if item.current]
     rows = dict[tuple[str, str], list[tuple[str, ResourceCapacity]]]()
     for item in current:
         for row in item.resources:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dsf.api.plural import counted
-from dsf.api.untrusted_text import UntrustedName, listed, plain
+from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
 from dsf.placement import Obstacle
 from optimizer.domain.arrays import members_by_key
@@ -219,13 +219,11 @@ def _of_inventories(capacity: Mapping[str, ClusterCapacity]) -> Iterator[_Found]
             found = _found("cluster", name, reason, said, next_step, "warning", since=since)
             yield found, reason
         if item.unreadable:
-            what = listed(map(plain, item.unreadable), MAX_NAMED)
-            said = f"{what} of the NodeInventory of {shown} can't be read, and count as not free"
-            reason = "InventoryUnreadable"
-            yield _found("cluster", name, reason, said, _UNREADABLE, "warning"), (name, reason)
+            said = f"the NodeInventory of {shown} can't be read: {item.unreadable}"
+            yield _found("cluster", name, "InvalidInventory", said, _INVALID, "warning"), said
 
 
-_UNREADABLE = "look at `kubectl get nodeinventory -A -o yaml`: who else writes it?"
+_INVALID = "look at `kubectl get nodeinventory -A -o yaml`: who else writes it?"
 
 
 def _of_namespace(facts: FleetFacts) -> Iterator[_Found]:

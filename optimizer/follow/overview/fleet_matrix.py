@@ -171,7 +171,8 @@ class MatrixInventories(ResultPart):
         Field(description="Unix time in seconds, in the order of the clusters; null: none."),
     ]
     expired: Annotated[
-        tuple[int, ...], Field(description="Positions of the clusters whose inventory is too old.")
+        tuple[int, ...],
+        Field(description="Positions of clusters whose inventory is old or unreadable."),
     ]
     fleet: FleetCapacity
     resources: Annotated[
@@ -286,7 +287,7 @@ def _inventories(facts: FleetFacts, clusters: Sequence[str]) -> MatrixInventorie
     )
     return MatrixInventories(
         observed=tuple(_seconds(item.observed if item else None) for item in seen),
-        expired=tuple(at for at, item in enumerate(seen) if item and item.expired),
+        expired=tuple(at for at, item in enumerate(seen) if item and not item.current),
         fleet=fleet,
         resources=tuple(
             MatrixCapacity(

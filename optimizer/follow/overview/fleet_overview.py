@@ -106,7 +106,7 @@ def fleet_overview(facts: FleetFacts, *, shown: int) -> FleetOverview:
 
 def _brief_capacity(facts: FleetFacts) -> FleetCapacity:
     every = facts.capacity.values()
-    current = [item.brief(SHOWN_DEVICES) for item in largest_first(every) if not item.expired]
+    current = [item.brief(SHOWN_DEVICES) for item in largest_first(every) if item.current]
     return fleet_capacity(every, current[:SHOWN_CAPACITIES], shown=SHOWN_RESOURCES)
 
 

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan, Wish } from "./api/optimizer-api";
 import type { Fleet } from "./api/wire";
+import { FleetCapacity } from "./fleet/capacity";
 import { ClusterDetails } from "./fleet/cluster-details";
 import { FleetMatrix } from "./fleet/fleet-matrix";
 import { Findings, Scorers } from "./fleet/health";
@@ -119,6 +120,7 @@ function View({ api, fleet, shown, tab, onTab, onApplied }: ViewProps) {
       {tab === "fleet" && (
         <>
           <FleetMatrix fleet={fleet} onOpen={setOpened} />
+          <FleetCapacity fleet={fleet} />
           <Findings findings={fleet.findings} omitted={fleet.omitted.findings ?? 0} />
           <Workloads fleet={fleet} onWhy={ask} />
         </>

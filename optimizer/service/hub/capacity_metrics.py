@@ -49,8 +49,8 @@ class CapacityMetrics:
         fleet = fleet_capacity(known.values())
         inventories = GaugeMetricFamily(
             f"{_PREFIX}inventories",
-            "NodeInventories of managed clusters by state: current; expired: plans do not rely on"
-            " them, and no capacity is told of their clusters.",
+            "NodeInventories of managed clusters by state: current; expired, or not readable: plans"
+            " do not rely on them, and no capacity is told of their clusters.",
             labels=["state"],
         )
         inventories.add_metric(["current"], fleet.current)
@@ -66,7 +66,7 @@ class CapacityMetrics:
         yield from (inventories, age)
         of_fleet = (("", row) for row in fleet.resources)
         yield from _amounts("fleet_capacity", "of all clusters", [], of_fleet)
-        current = [item for item in known.values() if not item.expired]
+        current = [item for item in known.values() if item.current]
         largest = sorted(current, key=_devices, reverse=True)[:MAX_CLUSTERS]
         of_clusters = ((item.cluster, row) for item in largest for row in item.resources)
         yield from _amounts(

@@ -23,6 +23,7 @@ export type {
   MatrixScorer as Scorer,
   MatrixWorkload as FleetWorkload,
   ObjectiveLoss as Loss,
+  ResourceCapacity,
   PlannedChange as Change,
   PlanSummary,
   Repair as Remedy,

@@ -2,6 +2,7 @@ import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
 import { Dialog } from "../parts/dialog";
 import { ago, duration } from "../parts/times";
+import { CapacityOfCluster } from "./capacity";
 import { shown } from "./score-colour";
 import { ScoreHistory } from "./score-history";
 
@@ -55,6 +56,7 @@ export function ClusterDetails({ api, fleet, name, onLose, onWhy, onClose }: Pro
             .join(", ") || "none enforced"}
         </dd>
       </dl>
+      <CapacityOfCluster fleet={fleet} row={row} />
       <h3>Workloads</h3>
       {cluster.running.length === 0 && <p>None is placed here.</p>}
       <ul>
