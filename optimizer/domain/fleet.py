@@ -12,7 +12,7 @@ from dsf.placement import Toleration
 from optimizer.domain.arrays import Floats
 from optimizer.domain.devices import DeviceClasses
 from optimizer.domain.issue import Issue
-from optimizer.domain.nodes import NodeGroup, PodGroup
+from optimizer.domain.nodes import NodeGroup, Packing, PodGroup
 from optimizer.domain.score_matrix import ScoreMatrix
 
 ProfileCounts = tuple[tuple[str, int], ...]
@@ -136,7 +136,8 @@ class Cluster:
     now; one that was generated and is in force may stay. `used_by_others`: what others' workloads
     use of what policies supply; the supplies of listed candidates are already less by it.
     `nodes`: its nodes that are ready; None where the cluster has no inventory. `capacity_source`:
-    Seen, or Stated where an inventory must not count.
+    Seen, or Stated where an inventory must not count. `packing`: which Pods its scheduler is
+    trusted to start on them.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Cluster:
     nodes: tuple[NodeGroup, ...] | None = None
     device_classes: DeviceClasses = field(default_factory=dict)
     capacity_source: str = "Seen"
+    packing: Packing = "AnyOrder"
 
     def label(self, key: str) -> str:
         """Return the value of a label, empty where there is none; CLUSTER_NAME_KEY is the name."""

@@ -6,7 +6,7 @@ Amounts are numbers in the base unit: cores, bytes, devices.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from optimizer.domain.devices import Device, DeviceClaim, NodeDevices
 
@@ -49,6 +49,9 @@ def scored_as(driver: str, device: Device) -> tuple[str, str]:
     return driver, ""
 
 
+Packing = Literal["AnyOrder", "BestFit"]
+"""Which Pods start: those that do on whatever nodes, or those that do if the largest come first."""
+
 Amounts = Mapping[str, float]
 """Amounts by resource; a resource that is missing is none."""
 
@@ -88,13 +91,13 @@ class NodeGroup:
     """
 
     count: int
-    allocatable: Amounts
-    taken: Amounts = field(default_factory=dict)
-    held: tuple[tuple[str, Amounts], ...] = ()
+    allocatable: Amounts = field(hash=False)
+    taken: Amounts = field(default_factory=dict, hash=False)
+    held: tuple[tuple[str, Amounts], ...] = field(default=(), hash=False)
     names: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[NodeTaint, ...] = ()
-    devices: tuple[NodeDevices, ...] = ()
+    devices: tuple[NodeDevices, ...] = field(default=(), hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,9 @@ class TierPrices(NamedTuple):
     rows: Mapping[str, float]
 
 
+NodeRows = frozenset[tuple[str, str]]
+"""Workloads and clusters, by name, of which the solver knows whether Pods find nodes there."""
+
 FailureCause = Literal["NotStarted", "Killed", "MemoryLimit", "Crashed", "CallFailed"]
 """Why a process did not do its work. CallFailed: it did, but the solver it called did not."""
 
@@ -79,7 +82,7 @@ class Solution:
     `bound`: no decision is worth more; with several priorities the sum of those of `tiers`, highest
     priority first. None where unknown. `seconds` is wall-clock time of building and solving.
     `failure`: why a better decision or bound may be missing, although there was time to find it.
-    `prices`: of the priorities that have any.
+    `prices`: of the priorities that have any. `node_rows`: those that a similar problem states too.
     """
 
     status: Status
@@ -91,6 +94,7 @@ class Solution:
     tiers: tuple[Tier, ...] = ()
     failure: ProcessFailure | None = None
     prices: tuple[TierPrices, ...] = ()
+    node_rows: NodeRows = frozenset()
 
     @property
     def gap(self) -> float | None:

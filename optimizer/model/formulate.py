@@ -34,11 +34,12 @@ def formulate(fleet: Fleet) -> Problem:
         clusters=tuple(cluster.name for cluster in fleet.clusters),
         resources=indexed.resources,
         policies=indexed.policies,
-        workloads=_workloads(fleet),
+        workloads=_workloads(indexed),
         values=values,
         base=indexed.base,
         labels=_labels(fleet),
         limits=tuple(_limits(indexed)),
+        nodes={at: nodes for at, (nodes, _) in enumerate(indexed.nodes) if nodes is not None},
     )
     usable = ~np.isnan(values)
     needed = _needed(whole, usable)
@@ -95,7 +96,8 @@ def _avoidance(indexed: ResourceIndex, workload: Workload, values: Floats) -> Fl
     return np.asarray(most * indexed.named(workload.avoided))
 
 
-def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
+def _workloads(indexed: ResourceIndex) -> tuple[ProblemWorkload, ...]:
+    fleet = indexed.fleet
     number = {cluster.name: index for index, cluster in enumerate(fleet.clusters)}
     matching = _matching(fleet)
     return tuple(
@@ -105,6 +107,7 @@ def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
             workload_anti_affinity=matching.get(item.workload_anti_affinity, ()),
             current=tuple(number[name] for name in item.current if name in number),
             pending=tuple(number[name] for name in item.pending if name in number),
+            pods=indexed.pods[item.name],
         )
         for item in fleet.workloads
     )
@@ -113,7 +116,8 @@ def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
 _SHARED_FIELDS = tuple(
     item.name
     for item in fields(ProblemWorkload)
-    if item.name not in {"workload_affinity", "workload_anti_affinity", "current", "pending"}
+    if item.name
+    not in {"workload_affinity", "workload_anti_affinity", "current", "pending", "pods"}
 )
 """The fields of a ProblemWorkload that are those of the Workload."""
 

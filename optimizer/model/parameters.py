@@ -13,6 +13,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.fleet import TopologySpread
+from optimizer.domain.nodes import NodeGroup, NodeSelectorTerm, PodToleration
 
 NO_DEVICE = ""
 """The device of a resource of a kind that is not divided into devices, such as cpu."""
@@ -26,11 +27,36 @@ class ClusterResource(NamedTuple):
     device: str
 
 
+class Nodes(NamedTuple):
+    """The nodes of a cluster; `best_fit`: its scheduler starts what fits with the largest first."""
+
+    groups: tuple[NodeGroup, ...]
+    best_fit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodDemand:
+    """Equal Pods that a workload starts on its cluster.
+
+    `requests`: amounts above 0, of `pods` too. `quanta`: to what each of them is rounded, in any
+    order, and where Pods of a higher `rank` come first. Other fields as of a PodGroup.
+    """
+
+    count: int
+    requests: tuple[tuple[str, float], ...]
+    quanta: tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]
+    rank: tuple[float, ...]
+    affinity: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
+    tolerations: tuple[PodToleration, ...] = ()
+    per_node: bool = False
+
+
 class ProblemPolicy(NamedTuple):
     """A policy that a cluster may enforce; of the policies of one pool, at most one.
 
     `supplies`: (resource, amount) pairs. `value`: what enforcing it adds to the objective, never
-    above 0: minus the cost of changing to it. `current`: it is enforced now.
+    above 0: minus the cost of changing to it. `current`: it is enforced now. `nodes`: what nodes
+    have while it is enforced, if that is known.
     """
 
     cluster: int
@@ -39,6 +65,7 @@ class ProblemPolicy(NamedTuple):
     supplies: tuple[tuple[int, float], ...]
     current: bool = False
     value: float = 0.0
+    nodes: Nodes | None = None
 
     def renumbered(self, number: Mapping[int, int]) -> Self:
         """Return the policy with other numbers of resources; those without a number are dropped."""
@@ -80,6 +107,7 @@ class ProblemWorkload:
     same cluster. `workload_anti_affinity`: no other of these may. `current`: clusters (by number)
     where it runs now; `move_cost`: what leaving one of them costs, part of the values of staying.
     Leaving one where its Pods stay `pending` costs nothing.
+    `pods`: what it starts on a cluster, as far as it is known.
     """
 
     name: str
@@ -95,6 +123,7 @@ class ProblemWorkload:
     current: tuple[int, ...] = ()
     move_cost: float = 0.0
     pending: tuple[int, ...] = ()
+    pods: tuple[PodDemand, ...] = ()
 
     @property
     def running(self) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ A predicate is a named function of one workload and one resource, as the filters
 scheduler read one Pod and one node; what couples several is a rule (`optimizer.model.rules`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +14,15 @@ import numpy as np
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.fleet import Fleet, Supply, Workload
-from optimizer.model.parameters import NO_DEVICE, ClusterResource, ProblemPolicy, largest_supplies
+from optimizer.model.node_fit import missing_node, nodes_of, pod_demands
+from optimizer.model.parameters import (
+    NO_DEVICE,
+    ClusterResource,
+    Nodes,
+    PodDemand,
+    ProblemPolicy,
+    largest_supplies,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +88,46 @@ class ResourceIndex:
                 supplies=tuple(self.numbered(index, item.supplies)),
                 current=item.current,
                 value=0.0 if item.current else 0.0 - item.cost,
+                nodes=self.nodes[index][1].get(item.policy),
             )
             for index, cluster in enumerate(self.fleet.clusters)
             for item in cluster.candidates
         )
+
+    @cached_property
+    def nodes(self) -> tuple[tuple[Nodes | None, Mapping[str, Nodes]], ...]:
+        """The nodes of each cluster, and what they have while each of its policies is enforced."""
+        return tuple(nodes_of(cluster, self.fleet) for cluster in self.fleet.clusters)
+
+    @cached_property
+    def pods(self) -> Mapping[str, tuple[PodDemand, ...]]:
+        """The Pods of each workload."""
+        return pod_demands(self.fleet)
+
+    def missing_nodes(self, pods: tuple[PodDemand, ...]) -> Sequence[str]:
+        """Return of each resource what such Pods don't find on its cluster, even alone, or ""."""
+        if pods not in self._missing_nodes:
+            found = [self._missing_node(pods, resource) for resource in self.resources]
+            self._missing_nodes[pods] = found
+        return self._missing_nodes[pods]
+
+    @cached_property
+    def _missing_nodes(self) -> dict[tuple[PodDemand, ...], list[str]]:
+        return {}
+
+    def _missing_node(self, pods: tuple[PodDemand, ...], resource: ClusterResource) -> str:
+        nodes, under = self.nodes[resource.cluster]
+        if nodes is None or (missing := missing_node(nodes, pods)):
+            return "" if nodes is None else missing
+        cluster, device = self.fleet.clusters[resource.cluster], resource[1:]
+        if device in (supply[:2] for supply in cluster.base):
+            return ""
+        ways = [
+            missing_node(under[item.policy], pods) if item.policy in under else ""
+            for item in cluster.candidates
+            if device in (supply[:2] for supply in item.supplies)
+        ]
+        return "" if "" in ways else next(iter(ways), "")
 
     def numbered(self, cluster: int, supplies: Iterable[Supply]) -> Iterator[tuple[int, float]]:
         """Yield (resource, amount) of the supplies whose kind a workload requests."""
@@ -206,6 +250,14 @@ def extras_too_small(indexed: ResourceIndex, workload: Workload, _: Floats) -> B
     return lacking[indexed.cluster]
 
 
+def no_node_fits(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
+    """The workload's Pods don't fit on the cluster's nodes, with all of the request removed."""
+    if not workload.pods:
+        return indexed.none
+    missing = np.array(indexed.missing_nodes(indexed.pods[workload.name]), np.bool_)
+    return missing & ~indexed.named(workload.current)
+
+
 def unscored(_: ResourceIndex, __: Workload, values: Floats) -> Bools:
     """No usable score says what the assignment is worth."""
     return np.isnan(values)
@@ -242,6 +294,7 @@ PREDICATES: Mapping[str, Predicate] = {
         extras_too_small,
         "are on clusters that never have enough of the further kinds that it requests",
     ),
+    "NoNodeFits": Predicate(no_node_fits, "are on clusters whose nodes can't start its Pods"),
     "NoUsableScore": Predicate(unscored, "have no usable score for it (see the issues)"),
     "BelowMinimumScore": Predicate(below_minimum, "are worth less than its minimum score"),
     "NoUsableCost": Predicate(

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.domain.arrays import Bools, FloatArray, Floats, Ints, members_by_key, narrow, widen
-from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Variable
+from optimizer.domain.solution import Assignment, Decision, NodeRows, PolicyEnforcement, Variable
 from optimizer.model.parameters import (
     NO_DEVICE,
     CandidateAssignments,
     ClusterResource,
     Coefficients,
     Limit,
+    Nodes,
     ProblemPolicy,
     ProblemWorkload,
     largest_supplies,
@@ -55,7 +56,8 @@ class Problem:
     its kind alone, and only on a cluster that has a resource for each of its further requests.
     `base` [resources]: supplied without any policy. `labels`: by label key, each cluster's value,
     for `TopologySpread`. `priorities`: those that count although no workload may have them; what
-    policies cost belongs to the last of all.
+    policies cost belongs to the last of all. `nodes`: by cluster, where its nodes are known.
+    `node_rows`: the workloads and clusters of which `node_fit` has rows; None: of all.
     """
 
     clusters: tuple[str, ...]
@@ -67,6 +69,8 @@ class Problem:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
     priorities: tuple[int, ...] = ()
+    nodes: Mapping[int, Nodes] = field(default_factory=dict)
+    node_rows: NodeRows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields with compact arrays, without the properties derived from them."""

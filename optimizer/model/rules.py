@@ -15,6 +15,8 @@ import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints, members_by_key
 from optimizer.domain.solution import Assignment, Decision, Variable
+from optimizer.model.node_fit import NodeFit
+from optimizer.model.parameters import ProblemWorkload, largest_supplies
 from optimizer.model.problem import Problem, grouped
 
 TOLERANCE = 5e-6
@@ -145,6 +147,80 @@ def workload_anti_affinity(problem: Problem) -> Iterator[Row]:
             yield _sum(where, np.concatenate(members), 1.0)
 
 
+def node_fit(problem: Problem) -> Iterator[Row]:
+    """Every Pod that starts finds a node of its cluster, on whatever nodes the others start.
+
+    A workload p with the loads l_w of others, of which p allows `most`, has the row
+
+        sum_w l_w y_w + (M - most) y_p <= M
+
+    where M bounds the loads by their sum and by capacity. Where the nodes are those of an enforced
+    policy, its variable is one more indicator.
+    """
+    assignments, first = problem.assignments, len(problem.policies)
+    for cluster, members in grouped(assignments.cluster) if problem.nodes else ():
+        candidates = [
+            (problem.workloads[workload], first + members[own])
+            for workload, own in grouped(assignments.workload[members])
+        ]
+        for policy in (None, *problem.policies_on[cluster]):
+            yield from _node_rows(problem, cluster, policy, candidates)
+
+
+def _node_rows(
+    problem: Problem,
+    cluster: int,
+    policy: int | None,
+    candidates: Sequence[tuple[ProblemWorkload, Ints]],
+) -> Iterable[Row]:
+    """Yield the rows of the workloads that may run on a cluster, each with its variables there."""
+    nodes = problem.nodes.get(cluster) if policy is None else problem.policies[policy].nodes
+    if nodes is None:
+        return
+    fit, asked = NodeFit(nodes, cluster, [item for item, _ in candidates]), problem.node_rows
+    for at, (item, own) in enumerate(candidates):
+        if asked is not None and (item.name, problem.clusters[cluster]) not in asked:
+            continue
+        for loads, most, sought in fit.conditions(at):
+            bound, beside = _load_bounds(problem, cluster, candidates, at, loads)
+            if most >= beside:
+                continue
+            others = [candidates[one][1] for one in np.flatnonzero(loads).tolist()]
+            repeated = np.repeat(loads[loads > 0], [len(columns) for columns in others])
+            indicators = own if policy is None else np.append(own, policy)
+            columns = np.concatenate([*others, indicators])
+            coefficients = np.append(repeated, np.full(len(indicators), bound - most))
+            says = f"a Pod of workload {item.name} finds {sought} on cluster"
+            limit = bound + (bound - most) * (len(indicators) - len(own))
+            yield _scaled(Row(f"{says} {problem.clusters[cluster]}", columns, coefficients, limit))
+
+
+def _load_bounds(
+    problem: Problem,
+    cluster: int,
+    candidates: Sequence[tuple[ProblemWorkload, Ints]],
+    at: int,
+    loads: Floats,
+) -> tuple[float, float]:
+    """Return the most that loads can sum to by capacity, and beside one of the candidates."""
+    total, workload = float(loads.sum()), candidates[at][0]
+    loaded = [candidates[one][0] for one in np.flatnonzero(loads).tolist()]
+    kinds = {item.kind for item in loaded}
+    if len(kinds) != 1 or not all(item.amount for item in loaded):
+        return total, total
+    kind = kinds.pop()
+    ratio = max(loads[loads > 0] / np.array([item.amount for item in loaded]))
+    enforced = largest_supplies(problem.policies[item] for item in problem.policies_on[cluster])
+    supply = sum(
+        problem.base[item]
+        for item in problem.resources_on[cluster]
+        if problem.resources[item].kind == kind
+    )
+    supply += sum(much for item, much in enforced if problem.resources[item].kind == kind)
+    used = workload.amount if workload.kind == kind else 0.0
+    return min(total, float(ratio * supply)), min(total, float(ratio * (supply - used)))
+
+
 def replicas(problem: Problem) -> Iterator[Row]:
     """A workload runs on at most as many clusters as it wants to."""
     first = len(problem.policies)
@@ -186,6 +262,7 @@ LOCAL_RULES: tuple[Rule, ...] = (
     once_per_cluster,
     workload_affinity,
     workload_anti_affinity,
+    node_fit,
 )
 """Every row speaks of the variables of one cluster."""
 

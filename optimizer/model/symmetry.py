@@ -71,9 +71,12 @@ def classes(keys: Mapping[Name, Hashable]) -> list[list[Name]]:
 
 
 def workload_keys(problem: Problem) -> dict[int, Hashable]:
-    """Return the key of each workload; one that affinity rules name is like no other."""
+    """Return the key of each workload; one that affinity rules or nodes name is like no other."""
     named = {name for item in problem.workloads for some in item.workload_affinity for name in some}
     named |= {name for item in problem.workloads for name in item.workload_anti_affinity}
+    named |= {
+        name for nodes in problem.nodes.values() for group in nodes.groups for name, _ in group.held
+    }
     return {
         number: (
             *(getattr(item, name) for name in KEYED_FIELDS),
@@ -165,11 +168,12 @@ def _forms(
         for at in policies:
             policy = problem.policies[at]
             supplies = sorted([(own[resource], amount) for resource, amount in policy.supplies])
-            key = (policy.pool, policy.value, *supplies, *more_of_policy(at))
+            key = (policy.pool, policy.value, policy.nodes, *supplies, *more_of_policy(at))
             theirs[at] = numbers.setdefault(key, len(numbers))
+        nodes = problem.nodes.get(len(found))
         found.append(
             ClusterForm(
-                (tuple(sorted(own.values())), tuple(sorted(theirs.values())), label),
+                (tuple(sorted(own.values())), tuple(sorted(theirs.values())), label, nodes),
                 tuple(sorted(own, key=own.__getitem__)),
                 tuple(sorted(theirs, key=theirs.__getitem__)),
             )

@@ -58,7 +58,7 @@ def _fleet_facts(fleet: Fleet) -> dict[str, Any]:
 
 def _cluster_fields(cluster: Cluster) -> dict[str, Any]:
     fields = asdict(replace(cluster, nodes=None, device_classes={}))
-    names = ("nodes", "device_classes", "capacity_source")
+    names = ("nodes", "device_classes", "capacity_source", "packing")
     return _without_defaults(fields, names, _NO_CLUSTER)
 
 

@@ -3,21 +3,35 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
 from dsf.api.plural import counted
-from optimizer.domain.arrays import Floats
+from optimizer.domain.arrays import Floats, members_by_key
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.issue import OTHERS_REASONS
-from optimizer.domain.solution import Solution
+from optimizer.domain.solution import Assignment, Decision, Solution
+from optimizer.model.allocation import Allocation
 from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
 from optimizer.model.problem import Problem, ProblemWorkload
+from optimizer.model.rules import node_fit, violations
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Unplaced
 
-_LACKS_ROOM = {"NoSupply", "NoExtraSupply", "NoCapacityLeft", "NoRoomLeft", "FewerReplicas"}
+_LACKS_ROOM = {
+    "NoSupply",
+    "NoExtraSupply",
+    "NoNodeFits",
+    "Fragmented",
+    "NoCapacityLeft",
+    "NoRoomLeft",
+    "FewerReplicas",
+}
 """The reasons that the parts of others can cause."""
+
+_TRIED = 4
+"""Clusters with room, best first, of which it is asked whether their nodes have it in one piece."""
 
 _SHOWN_OTHERS = 3
 """Parts of others that one message names."""
@@ -89,6 +103,8 @@ class _Reasons:
         if usable.max() < 0:
             message = f"its best score is {usable.max():g}: placing it would lower the total"
             return "ScoresBelowZero", message
+        if fragmented := self._fragmented(item):
+            return "Fragmented", fragmented
         proven = self.solution.status == "Optimal"
         found = "the optimal placement" if proven else "the best placement found"
         fits = f"{counted(len(usable), 'place')} would fit it alone, but {found}"
@@ -99,6 +115,49 @@ class _Reasons:
         return "NoRoomLeft", (
             f"{fits} {use}, or {' or '.join(constraints)} forbids it; an explanation says which"
         )
+
+    def _fragmented(self, item: ProblemWorkload) -> str:
+        """Return where there is room for a workload but no certain node; empty if it is not that.
+
+        Says without which other workload there would be one, the one of the lowest value.
+        """
+        problem, number = self.problem, self.problem.workload_index[item.name]
+        row = np.nan_to_num(problem.values[number], nan=-1.0)
+        with_room = (
+            at
+            for at in np.argsort(-row, kind="stable").tolist()
+            if row[at] >= 0 and problem.resources[at].cluster in problem.nodes
+            if self._allocation.has_capacity(number, at)
+        )
+        for at in islice(with_room, _TRIED):
+            wanted = problem.assignment(number, at)
+            there = sorted(self._on.get(wanted.cluster, ()), key=problem.score)
+            if broken := self._node_violations([*there, wanted]):
+                alone = (
+                    other.workload
+                    for other in there
+                    if not self._node_violations([*(i for i in there if i != other), wanted])
+                )
+                without = next(alone, "")
+                remedy = f"; without workload {without} it would be" if without else ""
+                return (
+                    f"cluster {wanted.cluster} has enough for it in sum, but it is not certain"
+                    f" that {broken[0].removesuffix(f' on cluster {wanted.cluster}')}{remedy}"
+                )
+        return ""
+
+    def _node_violations(self, assignments: Sequence[Assignment]) -> tuple[str, ...]:
+        decision = Decision(self.solution.decision.policies, tuple(assignments))
+        return violations(self.problem, decision, [node_fit])
+
+    @cached_property
+    def _allocation(self) -> Allocation:
+        return Allocation(self.problem, self.solution.decision)
+
+    @cached_property
+    def _on(self) -> dict[str, list[Assignment]]:
+        assignments = self.solution.decision.assignments
+        return members_by_key((item.cluster, item) for item in assignments)
 
     def _coupling_constraints(self, item: ProblemWorkload) -> list[str]:
         """Return the constraints, besides capacity, that couple the workload with others."""
@@ -127,16 +186,28 @@ class _Reasons:
                 "NoSupply",
                 f"it requests {wanted}, and no candidate policy supplies {workload.kind}",
             )
-        total, reason, said = int(left.sum()), "", list[str]()
+        total, reason, said, why = int(left.sum()), "", list[str](), set[str]()
         for name, found in ineligible(self._index, workload).items():
             blocked = int((left & found).sum())
             if blocked:
                 reason = name
+                why.add(name)
                 said.append(f"{blocked} {PREDICATES[name].says}")
                 left = left & ~found
         if len(said) == 1 and reason == "NoSupply":
             return reason, f"it requests {wanted}; {self._most(workload.kind)}"
-        return reason, f"of the {total} devices with {workload.kind}, {', '.join(said)}"
+        message = f"of the {total} devices with {workload.kind}, {', '.join(said)}"
+        return (
+            reason,
+            f"{message}{self._missing_node(workload)}" if "NoNodeFits" in why else message,
+        )
+
+    def _missing_node(self, workload: Workload) -> str:
+        """Return what its Pods look for on the first cluster whose nodes don't have it."""
+        found = self._index.missing_nodes(self._index.pods[workload.name])
+        at = next(at for at, missing in enumerate(found) if missing)
+        cluster = self.fleet.clusters[self._index.resources[at].cluster].name
+        return f"; a Pod looks for {found[at]} on cluster {cluster}"
 
     def _most(self, kind: str) -> str:
         most = np.where(self._index.kind[kind], self._index.most, -1.0)

@@ -15,9 +15,10 @@ from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, upper_bounds
 from optimizer.solve.greedy import greedy
+from optimizer.solve.node_rows import fitting, resolve_with_node_rows
 from optimizer.solve.supervised_process import limit_memory, run_supervised
 from optimizer.solve.time_limit import with_status
-from optimizer.solve.warm_start import SolvedProblem, resolve
+from optimizer.solve.warm_start import SolvedProblem
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -141,7 +142,7 @@ async def _resolved(
     if previous is None:
         return None
     found = await asyncio.to_thread(
-        resolve,
+        resolve_with_node_rows,
         problem,
         previous,
         gap=gap,
@@ -179,6 +180,7 @@ def solve_task(task: SolveTask, solutions: "Connection[Solution | None, None]") 
             seed=task.seed,
             incumbent=None if task.start is None else task.start.decision,
             prices=() if task.start is None else task.start.prices,
+            node_rows=frozenset() if task.start is None else task.start.node_rows,
             report=solutions.send,
         )
     )
@@ -200,4 +202,5 @@ def _fallback_decision(problem: Problem, until: float) -> tuple[Decision | None,
     """
     limits = upper_bounds(problem)
     known = better(problem, None, incumbent_from_current_state(problem))
-    return better(problem, known, greedy(problem, lambda: time.monotonic() > until)), limits
+    found = greedy(replace(problem, node_rows=frozenset()), lambda: time.monotonic() > until)
+    return better(problem, known, fitting(problem, found)), limits

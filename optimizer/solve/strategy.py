@@ -7,12 +7,13 @@ status claims no more than the bound proves, however little time there was.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from optimizer.domain.arrays import Bools, Ints
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Decision, Solution, TierPrices
+from optimizer.domain.solution import Decision, NodeRows, Solution, TierPrices
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, upper_bounds
@@ -20,6 +21,7 @@ from optimizer.model.rules import COUPLING_RULES, replicas
 from optimizer.solve.decomposition import solve_decomposed
 from optimizer.solve.greedy import fill_remaining, greedy
 from optimizer.solve.move_reduction import reduce_moves
+from optimizer.solve.node_rows import RelaxedStart, solve_with_node_rows
 from optimizer.solve.single_model import solve_single_model
 from optimizer.solve.solver_adapters import failed_calls, failure_of_calls, is_available
 from optimizer.solve.time_limit import SolveContext, SolveProgress
@@ -36,6 +38,7 @@ def solve_problem(
     seed: int = 0,
     incumbent: Decision | None = None,
     prices: Sequence[TierPrices] = (),
+    node_rows: NodeRows = frozenset(),
     small: int = SINGLE_MODEL_VARIABLES,
     report: Callable[[Solution], None] | None = None,
     clock: Callable[[], float] = time.perf_counter,
@@ -43,18 +46,52 @@ def solve_problem(
     """Return the solution of a problem, tier by tier, within `gap` or the best one in time.
 
     `incumbent`: a decision to start from besides the current state, of this problem or a similar
-    one, whose `prices` the search starts from too. `small`: variables up to which a single model is
-    solved. `report` is called with every improved solution. `clock` returns
+    one, whose `prices` and `node_rows` the search starts from too. `small`: variables up to which a
+    single model is solved. `report` is called with every improved solution. `clock` returns
     seconds. Deterministic for a problem, a solver and a seed, unless the time limit, or the share
     of a priority or component, is reached.
     """
     used: SolverName = solver if is_available(solver) else "cbc"
-    progress = SolveProgress(problem, used, time_limit_seconds, clock, report)
+    whole = partial(_solve_rows, solver=used, gap=gap, seed=seed, small=small, clock=clock)
+    if not problem.nodes or np.isnan(problem.values).all():
+        return whole(
+            problem,
+            time_limit_seconds=time_limit_seconds,
+            incumbent=incumbent,
+            prices=prices,
+            report=report,
+        )
+    return solve_with_node_rows(
+        problem,
+        whole,
+        time_limit_seconds=time_limit_seconds,
+        gap=gap,
+        start=RelaxedStart(incumbent, prices, node_rows),
+        report=report,
+        clock=clock,
+    )
+
+
+def _solve_rows(
+    problem: Problem,
+    *,
+    solver: SolverName,
+    time_limit_seconds: float,
+    gap: float,
+    seed: int,
+    incumbent: Decision | None,
+    prices: Sequence[TierPrices],
+    small: int,
+    report: Callable[[Solution], None] | None,
+    clock: Callable[[], float],
+) -> Solution:
+    """Return the solution of a problem with the rows that it has."""
+    progress = SolveProgress(problem, solver, time_limit_seconds, clock, report)
     if np.isnan(problem.values).all():
-        return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, used)
+        return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
     found_prices: dict[int, TierPrices] = {}
     context = SolveContext(
-        used,
+        solver,
         gap,
         seed,
         progress.seconds_left,

@@ -212,8 +212,10 @@ def _value_rises(before: Problem, now: Problem) -> Floats | None:
     """
     same = all(
         getattr(before, name) == getattr(now, name)
-        for name in ("clusters", "resources", "labels", "priorities")
+        for name in ("clusters", "resources", "labels", "priorities", "nodes")
     )
+    # What runs now stays on its nodes, so there rules do depend on it.
+    same &= not now.nodes or before.workloads == now.workloads
     if not same or _timeless(before) != _timeless(now) or not np.array_equal(before.base, now.base):
         return None
     limits = zip(before.limits, now.limits, strict=False)

@@ -17,6 +17,7 @@ from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
 from dsf.placement import Toleration, misconfigured
 from optimizer.domain.mig.policy_spec import LAYOUT_REGEX
+from optimizer.domain.nodes import Packing
 from optimizer.wire.base import Name, ObjectName, RequestPart
 
 MAX_AMOUNT = 1e18
@@ -325,4 +326,9 @@ class ClusterSpec(RequestPart):
         description="Where the cluster has a NodeInventory. Seen, the default: supplies are what"
         " its nodes have left, and what is stated beyond that does not count. Stated: the inventory"
         " is not used.",
+    )
+    packing: Packing | None = Field(
+        default=None,
+        description="Where its nodes are known: AnyOrder (default) plans Pods that start on"
+        " whatever nodes its scheduler takes; BestFit those that start if the largest come first.",
     )

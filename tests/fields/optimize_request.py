@@ -302,6 +302,7 @@ CASES: dict[str, Case] = {
     "clusters[].allocatable[].device": Case("x", CPU),
     "clusters[].allocatable[].amount": Case(1, CPU),
     "clusters[].capacitySource": Case("Stated", on="inventoried"),
+    "clusters[].packing": Case(why_not="it speaks of nodes, and none of these are known"),
     "clusters[].name": Case("worker09"),
     "clusters[].availablePolicies[].pool": Case("other", ONE_CLUSTER),
     "clusters[].availablePolicies[].cluster": Case("worker02"),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -69,8 +70,8 @@ CASES: dict[str, dict[str, Case]] = {
         "query:dry_run": Case(True, {"body:dryRun": False}),
         "query:expected_digest": Case("abc", {"body:dryRun": False}),
         **{
-            f"body:{name}": Case(
-                case.value, {f"body:{key}": value for key, value in case.given.items()}, case.on
+            f"body:{name}": replace(
+                case, given={f"body:{key}": value for key, value in case.given.items()}
             )
             for name, case in OPTIMIZE_CASES.items()
         },

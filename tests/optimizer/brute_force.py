@@ -5,13 +5,15 @@ rows: it states each rule as a plain loop, so that both can be compared.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import ceil, floor, inf
 from typing import NamedTuple
 
 import numpy as np
 
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
+from optimizer.model.parameters import Nodes, PodDemand
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, ProblemWorkload
 from optimizer.model.rules import RULES
 
 MOST_VARIABLES = 18
@@ -146,6 +148,111 @@ def _limits(problem: Problem, decision: Decision) -> bool:
     return True
 
 
+def _pods_find_nodes(problem: Problem, decision: Decision) -> bool:
+    for cluster, name in enumerate(problem.clusters):
+        enforced = [problem.policies[_policy(problem, i)] for i in decision.policies]
+        under = [item.nodes for item in enforced if item.cluster == cluster]
+        on = [
+            problem.workloads[_workload(problem, i)]
+            for i in decision.assignments
+            if i.cluster == name
+        ]
+        for nodes in (problem.nodes.get(cluster), *under):
+            if nodes is not None and not _find_nodes(nodes, cluster, on):
+                return False
+    return True
+
+
+def _find_nodes(known: Nodes, cluster: int, workloads: list[ProblemWorkload]) -> bool:
+    """Tell whether the loads of all other Pods are less than all nodes, node by node.
+
+    Nodes have no labels and no taints here, and Pods are no DaemonSets.
+    """
+    nodes = [group for group in known.groups for _ in range(group.count)]
+    free = [
+        {
+            r: much - group.taken.get(r, 0.0)
+            for r, much in {"pods": inf, **group.allocatable}.items()
+        }
+        for group in nodes
+    ]
+    stay = {item.name for item in workloads if cluster in item.current}
+    held = [{name: amounts for name, amounts in group.held if name in stay} for group in nodes]
+    starting = list[tuple[str, PodDemand]]()
+    for item in workloads:
+        there = [amounts for node in held for name, amounts in node.items() if name == item.name]
+        for pod in item.pods:
+            left = pod.count
+            if item.name in stay:
+                asked = Counter[str]()
+                for one in item.pods:
+                    for r, much in one.requests:
+                        asked[r] += one.count * much
+                shares = [sum(a.get(r, 0.0) for a in there) / much for r, much in asked.items()]
+                left = ceil((1 - min([1.0, *shares])) * pod.count - _SAME)
+            starting += left * [(item.name, pod)]
+    for at, (name, pod) in enumerate(starting):
+        if name not in stay:
+            others = [i for n, (_, i) in enumerate(starting) if n != at]
+            if known.best_fit:
+                others = [item for item in others if item.rank >= pod.rank]
+            if not _finds_a_node(pod, others, free, held, best_fit=known.best_fit):
+                return False
+    return True
+
+
+def _finds_a_node(
+    pod: PodDemand,
+    others: list[PodDemand],
+    free: list[dict[str, float]],
+    held: list[dict[str, Mapping[str, float]]],
+    *,
+    best_fit: bool,
+) -> bool:
+    def can(item: PodDemand, node: dict[str, float]) -> bool:
+        return all(node.get(r, 0.0) >= much * (1 - _SAME) for r, much in item.requests)
+
+    own = [at for at, node in enumerate(free) if can(pod, node)]
+    quanta = dict(pod.quanta[best_fit])
+    if len(own) == 1:
+        node, here = free[own[0]], [item for item in (*others, pod) if can(item, free[own[0]])]
+        return all(
+            sum(dict(i.requests).get(r, 0.0) for i in here)
+            + sum(amounts.get(r, 0.0) for amounts in held[own[0]].values())
+            <= node.get(r, 0.0) + 1e-6
+            for r, _ in pod.requests
+        )
+    blocks = {
+        at: {
+            r: (floor(free[at][r] / quanta[r] + _SAME) + 1) * quanta[r] - much
+            for r, much in pod.requests
+            if free[at][r] < inf
+        }
+        for at in own
+    }
+    fine = min(64.0, max(much / quanta[r] for r, much in pod.requests))
+    weights = {
+        at: fine * min([inf, *(cost / dict(pod.requests)[r] for r, cost in blocks[at].items())])
+        for at in own
+    }
+    if inf in weights.values():
+        return True
+
+    def share(amounts: Mapping[str, float], at: int) -> float:
+        parts = (
+            ceil(amounts.get(r, 0.0) / quanta[r] - _SAME) * quanta[r] / cost
+            for r, cost in blocks[at].items()
+        )
+        return weights[at] * min(1.0, max(parts))
+
+    loads = sum(
+        max((share(dict(item.requests), at) for at in own if can(item, free[at])), default=0.0)
+        for item in others
+    )
+    loads += sum(share(amounts, at) for at in own for amounts in held[at].values())
+    return bool(own) and loads <= sum(weights.values()) - 0.5 + 1e-6
+
+
 DEFINITIONS: dict[str, Callable[[Problem, Decision], bool]] = {
     "one_policy_per_pool": _one_policy_per_pool,
     "once_per_cluster": _once_per_cluster_and_not_too_often,
@@ -156,5 +263,6 @@ DEFINITIONS: dict[str, Callable[[Problem, Decision], bool]] = {
     "workload_anti_affinity": _company,
     "spread": _spread,
     "limits": _limits,
+    "node_fit": _pods_find_nodes,
 }
 """By rule, what it means."""

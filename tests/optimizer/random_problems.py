@@ -1,18 +1,22 @@
 """Fleets drawn from a seed, small enough for brute force, in which every rule can be binding."""
 
 import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,
     Fleet,
     FleetLimit,
+    NodeLayout,
     Objective,
     Selector,
     Supply,
     TopologySpread,
     Workload,
 )
+from optimizer.domain.nodes import NodeGroup, PodGroup
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
@@ -34,6 +38,62 @@ def random_fleet(seed: int, *, most_variables: int = 15) -> Fleet:
         fleet = draw_fleet(rng, clusters=rng.randint(1, 3), workloads=rng.randint(1, 5))
         if FEWEST <= len(formulate(fleet).variables) <= most_variables:
             return fleet
+
+
+def random_fleet_with_nodes(seed: int) -> Fleet:
+    """Draw a fleet whose clusters have nodes, which hold what runs now, if any does."""
+    rng = random.Random(seed)  # noqa: S311 - to repeat
+    fleet = random_fleet(seed, most_variables=12)
+    pods = {item.name: tuple(_pods(rng, item)) for item in fleet.workloads}
+    workloads = tuple(replace(item, pods=pods[item.name]) for item in fleet.workloads)
+    clusters = tuple(_with_nodes(rng, item, workloads) for item in fleet.clusters)
+    return replace(fleet, clusters=clusters, workloads=workloads)
+
+
+def _pods(rng: random.Random, workload: Workload) -> Iterator[PodGroup]:
+    if rng.random() < 0.9:
+        resource = rng.choice(("nvidia.com/gpu", "nvidia.com/mig-3g"))
+        requests = {resource: float(workload.amount), "cpu": rng.choice((0.5, 1.0, 2.0))}
+        yield PodGroup(1, requests)
+    if rng.random() < 0.3:
+        yield PodGroup(rng.randint(1, 2), {"cpu": 1.0})
+
+
+def _with_nodes(rng: random.Random, cluster: Cluster, workloads: Sequence[Workload]) -> Cluster:
+    if rng.random() < 0.1:
+        return cluster
+    names = [item.name for item in workloads if cluster.name in item.current]
+    groups = tuple(
+        NodeGroup(
+            count=1 if names and at == 0 else rng.randint(1, 2),
+            allocatable={
+                "cpu": float(rng.choice((2, 4, 6))),
+                "nvidia.com/gpu": float(rng.randint(0, 4)),
+                "nvidia.com/mig-3g": float(rng.randint(0, 4)),
+                "pods": float(rng.choice((2, 9))),
+            },
+            taken={"cpu": rng.choice((0.0, 0.5)), "pods": 1.0},
+            held=tuple(
+                (name, {"cpu": 1.0, "pods": 1.0})
+                for name in names
+                if at == 0 and rng.random() < 0.8
+            ),
+            names=(f"{cluster.name}-{at}",) if rng.random() < 0.7 else (),
+        )
+        for at in range(rng.randint(1, 2))
+    )
+    groups = tuple(item if len(item.names) != 1 else replace(item, count=1) for item in groups)
+    layouts = tuple(
+        NodeLayout(item.names[0], (None, (("3g", rng.randint(1, 2)),)))
+        for item in groups
+        if item.names
+    )
+    candidates = tuple(
+        replace(item, declared_layouts=layouts if rng.random() < 0.4 else ())
+        for item in cluster.candidates
+    )
+    packing = rng.choice(("AnyOrder", "BestFit"))
+    return replace(cluster, nodes=groups, candidates=candidates, packing=packing)
 
 
 def draw_fleet(rng: random.Random, *, clusters: int, workloads: int) -> Fleet:

@@ -60,7 +60,7 @@ EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
         "uses": "power=300",
         "tolerations": "soft",
     },
-    ClusterSpec: {"allocatable": "cpu=4", "capacity_source": "Stated"},
+    ClusterSpec: {"allocatable": "cpu=4", "capacity_source": "Stated", "packing": "BestFit"},
 }
 """For each field the text of an annotation that changes the decision."""
 
@@ -75,6 +75,7 @@ EVERY_FIELD = [(spec, name) for spec in EXAMPLES for name in spec.model_fields]
 OF_CLUSTERS = [(spec, name) for spec, name in EVERY_FIELD if spec is not WorkloadSpec]
 
 NO_PARAMETER = {
+    "packing": "it speaks of nodes, and these clusters have none that are known",
     "layouts": "the transition reads the layouts, the integer program does not",
     "capacity_source": "without an inventory there is one source",
     "tolerations": "a candidate that OCM can't select for is left out before",
@@ -91,12 +92,14 @@ NOT_DRAWN = {
     "used_by_others",
     "nodes",
     "device_classes",
+    "packing",
     "pods",
     "capacity_source",
 }
 """Workloads of random problems ask for gpu; the other fields are no part of an integer program."""
 
 NO_LIMIT = {
+    "packing": "these clusters have no nodes that are known",
     "pool": "the other candidates of the pool still exclude each other",
     "replicas": "the conflict is about one more replica",
     "priority": "it keeps no workload out",

@@ -12,10 +12,11 @@ from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, RULES, violations
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import best, legal
-from tests.optimizer.random_problems import random_fleet, random_problem
+from tests.optimizer.random_problems import random_fleet, random_fleet_with_nodes, random_problem
 
 QUICK = range(12)
 MANY = range(1_000, 1_400)
+NODES = range(2_000, 2_040)
 
 
 def random_decision(problem: Problem, near: Decision, rng: random.Random) -> Decision:
@@ -26,8 +27,8 @@ def random_decision(problem: Problem, near: Decision, rng: random.Random) -> Dec
     return problem.decision(chosen.symmetric_difference(flipped))
 
 
-def check_rules(seed: int) -> None:
-    problem, rng = random_problem(seed), random.Random(seed)  # noqa: S311 - to repeat
+def check_rules(problem: Problem, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - to repeat
     good = best(problem).decisions
     for near in (good[0], good[-1], Decision()):
         for _ in range(40):
@@ -45,12 +46,21 @@ def check_optimum(problem: Problem) -> None:
 
 @pytest.mark.parametrize("seed", QUICK)
 def test_rows_mean_what_the_rules_say(seed: int) -> None:
-    check_rules(seed)
+    check_rules(random_problem(seed), seed)
 
 
 @pytest.mark.parametrize("seed", QUICK)
 def test_the_optimum_of_every_priority_is_that_of_brute_force(seed: int) -> None:
     check_optimum(random_problem(seed))
+
+
+@pytest.mark.parametrize("seed", NODES)
+def test_with_nodes_rows_mean_what_the_rules_say_and_the_optimum_is_that_of_brute_force(
+    seed: int,
+) -> None:
+    problem = formulate(random_fleet_with_nodes(seed))
+    check_rules(problem, seed)
+    check_optimum(problem)
 
 
 def check_move_budget(seed: int) -> None:
@@ -85,7 +95,7 @@ def test_rows_are_of_the_kind_that_they_are_listed_as(seed: int) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", MANY)
 def test_many_problems(seed: int) -> None:
-    check_rules(seed)
+    check_rules(random_problem(seed), seed)
     check_optimum(random_problem(seed))
     check_move_budget(seed)
 

@@ -1,0 +1,404 @@
+"""Whether the Pods of workloads find nodes: conditions that are linear in what else is assigned.
+
+kube-scheduler takes Pods in an order that nobody knows, and for each any node that it fits, so a
+Pod stays Pending exactly if in the end every node that could take it lacks one of its resources.
+With free_nr on node n (allocatable less what is taken), a request g_r, and Pods j with requests
+d_jr, node n is blocked only if for some resource r the Pods on it sum to more than free_nr - g_r.
+
+Amounts are rounded to a quantum q_r that divides g_r: d_jr up, free_nr down. That never makes a
+blocked node free, and gives the smallest amount that blocks:
+
+    cost_nr = floor(free_nr / q_r) q_r - g_r + q_r
+
+A Pod j that runs on n brings n its dominant share of that amount (A. Ghodsi et al., "Dominant
+Resource Fairness", NSDI 2011), and never more than the whole node:
+
+    share_jn = min(1, max_r d_jr / cost_nr)
+
+If n is blocked, the shares of the Pods on n sum to 1 or more, because they do for the resource
+that is lacking. Weigh nodes by any u_n > 0. A Pod runs on one node, so if all nodes are blocked
+
+    sum_n u_n  <=  sum_n u_n sum_{j on n} share_jn  <=  sum_j max_n u_n share_jn
+
+Hence: if the loads max_n u_n share_jn of all others sum to less than sum_n u_n, the Pod finds a
+node in any order. With one resource, u_n = cost_n makes that the exact count of amounts. Pods that
+run already and stay, and Pods of DaemonSets, load their own nodes instead of the worst one. On a
+single node the condition is that each resource suffices, which is exact.
+
+A cluster whose scheduler packs (`best_fit`) starts what fits in one order, the largest Pods first:
+there only Pods that are not smaller count as others. If each size divides the next one and there
+is one resource, that is exactly whether any assignment to nodes exists: size g needs
+sum_j floor(d_j / g) <= sum_n floor(free_n / g) over the Pods that are not smaller.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from math import ceil, inf
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from dsf.api.plural import joined
+from dsf.api.scoring.quantity import format_quantity
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.selectors import Operator, Requirement
+from optimizer.domain.arrays import Bools, Floats, Ints
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, NodeLayout
+from optimizer.domain.nodes import (
+    GPU_KIND,
+    GPU_RESOURCE,
+    WHOLE_GPU,
+    Amounts,
+    NodeGroup,
+    NodeSelectorTerm,
+    NodeTaint,
+    PodGroup,
+    kind_and_device,
+    resource_of,
+)
+from optimizer.model.parameters import Nodes, PodDemand, ProblemWorkload, common_divisor
+
+_STRATEGY = "nvidia.com/mig.strategy"
+"""The label by which GPU feature discovery says how MIG devices are advertised."""
+
+_PODS = "pods"
+"""The resource of nodes that counts Pods: each Pod takes one."""
+
+_SAME = 1e-9
+"""Amounts that differ by less, relative to the larger, differ through rounding alone."""
+
+_HALVES = 7
+"""Quanta that are tried: a request, and its halves, quarters and so on."""
+
+_FINEST = 64.0
+"""Quanta of a request at most in which loads are counted, so that coefficients stay small."""
+
+_SHOWN = 5
+"""Amounts that a sentence names."""
+
+_MARGIN = 0.5
+"""By how many quanta loads stay below their sum: less than one, and more than solvers err."""
+
+
+class NodeCondition(NamedTuple):
+    """A workload can start only if the loads of the others sum to at most `most`.
+
+    `loads` [workloads], 0 for itself. `most` below 0: it can't start even alone. `sought`: what one
+    of its Pods has to find, in words.
+    """
+
+    loads: Floats
+    most: float
+    sought: str
+
+
+class NodeFit:
+    """The nodes of a cluster, by number, and the Pods of the workloads that may run on it."""
+
+    def __init__(self, nodes: Nodes, cluster: int, workloads: Sequence[ProblemWorkload]) -> None:
+        self._nodes, self._groups = nodes, nodes.groups
+        pods = [(at, pod) for at, item in enumerate(workloads) for pod in item.pods]
+        self._pods, self._of = [pod for _, pod in pods], np.array([at for at, _ in pods], np.int64)
+        self._names = sorted({name for pod in self._pods for name, _ in pod.requests})
+        self._runs = [cluster in item.current for item in workloads]
+        self._count = np.array([group.count for group in self._groups], np.float64)
+        self._free = self._amounts(map(_free, self._groups))
+        self._held = self._amounts_held([item.name for item in workloads])
+        self._demand = self._amounts(dict(pod.requests) for pod in self._pods)
+        shape = len(pods), len(self._groups)
+        accepted = [_accepts(group, pod) for pod in self._pods for group in self._groups]
+        self._accepted: Bools = np.array(accepted, np.bool_).reshape(shape)
+        enough = self._demand[:, None] <= self._free[None] * (1 + _SAME)
+        self._can: Bools = self._accepted & enough.all(axis=2)
+        self._daemon = np.array([pod.per_node for pod in self._pods], np.bool_)
+        self._number = np.array([self._starting(at) for at in range(len(pods))], np.float64)
+
+    def conditions(self, workload: int) -> Iterator[NodeCondition]:
+        """Yield what lets each Pod of a workload find a node; nothing if it runs there already."""
+        for at in () if self._runs[workload] else np.flatnonzero(self._of == workload).tolist():
+            own: Ints = np.flatnonzero(self._can[at])
+            if self._daemon[at]:
+                for group in np.flatnonzero(self._accepted[at]).tolist():
+                    yield from self._on_one_node(at, group)
+            elif self._number[at] and self._count[own].sum() == 1:
+                yield from self._on_one_node(at, int(own[0]))
+            elif self._number[at]:
+                yield self._on_nodes(at, own)
+
+    def _on_one_node(self, at: int, group: int) -> Iterator[NodeCondition]:
+        """Yield that each resource of one node suffices."""
+        number = self._others(at) * self._can[:, group]
+        number[at] = self._number[at]
+        amounts = self._by_workload(number[:, None] * self._demand) + self._held[:, group]
+        for resource in np.flatnonzero(self._demand[at]).tolist():
+            size, free = self._demand[at, resource], self._free[group, resource]
+            if not np.isinf(free):
+                yield self._condition(at, amounts[:, resource] / size, free / size + _SAME)
+
+    def _on_nodes(self, at: int, own: Ints) -> NodeCondition:
+        """Return that the loads of the others are less than what blocks every node."""
+        asked = np.flatnonzero(self._demand[at])
+        size, free = self._demand[at, asked], self._free[np.ix_(own, asked)]
+        quanta = np.array([self._quantum(at, resource) for resource in asked.tolist()])
+        cost = (np.floor(free / quanta + _SAME) + 1) * quanta - size
+        weights = (cost / size).min(axis=1) * min(float((size / quanta).max()), _FINEST)
+        if np.isinf(weights).any() or not len(own):
+            return self._condition(at, np.zeros(len(self._runs)), inf if len(own) else -1.0)
+        on = _shares(self._demand[:, asked][:, None], quanta, cost) * weights * self._can[:, own]
+        daemons = self._daemon * (on @ self._count[own])
+        each = np.where(self._daemon, daemons, on.max(axis=1))
+        held = _shares(self._held[:, own][:, :, asked], quanta, cost) * weights
+        loads = self._by_workload(self._others(at) * each) + held @ self._count[own]
+        most = float(self._count[own] @ weights) + float(on[at].max()) - _MARGIN
+        return self._condition(at, loads, most)
+
+    def _condition(self, at: int, loads: Floats, most: float) -> NodeCondition:
+        """Return the condition without the loads of the workload's own Pods."""
+        workload = int(self._of[at])
+        most, loads[workload] = most - float(loads[workload]), 0.0
+        return NodeCondition(loads, most, self._sought(at))
+
+    def _sought(self, at: int) -> str:
+        """Return what a Pod looks for, with how many nodes have it, or what is the most."""
+        asked = f"{_in_words(self._pods[at].requests) or 'room for a Pod'} free"
+        nodes = int(self._count[self._can[at]].sum())
+        if nodes:
+            return (
+                f"one of {nodes} nodes with {asked}" if nodes > 1 else f"the one node with {asked}"
+            )
+        accepted, needed = self._free[self._accepted[at]], self._demand[at]
+        if not len(accepted):
+            return f"a node with {asked} that it selects and tolerates (there is none)"
+        lacking = np.flatnonzero((accepted < needed).all(axis=0)).tolist()
+        most = _in_words((self._names[i], float(accepted[:, i].max())) for i in lacking)
+        return f"a node with {asked} (the most on one is {most or 'less of all together'})"
+
+    def _others(self, at: int) -> Floats:
+        """Return how many of each kind of Pod may come before one [pods], itself included."""
+        if not self._nodes.best_fit:
+            return self._number.copy()
+        larger = [pod.rank >= self._pods[at].rank for pod in self._pods]
+        return self._number * np.array(larger, np.bool_)
+
+    def _starting(self, at: int) -> int:
+        """Return how many Pods start: of a workload that runs those that no node holds."""
+        pod, workload = self._pods[at], int(self._of[at])
+        if pod.per_node or not self._runs[workload]:
+            return int(pod.per_node) or pod.count
+        own = self._of == workload
+        each = np.array([item.count for item in self._pods])[own]
+        asked, held = each @ self._demand[own], self._count @ self._held[workload]
+        there = np.min(held[asked > 0] / asked[asked > 0], initial=1.0)
+        return ceil((1.0 - float(there)) * pod.count - _SAME)
+
+    def _quantum(self, at: int, resource: int) -> float:
+        return dict(self._pods[at].quanta[self._nodes.best_fit])[self._names[resource]]
+
+    def _amounts(self, rows: Iterable[Amounts]) -> Floats:
+        """Return amounts as an array [rows, resources]."""
+        found = [[row.get(name, 0.0) for name in self._names] for row in rows]
+        return np.array(found, np.float64).reshape(len(found), len(self._names))
+
+    def _amounts_held(self, names: Sequence[str]) -> Floats:
+        """Return what workloads hold that run now and may stay [workloads, groups, resources]."""
+        number = {name: at for at, name in enumerate(names) if self._runs[at]}
+        found = np.zeros((len(names), len(self._groups), len(self._names)))
+        for at, group in enumerate(self._groups):
+            for name, amounts in group.held:
+                if name in number:
+                    found[number[name], at] += self._amounts([amounts])[0]
+        return found
+
+    def _by_workload(self, values: Floats) -> Floats:
+        """Return the sums over the Pods of each workload."""
+        found = np.zeros((len(self._runs), *values.shape[1:]))
+        np.add.at(found, self._of, values)
+        return found
+
+
+def _shares(amounts: Floats, quanta: Floats, cost: Floats) -> Floats:
+    """Return the largest part that amounts [.., resources] are of what blocks a node, at most 1."""
+    rounded = np.ceil(amounts / quanta - _SAME) * quanta
+    return np.asarray(np.minimum(1.0, (rounded / cost).max(axis=-1)))
+
+
+def _free(group: NodeGroup) -> Amounts:
+    """Return what Pods of the request can have of a node; `pods` is unlimited unless it is said."""
+    every = {_PODS: inf, **group.allocatable}
+    return {name: amount - group.taken.get(name, 0.0) for name, amount in every.items()}
+
+
+def _in_words(amounts: Iterable[tuple[str, float]]) -> str:
+    """Return amounts, such as `4 nvidia.com/gpu, 16Gi memory`; one Pod is not worth a word."""
+    told = [(name, amount) for name, amount in amounts if (name, amount) != (_PODS, 1.0)]
+    return joined((f"{format_quantity(much)} {UntrustedName(name)}" for name, much in told), _SHOWN)
+
+
+def _accepts(group: NodeGroup, pod: PodDemand) -> bool:
+    """Tell whether labels and taints of nodes let a Pod run there."""
+    return all(_tolerates(pod, taint) for taint in group.taints) and (
+        not pod.affinity
+        or any(all(_matches(item, group.labels) for item in term) for term in pod.affinity)
+    )
+
+
+def _matches(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
+    operator = cast("Operator", term.operator)
+    return Requirement(term.key, operator, frozenset(term.values)).matches(labels)
+
+
+def _tolerates(pod: PodDemand, taint: NodeTaint) -> bool:
+    return taint.effect == "PreferNoSchedule" or any(
+        item.effect in ("", taint.effect)
+        and (item.key == taint.key or (not item.key and item.operator == "Exists"))
+        and (item.operator == "Exists" or item.value == taint.value)
+        for item in pod.tolerations
+    )
+
+
+def pod_demands(fleet: Fleet) -> Mapping[str, tuple[PodDemand, ...]]:
+    """Return the Pods of each workload with the quanta of their amounts.
+
+    Quanta depend on all Pods of the fleet, so that a condition is the same for all decisions.
+    """
+    every = [pod for item in fleet.workloads for pod in item.pods]
+    most = dict[str, float]()
+    for group in (group for cluster in fleet.clusters for group in cluster.nodes or ()):
+        for name, amount in _free(group).items():
+            most[name] = max(most.get(name, 0.0), amount)
+    quanta = _Quanta([(_requests(pod), _rank(pod), pod.count or 1) for pod in every], most)
+    demands = {pod: _demand(pod, quanta) for pod in dict.fromkeys(every)}
+    return {item.name: tuple(demands[pod] for pod in item.pods) for item in fleet.workloads}
+
+
+def _demand(pod: PodGroup, quanta: "_Quanta") -> PodDemand:
+    requests, rank = _requests(pod), _rank(pod)
+    return PodDemand(
+        pod.count,
+        tuple(sorted(requests.items())),
+        (quanta.of(requests, ()), quanta.of(requests, rank)),
+        rank,
+        pod.affinity,
+        pod.tolerations,
+        pod.per_node,
+    )
+
+
+def _requests(pod: PodGroup) -> Amounts:
+    return {_PODS: 1.0, **{name: float(much) for name, much in pod.requests.items() if much > 0}}
+
+
+def _rank(pod: PodGroup) -> tuple[float, ...]:
+    """Return by what Pods are ordered, the largest first: devices, memory, cpu."""
+    devices = sum(amount for name, amount in pod.requests.items() if "/" in name)
+    return (
+        float(pod.per_node),
+        devices,
+        pod.requests.get("memory", 0.0),
+        pod.requests.get("cpu", 0.0),
+    )
+
+
+class _Quanta:
+    """Chooses the quantum of each request: the one with which all others load a node least."""
+
+    def __init__(
+        self, pods: Sequence[tuple[Amounts, tuple[float, ...], int]], most: Amounts
+    ) -> None:
+        self._pods, self._most = pods, most
+        self._chosen = dict[tuple[str, float, tuple[float, ...]], float]()
+
+    def of(self, requests: Amounts, rank: tuple[float, ...]) -> tuple[tuple[str, float], ...]:
+        """Return the quantum of each request among the Pods of at least a rank."""
+        return tuple((name, self._of(name, size, rank)) for name, size in requests.items())
+
+    def _of(self, name: str, size: float, rank: tuple[float, ...]) -> float:
+        key = name, size, rank
+        if key not in self._chosen:
+            among = Counter[float]()
+            for asked, other, count in self._pods:
+                if other >= rank and asked.get(name):
+                    among[asked[name]] += count
+            self._chosen[key] = self._best(size, among, self._most.get(name, 0.0))
+        return self._chosen[key]
+
+    def _best(self, size: float, among: Mapping[float, int], most: float) -> float:
+        exact = common_divisor((size, *among))
+        amounts, counts = np.array([*among]), np.array([*among.values()])
+        tried = [size / 2**halves for halves in range(_HALVES)] + ([exact] if exact else [])
+        loads = [
+            float(np.ceil(amounts / quantum - _SAME) @ counts)
+            * quantum
+            / (max(most, size) - size + quantum)
+            for quantum in tried
+        ]
+        return float(tried[int(np.argmin(loads))])
+
+
+def nodes_of(cluster: Cluster, fleet: Fleet) -> tuple[Nodes | None, Mapping[str, Nodes]]:
+    """Return the nodes of a cluster, and what they have while each of its policies is enforced.
+
+    Devices of GPUs depend on policies where any candidate supplies them. The policy in force gives
+    what is there now, another one what its layouts say of each node. What else depends on a policy
+    has no node boundary: it is unlimited in the first result.
+    """
+    if cluster.nodes is None:
+        return None, {}
+    packs = cluster.packing == "BestFit"
+    whole = Nodes(cluster.nodes, packs)
+    dividing = [
+        item
+        for item in cluster.candidates
+        if any(supply.kind == GPU_KIND for supply in item.supplies)
+    ]
+    if not dividing:
+        return whole, {}
+    requested = (pod.requests for item in fleet.workloads for pod in item.pods)
+    devices = {name: inf for name in chain.from_iterable(requested) if _is_gpu(name)}
+    groups = (replace(i, allocatable={**i.allocatable, **devices}) for i in cluster.nodes)
+    found = dict[str, Nodes]()
+    for item in dividing if len({item.pool for item in cluster.candidates}) == 1 else ():
+        divided = cluster.nodes if item.current else _divided(cluster.nodes, item)
+        if divided is not None:
+            found[item.policy] = Nodes(divided, packs)
+    return Nodes(tuple(groups), packs), found
+
+
+def _divided(groups: Sequence[NodeGroup], policy: CandidatePolicy) -> tuple[NodeGroup, ...] | None:
+    """Return nodes with the devices of a policy's layouts; None where it names none of a node."""
+    layouts = {item.node: item for item in policy.layouts or policy.declared_layouts}
+    found, left = list[NodeGroup](), set(layouts)
+    for group in groups:
+        changed = [name for name in group.names if name in layouts]
+        left -= set(changed)
+        rest = tuple(name for name in group.names if name not in layouts)
+        if group.count > len(changed):
+            found.append(replace(group, count=group.count - len(changed), names=rest))
+        for name in changed:
+            others = {key: much for key, much in group.allocatable.items() if not _is_gpu(key)}
+            single = group.labels.get(_STRATEGY) == "single"
+            devices = _devices(layouts[name], single=single)
+            found.append(replace(group, count=1, names=(name,), allocatable={**others, **devices}))
+    return None if left or not layouts else tuple(found)
+
+
+def _devices(layout: NodeLayout, *, single: bool) -> Amounts:
+    """Return what the device plugin advertises; with strategy `single` all devices are GPUs."""
+    found = Counter[str]()
+    for gpu in layout.gpus:
+        for device, count in ((WHOLE_GPU, 1),) if gpu is None else gpu:
+            found[GPU_RESOURCE if single else resource_of(GPU_KIND, device)] += count
+    return {name: float(count) for name, count in found.items()}
+
+
+def _is_gpu(resource: str) -> bool:
+    return kind_and_device(resource)[0] == GPU_KIND
+
+
+def missing_node(nodes: Nodes, pods: tuple[PodDemand, ...]) -> str:
+    """Return what a Pod does not find even where nothing of the request runs; empty: nothing."""
+    alone = ProblemWorkload("", "", "", 0.0, pods=pods)
+    lacking = (item.sought for item in NodeFit(nodes, -1, [alone]).conditions(0) if item.most < 0)
+    return next(lacking, "")
