@@ -22,7 +22,8 @@ from optimizer.service.optimization_controller import OptimizationController
 from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from tests.kube_wrappers.reviewing_hub import AccessTable
-from tests.mcp_server.service import request, scenario_hub
+from tests.mcp_server.service import put, request, scenario_hub
+from tests.optimizer.follow.overview.test_capacity import group, inventory
 
 LATER = "2099-01-01T00:00:00Z"
 BEFORE = "2020-01-01T00:00:00Z"
@@ -164,6 +165,19 @@ async def hostile() -> EmbeddedHub:
     return hub
 
 
+async def inventoried() -> EmbeddedHub:
+    """The guide's fleet, whose agents report nodes with GPUs, and how idle these are."""
+    hub, now = await guide(), utc_now()
+    gpu = "nvidia.com/gpu"
+    used = group({gpu: "8"}, {gpu: "6"}, ({gpu: "4"},), count=2)
+    await put(hub, inventory("worker01", used, now=now))
+    await put(hub, inventory("worker02", group({gpu: "4"}, {gpu: "1"}), now=now))
+    await _score(hub, "gpu-idle", "worker01", {"all": 25})
+    await _score(hub, "gpu-idle", "worker02", {"all": 100})
+    await _scorer(hub, "gpu-idle-scorer", "gpu-idle", "LowerIsBetter", "%")
+    return hub
+
+
 FLEETS: Mapping[str, Callable[[], Awaitable[EmbeddedHub]]] = {
     "guide": guide,
     "running": running,
@@ -171,6 +185,7 @@ FLEETS: Mapping[str, Callable[[], Awaitable[EmbeddedHub]]] = {
     "broken": broken,
     "wide": wide,
     "hostile": hostile,
+    "inventoried": inventoried,
 }
 
 
