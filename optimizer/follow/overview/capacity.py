@@ -35,6 +35,9 @@ MAX_RESOURCES = 16
 MAX_FLEET_RESOURCES = 50
 """Resources, apart by GPU model, that are shown of a fleet."""
 
+MAX_NAME, MAX_MODEL = 317, 63
+"""Characters of a resource's name and of a label's value in Kubernetes."""
+
 _HOURS = 24.0
 
 
@@ -203,7 +206,7 @@ class _Sums:
     unavailable: float = 0.0
 
     def shown(self, resource: str, model: str, idle: Mapping[str, float]) -> ResourceCapacity:
-        share = idle.get(_plain(self.device))
+        share = idle.get(_plain(self.device)) if self.device else None
         hours = None if share is None else round(share * (self.ours + self.others) * _HOURS, 1)
         amounts = {name: value for name, value in vars(self).items() if name != "device"}
         return ResourceCapacity(resource=resource, model=model, idle=hours, **amounts)
@@ -212,11 +215,12 @@ class _Sums:
 def _add(sums: dict[tuple[str, str], _Sums], nodes: SeenNodes) -> None:
     """Add equal nodes to the sums of their cluster."""
     for resource, whole in nodes.allocatable.items():
-        if "/" not in resource and resource not in ("cpu", "memory"):
-            continue  # a device has a domain
+        shown = "/" in resource or resource in ("cpu", "memory")  # a device has a domain
+        if not shown or len(resource) > MAX_NAME:
+            continue
         kind, device = nodes.kind_and_device(resource)
         gpu = kind == GPU_KIND
-        model = nodes.labels.get(PRODUCT, "") if gpu else ""
+        model = nodes.labels.get(PRODUCT, "")[:MAX_MODEL] if gpu else ""
         found = sums.setdefault((resource, model), _Sums(device if gpu else ""))
         if not _usable(nodes):
             found.unavailable += nodes.count * whole

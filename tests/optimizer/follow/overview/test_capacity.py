@@ -165,11 +165,13 @@ def test_a_fleet_is_the_sum_of_what_is_current_and_names_the_largest_free_piece(
 
 def test_a_fleet_of_5000_clusters_and_as_many_models_is_bounded() -> None:
     names = [f"{number:04}" + "x" * 249 for number in range(5000)]
-    inventories = [inventory(name, group({GPU: "8"}, model=f"{name}\x1b")) for name in names]
+    inventories = [inventory(name, group({GPU: "8"}, model=f"\x1b{name}")) for name in names]
     fleet = fleet_capacity(capacities(names, inventories, (), NOW).values())
     assert len(fleet.resources) == MAX_FLEET_RESOURCES
     assert fleet.omitted == 5000 - MAX_FLEET_RESOURCES
     assert "\x1b" not in f"{fleet.resources[0].model}"
+    (shown,) = seen(group({GPU: "8", f"example.com/{'d' * 999}": "1"}, model="m" * 999)).resources
+    assert (shown.resource, len(shown.model)) == (GPU, 63)
 
 
 QUANTITIES = st.sampled_from(["0", "1", "3", "8", "500m", "1e3"] * 9 + ["-1", "NaN", "", "9" * 40])
