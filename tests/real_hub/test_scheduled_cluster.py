@@ -120,7 +120,7 @@ def test_a_claim_gets_a_device_that_its_selector_admits(gpus: ScheduledCluster) 
     gpus.add([pod("third", NAMESPACE, claim="one"), pod("fourth", NAMESPACE, claim="huge")])
     for name in ("third", "fourth"):
         assert "cannot allocate all claims" in wait_unschedulable(gpus, name)
-    assert sorted(allocated(gpus)) == ["gpu-0", "gpu-1"]
+    assert sorted(gpus.allocated(NAMESPACE)) == [("dra", "gpu-0"), ("dra", "gpu-1")]
 
     gpus.api.delete("v1", "Pod", "first", NAMESPACE)
     wait_running(gpus, "third")
@@ -139,7 +139,8 @@ def test_a_part_of_a_gpu_excludes_the_parts_that_overlap(gpus: ScheduledCluster)
     wait_running(gpus, "large")
     gpus.add([pod("small", NAMESPACE, claim="3g.40gb")])
     wait_running(gpus, "small")
-    assert sorted(allocated(gpus)) == ["gpu-0-mig-3g-40gb-4", "gpu-0-mig-4g-40gb-0"]
+    devices = {device for _, device in gpus.allocated(NAMESPACE)}
+    assert devices == {"gpu-0-mig-3g-40gb-4", "gpu-0-mig-4g-40gb-0"}
 
     gpus.add([pod("late", NAMESPACE, claim="3g.40gb"), pod("whole", NAMESPACE, claim="whole")])
     wait_unschedulable(gpus, "late")
@@ -217,15 +218,3 @@ def test_the_gpu_operator_changes_what_a_node_advertises(gpus: ScheduledCluster)
     assert half not in node["status"]["allocatable"]
     assert f"{half}.count" not in node["metadata"]["labels"]
     gpus.api.delete(*LAYOUTS)
-
-
-def allocated(cluster: ScheduledCluster) -> list[str]:
-    """Names of the devices that claims have."""
-    return [
-        result["device"]
-        for claim in cluster.api.list("resource.k8s.io/v1", "ResourceClaim", NAMESPACE)
-        for result in claim.get("status", {})
-        .get("allocation", {})
-        .get("devices", {})
-        .get("results", [])
-    ]

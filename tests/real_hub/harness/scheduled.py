@@ -93,6 +93,16 @@ class ScheduledCluster(ManagedCluster):
         body = {"status": {"phase": phase}}
         self.api.patch("v1", "Pod", name, body, namespace, subresource="status")
 
+    def allocated(self, namespace: str) -> list[tuple[str, str]]:
+        """The pool and the name of each device that claims of a namespace have."""
+        claims = self.api.list("resource.k8s.io/v1", "ResourceClaim", namespace)
+        return [
+            (result["pool"], result["device"])
+            for claim in claims
+            if "allocation" in claim.get("status", {})
+            for result in claim["status"]["allocation"]["devices"]["results"]
+        ]
+
     def clear(self, namespace: str) -> None:
         """Delete a namespace's workloads, Pods and claims, and the cluster's nodes and devices."""
         for api_version, kind in WORKLOADS:

@@ -6,7 +6,7 @@ Amounts are whole numbers: cpu in thousandths, memory in MiB, devices and Pods i
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,14 +31,19 @@ if TYPE_CHECKING:
 Amounts = Mapping[str, int]
 NAMESPACE = "default"
 PRODUCT = "nvidia.com/gpu.product"
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 RESERVED = {"key": "reserved", "value": "training", "effect": "NoSchedule"}
 """The taint of nodes that are reserved; Pods tolerate it or don't."""
+AVOIDED = {"key": "avoided", "effect": "PreferNoSchedule"}
+"""A taint that keeps no Pod away."""
 MIG_LAYOUTS: tuple[Mapping[str, int], ...] = (
     {"1g.10gb": 7},
     {"2g.20gb": 3, "1g.10gb": 1},
     {"3g.40gb": 2},
     {"4g.40gb": 1, "3g.40gb": 1},
 )
+SORTS = ("gpu", "mig", "cpu", "dra")
+"""Nodes with whole GPUs, with MIG devices, without GPUs, and with GPUs of a DRA driver."""
 WHOLE = "gpu"
 """The claim of a whole GPU; others name a MIG profile."""
 
@@ -58,6 +63,8 @@ class LayoutNode:
     ready: bool = True
     cordoned: bool = False
     reserved: bool = False
+    avoided: bool = False
+    zone: str = ""
 
     def objects(self) -> list[Object]:
         """The node as the API server has it, after its ResourceSlices."""
@@ -72,9 +79,9 @@ class LayoutNode:
             cordoned=self.cordoned,
             ready=self.ready,
             device_plugin=bool(self.gpus),
+            labels={ZONE: self.zone} if self.zone else {},
         )
-        if self.reserved:
-            node["spec"]["taints"] = [RESERVED]
+        node["spec"]["taints"] = [RESERVED] * self.reserved + [AVOIDED] * self.avoided
         count, partitionable = self.whole or self.shared, bool(self.shared)
         slices = resource_slices(self.name, count, model=self.model, partitionable=partitionable)
         return [*slices, node]
@@ -97,10 +104,11 @@ class LayoutNode:
 
 @dataclass(frozen=True)
 class PodSet:
-    """Equal Pods: the workload's, or another's if they are bound to a ``node``.
+    """Equal Pods: the workload's, or another's if they have a ``node``.
 
     ``first`` is what a container requests that ends before the main one starts, and ``beside`` what
-    one requests that runs all the time.
+    one requests that runs all the time; ``whole`` is what the Pod requests in place of all of them.
+    ``zones`` is an operator and values.
     """
 
     name: str
@@ -108,8 +116,10 @@ class PodSet:
     amounts: Amounts
     first: Amounts | None = None
     beside: Amounts | None = None
+    whole: Amounts | None = None
     claim: str = ""
     product: str = ""
+    zones: tuple[str, tuple[str, ...]] | None = None
     tolerates: bool = False
     node: str = ""
     finished: bool = False
@@ -124,17 +134,28 @@ class PodSet:
             key: max(self.amounts.get(key, 0), first.get(key, 0)) + beside.get(key, 0)
             for key in {*self.amounts, *first, *beside}
         }
-        return {**total, "pods": 1}
+        return {**total, **(self.whole or {}), "pods": 1}
 
     def objects(self) -> list[Object]:
         """The Pods, without the template of their claim."""
         return [self._pod(f"{self.name}-{number}") for number in range(self.count)]
 
     def _pod(self, name: str) -> Object:
-        found = pod(
-            name, NAMESPACE, quantities(self.amounts), claim=claim_name(self.claim), node=self.node
-        )
+        # Only the scheduler allocates devices, so a Pod with a claim has to ask for its node.
+        node = "" if self.claim else self.node
+        claim = claim_name(self.claim)
+        found = pod(name, NAMESPACE, quantities(self.amounts), claim=claim, node=node)
         spec = found["spec"]
+        selected = {HOST: "" if node else self.node, PRODUCT: self.product}
+        spec["nodeSelector"] = {key: value for key, value in selected.items() if value}
+        if self.zones:
+            operator, values = self.zones
+            term = {"matchExpressions": [{"key": ZONE, "operator": operator, "values": values}]}
+            required = {"nodeSelectorTerms": [term]}
+            affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+            spec["affinity"] = {"nodeAffinity": affinity}
+        if self.whole:
+            spec["resources"] = {"requests": quantities(self.whole)}
         for word, amounts, more in (
             ("beside", self.beside, {"restartPolicy": "Always"}),
             ("first", self.first, {}),
@@ -143,8 +164,6 @@ class PodSet:
                 resources = {"requests": quantities(amounts)}
                 container = {"name": word, "image": "app", "resources": resources, **more}
                 spec.setdefault("initContainers", []).append(container)
-        if self.product:
-            spec["nodeSelector"] = {PRODUCT: self.product}
         if self.tolerates:
             spec["tolerations"] = [{"key": "reserved", "operator": "Exists"}]
         if self.finished:
@@ -194,13 +213,13 @@ class Layout:
     workloads: tuple[PodSet, ...]
 
 
-def random_layout(seed: int) -> Layout:
-    """Return the layout of a seed: one to five nodes and one to three workloads.
+def random_layout(seed: int, sorts: Sequence[str] = SORTS) -> Layout:
+    """Return the layout of a seed: one to five nodes of some sorts, and one to three workloads.
 
     Workloads ask for about what is free, so that some fit and some do not.
     """
     draw = random.Random(seed)  # noqa: S311 - no secret
-    sorts = draw.sample(["gpu", "mig", "dra", "cpu"], k=draw.choice([1, 1, 2]))
+    sorts = draw.sample(sorts, k=draw.choice([1, 1, 2]))
     nodes = tuple(_node(draw, f"node-{n}", draw.choice(sorts)) for n in range(draw.randint(1, 5)))
     others = tuple(
         other
@@ -221,7 +240,7 @@ def _node(draw: random.Random, name: str, sort: str) -> LayoutNode:
         "memory": draw.choice([8192, 16384, 32768]),
         "pods": draw.choice([3, 110, 110, 110]),
     }
-    node = LayoutNode(name, amounts)
+    node = LayoutNode(name, amounts, zone=draw.choice(["", "a", "b"]))
     if sort == "gpu":
         gpus, model = draw.choice([1, 2, 4, 8]), draw.choice([H100, H100, L40S])
         node = replace(node, gpus=gpus, model=model, amounts={**amounts, GPU: gpus})
@@ -233,17 +252,18 @@ def _node(draw: random.Random, name: str, sort: str) -> LayoutNode:
     if sort == "dra":
         whole, shared = draw.choice([(1, 0), (2, 0), (0, 1), (0, 1), (0, 2)])
         node = replace(node, whole=whole, shared=shared)
-    state = draw.choice([*[""] * 8, "not ready", "cordoned", "reserved"])
+    state = draw.choice([*[""] * 8, "not ready", "cordoned", "reserved", "avoided"])
     return replace(
         node,
         ready=state != "not ready",
         cordoned=state == "cordoned",
         reserved=state == "reserved",
+        avoided=state == "avoided",
     )
 
 
 def _other(draw: random.Random, name: str, nodes: tuple[LayoutNode, ...]) -> list[PodSet]:
-    """Pods of others on one node: no more than it has, and some that have ended."""
+    """Pods of others on one node: some have ended, and some were bound to a node that is full."""
     node = draw.choice([node for node in nodes if node.ready] or nodes)
     if not node.ready:
         return []
@@ -256,7 +276,12 @@ def _other(draw: random.Random, name: str, nodes: tuple[LayoutNode, ...]) -> lis
             if "/" in key and draw.random() < 0.7
         },
     }
-    return [PodSet(name, 1, amounts, node=node.name, finished=draw.random() < 0.2)]
+    other = PodSet(name, 1, amounts, node=node.name, finished=draw.random() < 0.2)
+    if node.shared and node.usable and draw.random() < 0.7:
+        small = {"cpu": 100, "memory": 128}
+        claim = draw.choice(["1g.10gb", "2g.20gb", "3g.40gb"])
+        other = PodSet(name, 1, small, claim=claim, tolerates=True, node=node.name)
+    return [other]
 
 
 def _workload(draw: random.Random, name: str, node: LayoutNode) -> PodSet:
@@ -270,7 +295,7 @@ def _workload(draw: random.Random, name: str, node: LayoutNode) -> PodSet:
     if devices:
         key = draw.choice(devices)
         most = node.amounts[key]
-        amounts[key] = draw.choice([size for size in (1, 1, 1, 2, 2, 4) if size <= most])
+        amounts[key] = draw.choice([size for size in (1, 1, 2, 2, 3, 4) if size <= most])
     elif node.shared:
         claim = draw.choice([WHOLE, *MIG_PROFILES])
     elif node.whole:
@@ -278,13 +303,19 @@ def _workload(draw: random.Random, name: str, node: LayoutNode) -> PodSet:
     containers = draw.random()
     first = {"cpu": draw.choice([1000, 4000])} if containers < 0.2 else None
     beside = {"cpu": 100, "memory": 128} if 0.1 < containers < 0.3 else None
-    return PodSet(
+    zones = draw.choice([("In", ("a",)), ("NotIn", ("a", "b")), ("NotIn", ("b",)), ("Exists", ())])
+    found = PodSet(
         name,
         draw.choice([1, 1, 2] if claim else [1, 1, 2, 2, 3]),
         amounts,
         first,
         beside,
-        claim,
+        claim=claim,
         product=node.model.product if draw.random() < 0.2 and not claim and devices else "",
+        zones=zones if draw.random() < 0.2 else None,
         tolerates=node.reserved or draw.random() < 0.2,
     )
+    if draw.random() < 0.1:
+        more = {"cpu": 500, "memory": 256}
+        found = replace(found, whole={key: found.effective[key] + more[key] for key in more})
+    return found

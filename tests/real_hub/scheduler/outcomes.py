@@ -50,9 +50,14 @@ def wait_known(cluster: ScheduledCluster, layout: Layout) -> None:
         probe["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node.name}
         cluster.add([probe])
     wait_running(cluster, probes)
-    for name in probes:
+    remove(cluster, probes)
+
+
+def remove(cluster: ScheduledCluster, names: Collection[str]) -> None:
+    """Delete Pods, and wait until they are gone, with their claims."""
+    for name in names:
         cluster.api.delete("v1", "Pod", name, NAMESPACE)
-    until("no probe", lambda: not listed(cluster, probes), every=0.05)
+    until("no such Pod", lambda: not listed(cluster, names), every=0.05)
 
 
 def wait_running(cluster: ScheduledCluster, names: Collection[str]) -> None:

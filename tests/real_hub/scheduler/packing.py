@@ -9,7 +9,7 @@ from ..harness.gpu_nodes import MEMORY_SLICES, MIG_PROFILES, MULTIPROCESSORS
 from .layouts import WHOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .layouts import Layout, LayoutNode, PodSet
 
@@ -31,6 +31,16 @@ class Gpu(NamedTuple):
     slices: int = ALL_SLICES
     processors: int = MULTIPROCESSORS
 
+    def less(self, claim: str, start: int) -> Gpu | None:
+        """What is left when a claim gets the device that starts at a slice; None if it can't."""
+        whole = MEMORY_SLICES, MULTIPROCESSORS, range(1)
+        size, processors, _ = MIG_PROFILES.get(claim, whole)
+        mask = ((1 << size) - 1) << start
+        excluded = self.slices & mask != mask or self.processors < processors
+        if excluded or (claim != WHOLE and not self.shared):
+            return None
+        return Gpu(self.shared, self.slices & ~mask, self.processors - processors)
+
 
 class Free(NamedTuple):
     """What is free on a node: amounts by resource in the order of `Packing.resources`."""
@@ -42,7 +52,11 @@ class Free(NamedTuple):
 class Packing:
     """The Pods of some workloads on the nodes of a layout."""
 
-    def __init__(self, layout: Layout, workloads: tuple[PodSet, ...]) -> None:
+    def __init__(
+        self, layout: Layout, workloads: tuple[PodSet, ...], allocated: Iterable[tuple[str, str]]
+    ) -> None:
+        """`allocated`: node and name of the devices that Pods of others have by their claims."""
+        self.allocated = sorted(allocated)
         self.workloads = workloads
         self.resources = sorted({key for node in layout.nodes for key in node.amounts})
         self.resources += sorted(
@@ -110,6 +124,8 @@ class Packing:
         used = [self._vector(item.effective) for item in layout.others if item.node == node.name]
         amounts = self._vector(dict(node.amounts))
         gpus = (Gpu(shared=True),) * node.shared + (Gpu(shared=False),) * node.whole
+        for device in (device for name, device in self.allocated if name == node.name):
+            gpus = without(gpus, device)
         return Free(
             tuple(have - sum(column) for have, *column in zip(amounts, *used, strict=True)), gpus
         )
@@ -120,7 +136,23 @@ def runs_on(item: PodSet, node: LayoutNode) -> bool:
     has_product = node.gpus or node.shared or node.whole
     product = not item.product or bool(has_product and node.model.product == item.product)
     tolerated = item.tolerates or not node.reserved
-    return node.usable and tolerated and product
+    return node.usable and tolerated and product and meets(item.zones, node.zone)
+
+
+def meets(zones: tuple[str, tuple[str, ...]] | None, zone: str) -> bool:
+    """Whether a node's zone, which may be none, meets a Pod's condition."""
+    operator, values = zones or ("", ())
+    holds = {"": True, "Exists": bool(zone), "In": zone in values, "NotIn": zone not in values}
+    return holds[operator]
+
+
+def without(gpus: tuple[Gpu, ...], device: str) -> tuple[Gpu, ...]:
+    """What is left of a node's GPUs when a MIG device of this name is allocated."""
+    _, number, _, size, memory, start = device.split("-")
+    left = gpus[int(number)].less(f"{size}.{memory}", int(start))
+    if left is None:
+        raise ValueError(f"{device} is allocated, and another device that excludes it")
+    return (*gpus[: int(number)], left, *gpus[int(number) + 1 :])
 
 
 def taken(gpus: tuple[Gpu, ...], claim: str) -> Iterator[tuple[Gpu, ...]]:
@@ -128,14 +160,11 @@ def taken(gpus: tuple[Gpu, ...], claim: str) -> Iterator[tuple[Gpu, ...]]:
     if not claim:
         yield gpus
         return
-    size, processors, starts = MIG_PROFILES.get(claim, (MEMORY_SLICES, MULTIPROCESSORS, range(1)))
+    _, _, starts = MIG_PROFILES.get(claim, (0, 0, range(1)))
     for index, gpu in enumerate(gpus):
-        if claim != WHOLE and not gpu.shared:
-            continue
         for start in starts:
-            mask = ((1 << size) - 1) << start
-            if gpu.slices & mask == mask and gpu.processors >= processors:
-                left = Gpu(gpu.shared, gpu.slices & ~mask, gpu.processors - processors)
+            left = gpu.less(claim, start)
+            if left is not None:
                 yield (*gpus[:index], left, *gpus[index + 1 :])
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .conftest import SAID
-from .layouts import claim_templates, random_layout
-from .outcomes import lay_out, refused, start
+from .layouts import NAMESPACE, SORTS, claim_templates, random_layout
+from .outcomes import lay_out, refused, remove, start
 from .packing import Fit, Packing
+from .plans import plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,9 +31,9 @@ def test_the_scheduler_runs_what_fits_in_any_order_and_nothing_that_does_not(
     gpus: ScheduledCluster, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
     layout = random_layout(seed)
-    fit = Packing(layout, layout.workloads).fit()
     gpus.add(claim_templates())
     lay_out(gpus, layout)
+    fit = Packing(layout, layout.workloads, gpus.allocated(NAMESPACE)).fit()
     names = start(gpus, layout, layout.workloads)
     waiting = refused(gpus, names, seconds=AGAIN if fit is Fit.ALWAYS else 0)
     record_property(SAID, f"said to fit {fit}: {'a Pod waits' if waiting else 'all Pods run'}")
@@ -40,3 +41,27 @@ def test_the_scheduler_runs_what_fits_in_any_order_and_nothing_that_does_not(
         assert not waiting
     if fit is Fit.NEVER:
         assert waiting
+
+
+@pytest.mark.parametrize("seed", range(LAYOUTS))
+def test_what_the_optimizer_places_runs_and_what_it_leaves_out_waits(
+    gpus: ScheduledCluster, seed: int, record_property: Callable[[str, object], None]
+) -> None:
+    layout = random_layout(seed, SORTS[:3])
+    lay_out(gpus, layout)
+    made = plan(gpus, layout)
+    names = {item.workload for item in made.placements}
+    placed = tuple(item for item in layout.workloads if item.name in names)
+    assert refused(gpus, start(gpus, layout, placed), seconds=AGAIN) == []
+    for item in layout.workloads:
+        if item.name not in names:
+            pods = start(gpus, layout, [item])
+            waits = bool(refused(gpus, pods))
+            remove(gpus, pods)
+            why = (left.reason for left in made.unplaced if left.workload == item.name)
+            reason = next(why, "an issue")
+            fit = Packing(layout, (*placed, item), ()).fit()
+            said = f"left out as {reason}, fits {fit}"
+            record_property(SAID, f"{said}: {'a Pod waits' if waits else 'all Pods run'}")
+            # What is left out as fragmented may run, but in some order it would not.
+            assert waits or reason == "Fragmented"
