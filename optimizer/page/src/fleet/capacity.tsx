@@ -2,7 +2,16 @@ import type { Fleet, ResourceCapacity } from "../api/wire";
 import { Table } from "../parts/table";
 import { duration } from "../parts/times";
 
-const HEADS = ["Resource", "Use", "Free", "Most on one node", "Ours", "Others", "Out", "Idle"];
+const HEADS = [
+  "Resource",
+  "Reserved",
+  "Free",
+  "Most on one node",
+  "Ours",
+  "Others",
+  "Unavailable",
+  "Idle hours a day",
+];
 
 /** What the fleet has, by resource and GPU model; nothing where no cluster has an inventory. */
 export function FleetCapacity({ fleet }: { fleet: Fleet }) {
@@ -12,7 +21,7 @@ export function FleetCapacity({ fleet }: { fleet: Fleet }) {
   return (
     <section aria-label="Capacity">
       <Resources
-        caption={`Capacity of ${found.current} clusters${expired}`}
+        caption={`Capacity of ${found.current} cluster${found.current === 1 ? "" : "s"}${expired}`}
         rows={found.resources.map((item) => ({ ...item, where: item.largest_on }))}
       />
       {found.omitted > 0 && <p>{found.omitted} more resources are left out.</p>}
@@ -66,7 +75,7 @@ function Resources(props: { caption: string; rows: (ResourceCapacity & { where?:
             said(item.ours),
             said(item.others),
             said(item.unavailable),
-            item.idle === null ? "not measured" : `${item.idle} device hours a day`,
+            item.idle ?? "not measured",
           ],
         };
       })}
