@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from optimizer.domain.nodes import GPU_KIND, Amounts, NodeGroup
 from optimizer.snapshot.capacity.node_inventories import CORDONED, SeenNodes
@@ -11,7 +13,21 @@ Devices = Mapping[tuple[str, str], float]
 """Amounts by kind and device."""
 
 
-@dataclass(frozen=True, slots=True)
+class Shares(NamedTuple):
+    """Whose the amounts of each node of a group are.
+
+    `taken`: what Pods hold that the request does not decide about. `held`: what its workloads hold.
+    `supplied`: what the node has for the request. One that is cordoned has only what these
+    workloads hold there, and one that is not ready has nothing.
+    """
+
+    nodes: SeenNodes
+    taken: Amounts
+    held: tuple[tuple[str, Amounts], ...]
+    supplied: Amounts
+
+
+@dataclass(frozen=True)
 class ClusterNodes:
     """The nodes of one cluster.
 
@@ -23,89 +39,105 @@ class ClusterNodes:
     decided: Mapping[str, str]
     targets: Collection[str]
 
+    @cached_property
+    def shares(self) -> tuple[Shares, ...]:
+        """Whose the amounts of all nodes are."""
+        return tuple(map(self._shares, self.seen))
+
+    def _shares(self, nodes: SeenNodes) -> Shares:
+        ours = [(self.decided[name], own) for name, own in nodes.works if name in self.decided]
+        held = tuple((name, amounts) for name, amounts in ours if name in self.targets)
+        mine = _sum(amounts for _, amounts in ours)
+        taken = {
+            name: max(0.0, amount - mine.get(name, 0.0)) for name, amount in nodes.requested.items()
+        }
+        if not nodes.ready:
+            return Shares(nodes, taken, held, {})
+        if nodes.cordoned:
+            left = _sum(amounts for _, amounts in held)
+            most = {name: left.get(name, 0.0) for name in nodes.allocatable}
+        else:
+            most = {
+                name: amount - taken.get(name, 0.0) for name, amount in nodes.allocatable.items()
+            }
+        supplied = {
+            name: min(amount, max(0.0, most[name])) for name, amount in nodes.allocatable.items()
+        }
+        return Shares(nodes, taken, held, supplied)
+
     def groups(self) -> tuple[NodeGroup, ...]:
         """Return the ready nodes; those that are cordoned have the taint that Kubernetes adds."""
         return tuple(
             NodeGroup(
-                item.count,
-                item.allocatable,
-                self.taken(item),
-                self._held(item),
-                item.names,
-                item.labels,
-                (*item.taints, *((CORDONED,) if _lacks_taint(item) else ())),
+                nodes.count,
+                nodes.allocatable,
+                taken,
+                held,
+                nodes.names,
+                nodes.labels,
+                (*nodes.taints, CORDONED) if _lacks_taint(nodes) else nodes.taints,
             )
-            for item in self.seen
-            if item.ready
+            for nodes, taken, held, _ in self.shares
+            if nodes.ready
         )
-
-    def taken(self, item: SeenNodes) -> Amounts:
-        """Return what Pods hold on each node that the request does not decide about."""
-        ours = _sum(amounts for name, amounts in item.works if name in self.decided)
-        return {name: max(0.0, amount - ours[name]) for name, amount in item.requested.items()}
-
-    def supplied(self, item: SeenNodes) -> Amounts:
-        """Return what each node has for the request.
-
-        One that is cordoned has only what the request's workloads hold there, and one that is not
-        ready has nothing.
-        """
-        if not item.ready:
-            return {}
-        taken, held = self.taken(item), _sum(amounts for _, amounts in self._held(item))
-        return {
-            name: min(amount, held[name])
-            if item.cordoned
-            else max(0.0, amount - taken.get(name, 0.0))
-            for name, amount in item.allocatable.items()
-        }
 
     def supplies(self) -> Devices:
         """Return what all nodes have for the request."""
-        return _devices((item, self.supplied(item)) for item in self.seen)
+        return _devices((item.nodes, item.supplied) for item in self.shares)
 
     def advertised(self) -> Devices:
         """Return what all ready nodes advertise, whoever uses it."""
-        return _devices((item, item.allocatable) for item in self.seen if item.ready)
+        return _devices((nodes, nodes.allocatable) for nodes in self.seen if nodes.ready)
 
     def strangers(self) -> Devices:
         """Return what Pods of no ManifestWork request on ready nodes."""
         return _devices(
-            (item, {name: amount - works[name] for name, amount in item.requested.items()})
-            for item in self.seen
-            if item.ready
-            for works in [_sum(amounts for _, amounts in item.works)]
+            (
+                nodes,
+                {name: amount - works.get(name, 0.0) for name, amount in nodes.requested.items()},
+            )
+            for nodes in self.seen
+            if nodes.ready
+            for works in [_sum(amounts for _, amounts in nodes.works)]
         )
 
-    def gpus_of_others(self, item: SeenNodes) -> float:
-        """Return how many GPUs or MIG devices each node can't give to the request."""
-        supplied = self.supplied(item)
-        return sum(
-            amount - supplied.get(name, 0.0)
-            for name, amount in item.allocatable.items()
-            if item.kind_and_device(name)[0] == GPU_KIND
-        )
 
-    def _held(self, item: SeenNodes) -> tuple[tuple[str, Amounts], ...]:
-        mine = ((self.decided.get(name, ""), amounts) for name, amounts in item.works)
-        return tuple((name, amounts) for name, amounts in mine if name in self.targets)
+def gpus_of_others(item: Shares) -> float:
+    """Return how many GPUs or MIG devices each node can't give to the request."""
+    return sum(
+        amount - item.supplied.get(name, 0.0)
+        for name, amount in item.nodes.allocatable.items()
+        if item.nodes.kind_and_device(name)[0] == GPU_KIND
+    )
 
 
-def _lacks_taint(item: SeenNodes) -> bool:
-    return item.cordoned and all(taint.key != CORDONED.key for taint in item.taints)
+def _lacks_taint(nodes: SeenNodes) -> bool:
+    return nodes.cordoned and all(taint.key != CORDONED.key for taint in nodes.taints)
 
 
-def _sum(amounts: Iterable[Amounts]) -> defaultdict[str, float]:
-    found = defaultdict[str, float](float)
+def _sum(amounts: Iterable[Amounts]) -> Amounts:
+    found: Amounts = {}
     for each in amounts:
-        for name, amount in each.items():
-            found[name] += amount
+        found = (
+            {**found, **{name: found.get(name, 0.0) + amount for name, amount in each.items()}}
+            if found
+            else each
+        )
     return found
 
 
 def _devices(amounts: Iterable[tuple[SeenNodes, Amounts]]) -> Devices:
-    found = defaultdict[tuple[str, str], float](float)
-    for item, each in amounts:
+    """Return the sums over nodes by what resources are there, which most nodes have in common."""
+    sums = defaultdict[str, defaultdict[str, float]](lambda: defaultdict(float))
+    alike = dict[str, SeenNodes]()
+    for nodes, each in amounts:
+        alike.setdefault(nodes.profile, nodes)
+        own = sums[nodes.profile]
         for resource, amount in each.items():
-            found[item.kind_and_device(resource)] += item.count * max(0.0, amount)
+            if amount > 0:
+                own[resource] += nodes.count * amount
+    found = defaultdict[tuple[str, str], float](float)
+    for profile, own in sums.items():
+        for resource, amount in own.items():
+            found[alike[profile].kind_and_device(resource)] += amount
     return found

@@ -3,6 +3,7 @@
 Source: https://github.com/NVIDIA/k8s-device-plugin docs/gpu-feature-discovery.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from dsf.api.invalid_input import InvalidInput
@@ -59,7 +60,7 @@ def labelled_gpus(node: SeenNodes) -> LabelledGpus | InvalidInput | None:
         return InvalidInput("NoCount", why)
     count, whole = int(text), advertised.pop(GPU_RESOURCE, 0)
     migs = tuple((name.removeprefix(MIG_PREFIX), amount) for name, amount in advertised.items())
-    known = geometry(product)
+    known = _geometry(product)
     shared = node.labels.get(REPLICAS, "1") not in ("", "0", "1")
     changing = node.labels.get(STATE) in CHANGING
     wrong = ""
@@ -69,11 +70,10 @@ def labelled_gpus(node: SeenNodes) -> LabelledGpus | InvalidInput | None:
             f" {min(whole, count)} count"
         )
         count = min(whole, count)
-    return LabelledGpus(
-        UntrustedName(product),
-        known if isinstance(known, Geometry) else None,
-        count,
-        whole,
-        migs,
-        wrong,
-    )
+    return LabelledGpus(UntrustedName(product), known, count, whole, migs, wrong)
+
+
+@lru_cache(256)
+def _geometry(product: str) -> Geometry | None:
+    found = geometry(product)
+    return found if isinstance(found, Geometry) else None

@@ -51,11 +51,15 @@ class SeenNodes:
     requested: Amounts
     works: tuple[tuple[str, Amounts], ...]
 
+    @property
+    def profile(self) -> str:
+        """The MIG profile that its GPUs stand for, with MIG strategy `single`; else empty."""
+        return self.labels.get(PRODUCT, "").partition(MIG_PRODUCT_MARK)[2]
+
     def kind_and_device(self, resource: str) -> tuple[str, str]:
-        """Return what a resource is here: with MIG strategy `single`, a GPU is a MIG device."""
-        profile = self.labels.get(PRODUCT, "").partition(MIG_PRODUCT_MARK)[2]
-        single = resource == GPU_RESOURCE and profile
-        return (GPU_KIND, profile) if single else kind_and_device(resource)
+        """Return the kind and device that a resource is on these nodes."""
+        single = resource == GPU_RESOURCE and self.profile
+        return (GPU_KIND, self.profile) if single else kind_and_device(resource)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Supply
 from optimizer.domain.issue import Issue
 from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, resource_of
-from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
+from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes, gpus_of_others
 from optimizer.snapshot.capacity.labelled_gpus import labelled_gpus
 from optimizer.snapshot.capacity.node_inventories import Inventory, read_inventory
 from optimizer.snapshot.object_readers import name_of, replica_set_of
@@ -211,13 +211,13 @@ class SeenCluster:
         is not known, so each of their devices counts as one GPU.
         """
         found = defaultdict[tuple[str, str], float](float)
-        for item in self.nodes.seen:
-            gpus = labelled_gpus(item)
+        for item in self.nodes.shares:
+            gpus = labelled_gpus(item.nodes)
             if isinstance(gpus, InvalidInput) or (gpus and gpus.geometry is None):
                 return None
             if gpus and gpus.geometry:
-                used = math.ceil(self.nodes.gpus_of_others(item))
-                free = item.count * max(0, gpus.number - used) if item.ready else 0
+                free = item.nodes.count * max(0, gpus.number - math.ceil(gpus_of_others(item)))
+                free = free if item.nodes.ready else 0
                 found[GPU_KIND, WHOLE_GPU] += free
                 for profile in gpus.geometry.profiles:
                     found[GPU_KIND, profile.device] += free * profile.max_instances
