@@ -30,7 +30,8 @@ from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.snapshot.capacity.seen_fleet import seen_fleet
+from optimizer.snapshot.capacity.seen_capacity import read_inventories
+from optimizer.snapshot.capacity.seen_fleet import nodes_of, seen_fleet
 from optimizer.snapshot.eligible_clusters import (
     default_tolerations,
     eligible_clusters,
@@ -96,16 +97,20 @@ def read_objects(
     eligible = eligible_clusters(observation, request, defaults)
     listed, cluster_issues = _clusters(observation, request, select, running)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
-    described, pool_issues = read_gpu_pools(observation.managed_clusters, request)
+    inventories = read_inventories(listed, observation)
+    decided = partial(decided_works, observation, request, select, running)
+    nodes = nodes_of(inventories, workloads, decided)
+    described, pool_issues = read_gpu_pools(observation.managed_clusters, request, nodes)
     others = others_on_clusters(observation, request, select, running)
     seen = seen_fleet(
         listed,
         workloads,
         described,
         others,
+        inventories,
+        nodes,
         observation=observation,
         request=request,
-        decided=partial(decided_works, observation, request, select, running),
         claim_name=settings.claim_name,
     )
     workloads = seen.workloads

@@ -2,10 +2,12 @@
 
 Keys of discovery: labels of the ManagedCluster named as GPU feature discovery names those of a node
 (https://github.com/NVIDIA/k8s-device-plugin docs/gpu-feature-discovery), or ClusterClaims,
-whose names can't hold a slash. They speak of one node with GPUs of one model.
+whose names can't hold a slash. They speak of one node with GPUs of one model. Where the cluster has
+a NodeInventory, the labels of its nodes are read instead.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedName
@@ -14,6 +16,8 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.mig.geometry import geometry
 from optimizer.domain.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
 from optimizer.domain.mig.policy_spec import ALL_DISABLED
+from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
+from optimizer.snapshot.capacity.node_gpus import seen_gpus
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.mig_request import MigOptions
 from optimizer.wire.mig_request import gpu_pools_of as pools_of
@@ -59,14 +63,24 @@ def _issue(cluster: str, why: str) -> Issue:
 
 
 def read_gpu_pools(
-    managed_clusters: Iterable[Object], request: OptimizeRequest
+    managed_clusters: Iterable[Object],
+    request: OptimizeRequest,
+    nodes: Mapping[str, ClusterNodes] = MappingProxyType({}),
 ) -> tuple[GpuPools, tuple[Issue, ...]]:
-    """Return the GPU pools by cluster, and issues for GPU labels that can't be used."""
+    """Return the GPU pools by cluster, and issues for GPU labels that can't be used.
+
+    `nodes`: those of clusters with an inventory.
+    """
     managed = {name_of(obj): obj for obj in managed_clusters}
     workloads = frozenset(item.name for item in request.target_workloads)
     discover = bool(request.mig and request.mig.discover)
     pools, issues = dict[str, tuple[GpuPool, ...]](), list[Issue]()
     for cluster in request.clusters:
+        if discover and not cluster.gpus and cluster.name in nodes:
+            gpus, wrong = seen_gpus(nodes[cluster.name])
+            pools |= {cluster.name: (GpuPool(cluster.name, gpus),)} if gpus else {}
+            issues += [_issue(cluster.name, why) for why in wrong]
+            continue
         found = _pools(cluster, managed[cluster.name] if discover else None, workloads)
         if isinstance(found, Issue):
             issues.append(found)

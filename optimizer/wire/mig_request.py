@@ -129,7 +129,8 @@ class MigOptions(RequestPart):
         default=False,
         description="Read the GPUs of clusters that list none from the ManagedCluster's labels"
         " nvidia.com/gpu.product and nvidia.com/gpu.count, or from its claims"
-        " gpu-product.nvidia.com and gpu-count.nvidia.com.",
+        " gpu-product.nvidia.com and gpu-count.nvidia.com. Where a cluster has a NodeInventory, the"
+        " labels of its nodes are read instead.",
     )
 
     def rules(self, clusters: int) -> ReconfigurationRules:

@@ -76,11 +76,12 @@ def compliant(name: str) -> Object:
     return {**managed_cluster(name, cluster_name=name), "status": {"clusterClaims": claims}}
 
 
-def deploying(name: str, app: str, amount: object, *manifests: Any, **changed: Any) -> Object:
+def deploying(
+    name: str, app: str, amount: object, *manifests: Any, placement: str | None = None
+) -> Object:
     """A ManifestWorkReplicaSet that deploys something."""
-    made = workload(name, app, amount)
+    made = workload(name, app, amount, placement)
     made["spec"]["manifestWorkTemplate"] = {"workload": {"manifests": list(manifests)}}
-    made["metadata"]["labels"].update(changed)
     return made
 
 

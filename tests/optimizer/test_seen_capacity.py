@@ -4,13 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
+from optimizer.model.formulate import formulate
 from optimizer.plan.plan import Plan
+from optimizer.solve.greedy import greedy
 from optimizer.wire.request import OptimizeRequest
-from tests.optimizer.build import guide, request
+from tests.optimizer.build import NOW, guide, read_fleet, request
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.inventoried_nodes import (
     GH200,
@@ -248,3 +252,106 @@ async def test_an_inventory_that_can_not_be_relied_on_keeps_what_runs_and_adds_n
     assert text.endswith("nothing new is placed there, and what runs there stays")
     (left,) = made.unplaced
     assert left.reason == "NotSeen"
+
+
+H20 = {"nvidia.com/gpu.product": "NVIDIA-H20", "nvidia.com/gpu.count": "2"}
+
+
+def gpus(name: str = "a", **labels: str) -> dict[str, Any]:
+    """A node with two GPUs, and some labels of them."""
+    changed = {f"nvidia.com/gpu.{key}": value for key, value in labels.items()}
+    return node({GPU: 2}, labels={**H20, **changed}, names=[name])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "supplies", "issue"),
+    [
+        ([gpus("b"), gpus("a")], 8, ""),
+        # Others use one GPU of a, and nobody knows which: its other one stays whole, too.
+        ([node({GPU: 2}, {GPU: 1}, labels=H20, names=["a"])], 0, ""),
+        ([gpus("a"), {**gpus("b"), "ready": False}], 4, ""),
+        ([node({MIG: 4}, {MIG: 1}, labels=H20, names=["a"])], 3, ""),
+        ([node({MIG: 4}, labels=H20, names=["a"], unschedulable=True)], 0, ""),
+        ([node({MIG: 3}, {MIG: 1}, labels=H20, names=["a"])], 0, "GPUs whose layout is not known"),
+        ([node({GPU: 1}, labels=H20, names=["a"])], 2, "is 2, and the device plugin advertises 1"),
+        ([node({GPU: 1}, names=["a"])], 0, "gpu.product is missing"),
+        ([gpus(count="99")], 0, "is '99', not a number from 1 to 16"),
+        ([gpus(product="T4")], 0, "no MIG geometry is known for GPU T4"),
+        ([gpus(product="NVIDIA-H20-MIG-3g.48gb")], 0, "counts MIG devices, not GPUs"),
+        ([node({GPU: 2}, labels=H20)], 0, "not all have a name"),
+    ],
+)
+def test_policies_are_generated_for_the_gpus_of_nodes(
+    nodes: list[Any], supplies: int, issue: str
+) -> None:
+    """The most devices 3g.48gb that a generated policy supplies, of two for each GPU."""
+    found = replace(
+        guide(),
+        workloads=tuple(deploying(f"w{at}", "app01", 1, placement=f"p{at}") for at in range(8)),
+        managed_clusters=(compliant("worker01"),),
+        inventories=(inventory("worker01", nodes),),
+        observed_at=NOW,
+    )
+    targets = [{"name": f"w{at}"} for at in range(8)]
+    asked = asking(alone(), mig={"discover": True}, targetWorkloads=targets)
+    fleet = read_fleet(found, asked)
+    (cluster,) = fleet.clusters
+    most = [
+        supply.amount
+        for item in cluster.candidates
+        for supply in item.supplies
+        if supply.device == "3g.48gb"
+    ]
+    assert max(most, default=0) == supplies
+    named = {layout.node for item in cluster.candidates for layout in item.layouts}
+    assert named <= {"a", "b"}
+    texts = [item.message for item in fleet.issues if item.reason == "UnknownGpus"]
+    assert len(texts) == bool(issue)
+    assert issue in "".join(texts)
+
+
+amounts = st.integers(0, 6)
+
+
+@pytest.mark.property
+@given(
+    st.lists(st.tuples(amounts, amounts, st.booleans(), st.booleans(), amounts), max_size=4),
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    st.sampled_from(["", "gpu/all=9"]),
+)
+def test_no_plan_uses_more_than_nodes_have_left(
+    drawn: list[tuple[int, int, bool, bool, int]], wanted: list[int], stated: str
+) -> None:
+    nodes = [
+        node(
+            {GPU: most, "cpu": 64, "pods": 9},
+            {GPU: used, "cpu": 1},
+            {"work-of-others": {GPU: others}},
+            ready=ready,
+            unschedulable=cordoned,
+        )
+        for most, used, ready, cordoned, others in drawn
+    ]
+    found = replace(
+        guide(),
+        workloads=tuple(
+            deploying(f"w{at}", "app01", amount, placement=f"p{at}")
+            for at, amount in enumerate(wanted)
+        ),
+        managed_clusters=(compliant("worker01"),),
+        inventories=(inventory("worker01", nodes),),
+        observed_at=NOW,
+    )
+    asked = asking(
+        alone(**({"allocatable": stated} if stated else {})),
+        targetWorkloads=[{"name": f"w{at}"} for at in range(len(wanted))],
+    )
+    problem = formulate(read_fleet(found, asked))
+    chosen = greedy(problem, lambda: False)
+    used = sum(wanted[int(item.workload[1:])] for item in chosen.assignments)
+    free = sum(
+        max(0, most - taken - others)
+        for most, taken, ready, cordoned, others in drawn
+        if ready and not cordoned
+    )
+    assert used <= free

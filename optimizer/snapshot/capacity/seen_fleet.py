@@ -14,8 +14,8 @@ from optimizer.snapshot.capacity.labelled_gpus import CHANGING, STATE
 from optimizer.snapshot.capacity.node_inventories import Inventory
 from optimizer.snapshot.capacity.requested_pods import with_pods
 from optimizer.snapshot.capacity.seen_capacity import (
+    Inventories,
     SeenCluster,
-    read_inventories,
     without_seen_uses,
 )
 from optimizer.snapshot.object_readers import name_of, stated_allocatable
@@ -41,42 +41,51 @@ class SeenFleet:
     lasts: float = math.inf
 
 
+def nodes_of(
+    inventories: Inventories, workloads: Iterable[Workload], decided: Callable[[], Decided]
+) -> Mapping[str, ClusterNodes]:
+    """Return the nodes of each cluster with an inventory, as a request with workloads sees them."""
+    targets = {item.name for item in workloads}
+    works = decided() if inventories.of else {}
+    return {
+        name: ClusterNodes(inventory.nodes, works.get(name, {}), targets)
+        for name, inventory in inventories.of.items()
+    }
+
+
 def seen_fleet(
     clusters: Sequence[Cluster],
     workloads: tuple[Workload, ...],
     pools: GpuPools,
     others: Mapping[str, OthersOnCluster],
+    inventories: Inventories,
+    nodes: Mapping[str, ClusterNodes],
     *,
     observation: Observation,
     request: OptimizeRequest,
-    decided: Callable[[], Decided],
     claim_name: str,
 ) -> SeenFleet:
     """Return a fleet with its nodes and Pods; without any inventory it is as before."""
-    inventories = read_inventories(clusters, observation)
     if not inventories.of and not inventories.not_relied:
         return SeenFleet(tuple(clusters), workloads, others)
     by_name = {name_of(obj): obj for obj in observation.workloads}
     workloads, of_pods = with_pods(workloads, by_name)
     asked = {kind for item in workloads for kind in (item.kind, *dict(item.requests))}
-    targets = {item.name for item in workloads}
     managed = {name_of(obj): obj for obj in observation.managed_clusters}
     requested = {item.name: item for item in request.clusters}
-    works, found, issues = decided(), list[Cluster](), [*inventories.issues, *of_pods]
+    found, issues = list[Cluster](), [*inventories.issues, *of_pods]
     for cluster in clusters:
-        inventory = inventories.of.get(cluster.name)
-        if inventory:
-            nodes = ClusterNodes(inventory.nodes, works.get(cluster.name, {}), targets)
+        if cluster.name in nodes:
             policies = [*cluster.candidates, *cluster.enforced]
             policies += [item.policy for item in others.get(cluster.name, _NOBODY).enforced]
             obj = managed[cluster.name]
             cluster, contradicted = SeenCluster(  # noqa: PLW2901
                 cluster,
-                nodes,
+                nodes[cluster.name],
                 stated_allocatable(obj, requested[cluster.name]),
                 controlled=cluster.name in pools
                 or any(supply.kind == GPU_KIND for item in policies for supply in item.supplies),
-                settled=_is_settled(obj, inventory, claim_name),
+                settled=_is_settled(obj, inventories.of[cluster.name], claim_name),
                 asked=asked,
             ).read()
             issues += contradicted
