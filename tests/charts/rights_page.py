@@ -23,6 +23,7 @@ RENDERED: tuple[tuple[str, Values], ...] = (
             },
             "spokeSetting": {
                 "agent": {
+                    "inventory": {"enabled": True},
                     "secretNames": ["token"],
                     "readableResources": [{"apiGroup": "metrics.k8s.io", "resource": "nodes"}],
                 }
@@ -66,6 +67,7 @@ NEEDED = {
     "dynamic-scoring-agent-nodes.metrics.k8s.io": (
         "tests/real_hub/product/test_kubernetes_source.py"
     ),
+    "dynamic-scoring-agent-inventory": f"{USED}::test_the_agent_on_its_cluster",
     "dynamic-scoring-agent-binder": "tests/real_hub/product/test_install.py",
     "dynamic-scoring-uninstall": "tests/real_hub/test_uninstall.py",
     OPTIMIZER: f"{USED}::test_the_optimizer",
@@ -101,6 +103,8 @@ WHY: dict[str, dict[str, str]] = {
     "dynamic-scoring-agent": {
         "addonplacementscores": "its scores; admission limits writes to its own cluster",
         "addonplacementscores/status": "the values of its scores",
+        "nodeinventories": "only with `inventory.enabled`: its inventory, limited in the same way",
+        "nodeinventories/status": "what the nodes of its cluster have and Pods request",
         "configmaps": "on its cluster: the scorers that it runs",
         "secrets": "on its cluster: those of `secretNames`, which it watches",
         "leases": "on its cluster: tells OCM that it lives",
@@ -111,6 +115,14 @@ WHY: dict[str, dict[str, str]] = {
     },
     "dynamic-scoring-agent-nodes.metrics.k8s.io": {
         "nodes": "on its cluster: those of `readableResources`, for sources of type Kubernetes",
+    },
+    "dynamic-scoring-agent-inventory": {
+        "nodes": "on its cluster, only with `inventory.enabled`: what nodes have",
+        "pods": "on its cluster, only with `inventory.enabled`: what Pods request, and where",
+        "appliedmanifestworks": "on its cluster: which Pods are those of ManifestWorks",
+        "deviceclasses": "on its cluster: what claims of devices mean",
+        "resourceclaims": "on its cluster: which devices Pods have",
+        "resourceslices": "on its cluster: which devices nodes have",
     },
     "dynamic-scoring-agent-binder": {
         "clusterroles": "lets OCM's add-on manager bind the role of the agent for each cluster",
@@ -189,8 +201,8 @@ rule that nobody used fails it, as does a refused request. Where a rule names ob
 watch of others is refused.
 
 [Admission policies](../security/threat-model.md) limit what RBAC can't. An agent writes the scores
-of its own cluster only (`tests/real_hub/product/test_install.py`). The controller writes only its
-two ManifestWorks, which carry the agent's namespace, its ConfigMap, the Role
+and the inventory of its own cluster only (`tests/real_hub/product/test_install.py`). The controller
+writes only its two ManifestWorks, which carry the agent's namespace, its ConfigMap, the Role
 `dynamic-scoring-agent-secrets` and its Secrets, and nothing else
 (`tests/real_hub/product/test_controller_works.py`). The optimizer impersonates no user and no group
 that begins with `system:`, except service accounts (`tests/real_hub/charts/test_impersonation.py`).

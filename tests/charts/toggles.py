@@ -124,6 +124,9 @@ CHARTS: dict[str, dict[str, Values]] = {
                 }
             }
         },
+        "inventory": {
+            "spokeSetting": {"agent": {"inventory": {"enabled": True, "nodeLabels": ["rack"]}}}
+        },
         "push": {
             "spokeSetting": {
                 "agent": {

@@ -11,7 +11,7 @@ from dsf.agent.inventory.pod_use import NamedOwner, PodOwner
 from dsf.kube.port import Object
 
 _OF_CORE = {"pods", "replicationcontrollers"}
-_BY_NAME = {"deployments.apps", "cronjobs.batch"}
+_BY_NAME = {"deployments.apps", "cronjobs.batch", "jobsets.jobset.x-k8s.io"}
 
 
 class AppliedWork(NamedTuple):

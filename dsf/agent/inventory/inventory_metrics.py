@@ -12,7 +12,7 @@ class InventoryMetrics:
 
     def __init__(self, registry: CollectorRegistry, now: Callable[[], float]) -> None:
         def gauge(name: str, text: str, *labels: str) -> Gauge:
-            text = f"With `--inventory`: {text}"
+            text = f"With --inventory: {text}"
             return Gauge(f"dynamic_scoring_inventory_{name}", text, labels, registry=registry)
 
         self.nodes = gauge("nodes", "nodes that were counted.")
@@ -20,7 +20,7 @@ class InventoryMetrics:
         self.bytes = gauge("bytes", "size of the NodeInventory as JSON when it last changed.")
         self.publish = Counter(
             "dynamic_scoring_inventory_publish",
-            "With `--inventory`: writes of the NodeInventory: success, or the reason of a failure.",
+            "With --inventory: writes of the NodeInventory: success, or the reason of a failure.",
             ["status"],
             registry=registry,
         )

@@ -25,6 +25,7 @@ EVERYTHING = "*"
 
 MESSAGE_LIMIT = 1024
 
+_JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 _JOB_OF_CRON_JOB = re.compile(r"(.+)-\d+")
 
 NamedOwner = tuple[str, str, str]
@@ -34,7 +35,7 @@ NamedOwner = tuple[str, str, str]
 class PodOwner(NamedTuple):
     """Who made a Pod: `uid` of its controller (of itself without one), and whose that one is.
 
-    A ReplicaSet is its Deployment's, a Job its CronJob's.
+    A ReplicaSet is its Deployment's, a Job its CronJob's or its JobSet's.
     """
 
     uid: str
@@ -161,12 +162,14 @@ def owner_of(metadata: Mapping[str, Any]) -> PodOwner:
     if controller is None:
         return PodOwner(str(metadata.get("uid") or ""))
     kind, name = controller.get("kind"), str(controller.get("name"))
-    namespace = str(metadata.get("namespace") or "")
+    namespace, labels = str(metadata.get("namespace") or ""), metadata.get("labels") or {}
     named: NamedOwner | None = None
     if kind == "ReplicaSet":
-        suffix = f"-{(metadata.get('labels') or {}).get('pod-template-hash')}"
+        suffix = f"-{labels.get('pod-template-hash')}"
         if name.endswith(suffix):
             named = (namespace, "deployments.apps", name.removesuffix(suffix))
+    elif kind == "Job" and (jobs := labels.get(_JOB_SET)) and name.startswith(f"{jobs}-"):
+        named = (namespace, "jobsets.jobset.x-k8s.io", str(jobs))
     elif kind == "Job" and (cron := _JOB_OF_CRON_JOB.fullmatch(name)):
         named = (namespace, "cronjobs.batch", cron[1])
     return PodOwner(str(controller.get("uid") or ""), named)

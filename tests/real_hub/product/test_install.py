@@ -29,7 +29,7 @@ ADDON = (
     "ManagedClusterAddOn",
     "dynamic-scoring-framework",
 )
-PARTED = "an agent writes the AddOnPlacementScores of its own managed cluster only"
+PARTED = "an agent writes the scores and the inventory of its own managed cluster only"
 LEASE = ("coordination.k8s.io/v1", "Lease", "dynamic-scoring-framework")
 DRY_RUN = {"dryRun": "All"}
 CSR = ("certificates.k8s.io/v1", "CertificateSigningRequest")

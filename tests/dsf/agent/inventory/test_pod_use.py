@@ -119,6 +119,10 @@ OWNERS = {
         owned("Job", "night-29182320", "u2"),
         PodOwner("u2", ("shop", "cronjobs.batch", "night")),
     ),
+    "job set": (
+        owned("Job", "train-workers-0", "u8", **{"jobset.sigs.k8s.io/jobset-name": "train"}),
+        PodOwner("u8", ("shop", "jobsets.jobset.x-k8s.io", "train")),
+    ),
     "job": (owned("Job", "train", "u3"), PodOwner("u3")),
     "another kind": (owned("LeaderWorkerSet", "llm", "u4"), PodOwner("u4")),
     "nobody": ({"uid": "u5"}, PodOwner("u5")),

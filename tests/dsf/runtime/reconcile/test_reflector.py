@@ -28,11 +28,11 @@ PATIENCE = 60
 
 @asynccontextmanager
 async def reflecting(
-    server: ApiServer, directory: Path, watch_seconds: int = 240
+    server: ApiServer, directory: Path, watch_seconds: int = 240, answer_bytes: int = 0
 ) -> AsyncIterator["Watched"]:
     config = written(directory / "config", kubeconfig(server.url))
     transport = Transport(find_source(config))
-    client = Client(transport, call_seconds=5, watch_grace_seconds=0.2)
+    client = Client(transport, call_seconds=5, watch_grace_seconds=0.2, answer_bytes=answer_bytes)
     reflector = View(
         client,
         CONFIG_MAP,
@@ -250,6 +250,16 @@ async def test_pages_that_expire_are_read_again_as_one(tmp_path: Path) -> None:
             await watched.reflector.synced.wait()
             assert watched.data == server.data
     assert [request.query.get("limit") for request in server.requests[:3]] == ["500", "500", None]
+
+
+async def test_pages_that_are_too_large_are_read_again_as_smaller_ones(tmp_path: Path) -> None:
+    async with serving() as server:
+        for number in range(20):
+            server.put(f"n{number}", text="x" * 100_000)
+        async with reflecting(server, tmp_path, answer_bytes=1 << 20) as watched:
+            await watched.until(lambda: watched.data == server.data)
+    limits = [request.query.get("limit") for request in server.requests[:7]]
+    assert limits == ["500", "125", "31", "7", "7", "7", None]
 
 
 async def test_objects_of_more_than_a_megabyte_come_whole(
