@@ -11,8 +11,9 @@ import numpy as np
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.fleet import Fleet, FleetLimit, Workload
+from optimizer.domain.solution import Decision
 from optimizer.model.predicates import PREDICATES, ResourceIndex
-from optimizer.model.problem import NO_DEVICE, Limit, Problem, ProblemWorkload
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Limit, Problem, ProblemWorkload
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 
 PENDING_SHARE = 0.01
@@ -30,7 +31,36 @@ def formulate(fleet: Fleet) -> Problem:
     """
     indexed = ResourceIndex(fleet)
     values = _values(indexed)
-    whole = Problem(
+    whole = _problem(indexed, values)
+    usable = ~np.isnan(values)
+    needed = _needed(whole, usable)
+    serving = [
+        any(resource in needed for resource, _ in policy.supplies) for policy in whole.policies
+    ]
+    return whole.restricted(usable, np.array(serving, dtype=np.bool_))
+
+
+def decided_problem(fleet: Fleet, decision: Decision) -> Problem:
+    """Return the problem whose candidates are the assignments of a decision, at value 0.
+
+    Those of devices that nothing supplies are missing. Scores are not read.
+    """
+    indexed = ResourceIndex(fleet)
+    workloads = {item.name: (at, item.kind) for at, item in enumerate(fleet.workloads)}
+    clusters = {item.name: at for at, item in enumerate(fleet.clusters)}
+    values = np.full((len(fleet.workloads), len(indexed.resources)), np.nan)
+    for item in decision.assignments:
+        number, kind = workloads.get(item.workload, (-1, ""))
+        resource = ClusterResource(clusters.get(item.cluster, -1), kind, item.device)
+        if resource in indexed.number:
+            values[number, indexed.number[resource]] = 0.0
+    return _problem(indexed, values)
+
+
+def _problem(indexed: ResourceIndex, values: Floats) -> Problem:
+    """Return the problem of a fleet with these values [workloads, resources]."""
+    fleet = indexed.fleet
+    return Problem(
         clusters=tuple(cluster.name for cluster in fleet.clusters),
         resources=indexed.resources,
         policies=indexed.policies,
@@ -41,12 +71,6 @@ def formulate(fleet: Fleet) -> Problem:
         limits=tuple(_limits(indexed)),
         nodes={at: nodes for at, (nodes, _) in enumerate(indexed.nodes) if nodes is not None},
     )
-    usable = ~np.isnan(values)
-    needed = _needed(whole, usable)
-    serving = [
-        any(resource in needed for resource, _ in policy.supplies) for policy in whole.policies
-    ]
-    return whole.restricted(usable, np.array(serving, dtype=np.bool_))
 
 
 def staying(fleet: Fleet) -> Mapping[int, float]:

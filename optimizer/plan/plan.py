@@ -32,6 +32,7 @@ from optimizer.model.wire_values import placed
 from optimizer.plan.basis import Basis, assumptions, basis_of, changed_facts, digest_of
 from optimizer.plan.generated_objects import after_changes, changes, describe, taken_names
 from optimizer.plan.manifests import manifests, workload_placement
+from optimizer.plan.nodes_since import Enforced, enforced_candidates, lacking_nodes
 from optimizer.plan.uncovered_others import as_result as uncovered_as_result
 from optimizer.plan.uncovered_others import issues as uncovering_issues
 from optimizer.plan.uncovered_others import losing_claims, uncovered_others
@@ -97,7 +98,8 @@ class Plan:
     `enforcement_changes`: the clusters whose enforced policies change. `explanation_failure`: why
     the explanation lacks parts, if neither time nor size is the cause. `uncovers`: by cluster, the
     workloads of others that depend on policies which change. `unselected`: the ManifestWorks that
-    no Placement selected any more when the plan was made.
+    no Placement selected any more when the plan was made. `enforced`: the candidates that it
+    enforces on clusters whose nodes are known.
     """
 
     digest: str
@@ -122,6 +124,7 @@ class Plan:
     enforcement_changes: tuple[EnforcementChange, ...] = ()
     uncovers: Dependents = field(default_factory=dict)
     unselected: Mapping[tuple[str, str, str], Object] = field(default_factory=dict)
+    enforced: Enforced = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return the digest alone, because asyncio makes this text of a task's result."""
@@ -222,6 +225,7 @@ def plan(
         enforcement_changes=enforcement_changes(running.policies, written.policies),
         uncovers=others,
         unselected=dict(unselected_works(observation, _selectors(observation, settings))),
+        enforced=enforced_candidates(fleet, solution.decision),
     )
 
 
@@ -243,6 +247,9 @@ def stale(
         return _others_since(made, read.fleet) or _stale(
             "what it depends on has changed", _differences(made, read.fleet, read.pools)
         )
+    lacking = list(lacking_nodes(read.fleet, made.solution.decision, made.enforced))
+    if lacking:
+        return _stale("nodes no longer have what it needs", lacking)
     kept = kept_objects(
         observation, made.request, own_decisions(observation, made.request, settings)
     )
