@@ -188,7 +188,7 @@ class Workload:
     `pods`: what a replica starts on its cluster, as far as it is known. `devices`: those that the
     Pods name; empty if they name none. `unseen`: clusters where it does not run, and whose
     inventory is too old to place anything new. `pending`: clusters where the scheduler finds no
-    node for its Pods: a place there is worth nearly nothing.
+    node for some of its Pods, each with the part of them that is ready.
     """
 
     name: str
@@ -217,12 +217,13 @@ class Workload:
     pods: tuple[PodGroup, ...] = ()
     devices: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
-    pending: tuple[str, ...] = ()
+    pending: tuple[tuple[str, float], ...] = ()
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The clusters where it is placed now, without those where its Pods stay pending."""
-        return tuple(name for name in self.current if name not in self.pending)
+        """The clusters where it is placed now, without those where no Pod of it is ready."""
+        ready = dict(self.pending)
+        return tuple(name for name in self.current if ready.get(name, 1.0))
 
     @property
     def cluster_selectors(self) -> tuple[str, ...]:

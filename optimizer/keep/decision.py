@@ -255,7 +255,7 @@ def _moves(offer: Offer, kept: Decision) -> Iterator[ReplicaMove]:
                 if new > 0:  # without a place elsewhere nothing is moved
                     new -= 1
                     yield ReplicaMove(*pair, "ClusterLost")
-            elif pair not in could_stay or cluster in workload.pending:
+            elif pair not in could_stay or cluster in dict(workload.pending):
                 if cluster not in after:
                     yield ReplicaMove(*pair, "NotEligible")
             elif cluster not in after or (cluster in changed and not fleet.busy_devices_stay):

@@ -61,13 +61,12 @@ def restrained(
 
 def avoiding(fleet: Fleet, left: Mapping[str, Collection[str]]) -> Fleet:
     """Return the fleet in which workloads avoid clusters that they left, unless they are back."""
-    workloads = (
-        replace(item, pending=(*item.pending, *sorted({*left[item.name]}.difference(item.current))))
-        if item.name in left
-        else item
-        for item in fleet.workloads
-    )
-    return replace(fleet, workloads=tuple(workloads)) if left else fleet
+    workloads = list[Workload]()
+    for item in fleet.workloads:
+        away = sorted(set(left.get(item.name, ())).difference(item.current))
+        none_ready = ((name, 0.0) for name in away)
+        workloads.append(replace(item, pending=(*item.pending, *none_ready)) if away else item)
+    return replace(fleet, workloads=tuple(workloads))
 
 
 def with_policy_margins(fleet: Fleet) -> Fleet:

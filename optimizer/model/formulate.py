@@ -17,7 +17,7 @@ from optimizer.model.problem import NO_DEVICE, ClusterResource, Limit, Problem, 
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 
 PENDING_SHARE = 0.01
-"""Part of its value that a place has where Pods stay pending: any other place is worth more.
+"""Part of its value that a place has at least where Pods stay pending; it has that of ready ones.
 
 It is not 0, so that they stay, and start once there is room, rather than have no place at all.
 """
@@ -103,9 +103,9 @@ def _values(indexed: ResourceIndex) -> Floats:
         values[index, allowed] = own[allowed]
         if workload.avoided:
             values[index] -= _avoidance(indexed, workload, values[index])
-        if workload.pending:
-            lost = (1 - PENDING_SHARE) * np.clip(values[index], 0.0, None)
-            values[index] -= lost * indexed.named(workload.pending)
+        for cluster, ready in workload.pending:
+            lost = (1 - max(ready, PENDING_SHARE)) * np.clip(values[index], 0.0, None)
+            values[index] -= lost * indexed.named((cluster,))
         if workload.move_cost and workload.running:
             values[index] += workload.move_cost * indexed.named(workload.running)
     return values
@@ -130,7 +130,7 @@ def _workloads(indexed: ResourceIndex) -> tuple[ProblemWorkload, ...]:
             workload_affinity=tuple(matching[text] for text in (item.workload_affinity,) if text),
             workload_anti_affinity=matching.get(item.workload_anti_affinity, ()),
             current=tuple(number[name] for name in item.current if name in number),
-            pending=tuple(number[name] for name in item.pending if name in number),
+            running=tuple(number[name] for name in item.running if name in number),
             pods=indexed.pods[item.name],
         )
         for item in fleet.workloads
@@ -141,7 +141,7 @@ _SHARED_FIELDS = tuple(
     item.name
     for item in fields(ProblemWorkload)
     if item.name
-    not in {"workload_affinity", "workload_anti_affinity", "current", "pending", "pods"}
+    not in {"workload_affinity", "workload_anti_affinity", "current", "running", "pods"}
 )
 """The fields of a ProblemWorkload that are those of the Workload."""
 

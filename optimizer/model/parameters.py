@@ -105,9 +105,8 @@ class ProblemWorkload:
     `requests`: further (kind, amount), taken from the cluster's resources of NO_DEVICE. `replicas`:
     clusters to run on at most. `workload_affinity`: of each set of names another must run on the
     same cluster. `workload_anti_affinity`: no other of these may. `current`: clusters (by number)
-    where it runs now; `move_cost`: what leaving one of them costs, part of the values of staying.
-    Leaving one where its Pods stay `pending` costs nothing.
-    `pods`: what it starts on a cluster, as far as it is known.
+    where it is now; `move_cost`: what leaving one of them costs where it is `running`, part of the
+    values of staying. `pods`: what it starts on a cluster, as far as it is known.
     """
 
     name: str
@@ -122,13 +121,8 @@ class ProblemWorkload:
     workload_anti_affinity: tuple[str, ...] = ()
     current: tuple[int, ...] = ()
     move_cost: float = 0.0
-    pending: tuple[int, ...] = ()
+    running: tuple[int, ...] = ()
     pods: tuple[PodDemand, ...] = ()
-
-    @property
-    def running(self) -> tuple[int, ...]:
-        """The current clusters, without those where its Pods stay pending."""
-        return tuple(cluster for cluster in self.current if cluster not in self.pending)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -161,7 +161,7 @@ def pending_workloads(
     replica_sets = {name_of(obj): obj for obj in observation.workloads}
     lasts = math.inf
     for workload in workloads:
-        pending = list[str]()
+        pending = list[tuple[str, float]]()
         for cluster in filter(inventoried.__contains__, workload.current):
             pods = inventoried_pods(replica_sets[workload.name], inventoried[cluster])
             if pods is None or pods.since is None or not pods.is_unschedulable:
@@ -170,7 +170,7 @@ def pending_workloads(
             if left > 0:
                 lasts = min(lasts, left)
                 continue
-            pending.append(cluster)
+            pending.append((cluster, pods.ready / max(pods.wanted, 1)))
             issues.append(_pending_issue(workload.name, cluster, pods, pods.since))
         found.append(replace(workload, pending=tuple(pending)) if pending else workload)
     return PendingWorkloads(tuple(found), tuple(issues), lasts)
@@ -179,8 +179,8 @@ def pending_workloads(
 def _pending_issue(workload: str, cluster: str, pods: PodCounts, since: datetime) -> Issue:
     message = (
         f"workload {UntrustedName(workload)}: its Pods on cluster {UntrustedName(cluster)} have"
-        f" lacked a node since {rfc3339(since)}, so that any other place is worth more:"
-        f" {UntrustedText(pods.message)}"
+        f" lacked a node since {rfc3339(since)}, so the place is worth as much as the"
+        f" {pods.ready} of {pods.wanted} that are ready: {UntrustedText(pods.message)}"
     )
     return Issue(reason=PODS_PENDING, message=message, workload=workload, cluster=cluster)
 

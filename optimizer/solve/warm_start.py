@@ -231,7 +231,7 @@ def _value_rises(before: Problem, now: Problem) -> Floats | None:
 def _timeless(problem: Problem) -> tuple[Sequence[ProblemWorkload], Sequence[ProblemPolicy]]:
     """Return workloads and policies without what runs now."""
     workloads = [
-        replace(item, current=(), pending=()) if item.current or item.pending else item
+        replace(item, current=(), running=()) if item.current else item
         for item in problem.workloads
     ]
     return workloads, [item._replace(current=False) for item in problem.policies]

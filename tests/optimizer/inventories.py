@@ -10,6 +10,9 @@ from tests.dsf.sim.builders import NOW, make
 OLDER = NOW - timedelta(hours=1)
 NO_NODE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
+NODE = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/mig-3g.48gb": "2"}
+"""What the node of each cluster has: what the guide's policy of this layout supplies."""
+
 
 def counted(
     running: int,
@@ -32,7 +35,13 @@ def inventory(
     """Return a NodeInventory with these ManifestWorks."""
     complete = {"type": "Complete", "status": "True", "reason": "Inventoried", "message": ""}
     conditions = [{**complete, "lastTransitionTime": rfc3339(OLDER)}]
-    status = {"validUntil": rfc3339(until), "works": list(works), "conditions": conditions}
+    status = {
+        "observedTime": rfc3339(OLDER),
+        "validUntil": rfc3339(until),
+        "nodes": [{"count": 1, "ready": True, "allocatable": NODE, "requested": {}}],
+        "works": list(works),
+        "conditions": conditions,
+    }
     return make(kinds.NODE_INVENTORY, cluster, cluster, status=status)
 
 

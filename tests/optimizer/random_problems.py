@@ -166,7 +166,9 @@ def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
         uses=(("watts", float(rng.randint(1, 4))),) if sometimes(0.4) else (),
         unselectable=tuple(name for name in clusters if taints.random() < 0.05),
         avoided=tuple(name for name in clusters if taints.random() < 0.1),
-        pending=tuple(name for name in clusters if taints.random() < 0.1),
+        pending=tuple(
+            (name, taints.choice((0, 0.5))) for name in clusters if taints.random() < 0.1
+        ),
         unseen=tuple(name for name in clusters if taints.random() < 0.05),
         devices=tuple(DEVICES[:1]) if taints.random() < 0.05 else (),
     )

@@ -349,6 +349,6 @@ def watched_of(obj: Object, facts: FleetFacts, fleet: Fleet) -> Watched:
         must_move=frozenset(
             item.name
             for item in fleet.workloads
-            if not set(item.running) - set(item.unselectable) or item.running != item.current
+            if not set(item.running) - set(item.unselectable) or item.pending
         ),
     )

@@ -568,18 +568,20 @@ async def test_pods_that_lack_a_node_everywhere_stay_where_they_wait() -> None:
         "mwrs-app01",
         "worker01",
     )
-    assert issue.message.endswith(f'any other place is worth more: "{NO_NODE}"')
+    assert issue.message.endswith(f'as much as the 0 of 2 that are ready: "{NO_NODE}"')
 
 
 @pytest.mark.parametrize(
     ("works", "moves"),
     [
-        ([counted(0, 0, 2)], True),
-        ([counted(1, 1, 1)], True),
+        ([counted(0, 0, 8)], True),
+        # 3 of 8 Pods are 22.5 of 60 points, 5 of them 37.5; the other place has 30.
+        ([counted(3, 3, 5)], True),
+        ([counted(5, 5, 3)], False),
         # A rolling update waits for a place; the Pods of before still run.
-        ([counted(2, 2, 1)], False),
-        ([counted(0, 0, 2, "ImagePullBackOff")], False),
-        ([counted(2, 0)], False),
+        ([counted(8, 8, 1)], False),
+        ([counted(0, 0, 8, "ImagePullBackOff")], False),
+        ([counted(8, 0)], False),
         ([], False),
     ],
 )
@@ -587,11 +589,13 @@ async def test_only_pods_that_lack_a_node_make_a_cluster_avoided(
     works: list[Object], *, moves: bool
 ) -> None:
     fleet = await kept_fleet(mode="Apply", workloadSelector="app=app01")
-    two = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "a"}}
-    template = {"workload": {"manifests": [{**two, "spec": {"replicas": 2}}]}}
+    many = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "a"}}
+    pods = {"replicas": 8, "template": {"spec": {"containers": [{"name": "main"}]}}}
+    template = {"workload": {"manifests": [{**many, "spec": pods}]}}
     body = {"spec": {"manifestWorkTemplate": template}}
     await fleet.hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", body, "default")
     await fleet.look()
+    await fleet.score("worker02", "performance", {("app01", "3g.48gb"): 30})
     await publish(fleet.hub, *works)
     await fleet.look()
     assert await fleet.bound() == {"3g.48gb-worker02" if moves else "3g.48gb-worker01"}
