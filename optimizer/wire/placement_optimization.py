@@ -158,7 +158,8 @@ class PlacementOptimizationStatus(WireModel):
     gain: float | None = Field(
         None,
         description="What the best plan of averaged scores would be worth more than what is, also"
-        " if no move of it gains enough; found to within 0.1% of the whole value.",
+        " if no move of it gains enough; found to within 0.1% of the whole value. Absent while it"
+        " is not kept.",
     )
     next_look: str | None = Field(
         None,
@@ -167,7 +168,9 @@ class PlacementOptimizationStatus(WireModel):
         json_schema_extra=_TIME,
     )
     moves_left: int | None = Field(
-        None, description="Moves that the budgets leave now; absent without budgets."
+        None,
+        description="Moves that the budgets leave now, or left at the last plan while it is not"
+        " kept; absent without budgets.",
     )
     plan_requested: str | None = Field(
         None, description="The value of the annotation plan-requested-at that was answered last."

@@ -309,9 +309,13 @@ def status_after(obj: Object, look: KeptReport, now: datetime) -> dict[str, Any]
 
 
 def _offered(before: Mapping[str, Any], look: KeptReport) -> dict[str, Any]:
-    """Return what a status says of what is on offer and may move; without a plan as before."""
+    """Return what a status says of what is on offer and may move; without a plan as before.
+
+    Of what is not kept nothing is on offer. Without budgets any number of moves would be left.
+    """
     if look.plan is None:
-        return {}
+        is_ready = all(item.status == "True" for item in look.conditions if item.type == READY)
+        return {} if is_ready else {"gain": None}
     verdict, answered, hold = look.verdict, look.answered, look.hold
     gain = 0.0 if look.changed or verdict is None else verdict.gain
     return {

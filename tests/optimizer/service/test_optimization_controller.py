@@ -450,7 +450,9 @@ async def test_budgets_count_what_people_move(by: str) -> None:
     fleet.later(hours=1)
     assert (await fleet.look())["status"]["movesLeft"] == 5
     await fleet.declare(mode="Plan", suspend=True, **rules)
-    assert (await fleet.look())["status"]["movesLeft"] == 5, "without it any number were left"
+    suspended = (await fleet.look())["status"]
+    assert suspended["movesLeft"] == 5, "without it any number were left"
+    assert "gain" not in suspended, "what is suspended offers nothing"
 
 
 async def test_nothing_is_applied_after_a_rollback_until_somebody_asks() -> None:
