@@ -123,9 +123,11 @@ def has_pods(replica_set: Object) -> bool:
 def inventoried_pods(replica_set: Object, inventoried: InventoriedWorks) -> PodCounts | None:
     """Return what an inventory says of a workload's Pods; None if it says nothing of them.
 
-    Finished Pods are not listed.
+    Finished Pods are not listed, nor are those of kinds whose Pods have controllers that another
+    controller made.
     """
-    stated = sum(_replicas(item) or 0 for item in _manifests(replica_set))
+    listed = (item for item in _manifests(replica_set) if item.get("kind") in _LASTING)
+    stated = sum(_replicas(item) or 0 for item in listed)
     own = inventoried.works.get(name_of(replica_set))
     if own is None:
         return PodCounts(0, stated) if stated and inventoried.complete else None

@@ -157,6 +157,12 @@ ALL = "its ManifestWork is applied and available; 2 of 2 Pods ready"
             "PodsNotReady",
             "1 of 2 Pods ready",
         ),
+        # Its Pods have a controller that another one made, so the agent takes them for nobody's.
+        (
+            observed([manifest("LeaderWorkerSet", replicas=3)], inventories=(inventory(),)),
+            "",
+            "applied and available",
+        ),
         (observed([manifest("Job")], inventories=(inventory(),)), "", UNKNOWN),
         (
             observed([manifest("Job")], inventories=(inventory(counted(3, 1, 2)),)),
