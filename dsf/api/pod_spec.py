@@ -9,7 +9,6 @@ pkg/apis/core/v1/defaults.go of Kubernetes v1.34.
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError
@@ -191,21 +190,16 @@ def summed_requests(
 
 Model = TypeVar("Model", bound=WireModel)
 
-_NAMED = 3
-"""Wrong fields that one message names."""
-
 
 def read_part(model: type[Model], value: Any, path: str) -> Model | InvalidInput:
-    """Return a part of an object as a value, or what is wrong with it and where."""
+    """Return a part of an object as a value, or what is wrong with it first, and where."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False)
-        wrong = "; ".join(
-            f"{path}{_place(item['loc'])}: {item['msg'].removeprefix('Value error, ')}"
-            for item in islice(found, _NAMED)
-        )
-        return InvalidInput("Unreadable", wrong)
+        # What follows may come of the first: a list whose item is wrong counts as empty.
+        first = error.errors(include_input=False, include_url=False)[0]
+        why = first["msg"].removeprefix("Value error, ")
+        return InvalidInput("Unreadable", f"{path}{_place(first['loc'])}: {why}")
 
 
 def _place(location: tuple[str | int, ...]) -> str:

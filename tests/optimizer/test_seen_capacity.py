@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.errors import Forbidden
 from dsf.kube.port import Object
 from optimizer.model.formulate import formulate
 from optimizer.plan.plan import Plan
+from optimizer.service.optimizer import Optimizer
 from optimizer.solve.greedy import greedy
 from optimizer.wire.request import OptimizeRequest
+from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.build import NOW, guide, read_fleet, request
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.inventoried_nodes import (
@@ -355,3 +359,17 @@ def test_no_plan_uses_more_than_nodes_have_left(
         if ready and not cordoned
     )
     assert used <= free
+
+
+async def test_a_hub_that_lets_nobody_list_inventories_is_planned_as_before() -> None:
+    def refuse(call: Call) -> Fault | None:
+        refused = call.verb == "list" and call.kind == kinds.NODE_INVENTORY
+        return Fault(Forbidden("not allowed")) if refused else None
+
+    hub = await hub_with(inventory("worker01", []), inventory("worker02", []))
+    assert (await planned(hub, request())).placements == ()
+    made = await Optimizer(Faulty(hub, refuse), now=lambda: NOW).plan(request())
+    assert isinstance(made, Plan)
+    assert made.solution.objective_value == 115
+    (unread,) = reasons(made)["OthersNotRead"]
+    assert unread.endswith("is not known: NodeInventory")

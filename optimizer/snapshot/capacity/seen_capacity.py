@@ -225,8 +225,6 @@ class SeenCluster:
 
     def _strangers(self) -> Iterator[Issue]:
         """Yield what Pods of no ManifestWork use of each kind that is asked for."""
-        if not self.asked:
-            return
         for (kind, device), amount in self.nodes.strangers().items():
             if amount > 0 and {kind, resource_of(kind, device)} & {*self.asked}:
                 yield _issue(
