@@ -177,6 +177,7 @@ PACKAGES = {
             "tests/optimizer/cli/test_planning.py",
             "tests/optimizer/domain",
             "tests/optimizer/snapshot",
+            "tests/optimizer/test_seen_capacity.py",
             "tests/optimizer/test_not_alone.py",
             "tests/optimizer/test_what_runs.py",
         ),
