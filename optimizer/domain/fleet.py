@@ -10,7 +10,7 @@ from dsf.api.names import DEFAULT_OPTIMIZATION
 from dsf.api.optimization import Optimization
 from dsf.placement import Toleration
 from optimizer.domain.arrays import Floats
-from optimizer.domain.devices import DeviceClasses
+from optimizer.domain.dra.device_sets import DeviceClasses
 from optimizer.domain.issue import Issue
 from optimizer.domain.nodes import NodeGroup, Packing, PodGroup
 from optimizer.domain.score_matrix import ScoreMatrix

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from optimizer.domain.devices import Device, DeviceClaim, NodeDevices
+from optimizer.domain.dra.device_sets import Device, DeviceClaim, NodeDevices
 
 GPU_KIND = "gpu"
 """The kind of resource that GPUs and their MIG devices supply."""

@@ -6,15 +6,16 @@ from typing import Any
 from dsf.agent.inventory.device_classes import read_class
 from dsf.agent.inventory.devices import read_claim, read_slice, summarize_devices
 from dsf.api.invalid_input import InvalidInput
-from optimizer.domain.devices import (
+from optimizer.domain.dra.allocation import Claims
+from optimizer.domain.dra.device_sets import (
     ClaimRequest,
     DeviceClaim,
     DeviceClasses,
     MatchAttribute,
     NodeDevices,
 )
-from optimizer.model.devices.allocation import Claims, Wanted, WantedClaim
-from optimizer.model.devices.selectors import DeviceSelectors
+from optimizer.domain.dra.selectors import NotEvaluated
+from optimizer.domain.dra.wanted_claims import ClusterClaims
 from optimizer.snapshot.capacity.device_inventory import (
     read_device_classes,
     read_device_sets,
@@ -34,7 +35,7 @@ def node(slices: Iterable[Any], claims: Iterable[Any] = ()) -> tuple[NodeDevices
     (listed,) = summary.nodes.values()
     found = read_node_devices([item.document() for item in listed], sets)
     assert not isinstance(found, InvalidInput)
-    return found
+    return found.devices
 
 
 def profile(name: str) -> tuple[str, ...]:
@@ -63,19 +64,6 @@ def one_gpu(*profiles: str) -> DeviceClaim:
 
 def wanted(devices: Sequence[NodeDevices], *claims: DeviceClaim) -> Claims:
     """Return the claims of a Pod with the devices of a node that match."""
-    selectors = DeviceSelectors(CLASSES)
-
-    def matching(request: ClaimRequest) -> Wanted:
-        found = {}
-        for item in devices:
-            indexes = selectors.matching(request, item.devices)
-            assert isinstance(indexes, frozenset), indexes
-            found[item.devices] = indexes
-        return Wanted(request.name, tuple(found.items()), request.count, request.every)
-
-    return tuple(
-        WantedClaim(
-            tuple(tuple(map(matching, request)) for request in claim.requests), claim.constraints
-        )
-        for claim in claims
-    )
+    found = ClusterClaims.of(CLASSES, [devices]).wanted(claims)
+    assert not isinstance(found, NotEvaluated)
+    return found

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from optimizer.domain.nodes import GPU_KIND, Amounts, NodeGroup
+from optimizer.domain.nodes import GPU_KIND, Amounts, NodeGroup, scored_as
+from optimizer.snapshot.capacity.device_inventory import free_by_name
 from optimizer.snapshot.capacity.node_inventories import CORDONED, SeenNodes
 
 Devices = Mapping[tuple[str, str], float]
@@ -76,14 +77,25 @@ class ClusterNodes:
                 nodes.names,
                 nodes.labels,
                 (*nodes.taints, CORDONED) if _lacks_taint(nodes) else nodes.taints,
+                nodes.devices.devices,
             )
             for nodes, taken, held, _ in self.shares
             if nodes.ready
         )
 
     def supplies(self) -> Devices:
-        """Return what all nodes have for the request."""
-        return _devices((item.nodes, item.supplied) for item in self.shares)
+        """Return what all nodes have for the request; of DRA, any of the devices but not all."""
+        found = defaultdict[tuple[str, str], float](float)
+        found.update(_devices((item.nodes, item.supplied) for item in self.shares))
+        for nodes in self.seen:
+            for state in nodes.devices.devices if nodes.ready and not nodes.cordoned else ():
+                for kind, name, number in free_by_name(state):
+                    found[kind, name] += nodes.count * number
+            for work, state, index in nodes.devices.works if nodes.ready else ():
+                if self.decided.get(work) in self.targets:
+                    held = scored_as(state.devices.driver, state.devices.devices[index])
+                    found[held] += nodes.count * state.count
+        return found
 
     def advertised(self) -> Devices:
         """Return what all ready nodes advertise, whoever uses it."""

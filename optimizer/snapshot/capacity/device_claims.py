@@ -3,16 +3,20 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/resource-claim-template-v1/
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import PodSpec, read_part
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.api.wire_model import WireModel
-from optimizer.domain.devices import ClaimRequest, DeviceClaim, MatchAttribute
+from optimizer.domain.dra.device_sets import ClaimRequest, DeviceClaim, MatchAttribute
+from optimizer.domain.dra.selectors import NotEvaluated
+from optimizer.domain.dra.wanted_claims import ClusterClaims
+from optimizer.domain.fleet import Cluster, Workload
+from optimizer.domain.issue import Issue
 
 MAX_CLAIM_REQUESTS = 32
 """Requests of a claim, alternatives of a request, and claims of a Pod (the limits of the API)."""
@@ -175,3 +179,22 @@ def _claim(path: str, spec: Any) -> DeviceClaim | InvalidInput:
         MatchAttribute(rule.match_attribute or "", frozenset(rule.requests or ())) for rule in rules
     )
     return DeviceClaim(tuple(requests), matching)
+
+
+def claim_issues(cluster: Cluster, workloads: Iterable[Workload]) -> Iterator[Issue]:
+    """Yield why it can't be told which devices of a cluster workloads' claims match."""
+    finder = ClusterClaims.of(
+        cluster.device_classes, (group.devices for group in cluster.nodes or ())
+    )
+    for workload in workloads if finder.sets else ():
+        for claims in dict.fromkeys(group.claims for group in workload.pods):
+            found = finder.wanted(claims)
+            if isinstance(found, NotEvaluated):
+                selector = f" (selector {quoted(found.selector, 200)})" if found.selector else ""
+                why = f"the devices that it claims are not known: {found.why}{selector}"
+                yield Issue(
+                    "ClaimNotEvaluated",
+                    f"workload {workload.name} on cluster {cluster.name}: {why}",
+                    workload=workload.name,
+                    cluster=cluster.name,
+                )

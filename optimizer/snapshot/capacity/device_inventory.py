@@ -1,7 +1,9 @@
 """Devices of dynamic resource allocation, read from the NodeInventory of a cluster."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from dsf.api.crd.node_inventory import (
     MAX_DEVICES,
@@ -12,7 +14,8 @@ from dsf.api.crd.node_inventory import (
 )
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import read_amount
-from optimizer.domain.devices import (
+from optimizer.domain.dra.allocation import Wanted, WantedClaim, max_pods
+from optimizer.domain.dra.device_sets import (
     AttributeValue,
     Device,
     DeviceClass,
@@ -21,6 +24,7 @@ from optimizer.domain.devices import (
     NodeDevices,
     Version,
 )
+from optimizer.domain.nodes import scored_as
 
 MAX_NODE_DEVICES = 4_096
 """Devices of one node: more than 16 GPUs with all their MIG devices."""
@@ -66,11 +70,21 @@ def _device(listed: InventoriedDevice, counters: Sequence[str]) -> Device:
     )
 
 
+class SeenDevices(NamedTuple):
+    """The devices of each node of a group; `works`: those that Pods of ManifestWorks have."""
+
+    devices: tuple[NodeDevices, ...] = ()
+    works: tuple[tuple[str, NodeDevices, int], ...] = ()
+
+
+NO_DEVICES = SeenDevices()
+
+
 def read_node_devices(
     listed: Iterable[Mapping[str, Any]], sets: Mapping[str, DeviceSet]
-) -> tuple[NodeDevices, ...] | InvalidInput:
+) -> SeenDevices | InvalidInput:
     """Return the devices of each node of a group, or what can't be true of them."""
-    found, total = [], 0
+    found, works, total = list[NodeDevices](), list[tuple[str, NodeDevices, int]](), 0
     for item in map(NodeDeviceSets.model_validate, listed):
         if item.set not in sets:
             return InvalidInput("Unreadable", f"device set {item.set[:50]!r} is not listed")
@@ -82,8 +96,31 @@ def read_node_devices(
             return InvalidInput("Unreadable", f"device set {item.set} has no such devices")
         if total > MAX_NODE_DEVICES:
             return InvalidInput("Unreadable", f"a node has more than {MAX_NODE_DEVICES} devices")
-        found.append(NodeDevices(known, item.count, taken, unavailable))
-    return tuple(found)
+        state = NodeDevices(known, item.count, taken, unavailable)
+        found.append(state)
+        works += [(one.work, state, one.device) for one in item.allocated or () if one.work]
+    return SeenDevices(tuple(found), tuple(works))
+
+
+def free_by_name(state: NodeDevices) -> Iterator[tuple[str, str, int]]:
+    """Yield the kind and name of devices of a node, and how many of them claims can still get.
+
+    Devices with different names share counters, so the numbers do not hold all at once.
+    """
+    for (kind, name), most in _free_in_set(replace(state, count=1)):
+        yield kind, name, most * state.count
+
+
+@lru_cache(maxsize=4_096)
+def _free_in_set(state: NodeDevices) -> tuple[tuple[tuple[str, str], int], ...]:
+    by_name: dict[tuple[str, str], set[int]] = {}
+    for index, device in enumerate(state.devices.devices):
+        by_name.setdefault(scored_as(state.devices.driver, device), set()).add(index)
+    return tuple(
+        (name, max_pods([state], (WantedClaim(((Wanted("", matching),),)),)))
+        for name, indexes in by_name.items()
+        for matching in [((state.devices, frozenset(indexes)),)]
+    )
 
 
 def read_device_classes(listed: Iterable[Mapping[str, Any]]) -> DeviceClasses:

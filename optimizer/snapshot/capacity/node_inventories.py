@@ -1,7 +1,7 @@
 """Reads NodeInventories: what nodes have, and what Pods there request by ManifestWork."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,12 +10,20 @@ from dsf.api.pod_spec import read_amount
 from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
+from optimizer.domain.dra.device_sets import DeviceClasses, DeviceSet
 from optimizer.domain.nodes import (
     GPU_KIND,
     GPU_RESOURCE,
     Amounts,
     NodeTaint,
     kind_and_device,
+)
+from optimizer.snapshot.capacity.device_inventory import (
+    NO_DEVICES,
+    SeenDevices,
+    read_device_classes,
+    read_device_sets,
+    read_node_devices,
 )
 
 MAX_NODES = 1_000_000
@@ -50,6 +58,7 @@ class SeenNodes:
     allocatable: Amounts
     requested: Amounts
     works: tuple[tuple[str, Amounts], ...]
+    devices: SeenDevices = NO_DEVICES
 
     @property
     def profile(self) -> str:
@@ -74,6 +83,7 @@ class Inventory:
     works: frozenset[str]
     observed: datetime
     left: float
+    device_classes: DeviceClasses = field(default_factory=dict)
 
 
 def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput:
@@ -83,16 +93,23 @@ def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput
     if observed is None:
         return InvalidInput("Unreadable", "status.observedTime is missing")
     until = read_time(status.get("validUntil")) or observed + GRACE
+    sets = read_device_sets(status.get("deviceSets") or ())
+    if isinstance(sets, InvalidInput):
+        return sets
     try:
-        nodes = tuple(map(_nodes, status.get("nodes") or ()))
+        nodes = tuple(_nodes(item, sets) for item in status.get("nodes") or ())
     except ValueError as error:
         return InvalidInput("Unreadable", f"status.nodes: {error}")
     works = frozenset(str(item["name"]) for item in status.get("works") or ())
-    return Inventory(nodes, works, observed, (until - now).total_seconds())
+    classes = read_device_classes(status.get("deviceClasses") or ())
+    return Inventory(nodes, works, observed, (until - now).total_seconds(), classes)
 
 
-def _nodes(item: Mapping[str, Any]) -> SeenNodes:
+def _nodes(item: Mapping[str, Any], sets: Mapping[str, DeviceSet]) -> SeenNodes:
     """Return a group of nodes. Raises ValueError, which names the number that is wrong."""
+    devices = read_node_devices(item.get("devices") or (), sets)
+    if isinstance(devices, InvalidInput):
+        raise ValueError(devices.message)  # noqa: TRY004 - it is no type that is wrong
     if item["count"] > MAX_NODES:
         raise ValueError(f"{item['count']} nodes are more than any cluster has")
     return SeenNodes(
@@ -110,6 +127,7 @@ def _nodes(item: Mapping[str, Any]) -> SeenNodes:
         works=tuple(
             (str(work["name"]), _amounts(work["requested"])) for work in item.get("works") or ()
         ),
+        devices=devices,
     )
 
 

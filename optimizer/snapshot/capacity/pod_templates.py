@@ -14,7 +14,7 @@ from dsf.api.pod_spec import PodSpec, read_part
 from dsf.api.untrusted_text import UntrustedName
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
-from optimizer.domain.devices import DeviceClaim
+from optimizer.domain.dra.device_sets import DeviceClaim
 from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
 from optimizer.snapshot.capacity.device_claims import ClaimManifests, claim_manifests, read_claims
 

@@ -10,6 +10,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.nodes import GPU_KIND
 from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
+from optimizer.snapshot.capacity.device_claims import claim_issues
 from optimizer.snapshot.capacity.labelled_gpus import CHANGING, STATE
 from optimizer.snapshot.capacity.node_inventories import Inventory
 from optimizer.snapshot.capacity.requested_pods import with_pods
@@ -88,7 +89,8 @@ def seen_fleet(
                 settled=_is_settled(obj, inventories.of[cluster.name], claim_name),
                 asked=asked,
             ).read()
-            issues += contradicted
+            cluster = replace(cluster, device_classes=inventory.device_classes)  # noqa: PLW2901
+            issues += (*contradicted, *claim_issues(cluster, workloads))
         found.append(cluster)
     lost = [item.name for item in clusters if item.name in inventories.not_relied]
     return SeenFleet(

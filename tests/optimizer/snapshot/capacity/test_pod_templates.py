@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dsf.api.invalid_input import InvalidInput
-from optimizer.domain.devices import ClaimRequest, DeviceClaim, MatchAttribute
+from optimizer.domain.dra.device_sets import ClaimRequest, DeviceClaim, MatchAttribute
 from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
 from optimizer.snapshot.capacity.pod_templates import pods_of
 

@@ -16,8 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from optimizer.domain.devices import DeviceSet, NodeDevices
-from optimizer.model.devices.allocation import (
+from optimizer.domain.dra.allocation import (
     MAX_CLAIM_DEVICES,
     Claims,
     DeviceSetState,
@@ -25,6 +24,7 @@ from optimizer.model.devices.allocation import (
     WantedClaim,
     allocate,
 )
+from optimizer.domain.dra.device_sets import DeviceSet, NodeDevices
 
 _MAX_TRIED = 2_000
 """Sets of devices that the search for blocking ones tries; with more, each device blocks alone."""

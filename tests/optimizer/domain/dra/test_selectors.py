@@ -2,8 +2,14 @@
 
 import pytest
 
-from optimizer.domain.devices import ClaimRequest, Device, DeviceClass, DeviceSet, Version
-from optimizer.model.devices.selectors import DeviceSelectors, NotEvaluated
+from optimizer.domain.dra.device_sets import (
+    ClaimRequest,
+    Device,
+    DeviceClass,
+    DeviceSet,
+    Version,
+)
+from optimizer.domain.dra.selectors import DeviceSelectors, NotEvaluated
 
 _GPU = Device(
     attributes=(

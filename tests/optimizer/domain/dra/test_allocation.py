@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.domain.devices import (
+from optimizer.domain.dra.allocation import Claims, Wanted, WantedClaim, allocate, max_pods
+from optimizer.domain.dra.device_sets import (
     ClaimRequest,
     Device,
     DeviceClaim,
     DeviceSet,
     NodeDevices,
 )
-from optimizer.model.devices.allocation import Claims, Wanted, WantedClaim, allocate, max_pods
-from optimizer.model.devices.shares import shares
+from optimizer.domain.dra.shares import shares
 from tests.device_slices import claim, mig_slice, plain_gpu, resource_slice
 from tests.optimizer.device_nodes import gpus, mig, node, one_gpu, wanted
 

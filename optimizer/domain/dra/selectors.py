@@ -13,7 +13,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dsf.api.scoring.quantity import parse_quantity
-from optimizer.domain.devices import ClaimRequest, Device, DeviceClasses, DeviceSet, Version
+from optimizer.domain.dra.device_sets import (
+    ClaimRequest,
+    Device,
+    DeviceClasses,
+    DeviceSet,
+    Version,
+)
 
 if TYPE_CHECKING:
     import cel

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from optimizer.domain.devices import (
+from optimizer.domain.dra.device_sets import (
     AttributeValue,
     DeviceSet,
     MatchAttribute,
