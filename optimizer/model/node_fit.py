@@ -15,7 +15,8 @@ Resource Fairness", NSDI 2011), and never more than the whole node:
 
     share_jn = min(1, max_r d_jr / cost_nr)
 
-If n is blocked, the shares of the Pods on n sum to 1 or more, because they do for the resource
+Devices that claims of j take are one more amount: their part of what blocks n (`device_fit`). If n
+is blocked, the shares of the Pods on n sum to 1 or more, because they do for the resource
 that is lacking. Weigh nodes by any u_n > 0. A Pod runs on one node, so if all nodes are blocked
 
     sum_n u_n  <=  sum_n u_n sum_{j on n} share_jn  <=  sum_j max_n u_n share_jn
@@ -35,12 +36,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import ceil, inf
+from math import ceil, inf, isinf
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from dsf.api.plural import joined
+from dsf.api.plural import counted, joined
 from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.selectors import Operator, Requirement
@@ -58,6 +59,7 @@ from optimizer.domain.nodes import (
     kind_and_device,
     resource_of,
 )
+from optimizer.model.device_fit import device_loads
 from optimizer.model.parameters import Nodes, PodDemand, ProblemWorkload, common_divisor
 
 _STRATEGY = "nvidia.com/mig.strategy"
@@ -77,6 +79,9 @@ _FINEST = 64.0
 
 _SHOWN = 5
 """Amounts that a sentence names."""
+
+_DEVICE_MARGIN = 0.05
+"""By how much of an own Pod's load those of devices stay below what blocks a node."""
 
 _MARGIN = 0.5
 """By how many quanta loads stay below their sum: less than one, and more than solvers err."""
@@ -112,6 +117,9 @@ class NodeFit:
         self._accepted: Bools = np.array(accepted, np.bool_).reshape(shape)
         enough = self._demand[:, None] <= self._free[None] * (1 + _SAME)
         self._can: Bools = self._accepted & enough.all(axis=2)
+        self._loads = device_loads(nodes, self._pods)
+        for at, loads in self._loads.items():
+            self._can[at] &= np.isfinite(loads[at])
         self._daemon = np.array([pod.per_node for pod in self._pods], np.bool_)
         self._number = np.array([self._starting(at) for at in range(len(pods))], np.float64)
 
@@ -136,6 +144,11 @@ class NodeFit:
             size, free = self._demand[at, resource], self._free[group, resource]
             if not np.isinf(free):
                 yield self._condition(at, amounts[:, resource] / size, free / size + _SAME)
+        if at in self._loads:
+            loads, own = self._loads[at][:, group], float(self._loads[at][at, group])
+            parts = np.zeros(len(loads)) if isinf(own) else number * loads / own
+            most = -1.0 if isinf(own) else 1 / own + 1 - _DEVICE_MARGIN
+            yield self._condition(at, self._by_workload(parts), most)
 
     def _on_nodes(self, at: int, own: Ints) -> NodeCondition:
         """Return that the loads of the others are less than what blocks every node."""
@@ -143,10 +156,15 @@ class NodeFit:
         size, free = self._demand[at, asked], self._free[np.ix_(own, asked)]
         quanta = np.array([self._quantum(at, resource) for resource in asked.tolist()])
         cost = (np.floor(free / quanta + _SAME) + 1) * quanta - size
-        weights = (cost / size).min(axis=1) * min(float((size / quanta).max()), _FINEST)
+        fitting = (cost / size).min(axis=1)
+        blocking = self._loads[at][:, own] if at in self._loads else np.zeros(1)
+        if at in self._loads:
+            fitting = np.minimum(fitting, 1 / blocking[at])
+        weights = fitting * min(float((size / quanta).max()), _FINEST)
         if np.isinf(weights).any() or not len(own):
             return self._condition(at, np.zeros(len(self._runs)), inf if len(own) else -1.0)
-        on = _shares(self._demand[:, asked][:, None], quanta, cost) * weights * self._can[:, own]
+        shares = np.maximum(_shares(self._demand[:, asked][:, None], quanta, cost), blocking)
+        on = shares * weights * self._can[:, own]
         daemons = self._daemon * (on @ self._count[own])
         each = np.where(self._daemon, daemons, on.max(axis=1))
         held = _shares(self._held[:, own][:, :, asked], quanta, cost) * weights
@@ -162,7 +180,10 @@ class NodeFit:
 
     def _sought(self, at: int) -> str:
         """Return what a Pod looks for, with how many nodes have it, or what is the most."""
-        asked = f"{_in_words(self._pods[at].requests) or 'room for a Pod'} free"
+        pod = self._pods[at]
+        parts = _in_words(pod.requests), *_claimed(pod)
+        told = joined((f"{part}" for part in parts if part), _SHOWN)
+        asked = f"{told or 'room for a Pod'} free"
         nodes = int(self._count[self._can[at]].sum())
         if nodes:
             return (
@@ -171,6 +192,8 @@ class NodeFit:
         accepted, needed = self._free[self._accepted[at]], self._demand[at]
         if not len(accepted):
             return f"a node with {asked} that it selects and tolerates (there is none)"
+        if at in self._loads and np.isinf(self._loads[at][at]).all():
+            return f"a node with {asked} (no node has such devices free)"
         lacking = np.flatnonzero((accepted < needed).all(axis=0)).tolist()
         most = _in_words((self._names[i], float(accepted[:, i].max())) for i in lacking)
         return f"a node with {asked} (the most on one is {most or 'less of all together'})"
@@ -230,6 +253,13 @@ def _free(group: NodeGroup) -> Amounts:
     return {name: amount - group.taken.get(name, 0.0) for name, amount in every.items()}
 
 
+def _claimed(pod: PodDemand) -> Iterator[str]:
+    """Yield what a Pod claims, such as `1 device of class mig.nvidia.com`."""
+    for request in (request for claim in pod.claims for request in claim.requests):
+        number = "all devices" if request[0].every else counted(request[0].count, "device")
+        yield f"{number} of class {UntrustedName(request[0].device_class)}"
+
+
 def _in_words(amounts: Iterable[tuple[str, float]]) -> str:
     """Return amounts, such as `4 nvidia.com/gpu, 16Gi memory`; one Pod is not worth a word."""
     told = [(name, amount) for name, amount in amounts if (name, amount) != (_PODS, 1.0)]
@@ -283,6 +313,7 @@ def _demand(pod: PodGroup, quanta: "_Quanta") -> PodDemand:
         pod.affinity,
         pod.tolerations,
         pod.per_node,
+        pod.claims,
     )
 
 
@@ -347,7 +378,8 @@ def nodes_of(cluster: Cluster, fleet: Fleet) -> tuple[Nodes | None, Mapping[str,
     if cluster.nodes is None:
         return None, {}
     packs = cluster.packing == "BestFit"
-    whole = Nodes(cluster.nodes, packs)
+    classes = tuple(sorted(cluster.device_classes.items()))
+    whole = Nodes(cluster.nodes, packs, classes)
     dividing = [
         item
         for item in cluster.candidates
@@ -362,8 +394,8 @@ def nodes_of(cluster: Cluster, fleet: Fleet) -> tuple[Nodes | None, Mapping[str,
     for item in dividing if len({item.pool for item in cluster.candidates}) == 1 else ():
         divided = cluster.nodes if item.current else _divided(cluster.nodes, item)
         if divided is not None:
-            found[item.policy] = Nodes(divided, packs)
-    return Nodes(tuple(groups), packs), found
+            found[item.policy] = Nodes(divided, packs, classes)
+    return Nodes(tuple(groups), packs, classes), found
 
 
 def _divided(groups: Sequence[NodeGroup], policy: CandidatePolicy) -> tuple[NodeGroup, ...] | None:

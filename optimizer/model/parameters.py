@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats, Ints
+from optimizer.domain.dra.device_sets import DeviceClaim, DeviceClass
 from optimizer.domain.fleet import TopologySpread
 from optimizer.domain.nodes import NodeGroup, NodeSelectorTerm, PodToleration
 
@@ -28,10 +29,14 @@ class ClusterResource(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The nodes of a cluster; `best_fit`: its scheduler starts what fits with the largest first."""
+    """The nodes of a cluster; `best_fit`: its scheduler starts what fits with the largest first.
+
+    `classes`: its DeviceClasses by name.
+    """
 
     groups: tuple[NodeGroup, ...]
     best_fit: bool = False
+    classes: tuple[tuple[str, DeviceClass], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,7 @@ class PodDemand:
     affinity: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
     tolerations: tuple[PodToleration, ...] = ()
     per_node: bool = False
+    claims: tuple[DeviceClaim, ...] = ()
 
 
 class ProblemPolicy(NamedTuple):

@@ -14,6 +14,7 @@ import numpy as np
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.fleet import Fleet, Supply, Workload
+from optimizer.model.device_fit import claimed_device
 from optimizer.model.node_fit import missing_node, nodes_of, pod_demands
 from optimizer.model.parameters import (
     NO_DEVICE,
@@ -146,6 +147,14 @@ class ResourceIndex:
         wanted = frozenset(names)
         return self.on(cluster.name in wanted for cluster in self.fleet.clusters)
 
+    def unclaimed(self, workload: Workload) -> Bools:
+        """Tell which resources are none that a workload claims on their cluster."""
+        names = [claimed_device(cluster, workload) for cluster in self.fleet.clusters]
+        return np.array(
+            [names[item.cluster] not in (None, item.device) for item in self.resources],
+            dtype=np.bool_,
+        )
+
     def devices(self, names: Collection[str]) -> Bools:
         """Tell which resources are one of these devices."""
         return np.array([item.device in names for item in self.resources], dtype=np.bool_)
@@ -209,7 +218,9 @@ def unseen(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
 
 
 def other_device(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
-    """The workload's Pods name another device."""
+    """The workload's Pods name another device, or claim one there."""
+    if any(pod.claims for pod in workload.pods):
+        return indexed.unclaimed(workload)
     return ~indexed.devices(workload.devices) if workload.devices else indexed.none
 
 

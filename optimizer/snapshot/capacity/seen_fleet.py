@@ -89,7 +89,8 @@ def seen_fleet(
                 settled=_is_settled(obj, inventories.of[cluster.name], claim_name),
                 asked=asked,
             ).read()
-            cluster = replace(cluster, device_classes=inventory.device_classes)  # noqa: PLW2901
+            classes = inventories.of[cluster.name].device_classes
+            cluster = replace(cluster, device_classes=classes)  # noqa: PLW2901
             issues += (*contradicted, *claim_issues(cluster, workloads))
         found.append(cluster)
     lost = [item.name for item in clusters if item.name in inventories.not_relied]
