@@ -15,14 +15,18 @@ import numpy as np
 
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import Decision, NodeRows, Solution, TierPrices
+from optimizer.model.allocation import EXACT, Allocation
 from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, upper_bounds
-from optimizer.model.rules import chosen_part, node_fit
+from optimizer.model.rules import chosen_part, linking_rows, node_fit, violations
 from optimizer.solve.time_limit import is_close, with_status
 from optimizer.solve.warm_start import SolvedProblem, mended, resolve
 
 _MOST_ROUNDS = 30
 """Solves of one problem; each adds rows."""
+
+_MOST_TRIED = 30
+"""Places with room, best first, that a workload without nodes is tried on."""
 
 _SHARE = 0.7
 """Share of the time left that a round has at most, so that there is time for another."""
@@ -54,7 +58,10 @@ def broken_node_rows(problem: Problem, decision: Decision) -> NodeRows:
 
 
 def fitting(problem: Problem, decision: Decision) -> Decision:
-    """Return the decision without workloads that find no node, those of the highest value kept."""
+    """Return the decision without workloads that find no node, which go where they find one.
+
+    Those of the highest value are kept.
+    """
     if not problem.nodes:
         return decision
     part = replace(chosen_part(problem, decision)[0], node_rows=None)
@@ -62,7 +69,29 @@ def fitting(problem: Problem, decision: Decision) -> Decision:
     best_first = np.lexsort((-chosen.value, part.workload_tier[chosen.workload])).tolist()
     pairs = ((int(chosen.workload[at]), int(chosen.resource[at])) for at in best_first)
     ordered = Decision(decision.policies, tuple(part.assignment(*pair) for pair in pairs))
-    return mended(part, ordered, lambda: False)
+    return _refilled(problem, mended(part, ordered, lambda: False))
+
+
+def _refilled(problem: Problem, decision: Decision) -> Decision:
+    """Return the decision with further workloads on what has room and nodes for them."""
+    other_rules = replace(problem, node_rows=frozenset())
+    found = Allocation(other_rules, decision, linking_rows(other_rules))
+    there = members_by_key((item.cluster, item) for item in decision.assignments)
+    best = np.fmax.reduce(problem.values, axis=1, initial=0.0)
+    for workload in np.lexsort((-best, problem.workload_tier)).tolist():
+        if len(found.resources_of[workload]) == problem.workloads[workload].replicas:
+            continue
+        row = np.nan_to_num(problem.values[workload], nan=-1.0)
+        row[found.residual < problem.workloads[workload].amount - EXACT] = -1.0
+        for at in np.argsort(-row, kind="stable")[:_MOST_TRIED].tolist():
+            if row[at] < 0 or not found.fits(workload, at):
+                continue
+            new = problem.assignment(workload, at)
+            own = there.setdefault(new.cluster, [])
+            if not violations(problem, Decision(decision.policies, (*own, new)), [node_fit]):
+                found.assign(workload, at)
+                own.append(new)
+    return found.decision()
 
 
 def solve_with_node_rows(

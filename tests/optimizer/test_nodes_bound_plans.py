@@ -69,6 +69,18 @@ async def test_pods_have_to_find_nodes(
     assert all(said in item.message for item in made.unplaced)
 
 
+async def test_an_explanation_names_the_node_that_is_missing() -> None:
+    hub = await hub_of_one(gpu_node(2), gpu_node(2))
+    made = await planned(hub, asking(alone(), explain=True, **ONE))
+    assert made.explanation is not None
+    (found,) = made.explanation.unplaced
+    assert [item.message for item in found.limits] == ["each Pod on cluster worker01 finds a node"]
+    assert found.remedy is not None
+    assert [item.message for item in found.remedy.changes] == [
+        "give cluster worker01 a node for each Pod of workload mwrs-app01"
+    ]
+
+
 async def test_packing_of_a_cluster_says_which_pods_come_first() -> None:
     hub = await hub_with(
         inventory("worker01", [gpu_node(4), gpu_node(4)]),

@@ -23,6 +23,7 @@ from optimizer.explain.conflicts.limits import (
 )
 from optimizer.explain.conflicts.supply_limits import (
     CandidateLayouts,
+    NodeBoundary,
     OnePolicyPerPool,
     SuppliedCapacity,
 )
@@ -41,6 +42,7 @@ def relaxable_limits(
         *_capacities(fleet),
         *_candidate_layouts(layouts),
         *_pools(fleet),
+        *_nodes(fleet, target),
         *_unscored(fleet, target),
         *_running(required),
     )
@@ -140,6 +142,13 @@ def _pools(fleet: Fleet) -> Iterator[RelaxableLimit]:
                 where = f"pool {pool} of cluster" if pool else "cluster"
                 message = f"{where} {cluster.name} enforces one policy"
                 yield OnePolicyPerPool("one_policy_per_pool", message, cluster.name, pool)
+
+
+def _nodes(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
+    for cluster in fleet.clusters if target.pods else ():
+        if cluster.nodes is not None:
+            message = f"each Pod on cluster {cluster.name} finds a node"
+            yield NodeBoundary("node_fit", message, cluster.name)
 
 
 def _unscored(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:

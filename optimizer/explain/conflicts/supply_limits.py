@@ -23,7 +23,7 @@ from optimizer.explain.conflicts.fleet_changes import (
     with_cluster,
     with_supplies,
 )
-from optimizer.explain.conflicts.limits import RelaxableLimit, Sizing
+from optimizer.explain.conflicts.limits import GIVEN_UP, RelaxableLimit, Sizing
 from optimizer.model.parameters import common_divisor
 
 MAX_STEPS = 2**12
@@ -174,6 +174,25 @@ class OnePolicyPerPool(RelaxableLimit):
             for item in cluster.candidates
         )
         return replace(cluster, candidates=tuple(candidates))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBoundary(RelaxableLimit):
+    """The Pods of a cluster's workloads find nodes, not only room in sum."""
+
+    cluster: str
+
+    def relax(self, fleet: Fleet) -> Fleet:
+        """Return the fleet in which nothing is known of the cluster's nodes."""
+        return with_cluster(fleet, self.cluster, lambda item: replace(item, nodes=None))
+
+    def change(self, sizing: Sizing) -> LimitChange | None:
+        """Return that a node is added, where the workload is placed on the cluster."""
+        if all(item.cluster != self.cluster for item in sizing.assignments):
+            return None
+        name = sizing.required.workload
+        message = f"give cluster {self.cluster} a node for each Pod of workload {name}"
+        return LimitChange(message, self.relax, GIVEN_UP)
 
 
 def useful_amount(fleet: Fleet, kind: str) -> float:
