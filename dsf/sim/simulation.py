@@ -27,6 +27,7 @@ from dsf.kube.kinds import (
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_DECISION,
+    POD,
     POLICY,
     Kind,
 )
@@ -38,6 +39,7 @@ from dsf.sim.controllers import (
     placement,
     policy_framework,
     registration,
+    scheduler,
     work_agent,
 )
 from dsf.sim.controllers.musthave import Observed, Reference
@@ -85,6 +87,7 @@ class Simulation:
             "registration": self._registration,
             "work": self._work,
             "configuration policies": self._configuration_policies,
+            "pods": self._pods,
         }
         self._on_hub = {
             "cluster sets": self._cluster_sets,
@@ -119,7 +122,8 @@ class Simulation:
     def note(self, kind: Kind, namespace: str | None, cluster: str = "") -> None:
         """Note a write on the hub, or on a cluster: the controllers that read it are due."""
         if cluster:
-            self._due |= {(controller, cluster) for controller in self._on_clusters}
+            pods = kind in (NODE, POD)
+            self._due |= {(one, cluster) for one in self._on_clusters if pods or one != "pods"}
             return
         for controller in _READERS.get(kind, ()):
             if controller in self._on_hub:
@@ -180,6 +184,13 @@ class Simulation:
             changed += await _applied(cluster, delivery.on_cluster)
             changed += await _applied(self._hub, delivery.on_hub)
         return changed
+
+    async def _pods(self, _name: str, cluster: Kube) -> list[Change]:
+        pods = await _items(cluster, POD)
+        if all((pod.get("spec") or {}).get("nodeName") for pod in pods):
+            return []
+        nodes = await _items(cluster, NODE)
+        return await _applied(cluster, scheduler.schedule(nodes, pods, now=self._timestamp()))
 
     async def _placements(self) -> list[Change]:
         placements = await _items(self._hub, PLACEMENT)

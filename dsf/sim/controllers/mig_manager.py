@@ -1,8 +1,9 @@
-"""A stand-in for the GPU operator's MIG manager: it configures the profile that a node asks for.
+"""A stand-in for the GPU operator: it configures the MIG profile that a node asks for.
 
 It uses the labels of the development guide: `migsettinglabel` names the requested profile, and
 `migresultlabel` is "true" once the profile is configured. The real labels are
-`nvidia.com/mig.config` and `nvidia.com/mig.config.state`.
+`nvidia.com/mig.config` and `nvidia.com/mig.config.state`. As its device plugin does, it advertises
+the devices of the node's one GPU.
 
 Source: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html
 """
@@ -15,6 +16,14 @@ SETTING_LABEL = "migsettinglabel"
 RESULT_LABEL = "migresultlabel"
 APPLIED_ANNOTATION = "dynamic-scoring.open-cluster-management.io/simulated-mig-config"
 
+GPU_RESOURCES = "nvidia.com/"
+_DEVICES = {
+    "all-disabled": {"nvidia.com/gpu": "1"},
+    "3g.48gb": {"nvidia.com/mig-3g.48gb": "2"},
+    "2g.24gb": {"nvidia.com/mig-2g.24gb": "3"},
+}
+"""What a GPU of 96 GB becomes, by the profile that the node asks for."""
+
 
 def start(node: Object) -> list[Change]:
     """Set the result to "false" when a node asks for a profile that is not configured yet."""
@@ -26,16 +35,20 @@ def start(node: Object) -> list[Change]:
 
 
 def finish(node: Object) -> list[Change]:
-    """Report the requested profile as configured."""
+    """Report the requested profile as configured, and advertise its devices."""
     requested = _labels(node).get(SETTING_LABEL)
     configured = requested == _applied(node) and _labels(node).get(RESULT_LABEL) == "true"
     if requested is None or configured:
         return []
+    before = (node.get("status") or {}).get("allocatable") or {}
+    devices = dict.fromkeys(name for name in before if name.startswith(GPU_RESOURCES))
+    allocatable = {"allocatable": {**devices, **_DEVICES.get(requested, {})}}
     return [
         _patch(
             node,
             {"labels": {RESULT_LABEL: "true"}, "annotations": {APPLIED_ANNOTATION: requested}},
-        )
+        ),
+        Patch(NODE, node["metadata"]["name"], None, {"status": allocatable}, "status"),
     ]
 
 

@@ -1,5 +1,7 @@
 """Simulated work agent: applies the manifests of a ManifestWork to its managed cluster.
 
+Of a work with Pods it keeps an AppliedManifestWork there, as OCM's own agent does of each.
+
 Source: https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/
 """
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 
 from dsf.api.conditions import Condition, merged
 from dsf.kube.changes import Change, Delete, Patch
-from dsf.kube.kinds import MANIFEST_WORK
+from dsf.kube.kinds import APPLIED_MANIFEST_WORK, MANIFEST_WORK, POD
 from dsf.kube.port import Object
 from dsf.sim.controllers.musthave import Observed, Reference, ensure, reference_of, set_status
 
@@ -24,8 +26,8 @@ class Delivery:
 
 
 def references(work: Object) -> list[Reference]:
-    """Return the objects that the manifests of a work describe, without unknown kinds."""
-    return [reference for reference, _ in _manifests(work)]
+    """Return the objects of a work on its managed cluster, without unknown kinds."""
+    return [reference for reference, _ in (*_manifests(work), *_applied_work(work))]
 
 
 def deliver(work: Object, observed: Observed, *, now: str) -> Delivery:
@@ -36,10 +38,40 @@ def deliver(work: Object, observed: Observed, *, now: str) -> Delivery:
         return Delivery(on_hub=(_finalizers(work, [FINALIZER]),))
     changes = tuple(
         change
-        for reference, manifest in _manifests(work)
+        for reference, manifest in (*_manifests(work), *_applied_work(work))
         for change in ensure(reference, manifest, observed)
     )
+    changes = changes or tuple(_applied_resources(work, observed))
     return Delivery(on_cluster=changes, on_hub=_report(work, settled=not changes, now=now))
+
+
+def _applied_work(work: Object) -> Iterator[tuple[Reference, Object]]:
+    if not any(kind is POD for (kind, _, _), _ in _manifests(work)):
+        return
+    name = work["metadata"]["name"]
+    manifest = APPLIED_MANIFEST_WORK.object(
+        metadata={"name": f"hub-{name}"}, spec={"hubHash": "hub", "manifestWorkName": name}
+    )
+    yield (APPLIED_MANIFEST_WORK, None, f"hub-{name}"), manifest
+
+
+def _applied_resources(work: Object, observed: Observed) -> Iterator[Change]:
+    """Yield the write that tells what was applied, once all of it is there."""
+    resources = [
+        {
+            "group": kind.group,
+            "version": kind.version,
+            "resource": kind.plural,
+            "namespace": namespace or "",
+            "name": name,
+            "uid": obj["metadata"]["uid"],
+        }
+        for (kind, namespace, name), _ in _manifests(work)
+        if (obj := observed.get((kind, namespace, name)))
+    ]
+    for reference, _ in _applied_work(work):
+        if own := observed.get(reference):
+            yield from set_status(APPLIED_MANIFEST_WORK, own, {"appliedResources": resources})
 
 
 def _remove(work: Object, observed: Observed) -> Delivery:

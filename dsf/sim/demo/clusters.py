@@ -10,7 +10,7 @@ import yaml
 from dsf.api.names import AGENT_NAMESPACE, HUB_NAMESPACE
 from dsf.api.times import rfc3339
 from dsf.kube.apply import apply
-from dsf.kube.changes import Change, Create
+from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
@@ -20,6 +20,9 @@ from dsf.sim.controllers.registration import join
 from dsf.sim.demo.processes import DemoError
 
 WORKLOAD_NAMESPACE = "default"
+
+_ALLOCATABLE = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+"""What the node of a managed cluster has before its GPU is configured."""
 
 ClusterLabels = Mapping[str, Mapping[str, str]]
 """The labels of each managed cluster, and of its node, by its name."""
@@ -86,10 +89,12 @@ def _hub_objects(labels: ClusterLabels) -> list[Change]:
 def _managed_cluster_objects(name: str, labels: ClusterLabels) -> list[Change]:
     node = _object(NODE, f"{name}-control-plane")
     node["metadata"]["labels"] = dict(labels[name])
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": _ALLOCATABLE}
     return [
         Create(NAMESPACE, _object(NAMESPACE, AGENT_NAMESPACE)),
         Create(NAMESPACE, _object(NAMESPACE, name)),
         Create(NODE, node),
+        Patch(NODE, node["metadata"]["name"], None, {"status": ready}, "status"),
     ]
 
 

@@ -97,10 +97,12 @@ def _cell(column: str, value: Any) -> str:
 
 
 def plan_tables(answer: OptimizeAnswer) -> list[TextTable]:
-    """Return two tables of a plan: the policy of each cluster, the cluster of each workload."""
+    """Return the tables of a plan: policies of clusters, clusters of workloads, what has none."""
+    unplaced = [table_of(answer["unplaced"], "workload", "reason")] if answer["unplaced"] else []
     return [
         TextTable(("cluster", "policy"), sorted(answer["policies"].items())),
         table_of(answer["placements"], "workload", "cluster", "device", "score"),
+        *unplaced,
     ]
 
 
@@ -119,6 +121,18 @@ def placement_table(placements: Iterable[Object]) -> TextTable:
             )
         )
     return TextTable(("placement", "succeeded", "reason", "clusters"), rows)
+
+
+def inventory_table(groups: Mapping[str, Iterable[Mapping[str, Any]]], prefix: str) -> TextTable:
+    """Return a table of what groups of nodes have, by cluster: resources that begin so."""
+    rows = [
+        (cluster, str(group["count"]), name, amount, group["requested"].get(name, "0"))
+        for cluster, found in groups.items()
+        for group in found
+        for name, amount in group["allocatable"].items()
+        if name.startswith(prefix)
+    ]
+    return TextTable(("cluster", "nodes", "resource", "allocatable", "requested"), rows)
 
 
 def comparison_table(answers: Mapping[str, OptimizeAnswer]) -> TextTable:

@@ -154,6 +154,7 @@ def _agent(hub: DemoCluster, cluster: DemoCluster, prometheus: str) -> _Program:
         f"--hub-kubeconfig={hub.kubeconfig}",
         f"--kubeconfig={cluster.kubeconfig}",
         f"--prometheus-url={prometheus}",
+        "--inventory",
     )
 
 

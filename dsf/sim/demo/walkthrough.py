@@ -4,25 +4,27 @@ Only the last score differs between the clusters, so it chooses clusters as well
 """
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from dsf.api.conditions import is_true
-from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
+from dsf.api.names import APP, CLUSTER_CLAIM
 from dsf.cli.missing_scores import why_missing
 from dsf.cli.output import TextTable
 from dsf.kube import kinds
-from dsf.kube.changes import Create
+from dsf.kube.changes import Create, Delete
 from dsf.kube.port import Object
 from dsf.kube.yaml_documents import documents
 from dsf.sim.controllers import mig_manager
+from dsf.sim.controllers.mig_manager import GPU_RESOURCES
 from dsf.sim.demo.authors_part import AuthorsPart, guide_setup, require_own_scores
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
 from dsf.sim.demo.output import (
     DemoOutput,
     comparison_table,
+    inventory_table,
     placement_table,
     plan_tables,
     score_tables,
@@ -48,9 +50,14 @@ PREFERENCES = {
 THROUGHPUT = "example-throughput-score"
 """The score that differs between the clusters, as their hardware does."""
 
+STRANGERS_DEVICE = "nvidia.com/mig-3g.48gb"
+"""What a Pod takes that no workload has, half of a GPU."""
+
 STATUS = f"/placements/status?namespace={WORKLOAD_NAMESPACE}"
 
-KEYS = (*PREFERENCES, "throughput")
+BESIDE_A_STRANGER = "performance beside a stranger's Pod"
+
+KEYS = (*PREFERENCES, "throughput", BESIDE_A_STRANGER)
 """Names of the demo's own plans in its result."""
 
 SCORES = ("sample-my-score", *PREFERENCES.values(), THROUGHPUT)
@@ -92,7 +99,7 @@ async def _run_steps(
 ) -> dict[str, dict[str, Any]]:
     """Run all steps with the demo's own scores and those of an author."""
     # Before the scores: a scorer may ask for the workloads and policies.
-    manifests = [document.value for document in documents(scenario() / "manifests")]
+    manifests = [_with_a_pod(document.value) for document in documents(scenario() / "manifests")]
     created = [Create(kind, obj) for obj in manifests if (kind := kinds.find(obj))]
     await apply_or_fail(demo.clusters.hub.kube, created)
     await _score(demo, {*own, *of_author})
@@ -107,6 +114,7 @@ async def _run_steps(
     await _roll_back(demo)
     if THROUGHPUT in own:
         answers["throughput"] = await _plan_by_hardware(demo)
+    answers[BESIDE_A_STRANGER] = await _plan_beside_a_stranger(demo)
     for score in of_author:
         answers[score] = await _plan_alone(demo, score)
     return answers
@@ -148,6 +156,47 @@ async def _plan_by_hardware(demo: RunningDemo) -> dict[str, Any]:
     return await _planned(demo, "/optimize?dry_run=true", THROUGHPUT)
 
 
+async def _plan_beside_a_stranger(demo: RunningDemo) -> dict[str, Any]:
+    """Plan while a Pod runs that no ManifestWork brought, and write nothing."""
+    demo.output.step("Somebody starts a Pod by hand: the agent sees it, and the plan respects it")
+    cluster = demo.clusters.managed[0]
+    pod = _pod("notebook", {STRANGERS_DEVICE: "1"})
+
+    async def reserved() -> bool:
+        groups = (await _node_groups(demo)).get(cluster.name, ())
+        return any(STRANGERS_DEVICE in group["requested"] for group in groups)
+
+    async def released() -> bool:
+        return not await reserved()
+
+    await apply_or_fail(cluster.kube, [Create(kinds.POD, pod)])
+    await until(demo, reserved, f"the inventory of {cluster.name} to have the Pod")
+    demo.output.show([inventory_table(await _node_groups(demo), GPU_RESOURCES)])
+    demo.output.note(f"POST /optimize?dry_run=true for {PREFERENCES['performance']}")
+    answer = await _planned(demo, "/optimize?dry_run=true", PREFERENCES["performance"])
+    await apply_or_fail(cluster.kube, [Delete(kinds.POD, "notebook", WORKLOAD_NAMESPACE)])
+    await until(demo, released, f"the inventory of {cluster.name} to be without the Pod")
+    return answer
+
+
+def _with_a_pod(obj: Object) -> Object:
+    """Return an object of the scenario; a workload has a Pod besides, which its clusters run."""
+    if kinds.find(obj) is not kinds.MANIFEST_WORK_REPLICA_SET:
+        return obj
+    spec = obj["spec"]
+    own = _pod(obj["metadata"]["labels"][APP], {"cpu": "500m"})
+    manifests = [*spec["manifestWorkTemplate"]["workload"]["manifests"], own]
+    return {**obj, "spec": {**spec, "manifestWorkTemplate": {"workload": {"manifests": manifests}}}}
+
+
+def _pod(name: str, requests: Mapping[str, str]) -> Object:
+    container = {"name": name, "image": name, "resources": {"requests": requests}}
+    return kinds.POD.object(
+        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE},
+        spec={"containers": [container]},
+    )
+
+
 async def _plan_alone(demo: RunningDemo, score: str) -> dict[str, Any]:
     """Plan one workload by the score of an author, and write nothing.
 
@@ -181,6 +230,29 @@ async def _comply(demo: RunningDemo) -> None:
     await _configure_mig(demo)
     await until(demo, _claims(demo, "compliant"), "clusters to report compliant")
     demo.output.show([await _compliance(demo)])
+    await until(demo, partial(_devices_seen, demo), "the inventories to have the new devices")
+
+
+async def _devices_seen(demo: RunningDemo) -> bool:
+    """Tell whether the agents report the resources that nodes advertise now."""
+    reported = await _node_groups(demo)
+    for cluster in demo.clusters.managed:
+        nodes = (await cluster.kube.list(kinds.NODE)).items
+        advertised = {resource for node in nodes for resource in node["status"]["allocatable"]}
+        found = {
+            resource
+            for group in reported.get(cluster.name, ())
+            for resource in group["allocatable"]
+        }
+        if found != advertised:
+            return False
+    return True
+
+
+async def _node_groups(demo: RunningDemo) -> Mapping[str, list[dict[str, Any]]]:
+    """Return the groups of equal nodes that the agent of each cluster reports."""
+    found = (await demo.clusters.hub.kube.list(kinds.NODE_INVENTORY)).items
+    return {obj["metadata"]["name"]: obj["status"].get("nodes") or [] for obj in found}
 
 
 async def _configure_mig(demo: RunningDemo) -> None:
@@ -195,10 +267,10 @@ async def _land(demo: RunningDemo) -> None:
 
     async def landed() -> bool:
         sets = (await hub.list(kinds.MANIFEST_WORK_REPLICA_SET)).items
-        works = await _workloads(demo)
-        return len(works) == len(sets) and all(is_true(work, "Available") for work in works)
+        found = (await get(demo, STATUS))["workloads"]
+        return len(found) == len(sets) and all(_runs(item) for item in found)
 
-    await until(demo, landed, "workloads to be delivered")
+    await until(demo, landed, "Pods of the workloads to run")
     placements = (await hub.list(kinds.PLACEMENT, WORKLOAD_NAMESPACE)).items
     demo.output.show([placement_table(placements), await _landings(demo)])
 
@@ -216,8 +288,16 @@ async def _show_status(demo: RunningDemo) -> None:
 
 
 async def _landings(demo: RunningDemo) -> TextTable:
-    found = await get(demo, STATUS)
-    return table_of(found["workloads"], "workload", "cluster", "state", "reason")
+    found = [
+        {**item, "pods": "{ready}/{wanted}".format_map(item["pods"])} if item["pods"] else item
+        for item in (await get(demo, STATUS))["workloads"]
+    ]
+    return table_of(found, "workload", "cluster", "state", "reason", "pods")
+
+
+def _runs(landing: Mapping[str, Any]) -> bool:
+    """Tell whether a workload has landed, and its agent says that its Pods are ready."""
+    return landing["state"] == "Landed" and bool(landing["pods"])
 
 
 async def _compliance(demo: RunningDemo) -> TextTable:
@@ -260,10 +340,6 @@ async def _claim_values(demo: RunningDemo) -> dict[str, str]:
         for claim in cluster.get("status", {}).get("clusterClaims") or []
         if claim["name"] == CLUSTER_CLAIM
     }
-
-
-async def _workloads(demo: RunningDemo) -> Sequence[Object]:
-    return (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=REPLICA_SET_LABEL)).items
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:

@@ -130,6 +130,15 @@ def test_scores_that_differ_choose_clusters_as_well_as_profiles(kept: KeptDemo) 
     }
 
 
+def test_a_plan_respects_a_pod_that_nobody_planned(kept: KeptDemo) -> None:
+    answer = kept.result["performance beside a stranger's Pod"]
+    assert answer["objective_value"] == 60
+    assert [place["cluster"] for place in answer["placements"]] == ["worker02"]
+    assert [(item["workload"], item["reason"]) for item in answer["unplaced"]] == [
+        ("mwrs-app02", "NoCapacityLeft")
+    ]
+
+
 def test_the_score_of_an_author_decides_a_plan(kept: KeptDemo) -> None:
     answer = kept.result["headroom"]
     (place,) = answer["placements"]

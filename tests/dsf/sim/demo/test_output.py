@@ -20,6 +20,7 @@ def answer(**changes: Any) -> dict[str, Any]:
         "objective_value": 57.5,
         "policies": policies,
         "placements": [placement],
+        "unplaced": [],
         **changes,
     }
 
@@ -42,6 +43,9 @@ def test_a_plan_shows_policies_by_cluster_and_places() -> None:
     policies, places = output.plan_tables(answer())
     assert policies.rows == [("c1", "p1"), ("c2", "p2")]
     assert places.rows == [["app", "c1", "all", "57.5"]]
+    lacking = {"workload": "batch", "reason": "NoNodeFits", "message": "no node has 4 GPUs"}
+    *_, unplaced = output.plan_tables(answer(unplaced=[lacking]))
+    assert unplaced.rows == [["batch", "NoNodeFits"]]
 
 
 def test_placements_stand_by_name_and_one_nobody_decided_has_dashes() -> None:
