@@ -112,6 +112,7 @@ def read_objects(
         observation=observation,
         request=request,
         claim_name=settings.claim_name,
+        bound=running.bound,
     )
     workloads = seen.workloads
     unshared, pools, of_others = without_others_part(

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from dsf.api.names import PLACEMENT_LABEL, WORK_PLACEMENT_LABEL
+from dsf.api.times import read_time
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, Kind
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Selector
@@ -74,10 +75,14 @@ CEL_CLUSTER_NAME = re.compile(r'"([a-z0-9.-]+)"')
 
 @dataclass(frozen=True, slots=True)
 class CurrentDecisions:
-    """The clusters that each generated Placement selects, and the policies bound to clusters."""
+    """The clusters that each generated Placement selects, and the policies bound to clusters.
+
+    `bound`: when the last of its policies was bound to a cluster.
+    """
 
     placements: Mapping[str, tuple[str, ...]]
     policies: frozenset[PolicyEnforcement]
+    bound: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def read_current_decisions(
@@ -96,13 +101,15 @@ def read_current_decisions(
         )
         for obj in generated_by(observation.placements, optimization)
     }
-    policies = (
-        PolicyEnforcement(cluster, str(subject.get("name")))
-        for binding in generated_by(observation.bindings, optimization)
-        for cluster in placements.get(str((binding.get("placementRef") or {}).get("name")), ())
-        for subject in binding.get("subjects") or ()
-    )
-    return CurrentDecisions(placements, frozenset(policies))
+    policies, bound = set[PolicyEnforcement](), dict[str, datetime]()
+    for binding in generated_by(observation.bindings, optimization):
+        created = read_time(binding["metadata"].get("creationTimestamp"))
+        for cluster in placements.get(str((binding.get("placementRef") or {}).get("name")), ()):
+            names = (str(subject.get("name")) for subject in binding.get("subjects") or ())
+            policies |= {PolicyEnforcement(cluster, name) for name in names}
+            if created:
+                bound[cluster] = max(created, bound.get(cluster, created))
+    return CurrentDecisions(placements, frozenset(policies), bound)
 
 
 def _selected_clusters(placement: Object, by_label: Mapping[tuple[str, str], str]) -> Iterator[str]:

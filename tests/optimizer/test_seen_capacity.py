@@ -14,6 +14,7 @@ from dsf.kube.port import Object
 from optimizer.model.formulate import formulate
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.capacity.seen_capacity import STARTING
 from optimizer.solve.greedy import greedy
 from optimizer.wire.request import OptimizeRequest
 from tests.kube_wrappers.fault_injection import Fault, Faulty
@@ -169,9 +170,13 @@ async def test_a_policy_in_force_supplies_what_nodes_advertise_once_it_is_compli
     for name in ("worker01", "worker02"):
         status = {"status": compliant(name)["status"]}
         await hub.patch(kinds.MANAGED_CLUSTER, name, status, subresource="status")
+    at_once = await planned(hub, request())
+    assert len(places(at_once)) == 2, "an inventory from before the policy says nothing of it"
     after = [node({MIG: 2}, labels=GH200)]
+    less = [node({MIG: 1}, labels=GH200)]
+    later = -STARTING.total_seconds()
     await publish_nodes(
-        hub, inventory("worker01", after), inventory("worker02", [node({MIG: 1}, labels=GH200)])
+        hub, inventory("worker01", after, age=later), inventory("worker02", less, age=later)
     )
     made = await planned(hub, request())
     assert len([item for item in places(made) if item[2] == "3g.48gb"]) == 1

@@ -31,7 +31,11 @@ from optimizer.snapshot.ownership.others import OthersOnCluster
 from optimizer.wire.object_specs import SupplySpec
 
 STARTING = timedelta(seconds=10)
-"""How long after a ManifestWork was applied an inventory may lack its Pods."""
+"""How long after a ManifestWork was applied an inventory may lack its Pods.
+
+Also how long after a policy was bound a claim may speak of the policies before it, and nodes may
+advertise their devices.
+"""
 
 _OF_NODES = frozenset({"cpu", "memory", "ephemeral-storage", "pods", GPU_KIND})
 """Kinds that only nodes have, whether or not one advertises them; so has each with a domain."""

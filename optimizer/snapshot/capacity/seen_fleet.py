@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Workload
@@ -15,6 +16,7 @@ from optimizer.snapshot.capacity.labelled_gpus import CHANGING, STATE
 from optimizer.snapshot.capacity.node_inventories import Inventory
 from optimizer.snapshot.capacity.requested_pods import with_pods
 from optimizer.snapshot.capacity.seen_capacity import (
+    STARTING,
     Inventories,
     SeenCluster,
     without_seen_uses,
@@ -65,8 +67,12 @@ def seen_fleet(
     observation: Observation,
     request: OptimizeRequest,
     claim_name: str,
+    bound: Mapping[str, datetime],
 ) -> SeenFleet:
-    """Return a fleet with its nodes and Pods; without any inventory it is as before."""
+    """Return a fleet with its nodes and Pods; without any inventory it is as before.
+
+    `bound`: when the last policy in force was bound to each cluster.
+    """
     if not inventories.of and not inventories.not_relied:
         return SeenFleet(tuple(clusters), workloads, others)
     by_name = {name_of(obj): obj for obj in observation.workloads}
@@ -86,7 +92,9 @@ def seen_fleet(
                 stated_allocatable(obj, requested[cluster.name]),
                 controlled=cluster.name in pools
                 or any(supply.kind == GPU_KIND for item in policies for supply in item.supplies),
-                settled=_is_settled(obj, inventories.of[cluster.name], claim_name),
+                settled=_is_settled(
+                    obj, inventories.of[cluster.name], claim_name, bound.get(cluster.name)
+                ),
                 asked=asked,
             ).read()
             classes = inventories.of[cluster.name].device_classes
@@ -111,8 +119,15 @@ def _staying(workload: Workload, lost: Iterable[str]) -> Workload:
     return replace(workload, unseen=unseen)
 
 
-def _is_settled(managed: Object, inventory: Inventory, claim_name: str) -> bool:
-    """Return whether nodes advertise what the policies in force say, or never will."""
+def _is_settled(
+    managed: Object, inventory: Inventory, claim_name: str, bound: datetime | None
+) -> bool:
+    """Return whether nodes advertise what the policies in force say, or never will.
+
+    An inventory may be older than a policy, and a claim may still speak of the one before.
+    """
+    if bound is not None and inventory.observed < bound + STARTING:
+        return False
     claims = (managed.get("status") or {}).get("clusterClaims") or ()
     compliant = any(
         item.get("name") == claim_name and item.get("value") == "compliant" for item in claims
