@@ -119,7 +119,13 @@ def framework(hub: Hub, policies: None, manifests_namespace: str) -> str:
     }
     values = {
         "hubSetting": {"resourceController": controller},
-        "spokeSetting": {"agent": {"scorers": scorers, "readableResources": READABLE}},
+        "spokeSetting": {
+            "agent": {
+                "scorers": scorers,
+                "readableResources": READABLE,
+                "inventory": {"enabled": True},
+            }
+        },
     }
     return install_chart(
         hub, CHARTS / "dynamic-scoring-framework", "open-cluster-management", values=values

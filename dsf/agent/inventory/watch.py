@@ -162,8 +162,12 @@ class InventoryWatch:
                 await view.run()
             except (Forbidden, NotFound) as error:
                 if type(self._refused.get(kind)) is not type(error):
-                    extra = {"resource": kind.resource, "error": str(error), "hint": _ADVICE}
-                    log.warning("inventory lacks a kind", extra=extra)
+                    unserved = isinstance(error, NotFound)
+                    hint = "it is not served" if unserved else _ADVICE
+                    extra = {"resource": kind.resource, "error": str(error), "hint": hint}
+                    normal = unserved and kind in _DEVICES  # Kubernetes before 1.34
+                    level = logging.INFO if normal else logging.WARNING
+                    log.log(level, "inventory lacks a kind", extra=extra)
                 self._refused[kind] = error
                 self.changed.set()
             await asyncio.sleep(self.retry_seconds)

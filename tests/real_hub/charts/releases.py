@@ -40,7 +40,8 @@ def core_values(hub: ControlPlane, *, earlier: bool = False) -> str:
     path = hub.directory / f"{CORE}-values.yaml"
     if earlier:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
-        del values["spokeSetting"]["agent"]["readableResources"]
+        for later in ("inventory", "readableResources"):
+            del values["spokeSetting"]["agent"][later]
         path = path.with_name(f"{CORE}-earlier-values.yaml")
         path.write_text(yaml.safe_dump(values), encoding="utf-8")
     return f"--values={path}"

@@ -10,6 +10,7 @@ import pytest
 from tests.eventually import until
 
 from ..harness.bound_namespace import remove_workloads
+from ..harness.gpu_nodes import gpu_node
 from ..harness.helm import CHARTS, install_chart
 from . import node_metrics
 from .guide import PREFERENCES, WORKLOADS, Guide, administrator, caller, prepare
@@ -44,6 +45,7 @@ ADDON = (
 )
 CLAIM = ("cluster.open-cluster-management.io/v1alpha1", "ClusterClaim", "policy-watcher-claim")
 SCORE = ("cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore")
+INVENTORY = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "NodeInventory")
 
 
 @pytest.fixture(scope="package")
@@ -61,7 +63,10 @@ def agents(hub: Hub, clusters: list[ManagedCluster], framework: str) -> Iterator
     for cluster in clusters:
         wait_deployed(hub, cluster)
         cluster.apply(token(AGENT_NAMESPACE))
-        parts[cluster.name] = run_part(cluster, AGENT_NAMESPACE, "dynamic-scoring-agent")
+        # Clusters without nodes have no capacity, so inventories are tried for themselves.
+        parts[cluster.name] = run_part(
+            cluster, AGENT_NAMESPACE, "dynamic-scoring-agent", "--no-inventory"
+        )
     yield parts
     for part in parts.values():
         part.stop()
@@ -234,6 +239,35 @@ def nodes_scored(
     return [first, second]
 
 
+@pytest.fixture(scope="package")
+def inventories(
+    hub: Hub, clusters: list[ManagedCluster], agents: dict[str, Part], scored: dict[object, Object]
+) -> dict[str, Object]:
+    """The inventory of each cluster with one node, while its agent reported it; both are gone."""
+    found = {}
+    for cluster in clusters:
+        cluster.apply(gpu_node("inventoried", 4))
+        agent = agents[cluster.name]
+        arguments = tuple(word for word in agent.arguments if word != "--no-inventory")
+        reporting = replace(agent, arguments=arguments)
+        agent.stop()
+        reporting.start()
+        found[cluster.name] = until(
+            f"the inventory of {cluster.name}",
+            lambda name=cluster.name: counted(hub.api.find(*INVENTORY, name, name)),
+        )
+        reporting.stop()
+        agent.start()
+        hub.api.delete(*INVENTORY, cluster.name, cluster.name)
+        cluster.api.delete("v1", "Node", "inventoried")
+    return found
+
+
+def counted(inventory: Object | None) -> Object | None:
+    """An inventory that counts nodes; None before it does."""
+    return inventory if (inventory or {}).get("status", {}).get("nodeCount") else None
+
+
 def keep_placed(hub: Hub) -> None:
     """Declare a PlacementOptimization, which only plans, and delete it once it has a status."""
     kind = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "PlacementOptimization", "kept")
@@ -253,7 +287,11 @@ def keep_placed(hub: Hub) -> None:
 
 @pytest.fixture(scope="package")
 def everything_used(
-    guide: Guide, withdrawn: set[str], swept: Object, nodes_scored: list[dict[str, int]]
+    guide: Guide,
+    withdrawn: set[str],
+    swept: Object,
+    nodes_scored: list[dict[str, int]],
+    inventories: dict[str, Object],
 ) -> None:
     """The product after all its functions were used."""
     keep_placed(guide.hub)

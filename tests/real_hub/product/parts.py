@@ -77,10 +77,10 @@ class Part:
         )
 
 
-def run_part(plane: ControlPlane, namespace: str, deployment: str) -> Part:
-    """Run a Deployment of ours, and report its status to its cluster as a kubelet does."""
+def run_part(plane: ControlPlane, namespace: str, deployment: str, *more: str) -> Part:
+    """Run a Deployment of ours with more arguments, and report its status as a kubelet does."""
     port = plane.ports.free()
-    arguments = (f"--metrics-bind-address={LOOPBACK}:{port}",)
+    arguments = (f"--metrics-bind-address={LOOPBACK}:{port}", *more)
     return _run(Part(plane, namespace, deployment, port, arguments))
 
 

@@ -14,7 +14,7 @@ from ..harness import ocm
 from ..harness.api import MERGE, Api, ApiError, condition_of
 from ..harness.health import wait_healthy
 from ..harness.helm import CHARTS, HelmFailed, helm
-from .conftest import AGENT_NAMESPACE, SCORE, wait_deployed
+from .conftest import AGENT_NAMESPACE, INVENTORY, SCORE, wait_deployed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +63,7 @@ def test_ocm_deploys_the_agent_on_every_cluster(hub: Hub, clusters: list[Managed
             f"--namespace={AGENT_NAMESPACE}",
             "--metrics-bind-address=:8080",
             "--service-account-token-hosts=*.svc,*.svc.cluster.local",
+            "--inventory",
         ]
         addon = hub.api.wait_condition(*ADDON, "ManifestApplied", cluster.name)
         assert addon["status"]["namespace"] == AGENT_NAMESPACE
@@ -91,6 +92,17 @@ def test_the_agent_writes_no_other_clusters_scores(hub: Hub, agent_of_east: Api)
     own = agent_of_east.path(*SCORE, "east")
     assert agent_of_east.request("POST", own, score, params=DRY_RUN)
     hub.api.delete(*SCORE, "victim", "west")
+
+
+def test_the_agent_writes_no_other_clusters_inventory(hub: Hub, agent_of_east: Api) -> None:
+    inventory = {"apiVersion": INVENTORY[0], "kind": INVENTORY[1], "metadata": {"name": "victim"}}
+    path = agent_of_east.path(*INVENTORY, "west")
+    until("the agents to be parted", lambda: refused(agent_of_east, "POST", path, inventory))
+    hub.apply({**inventory, "metadata": {"name": "victim", "namespace": "west"}})
+    assert refused(agent_of_east, "PATCH", f"{path}/victim/status", {"status": {"nodeCount": 9}})
+    own = agent_of_east.path(*INVENTORY, "east")
+    assert agent_of_east.request("POST", own, inventory, params=DRY_RUN)
+    hub.api.delete(*INVENTORY, "victim", "west")
 
 
 def refused(api: Api, method: str, path: str, body: Object | None = None) -> bool:
