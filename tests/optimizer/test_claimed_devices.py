@@ -66,7 +66,16 @@ def claiming(app: str, amount: int, selector: str = HALF, cls: str = "mig.nvidia
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
         "metadata": {"name": "gpu"},
-        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}},
+        "spec": {
+            "spec": {
+                "devices": {
+                    "requests": [{"name": "gpu", "exactly": exactly}],
+                    "constraints": [
+                        {"requests": ["gpu"], "matchAttribute": "gpu.nvidia.com/productName"}
+                    ],
+                }
+            }
+        },
     }
     pod = {
         "containers": [{"name": "c", "image": "i"}],

@@ -158,7 +158,7 @@ class _Search:
         values = set()
         for item in chosen:
             names = {item.request.name, item.request.name.partition("/")[0]}
-            if not rule.requests or not rule.requests.isdisjoint(names):
+            if not rule.requests or not names.isdisjoint(rule.requests):
                 values.add(self._value(item, rule.attribute))
         return len(values) <= 1 and None not in values
 

@@ -66,7 +66,7 @@ class MatchAttribute(NamedTuple):
     """Devices of the requests (of all, if empty) have the same value of an attribute."""
 
     attribute: str
-    requests: frozenset[str] = frozenset()
+    requests: tuple[str, ...] = ()
 
 
 class DeviceClaim(NamedTuple):

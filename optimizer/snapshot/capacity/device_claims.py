@@ -176,7 +176,7 @@ def _claim(path: str, spec: Any) -> DeviceClaim | InvalidInput:
         why = "a constraint has no matchAttribute; others are not supported"
         return InvalidInput("Unreadable", f"{path}: {why}")
     matching = tuple(
-        MatchAttribute(rule.match_attribute or "", frozenset(rule.requests or ())) for rule in rules
+        MatchAttribute(rule.match_attribute or "", tuple(rule.requests or ())) for rule in rules
     )
     return DeviceClaim(tuple(requests), matching)
 

@@ -202,7 +202,7 @@ def test_pods_have_the_claims_of_their_templates() -> None:
                         ClaimRequest("either/all", "mig.nvidia.com", (), 1, every=True),
                     ),
                 ),
-                (MatchAttribute("gpu.nvidia.com/parentUUID", frozenset(["gpu"])),),
+                (MatchAttribute("gpu.nvidia.com/parentUUID", ("gpu",)),),
             ),
         ),
     )
