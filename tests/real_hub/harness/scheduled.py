@@ -28,7 +28,7 @@ KWOK_NODE = {"type": "kwok"}
 DRA_GATES = "DRAPartitionableDevices=true"
 """What is alpha in Kubernetes 1.34: devices that share counters."""
 LEASE_SECONDS = 8
-LOST_AFTER_SECONDS = 20
+LOST_AFTER_SECONDS = 40
 EVICTED_AFTER_SECONDS = 2
 WORKLOADS = (
     ("apps/v1", "Deployment"),
