@@ -51,7 +51,7 @@ class Requirement:
 
     def _compares(self, value: str) -> bool:
         (limit,) = self.values
-        if not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
+        if not re.fullmatch(r"[+-]?\d{1,63}", value, re.ASCII):
             return False
         return int(value) > int(limit) if self.operator == "Gt" else int(value) < int(limit)
 

@@ -84,20 +84,41 @@ async def test_without_an_inventory_only_what_is_stated_counts() -> None:
     assert (await planned(hub, request())).solution.objective_value == 115
 
 
-async def test_what_runs_already_stays_where_it_holds_its_nodes() -> None:
-    """Its own Pods are no reason to move; those of others are."""
-    hub = await hub_with(inventory("worker01", [node({GPU: 2})]))
-    await applied(hub, asking(alone()))
+RUNNING = {"mwrs-app01": {GPU: 2}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "stays"),
+    [
+        (inventory("worker01", [node({GPU: 2}, works=RUNNING)]), True),
+        (inventory("worker01", [node({GPU: 2}, works=RUNNING, unschedulable=True)]), True),
+        # The kubelet or the device plugin restarts.
+        (inventory("worker01", [node({GPU: 2}, works=RUNNING, ready=False)]), True),
+        (inventory("worker01", [node({GPU: 0}, works=RUNNING)]), True),
+        (inventory("worker01", [node({}, works=RUNNING)]), True),
+        # What the inventory says is not relied on.
+        (inventory("worker01", [], age=181), True),
+        (inventory("worker01", [node({GPU: 4}, {GPU: 4})], age=181), True),
+        (inventory("worker01", [node({GPU: -2})]), True),
+        (inventory("worker01", [], observedTime=None), True),
+        # Its Pods are on no node, and others took one of the GPUs.
+        (inventory("worker01", [node({GPU: 2}, {GPU: 1})]), False),
+    ],
+)
+async def test_what_runs_already_stays_where_it_holds_its_nodes(
+    seen: Object, *, stays: bool
+) -> None:
+    hub = await hub_with(
+        inventory("worker01", [node({GPU: 2})]), inventory("worker02", [node({GPU: 2})])
+    )
+    one = {"targetWorkloads": [{"name": "mwrs-app01"}]}
+    await applied(hub, asking(alone(), **one))
     await work_of(hub, "mwrs-app01", "worker01", "app01-placement")
-    running = {"mwrs-app01": {GPU: 2}}
-    for nodes in (
-        [node({GPU: 2}, works=running)],
-        [node({GPU: 2}, works=running, unschedulable=True)],
-    ):
-        await publish_nodes(hub, inventory("worker01", nodes))
-        assert places(await planned(hub, asking(alone()))) == {("mwrs-app01", "worker01", "all")}
-    await publish_nodes(hub, inventory("worker01", [node({GPU: 2}, {GPU: 1}, works=running)]))
-    assert places(await planned(hub, asking(alone()))) == set()
+    await publish_nodes(hub, seen)
+    where = "worker01" if stays else "worker02"
+    assert places(await planned(hub, asking(**one))) == {("mwrs-app01", where, "all")}
+    alone_there = {("mwrs-app01", "worker01", "all")} if stays else set()
+    assert places(await planned(hub, asking(alone()))) == alone_there
 
 
 async def test_a_work_of_others_counts_once_whether_or_not_its_pods_are_seen() -> None:
@@ -284,7 +305,8 @@ def gpus(name: str = "a", **labels: str) -> dict[str, Any]:
         ([node({MIG: 3}, {MIG: 1}, labels=H20, names=["a"])], 0, "GPUs whose layout is not known"),
         ([node({GPU: 1}, labels=H20, names=["a"])], 2, "is 2, and the device plugin advertises 1"),
         ([node({GPU: 1}, names=["a"])], 0, "gpu.product is missing"),
-        ([gpus(count="99")], 0, "is '99', not a number from 1 to 16"),
+        ([gpus(count="99")], 0, 'is "99", not a number from 1 to 16'),
+        ([gpus(count="9" * 5_000)], 0, "not a number from 1 to 16"),
         ([gpus(product="T4")], 0, "no MIG geometry is known for GPU T4"),
         ([gpus(product="NVIDIA-H20-MIG-3g.48gb")], 0, "counts MIG devices, not GPUs"),
         ([node({GPU: 2}, labels=H20)], 0, "not all have a name"),

@@ -18,8 +18,9 @@ class Shares(NamedTuple):
     """Whose the amounts of each node of a group are.
 
     `taken`: what Pods hold that the request does not decide about. `held`: what its workloads hold.
-    `supplied`: what the node has for the request. One that is cordoned has only what these
-    workloads hold there, and one that is not ready has nothing.
+    `supplied`: what the node has for the request. What these workloads hold there is always among
+    it: kubelets and device plugins restart, and Pods that lose their node for good become pending.
+    A node that is cordoned or not ready has nothing else.
     """
 
     nodes: SeenNodes
@@ -52,18 +53,11 @@ class ClusterNodes:
         taken = {
             name: max(0.0, amount - mine.get(name, 0.0)) for name, amount in nodes.requested.items()
         }
-        if not nodes.ready:
-            return Shares(nodes, taken, held, {})
-        if nodes.cordoned:
-            left = _sum(amounts for _, amounts in held)
-            most = {name: left.get(name, 0.0) for name in nodes.allocatable}
-        else:
-            most = {
-                name: amount - taken.get(name, 0.0) for name, amount in nodes.allocatable.items()
-            }
-        supplied = {
-            name: min(amount, max(0.0, most[name])) for name, amount in nodes.allocatable.items()
-        }
+        supplied = dict(_sum(amounts for _, amounts in held))
+        if nodes.ready and not nodes.cordoned:
+            for name, amount in nodes.allocatable.items():
+                left = min(amount, amount - taken.get(name, 0.0))
+                supplied[name] = max(left, supplied.get(name, 0.0))
         return Shares(nodes, taken, held, supplied)
 
     def groups(self) -> tuple[NodeGroup, ...]:
@@ -91,7 +85,7 @@ class ClusterNodes:
             for state in nodes.devices.devices if nodes.ready and not nodes.cordoned else ():
                 for kind, name, number in free_by_name(state):
                     found[kind, name] += nodes.count * number
-            for work, state, index in nodes.devices.works if nodes.ready else ():
+            for work, state, index in nodes.devices.works:
                 if self.decided.get(work) in self.targets:
                     held = scored_as(state.devices.driver, state.devices.devices[index])
                     found[held] += nodes.count * state.count
@@ -117,7 +111,7 @@ class ClusterNodes:
 def gpus_of_others(item: Shares) -> float:
     """Return how many GPUs or MIG devices each node can't give to the request."""
     return sum(
-        amount - item.supplied.get(name, 0.0)
+        max(0.0, amount - item.supplied.get(name, 0.0))
         for name, amount in item.nodes.allocatable.items()
         if item.nodes.kind_and_device(name)[0] == GPU_KIND
     )

@@ -3,11 +3,12 @@
 Source: https://github.com/NVIDIA/k8s-device-plugin docs/gpu-feature-discovery.
 """
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, quoted
 from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.nodes import GPU_RESOURCE, MIG_PREFIX
 from optimizer.snapshot.capacity.node_inventories import MIG_PRODUCT_MARK, PRODUCT, SeenNodes
@@ -55,8 +56,8 @@ def labelled_gpus(node: SeenNodes) -> LabelledGpus | InvalidInput | None:
     if MIG_PRODUCT_MARK in product:
         why = f"{UntrustedName(product)} counts MIG devices, not GPUs (MIG strategy single)"
         return InvalidInput("StrategySingle", why)
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_GPUS_PER_NODE:
-        why = f"label {COUNT} is {text!r}, not a number from 1 to {MAX_GPUS_PER_NODE}"
+    if not re.fullmatch("[0-9]{1,2}", text) or not 1 <= int(text) <= MAX_GPUS_PER_NODE:
+        why = f"label {COUNT} is {quoted(text, 40)}, not a number from 1 to {MAX_GPUS_PER_NODE}"
         return InvalidInput("NoCount", why)
     count, whole = int(text), advertised.pop(GPU_RESOURCE, 0)
     migs = tuple((name.removeprefix(MIG_PREFIX), amount) for name, amount in advertised.items())

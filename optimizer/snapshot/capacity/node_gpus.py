@@ -57,15 +57,16 @@ def _gpus(labelled: LabelledGpus, item: Shares) -> tuple[Gpu, ...] | InvalidInpu
     if len(nodes.names) < nodes.count:
         return InvalidInput("NoNames", f"{nodes.count} nodes with GPUs, and not all have a name")
     used = {
-        name: math.ceil(amount - item.supplied.get(name, 0.0))
+        name: max(0, math.ceil(amount - item.supplied.get(name, 0.0)))
         for name, amount in nodes.allocatable.items()
         if name == GPU_RESOURCE or name.startswith(MIG_PREFIX)
     }
+    stays = any(used.values()) or nodes.cordoned or not nodes.ready
     all_whole = labelled.whole == labelled.number and not labelled.migs
     if all_whole or nodes.labels.get(CONFIG) == ALL_DISABLED:
         taken = labelled.number - math.floor(item.supplied.get(GPU_RESOURCE, 0.0))
         return tuple(
-            Gpu(known, mig_disabled=True, in_use=taken > 0, foreign_use=index < taken)
+            Gpu(known, mig_disabled=True, in_use=taken > 0 or stays, foreign_use=index < taken)
             for index in range(labelled.number)
         )
     layout = None if nodes.labels.get(STATE) in CHANGING else _layout(known, labelled)
@@ -74,7 +75,7 @@ def _gpus(labelled: LabelledGpus, item: Shares) -> tuple[Gpu, ...] | InvalidInpu
         return InvalidInput("UnknownLayout", why)
     if layout is None:
         return (Gpu(known),) * labelled.number
-    busy = layout if any(used.values()) else ()
+    busy = layout if stays else ()
     foreign = [_of_others(known, layout, used) for _ in range(labelled.number)]
     return tuple(Gpu(known, layout, busy, others) for others in foreign)
 

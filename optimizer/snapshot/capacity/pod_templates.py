@@ -11,9 +11,10 @@ from typing import Any
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import PodSpec, read_part
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, cleaned
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
+from dsf.kube.selectors import LabelSelector, label_selector_of
 from optimizer.domain.dra.device_sets import DeviceClaim
 from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
 from optimizer.snapshot.capacity.device_claims import ClaimManifests, claim_manifests, read_claims
@@ -197,6 +198,8 @@ def _group(
         return InvalidInput("Unreadable", f" {why}")
     if isinstance(claims, InvalidInput):
         return InvalidInput(claims.reason, f": {claims.message}")
+    if isinstance(wrong := _expressions(pod), InvalidInput):
+        return InvalidInput("Unreadable", f" requires nodes: {cleaned(wrong.message, 200)}")
     return PodGroup(count, pod.requested(), affinity, _tolerations(pod), claims=claims)
 
 
@@ -231,6 +234,14 @@ def _affinity(pod: PodSpec) -> tuple[tuple[NodeSelectorTerm, ...], ...] | None:
         if term.requirements
     )
     return terms or None
+
+
+def _expressions(pod: PodSpec) -> LabelSelector | InvalidInput:
+    """Return the expressions of all terms, or which of them kube-scheduler can't read."""
+    nodes = pod.affinity.node_affinity if pod.affinity else None
+    terms = nodes.required.node_selector_terms if nodes and nodes.required else ()
+    found = (item.model_dump() for term in terms for item in term.match_expressions or ())
+    return label_selector_of({"matchExpressions": list(found)})
 
 
 def _tolerations(pod: PodSpec) -> tuple[PodToleration, ...]:

@@ -192,12 +192,13 @@ class SeenCluster:
             if item.kind != GPU_KIND or most is None or not _DEVICE.fullmatch(item.device):
                 supplies.append(item)
                 continue
-            there = (self._advertised if in_force else most).get(key, 0.0)
+            kept = self._supplies.get(key, 0.0) if policy.current and not in_force else 0.0
+            there = max((self._advertised if in_force else most).get(key, 0.0), kept)
             if item.amount > there:
                 said = f"policy {policy.policy} supplies {_amount(*item)}"
                 how = "its nodes advertise" if in_force else "GPUs without Pods of others allow"
                 issues.append(self._contradiction(said, there, how, policy.policy))
-            amount = min(item.amount, most.get(key, 0.0))
+            amount = min(item.amount, max(most.get(key, 0.0), kept))
             supplies.append(item._replace(amount=amount))
             if in_force:
                 left[key] -= amount

@@ -1,15 +1,16 @@
 """A fleet in which NodeInventories count: clusters with nodes, workloads with Pods."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Cluster, Workload
+from optimizer.domain.fleet import Cluster, Supply, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
-from optimizer.domain.nodes import GPU_KIND
+from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU
 from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
 from optimizer.snapshot.capacity.device_claims import claim_issues
 from optimizer.snapshot.capacity.labelled_gpus import CHANGING, STATE
@@ -23,6 +24,7 @@ from optimizer.snapshot.capacity.seen_capacity import (
 )
 from optimizer.snapshot.object_readers import name_of, stated_allocatable
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.namespace_reader import ResourceUse
 from optimizer.snapshot.ownership.others import OthersOnCluster
 from optimizer.wire.request import OptimizeRequest
 
@@ -82,6 +84,7 @@ def seen_fleet(
     requested = {item.name: item for item in request.clusters}
     found, issues = list[Cluster](), [*inventories.issues, *of_pods]
     for cluster in clusters:
+        stated = cluster.candidates, cluster.enforced
         if cluster.name in nodes:
             policies = [*cluster.candidates, *cluster.enforced]
             policies += [item.policy for item in others.get(cluster.name, _NOBODY).enforced]
@@ -100,6 +103,10 @@ def seen_fleet(
             classes = inventories.of[cluster.name].device_classes
             cluster = replace(cluster, device_classes=classes)  # noqa: PLW2901
             issues += (*contradicted, *claim_issues(cluster, workloads))
+        if cluster.name in inventories.not_relied:
+            cluster = replace(cluster, candidates=stated[0], enforced=stated[1])  # noqa: PLW2901
+            uses = others.get(cluster.name, _NOBODY).uses
+            cluster = _with_what_runs(cluster, workloads, uses)  # noqa: PLW2901
         found.append(cluster)
     lost = [item.name for item in clusters if item.name in inventories.not_relied]
     return SeenFleet(
@@ -117,6 +124,29 @@ _NOBODY = OthersOnCluster()
 def _staying(workload: Workload, lost: Iterable[str]) -> Workload:
     unseen = tuple(name for name in lost if name not in workload.current)
     return replace(workload, unseen=unseen)
+
+
+def _with_what_runs(
+    cluster: Cluster, workloads: Iterable[Workload], uses: Iterable[ResourceUse]
+) -> Cluster:
+    """Return a cluster whose inventory is not relied on, with enough of all that runs there.
+
+    Nothing else starts there, so it does no harm that it seems to have more than it has.
+    """
+    in_force = (*cluster.enforced, *(item for item in cluster.candidates if item.current))
+    of_policies = {supply.kind for item in in_force for supply in item.supplies}
+    used = defaultdict[str, float](float)
+    for kind, amount in (each for use in uses for each in use.amounts):
+        used[kind] += amount
+    needed = defaultdict[tuple[str, str], float](float)
+    for item in workloads:
+        device = next(iter(item.devices), WHOLE_GPU if item.kind == GPU_KIND else "")
+        asked = (item.kind, device, item.amount), *((kind, "", n) for kind, n in item.requests)
+        for kind, of, amount in asked if cluster.name in item.current else ():
+            if kind not in of_policies:
+                needed[kind, of] += amount
+    more = (Supply(kind, of, amount + used[kind]) for (kind, of), amount in needed.items())
+    return replace(cluster, base=(*cluster.base, *more))
 
 
 def _is_settled(

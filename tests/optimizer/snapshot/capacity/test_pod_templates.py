@@ -113,6 +113,19 @@ def test_where_pods_may_run_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("operator", "values"),
+    [("Gt", ["many"]), ("Gt", ["1", "2"]), ("Lt", []), ("Lt", ["9" * 5_000]), ("In", None)],
+)
+def test_expressions_that_kube_scheduler_can_not_read_are_named(operator: str, values: Any) -> None:
+    expression = {"key": "nvidia.com/gpu.memory", "operator": operator, "values": values}
+    terms = [{"matchExpressions": [expression]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    why = str(pods(manifest("Pod", containers=CONTAINERS, affinity={"nodeAffinity": required})))
+    assert why.startswith("manifests[0] (Pod) requires nodes: unable to parse requirement: ")
+    assert len(why) < 300
+
+
+@pytest.mark.parametrize(
     ("one", "message"),
     [
         (
