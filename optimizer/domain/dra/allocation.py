@@ -182,13 +182,3 @@ def allocate(devices: Sequence[NodeDevices], claims: Claims) -> tuple[NodeDevice
         replace(item.state, count=1, taken=frozenset(item.taken)) for item in search.instances
     )
     return tuple(replace(state, count=number) for state, number in states.items())
-
-
-def max_pods(devices: Sequence[NodeDevices], claims: Claims, most: int = MAX_STEPS) -> int:
-    """Return how many equal Pods a node starts one after the other, as kube-scheduler does."""
-    for number in range(most):
-        after = allocate(devices, claims)
-        if after is None:
-            return number
-        devices = after
-    return most

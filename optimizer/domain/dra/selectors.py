@@ -30,6 +30,9 @@ MAX_SELECTOR_LENGTH = 2_048
 MAX_WORK = 100_000
 """Evaluations for a cluster; with a regular expression one counts as many as it has characters."""
 
+MAX_VERSION_LENGTH = 64
+"""Characters of a semantic version (DeviceAttributeMaxValueLength of resource.k8s.io/v1)."""
+
 _OPERATORS = "_==_ _!=_ _<_ _<=_ _>_ _>=_ _&&_ _||_ !_ -_ _?_:_ _[_] @in"
 _METHODS = "size startsWith endsWith contains matches"
 _DOMAIN = re.compile(r"""\.\s*(?:attributes|capacity)\s*\[\s*(['"])([^'"\\]+)\1\s*\]""")
@@ -176,7 +179,7 @@ def _quantity(text: str) -> dict[str, Any] | None:
 
 def _version(text: str) -> dict[str, Any] | None:
     """Return a version with a key that sorts as https://semver.org says."""
-    found = _SEMVER.fullmatch(text)
+    found = _SEMVER.fullmatch(text) if len(text) <= MAX_VERSION_LENGTH else None
     if found is None:
         return None
     *numbers, before = found.groups()

@@ -29,6 +29,9 @@ from optimizer.domain.dra.device_sets import DeviceSet, NodeDevices
 _MAX_TRIED = 2_000
 """Sets of devices that the search for blocking ones tries; with more, each device blocks alone."""
 
+_MAX_ASKED = 128
+"""Devices of a set among which it looks; a GPU with MIG has about 30. With more, the same."""
+
 
 class PodShares(NamedTuple):
     """For one Pod on a node: what others bring, by their number, of what keeps it away."""
@@ -114,7 +117,7 @@ def _load(claims: Claims, weights: Sequence[tuple[DeviceSet, dict[int, float]]])
 def _weights(state: NodeDevices, unit: Claims, asked: frozenset[int]) -> dict[int, float]:
     """Return w_e of each device of a set that others ask for."""
     search = _BlockingSets(state, unit)
-    if not search.extend([], sorted(asked)):
+    if len(asked) > _MAX_ASKED or not search.extend([], sorted(asked)):
         return dict.fromkeys(asked, 1.0)
     return {index: 1.0 / size for index, size in search.smallest.items()}
 

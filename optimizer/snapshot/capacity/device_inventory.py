@@ -14,7 +14,7 @@ from dsf.api.crd.node_inventory import (
 )
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import read_amount
-from optimizer.domain.dra.allocation import Wanted, WantedClaim, max_pods
+from optimizer.domain.dra.allocation import DeviceSetState
 from optimizer.domain.dra.device_sets import (
     AttributeValue,
     Device,
@@ -116,11 +116,11 @@ def _free_in_set(state: NodeDevices) -> tuple[tuple[tuple[str, str], int], ...]:
     by_name: dict[tuple[str, str], set[int]] = {}
     for index, device in enumerate(state.devices.devices):
         by_name.setdefault(scored_as(state.devices.driver, device), set()).add(index)
-    return tuple(
-        (name, max_pods([state], (WantedClaim(((Wanted("", matching),),)),)))
-        for name, indexes in by_name.items()
-        for matching in [((state.devices, frozenset(indexes)),)]
-    )
+    found = []
+    for name, indexes in by_name.items():
+        left = DeviceSetState(state)
+        found.append((name, sum(left.take(index) for index in sorted(indexes))))
+    return tuple(found)
 
 
 def read_device_classes(listed: Iterable[Mapping[str, Any]]) -> DeviceClasses:

@@ -1,12 +1,14 @@
 """Devices that the claims of Pods get, with real layouts and beside a brute-force allocator."""
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.domain.dra.allocation import Claims, Wanted, WantedClaim, allocate, max_pods
+from dsf.api.invalid_input import InvalidInput
+from optimizer.domain.dra.allocation import Claims, Wanted, WantedClaim, allocate
 from optimizer.domain.dra.device_sets import (
     ClaimRequest,
     Device,
@@ -15,6 +17,7 @@ from optimizer.domain.dra.device_sets import (
     NodeDevices,
 )
 from optimizer.domain.dra.shares import shares
+from optimizer.snapshot.capacity.device_inventory import free_by_name, read_device_sets
 from tests.device_slices import claim, mig_slice, plain_gpu, resource_slice
 from tests.optimizer.device_nodes import gpus, mig, node, one_gpu, wanted
 
@@ -23,6 +26,12 @@ _PLAIN = node([resource_slice("n", [plain_gpu(minor, "n") for minor in range(8)]
 _PARTLY = node(
     [mig_slice("n", gpus=2)], [claim("other", "n", "gpu-0-mig-1g5gb-3", "gpu-0-mig-2g10gb-4")]
 )
+
+
+def max_pods(devices: Sequence[NodeDevices], claims: Claims) -> int:
+    """How many equal Pods a node starts one after the other."""
+    after = allocate(devices, claims)
+    return 0 if after is None else 1 + max_pods(after, claims)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +91,18 @@ def test_values_that_the_inventory_has_not_differ_between_gpus() -> None:
                                               claim("d", "n", "gpu-1-mig-3g20gb-0")])  # fmt: skip
     assert max_pods(devices, wanted(devices, mig("3g.20gb", 2))) == 1
     assert max_pods(devices, wanted(devices, one_gpu("3g.20gb", "3g.20gb"))) == 0
+
+
+def test_many_devices_that_share_counters_are_counted_without_a_search() -> None:
+    """Counters for half of a thousand devices; each Pod that claims one may block another."""
+    each = {"strings": {"profile": "1g.5gb"}, "consumes": {"slices": "1"}}
+    listed = {"name": "a", "driver": "gpu.example.com", "counters": {"slices": "500"}}
+    sets = read_device_sets([{**listed, "devices": [each] * 1_000}])
+    assert not isinstance(sets, InvalidInput)
+    (free,) = free_by_name(NodeDevices(sets["a"], count=2))
+    assert free == ("gpu", "1g.5gb", 1_000)
+    every = (WantedClaim(((Wanted("r", ((sets["a"], frozenset(range(1_000))),)),),)),)
+    assert shares([NodeDevices(sets["a"])], every, [every]) is not None
 
 
 def test_a_search_that_takes_too_long_finds_nothing() -> None:

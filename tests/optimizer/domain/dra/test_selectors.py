@@ -32,6 +32,14 @@ def _result(text: str, work: int = 100_000) -> bool | str:
     return found.why if isinstance(found, NotEvaluated) else bool(found)
 
 
+def test_a_version_of_thousands_of_digits_is_none() -> None:
+    """An inventory is what an agent of a managed cluster says."""
+    device = Device(attributes=(("v", Version(f"{'9' * 5_000}.0.0")),))
+    asked = ClaimRequest("r", "any", ("device.driver == 'gpu.nvidia.com'",))
+    selectors = DeviceSelectors({"any": DeviceClass()})
+    assert selectors.matching(asked, DeviceSet("gpu.nvidia.com", (device,))) == {0}
+
+
 _ATTRIBUTES = "device.attributes['gpu.nvidia.com']"
 _MEMORY = "device.capacity['gpu.nvidia.com'].memory"
 
