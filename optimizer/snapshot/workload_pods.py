@@ -18,6 +18,7 @@ from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
+from optimizer.snapshot.capacity.node_inventories import by_cluster
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 
@@ -89,12 +90,12 @@ def inventoried_works(
     may not know whose Pods are.
     """
     found = dict[str, InventoriedWorks]()
-    for obj in inventories or ():
+    for cluster, obj in by_cluster(inventories).items():
         status: Mapping[str, Any] = obj.get("status") or {}
         until = read_time(status.get("validUntil"))
         if until and until > now:
             works = {str(item.get("name")): item for item in status.get("works") or ()}
-            found[name_of(obj)] = InventoriedWorks(works, is_true(obj, "Complete"))
+            found[cluster] = InventoriedWorks(works, is_true(obj, "Complete"))
     return found
 
 

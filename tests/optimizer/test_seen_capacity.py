@@ -63,6 +63,17 @@ def places(plan: Plan) -> set[tuple[str, str, str]]:
     return {(item.workload, item.cluster, item.device) for item in plan.placements}
 
 
+async def test_an_agent_tells_of_no_other_cluster() -> None:
+    """It can create objects in its cluster's namespace, also one with the name of another."""
+    hub = await hub_with(inventory("worker01", [node({GPU: 1})]))
+    spoofed = inventory("worker01", [node({GPU: 64})])
+    spoofed["metadata"]["namespace"] = "worker02"
+    await hub.create(kinds.NODE_INVENTORY, {**spoofed, "status": {}})
+    status = {"status": spoofed["status"]}
+    await hub.patch(kinds.NODE_INVENTORY, "worker01", status, "worker02", subresource="status")
+    assert not (await planned(hub, asking())).placements
+
+
 async def test_gpus_without_a_policy_are_what_nodes_have_left() -> None:
     hub = await hub_with(
         inventory("worker01", [node({GPU: 4}, {GPU: 1}), node({GPU: 4}, {GPU: 4})]),

@@ -18,7 +18,12 @@ from dsf.api.conditions import conditions_of, find
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
 from optimizer.domain.nodes import GPU_KIND, kind_and_device
-from optimizer.snapshot.capacity.node_inventories import PRODUCT, SeenNodes, read_inventory
+from optimizer.snapshot.capacity.node_inventories import (
+    PRODUCT,
+    SeenNodes,
+    by_cluster,
+    read_inventory,
+)
 from optimizer.snapshot.scores.score_row import ScoreRow, entry_names
 from optimizer.wire.base import Name, ResultPart, Sentence
 
@@ -136,7 +141,7 @@ def capacities(
 
     `idle`: the rows of IDLE_SCORE. Expired ones count as if there were none.
     """
-    known = {str(obj["metadata"].get("namespace")): obj for obj in inventories}
+    known = by_cluster(inventories)
     shares = {row.cluster: _idle_shares(row) for row in idle if not row.expired(now)}
     return {
         name: cluster_capacity(known[name], shares.get(name, {}), now)

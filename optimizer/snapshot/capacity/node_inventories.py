@@ -1,6 +1,6 @@
 """Reads NodeInventories: what nodes have, and what Pods there request by ManifestWork."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from optimizer.snapshot.capacity.device_inventory import (
     read_device_sets,
     read_node_devices,
 )
+from optimizer.snapshot.object_readers import name_of
 
 MAX_NODES = 1_000_000
 """Nodes of one group: more than any cluster has."""
@@ -84,6 +85,15 @@ class Inventory:
     observed: datetime
     left: float
     device_classes: DeviceClasses = field(default_factory=dict)
+
+
+def by_cluster(inventories: Iterable[Object] | None) -> dict[str, Object]:
+    """Return NodeInventories by cluster, without those that lack their cluster's name.
+
+    An agent can create objects in the namespace of its cluster only, but under any name.
+    """
+    named = ((name_of(obj), obj) for obj in inventories or ())
+    return {name: obj for name, obj in named if obj["metadata"].get("namespace") == name}
 
 
 def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput:

@@ -24,7 +24,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, resource_of
 from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes, gpus_of_others
 from optimizer.snapshot.capacity.labelled_gpus import labelled_gpus
-from optimizer.snapshot.capacity.node_inventories import Inventory, read_inventory
+from optimizer.snapshot.capacity.node_inventories import Inventory, by_cluster, read_inventory
 from optimizer.snapshot.object_readers import name_of, replica_set_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.others import OthersOnCluster
@@ -62,7 +62,7 @@ class Inventories:
 
 def read_inventories(clusters: Iterable[Cluster], observation: Observation) -> Inventories:
     """Return the inventories of clusters, except of those where what is stated wins."""
-    objects = {name_of(obj): obj for obj in observation.inventories or ()}
+    objects = by_cluster(observation.inventories)
     read, not_relied, issues, lasts = dict[str, Inventory](), set[str](), list[Issue](), math.inf
     for name in (item.name for item in clusters if item.capacity_source == "Seen"):
         if name not in objects:
