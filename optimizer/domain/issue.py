@@ -44,3 +44,9 @@ TRUST_REASONS = frozenset({"UntrustedScore"})
 
 OTHERS_REASONS = frozenset({"HeldByOthers", "UsedByOthers", "UsedWithoutTheHub"})
 """The reasons of issues that name what others have of a cluster."""
+
+TAKEN_REASONS = OTHERS_REASONS | {"NodesUnavailable"}
+"""The reasons of issues that name what a plan can't have of a cluster."""
+
+PLANNED_ANYWAY_REASONS = frozenset({"PodsPending", "RequestContradicted", "UnknownWorkloads"})
+"""The reasons of issues that name a workload which is planned all the same."""

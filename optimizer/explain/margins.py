@@ -16,7 +16,7 @@ import numpy as np
 
 from dsf.api.untrusted_text import listed
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.issue import OTHERS_REASONS, TRUST_REASONS, UNSELECTABLE_REASONS
+from optimizer.domain.issue import TAKEN_REASONS, TRUST_REASONS, UNSELECTABLE_REASONS
 from optimizer.domain.solution import (
     Assignment,
     Decision,
@@ -201,7 +201,7 @@ def why_not(
         number = problem.policy_index.get(PolicyEnforcement(cluster, question.policy))
         forced = None if number is None else forcing_policy(problem, number)
         message = "it is not a candidate there, or supplies nothing that a workload can use"
-        why = [message, *_issues(fleet, cluster, UNSELECTABLE_REASONS | OTHERS_REASONS)]
+        why = [message, *_issues(fleet, cluster, UNSELECTABLE_REASONS | TAKEN_REASONS)]
         doubts: list[str] = []
     else:
         on = f"{question.device} of cluster {cluster}" if question.device else f"cluster {cluster}"
@@ -267,7 +267,7 @@ def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> list[str]:
     there = index.cluster == names.index(cluster)
     found = [name for name, some in ineligible(index, target).items() if some[there].any()]
     words = "; ".join(f"{reason}: {_MEANINGS[reason]}" for reason in found)
-    taken_away = _issues(fleet, cluster, UNSELECTABLE_REASONS | OTHERS_REASONS)
+    taken_away = _issues(fleet, cluster, UNSELECTABLE_REASONS | TAKEN_REASONS)
     distrusted = _issues(fleet, cluster, TRUST_REASONS)
     return [words or f"cluster {cluster} supplies no {target.kind}", *taken_away, *distrusted]
 

@@ -10,7 +10,7 @@ import numpy as np
 from dsf.api.plural import counted
 from optimizer.domain.arrays import Floats, members_by_key
 from optimizer.domain.fleet import Fleet, Workload
-from optimizer.domain.issue import OTHERS_REASONS
+from optimizer.domain.issue import PLANNED_ANYWAY_REASONS, TAKEN_REASONS
 from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.model.allocation import Allocation
 from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
@@ -44,8 +44,12 @@ def unplaced(
     on: dict[str, set[str]] = {}
     for place in solution.decision.assignments:
         on.setdefault(place.workload, set()).add(place.cluster)
-    issues = {issue.workload: issue for issue in fleet.issues if issue.workload}
-    others = [issue.message for issue in fleet.issues if issue.reason in OTHERS_REASONS]
+    issues = {
+        issue.workload: issue
+        for issue in fleet.issues
+        if issue.workload and issue.reason not in PLANNED_ANYWAY_REASONS
+    }
+    others = [issue.message for issue in fleet.issues if issue.reason in TAKEN_REASONS]
     workloads = {workload.name: workload for workload in fleet.workloads}
     reasons = _Reasons(fleet, problem, solution)
     found: list[Unplaced] = []

@@ -87,6 +87,13 @@ async def test_gpus_without_a_policy_are_what_nodes_have_left() -> None:
             " (NodeInventory), which is not planned again"
         )
     ]
+    why = (
+        "cluster worker02: 4 gpu of all are on nodes that are not ready or are cordoned"
+        " (NodeInventory), where nothing new starts"
+    )
+    assert reasons(made)["NodesUnavailable"] == [why]
+    (left,) = made.unplaced
+    assert left.message.endswith(why)
 
 
 async def test_without_an_inventory_only_what_is_stated_counts() -> None:
@@ -185,8 +192,8 @@ async def test_a_policy_that_is_not_in_force_supplies_what_gpus_can_become() -> 
     assert made.policies == {"worker02": "3g.48gb-worker02"}
     found = " ".join(reasons(made)["SupplyContradicted"])
     assert (
-        "cluster worker01: policy 3g.48gb-worker01 supplies 2 gpu of 3g.48gb, and GPUs without Pods"
-        " of others allow 0 (NodeInventory); the smaller counts"
+        "cluster worker01: policy 3g.48gb-worker01 supplies 2 gpu of 3g.48gb, and GPUs of"
+        " schedulable nodes without Pods of others allow 0 (NodeInventory); the smaller counts"
     ) in found
     assert "worker02" not in found
 
@@ -234,7 +241,7 @@ async def test_a_policy_in_force_supplies_what_nodes_advertise_once_it_is_compli
         (4, deployment(3, gpu=2), set(), "4 gpu are stated, and its Pods request 6"),
         (2, deployment(cpu="500m"), {"all"}, ""),
         (1, deployment(mig=1), {"3g.48gb"}, ""),
-        (1, deployment(gpu=1, mig=1), set(), "request several devices, 3g.48gb, all, and one"),
+        (1, deployment(gpu=1, mig=1), set(), "several GPU devices, 3g.48gb, all, and a work"),
         (
             2,
             deployment(gpu="-1"),
@@ -259,6 +266,8 @@ async def test_pods_are_checked_against_labels(
     ]
     assert len(texts) == bool(issue)
     assert issue in "".join(texts)
+    if "stated" in issue and not devices:  # the contradiction is not why it has no place
+        assert [item.reason for item in made.unplaced] == ["NoSupply"]
 
 
 @pytest.mark.parametrize(

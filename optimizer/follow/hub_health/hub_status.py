@@ -198,14 +198,21 @@ def _capacity_table(status: HubStatus, now: datetime) -> TextTable:
         every += [(cluster.cluster, item, seen) for item in cluster.resources]
     left = len(every) - CAPACITIES_SHOWN
     rows = [tuple(_capacity_cells(*row)) for row in every[:CAPACITIES_SHOWN]]
-    more = [(f"and {left} more rows: dsf status -o json", *[""] * 9)] if left > 0 else []
+    more = [(f"and {left} more rows: dsf status -o json", *[""] * 10)] if left > 0 else []
     columns = "capacity", "resource", "model", "all", "ours", "others", "free", "on one node"
-    return TextTable((*columns, "idle hours a day", "seen"), [*rows, *more])
+    return TextTable((*columns, "unavailable", "idle hours a day", "seen"), [*rows, *more])
 
 
 def _capacity_cells(cluster: str, item: ResourceCapacity, seen: str) -> Iterator[str]:
     yield from (cluster, item.resource, item.model or "-")
-    for amount in (item.capacity, item.ours, item.others, item.free, item.largest_free):
+    for amount in (
+        item.capacity,
+        item.ours,
+        item.others,
+        item.free,
+        item.largest_free,
+        item.unavailable,
+    ):
         yield shown_amount(item.resource, amount)
     yield "-" if item.idle is None else f"{item.idle:g}"
     yield seen

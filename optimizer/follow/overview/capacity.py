@@ -77,7 +77,9 @@ class ClusterCapacity(ResultPart):
     observed: Annotated[datetime | None, Field(description="null: it can't be read.")] = None
     expired: Annotated[bool, Field(description="Too old: plans do not rely on it.")] = False
     unreadable: Annotated[Sentence, Field(description="Why it can't be read; empty: it can.")] = ""
-    complete: Annotated[bool, Field(description="false: similar nodes count as one kind.")] = True
+    complete: Annotated[
+        bool, Field(description="false: its condition Complete says what is not counted.")
+    ] = True
     nodes: int = 0
     unavailable_nodes: int = 0
     resources: tuple[ResourceCapacity, ...] = ()
@@ -191,7 +193,7 @@ def cluster_capacity(
 
 
 _COMPLETE = "Complete"
-"""The condition of a NodeInventory that is False where similar nodes share a group."""
+"""The condition of a NodeInventory that is False where something is not counted exactly."""
 
 
 def _usable(nodes: SeenNodes) -> bool:

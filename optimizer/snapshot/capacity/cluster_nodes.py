@@ -95,6 +95,12 @@ class ClusterNodes:
         """Return what all ready nodes advertise, whoever uses it."""
         return _devices((nodes, nodes.allocatable) for nodes in self.seen if nodes.ready)
 
+    def unavailable(self) -> Devices:
+        """Return what nodes have that are not ready or are cordoned."""
+        return _devices(
+            (nodes, nodes.allocatable) for nodes in self.seen if nodes.cordoned or not nodes.ready
+        )
+
     def strangers(self) -> Devices:
         """Return what Pods of no ManifestWork request on ready nodes."""
         return _devices(

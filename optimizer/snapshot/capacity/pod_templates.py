@@ -176,7 +176,7 @@ def _groups(manifest: Any, path: str, known: ClaimManifests) -> list[PodGroup] |
     groups = list[PodGroup]()
     for count, pod in read.pods():
         if not 0 <= count <= MAX_PODS:
-            return InvalidInput("Unreadable", f"{path} starts {count} Pods")
+            return InvalidInput("Unreadable", f"{path} starts {count} Pods, not 0 to {MAX_PODS}")
         alone = 0 if kind == "DaemonSet" else count
         claims = read_claims(pod, _namespace(manifest), alone, known)
         group = _group(count, pod, claims)

@@ -38,7 +38,10 @@ def with_pods(
                     amounts[resource] += group.count * amount
                     devices.add(device)
         if len(devices) > 1:
-            why = f"its Pods request several devices, {listed(sorted(devices))}, and one counts"
+            why = (
+                f"its Pods request several GPU devices, {listed(sorted(devices))}, and a workload"
+                " is planned for one: make a workload of each"
+            )
             issues.append(_issue("SeveralDevices", workload, why))
             continue
         larger = {

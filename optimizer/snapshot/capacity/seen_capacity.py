@@ -43,6 +43,7 @@ _OF_NODES = frozenset({"cpu", "memory", "ephemeral-storage", "pods", GPU_KIND})
 _DEVICE = re.compile(rf"{WHOLE_GPU}|[0-9]+g\.[0-9]+gb.*")
 """The devices of which nodes and GPUs tell how many there are."""
 
+_POTENTIAL = "GPUs of schedulable nodes without Pods of others allow"
 _NOTHING_NEW = "nothing new is placed there, and what runs there stays"
 
 
@@ -128,7 +129,7 @@ class SeenCluster:
 
     def read(self) -> tuple[Cluster, tuple[Issue, ...]]:
         """Return the cluster with its nodes and what they supply, and the contradictions."""
-        issues = [*self._strangers()]
+        issues = [*self._strangers(), *self._unavailable()]
         base = [*self._stated(issues), *self._unstated()]
         left = defaultdict(float, self._supplies)
         candidates = [self._checked(item, left, issues) for item in self.cluster.candidates]
@@ -196,7 +197,7 @@ class SeenCluster:
             there = max((self._advertised if in_force else most).get(key, 0.0), kept)
             if item.amount > there:
                 said = f"policy {policy.policy} supplies {_amount(*item)}"
-                how = "its nodes advertise" if in_force else "GPUs without Pods of others allow"
+                how = "its nodes advertise" if in_force else _POTENTIAL
                 issues.append(self._contradiction(said, there, how, policy.policy))
             amount = min(item.amount, max(most.get(key, 0.0), kept))
             supplies.append(item._replace(amount=amount))
@@ -237,6 +238,17 @@ class SeenCluster:
                     self.cluster.name,
                     f"{_amount(kind, device, amount)} are requested by Pods of no ManifestWork"
                     " (NodeInventory), which is not planned again",
+                )
+
+    def _unavailable(self) -> Iterator[Issue]:
+        """Yield what is asked for and is on nodes where nothing new starts."""
+        for (kind, device), amount in self.nodes.unavailable().items():
+            if {kind, resource_of(kind, device)} & {*self.asked}:
+                yield _issue(
+                    "NodesUnavailable",
+                    self.cluster.name,
+                    f"{_amount(kind, device, amount)} are on nodes that are not ready or are"
+                    " cordoned (NodeInventory), where nothing new starts",
                 )
 
     def _contradiction(

@@ -120,7 +120,7 @@ async def test_dsf_status_has_a_table_of_the_fleet_and_of_clusters(tmp_path: Pat
         _, out, _ = await invoked_meanwhile(status, f"--kubeconfig={config}")
         _, document, _ = await invoked_meanwhile(status, f"--kubeconfig={config}", "-o", "json")
     lines = [line.split() for line in out.splitlines()]
-    assert ["all", GPU, MODEL, "16", "8", "4", "4", "2", "72", "-"] in lines
+    assert ["all", GPU, MODEL, "16", "8", "4", "4", "2", "0", "72", "-"] in lines
     assert any(line[:4] == ["worker01", GPU, MODEL, "16"] for line in lines)
     assert any(line[-1] == "(expired)" for line in lines if line[:1] == ["worker02"])
     assert yaml.safe_load(document)["capacity"]["current"] == 1
