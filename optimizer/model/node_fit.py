@@ -88,15 +88,16 @@ _MARGIN = 0.5
 
 
 class NodeCondition(NamedTuple):
-    """A workload can start only if the loads of the others sum to at most `most`.
+    """A workload is sure to start only if the loads of the others sum to at most `most`.
 
-    `loads` [workloads], 0 for itself. `most` below 0: it can't start even alone. `sought`: what one
-    of its Pods has to find, in words.
+    `loads` [workloads], 0 for itself. `most` below 0: not even alone. `sought`: what one of its
+    Pods has to find, in words. `possible`: some choice of nodes may start them all.
     """
 
     loads: Floats
     most: float
     sought: str
+    possible: bool = True
 
 
 class NodeFit:
@@ -176,7 +177,31 @@ class NodeFit:
         """Return the condition without the loads of the workload's own Pods."""
         workload = int(self._of[at])
         most, loads[workload] = most - float(loads[workload]), 0.0
-        return NodeCondition(loads, most, self._sought(at))
+        possible = most >= 0 or self._possible(at)
+        # Equal Pods alone fill the nodes in any order, whatever weights and quanta say.
+        if possible and at not in self._loads and (self._of == workload).sum() == 1:
+            most = max(most, 0.0)
+        return NodeCondition(loads, most, self._sought(at), possible)
+
+    def _possible(self, at: int) -> bool:
+        """Tell whether nodes have as many slots of a Pod's size as its workload's Pods take.
+
+        A Pod that runs only where the first one can takes as many as it is times as large: of each
+        resource, and of all of them. That is necessary, and exact for equal Pods without claims.
+        """
+        if self._daemon[at]:
+            return bool(self._can[at][self._accepted[at]].all())
+        own = (self._of == self._of[at]) & ~self._daemon
+        own &= (self._can <= self._can[at]).all(axis=1)
+        taken = self._number[own] @ self._slots(at, self._demand[own])
+        there = self._can[at]
+        return bool((taken <= self._count[there] @ self._slots(at, self._free[there])).all())
+
+    def _slots(self, at: int, amounts: Floats) -> Floats:
+        """Return how many Pods amounts [.., resources] are worth, each and together [.., 1+]."""
+        asked = self._demand[at] > 0
+        slots = np.floor(amounts[:, asked] / self._demand[at, asked] + _SAME)
+        return np.column_stack([slots, slots.min(axis=1)])
 
     def _sought(self, at: int) -> str:
         """Return what a Pod looks for, with how many nodes have it, or what is the most."""
@@ -429,8 +454,11 @@ def _is_gpu(resource: str) -> bool:
     return kind_and_device(resource)[0] == GPU_KIND
 
 
-def missing_node(nodes: Nodes, pods: tuple[PodDemand, ...]) -> str:
-    """Return what a Pod does not find even where nothing of the request runs; empty: nothing."""
+def missing_node(nodes: Nodes, pods: tuple[PodDemand, ...]) -> NodeCondition | None:
+    """Return what Pods are not sure of even where nothing of the request runs, if anything.
+
+    What they can't have comes first.
+    """
     alone = ProblemWorkload("", "", "", 0.0, pods=pods)
-    lacking = (item.sought for item in NodeFit(nodes, -1, [alone]).conditions(0) if item.most < 0)
-    return next(lacking, "")
+    lacking = (item for item in NodeFit(nodes, -1, [alone]).conditions(0) if item.most < 0)
+    return min(lacking, key=lambda item: item.possible, default=None)

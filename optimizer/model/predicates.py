@@ -15,7 +15,7 @@ from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.fleet import Fleet, Supply, Workload
 from optimizer.model.device_fit import claimed_device
-from optimizer.model.node_fit import missing_node, nodes_of, pod_demands
+from optimizer.model.node_fit import NodeCondition, missing_node, nodes_of, pod_demands
 from optimizer.model.parameters import (
     NO_DEVICE,
     ClusterResource,
@@ -105,30 +105,38 @@ class ResourceIndex:
         """The Pods of each workload."""
         return pod_demands(self.fleet)
 
-    def missing_nodes(self, pods: tuple[PodDemand, ...]) -> Sequence[str]:
-        """Return of each resource what such Pods don't find on its cluster, even alone, or ""."""
+    def missing_nodes(self, pods: tuple[PodDemand, ...]) -> Sequence[NodeCondition | None]:
+        """Return of each resource what such Pods are not sure to find on its cluster, even alone.
+
+        None: they are.
+        """
         if pods not in self._missing_nodes:
             found = [self._missing_node(pods, resource) for resource in self.resources]
             self._missing_nodes[pods] = found
         return self._missing_nodes[pods]
 
     @cached_property
-    def _missing_nodes(self) -> dict[tuple[PodDemand, ...], list[str]]:
+    def _missing_nodes(self) -> dict[tuple[PodDemand, ...], list[NodeCondition | None]]:
         return {}
 
-    def _missing_node(self, pods: tuple[PodDemand, ...], resource: ClusterResource) -> str:
+    def _missing_node(
+        self, pods: tuple[PodDemand, ...], resource: ClusterResource
+    ) -> NodeCondition | None:
         nodes, under = self.nodes[resource.cluster]
         if nodes is None or (missing := missing_node(nodes, pods)):
-            return "" if nodes is None else missing
+            return None if nodes is None else missing
         cluster, device = self.fleet.clusters[resource.cluster], resource[1:]
         if device in (supply[:2] for supply in cluster.base):
-            return ""
+            return None
         ways = [
-            missing_node(under[item.policy], pods) if item.policy in under else ""
+            missing_node(under[item.policy], pods) if item.policy in under else None
             for item in cluster.candidates
             if device in (supply[:2] for supply in item.supplies)
         ]
-        return "" if "" in ways else next(iter(ways), "")
+        lacking = [way for way in ways if way]
+        if len(lacking) < len(ways):
+            return None
+        return max(lacking, key=lambda item: item.possible, default=None)
 
     def numbered(self, cluster: int, supplies: Iterable[Supply]) -> Iterator[tuple[int, float]]:
         """Yield (resource, amount) of the supplies whose kind a workload requests."""
@@ -262,11 +270,21 @@ def extras_too_small(indexed: ResourceIndex, workload: Workload, _: Floats) -> B
 
 
 def no_node_fits(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
-    """The workload's Pods don't fit on the cluster's nodes, with all of the request removed."""
+    """The workload's Pods can't fit on the cluster's nodes, with all of the request removed."""
+    return _missing_nodes(indexed, workload, possible=False)
+
+
+def fragmented(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
+    """The workload's Pods are not sure to fit on the cluster's nodes in any order, even alone."""
+    return _missing_nodes(indexed, workload, possible=True)
+
+
+def _missing_nodes(indexed: ResourceIndex, workload: Workload, *, possible: bool) -> Bools:
     if not workload.pods:
         return indexed.none
-    missing = np.array(indexed.missing_nodes(indexed.pods[workload.name]), np.bool_)
-    return missing & ~indexed.named(workload.current)
+    every = indexed.missing_nodes(indexed.pods[workload.name])
+    missing = [item is not None and item.possible is possible for item in every]
+    return np.array(missing, np.bool_) & ~indexed.named(workload.current)
 
 
 def unscored(_: ResourceIndex, __: Workload, values: Floats) -> Bools:
@@ -306,6 +324,9 @@ PREDICATES: Mapping[str, Predicate] = {
         "are on clusters that never have enough of the further kinds that it requests",
     ),
     "NoNodeFits": Predicate(no_node_fits, "are on clusters whose nodes can't start its Pods"),
+    "Fragmented": Predicate(
+        fragmented, "are on clusters whose nodes start its Pods, if at all, only packed well"
+    ),
     "NoUsableScore": Predicate(unscored, "have no usable score for it (see the issues)"),
     "BelowMinimumScore": Predicate(below_minimum, "are worth less than its minimum score"),
     "NoUsableCost": Predicate(

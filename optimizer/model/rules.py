@@ -181,7 +181,7 @@ def _node_rows(
     for at, (item, own) in enumerate(candidates):
         if asked is not None and (item.name, problem.clusters[cluster]) not in asked:
             continue
-        for loads, most, sought in fit.conditions(at):
+        for loads, most, sought, _ in fit.conditions(at):
             bound, beside = _load_bounds(problem, cluster, candidates, at, loads)
             if most >= beside:
                 continue

@@ -30,6 +30,9 @@ _LACKS_ROOM = {
 }
 """The reasons that the parts of others can cause."""
 
+_NODE_REASONS = {"NoNodeFits", "Fragmented"}
+"""The reasons that a message explains by what a Pod looks for on a node."""
+
 _TRIED = 4
 """Clusters with room, best first, of which it is asked whether their nodes have it in one piece."""
 
@@ -203,15 +206,15 @@ class _Reasons:
         message = f"of the {total} devices with {workload.kind}, {', '.join(said)}"
         return (
             reason,
-            f"{message}{self._missing_node(workload)}" if "NoNodeFits" in why else message,
+            f"{message}{self._missing_node(workload)}" if why & _NODE_REASONS else message,
         )
 
     def _missing_node(self, workload: Workload) -> str:
         """Return what its Pods look for on the first cluster whose nodes don't have it."""
         found = self._index.missing_nodes(self._index.pods[workload.name])
-        at = next(at for at, missing in enumerate(found) if missing)
+        at, missing = next((at, item) for at, item in enumerate(found) if item)
         cluster = self.fleet.clusters[self._index.resources[at].cluster].name
-        return f"; a Pod looks for {found[at]} on cluster {cluster}"
+        return f"; a Pod looks for {missing.sought} on cluster {cluster}"
 
     def _most(self, kind: str) -> str:
         most = np.where(self._index.kind[kind], self._index.most, -1.0)

@@ -1,5 +1,6 @@
 """Whether Pods find nodes, against all that kube-scheduler may do on small clusters."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -22,6 +23,8 @@ from optimizer.domain.nodes import (
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision
 from optimizer.model.formulate import formulate
+from optimizer.model.node_fit import pod_demands
+from optimizer.model.predicates import ResourceIndex
 from optimizer.model.rules import violations
 from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.solve.node_rows import resolve_with_node_rows
@@ -123,11 +126,12 @@ some_pods = st.lists(
 
 
 @settings(max_examples=400, deadline=None)
-@given(some_nodes, some_pods)
+@given(some_nodes, some_pods, st.booleans())
 def test_what_fits_in_any_order_starts_whatever_the_scheduler_does(
-    nodes: list[Amounts], pods: list[Amounts]
+    nodes: list[Amounts], pods: list[Amounts], together: bool
 ) -> None:
-    if fits(fleet([group(item) for item in nodes], [pod(item) for item in pods])):
+    workloads = Counter(pods).items() if together else [(item, 1) for item in pods]
+    if fits(fleet([group(item) for item in nodes], [pod(*item) for item in workloads])):
         assert not some_order_fails(nodes, pods)
 
 
@@ -169,6 +173,23 @@ def test_what_runs_and_stays_keeps_its_node(
     every = [pod(item) for item in (*running, *pods)]
     if fits(fleet(groups, every, running=len(running))):
         assert not some_order_fails([tuple(item) for item in free], pods)
+
+
+@settings(max_examples=200, deadline=None)
+@given(some_nodes, some_pods)
+def test_no_node_is_told_only_of_what_can_not_be_packed(
+    nodes: list[Amounts], pods: list[Amounts]
+) -> None:
+    every = tuple(own for item in pods for own in pod(item))
+    found = fleet([group(item) for item in nodes], [every])
+    missing = ResourceIndex(found).missing_nodes(pod_demands(found)["w0"])[0]
+    if can_be_packed(nodes, pods):
+        assert missing is None or missing.possible
+    elif len(set(pods)) == 1:
+        assert missing is not None
+        assert not missing.possible
+    if missing is None:
+        assert not some_order_fails(nodes, pods)
 
 
 BIG, SMALL = pod((4.0, 2.0, 1.0)), pod((2.0, 1.0, 1.0))
@@ -252,6 +273,33 @@ def test_no_node_is_told_with_what_is_asked_and_the_most_on_one_node() -> None:
         "a Pod looks for a node with 1 cpu, 4 nvidia.com/gpu free"
         " (the most on one is 2 nvidia.com/gpu) on cluster c"
     )
+
+
+BESIDE = pod((0.5, 0.0, 1.0), 9)
+"""A workload that makes amounts be counted in half CPUs."""
+UNEVEN = [group((5.5, 4.0, 9.0)), group((2.5, 4.0, 9.0), 2)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "reason"),
+    [
+        (UNEVEN, pod((2.0, 1.0, 1.0), 4), ""),
+        (UNEVEN, pod((2.0, 1.0, 1.0), 5), "NoNodeFits"),
+        (TWO, (*BIG, *pod((2.0, 1.0, 1.0), 2)), "Fragmented"),
+        (TWO, (*BIG, *pod((2.0, 1.0, 1.0), 3)), "NoNodeFits"),
+        (TWO, (*BIG, *pod((3.0, 2.0, 1.0), 2)), "NoNodeFits"),
+        ([TAINTED], SMALL, "NoNodeFits"),
+    ],
+)
+def test_no_node_is_told_only_of_what_can_not_start(
+    nodes: list[NodeGroup], pods: tuple[PodGroup, ...], reason: str
+) -> None:
+    found = fleet(nodes, [pods, BESIDE])
+    if reason:
+        assert unplaced_reason(found, "w0")[0] == reason
+    else:
+        alone = Decision((), (Assignment("w0", "c", ""),))
+        assert not violations(formulate(found), alone)
 
 
 def test_what_only_fits_if_packed_well_is_told_with_the_workload_in_its_way() -> None:
