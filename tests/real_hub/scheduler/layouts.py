@@ -6,7 +6,7 @@ Amounts are whole numbers: cpu in thousandths, memory in MiB, devices and Pods i
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -213,19 +213,22 @@ class Layout:
     workloads: tuple[PodSet, ...]
 
 
-def random_layout(seed: int, sorts: Sequence[str] = SORTS) -> Layout:
-    """Return the layout of a seed: one to five nodes of some sorts, and one to three workloads.
+def random_layout(seed: int) -> Layout:
+    """Return the layout of a seed: one to five nodes of one or two sorts, one to three workloads.
 
     Workloads ask for about what is free, so that some fit and some do not.
     """
     draw = random.Random(seed)  # noqa: S311 - no secret
-    sorts = draw.sample(sorts, k=draw.choice([1, 1, 2]))
+    sorts = draw.sample(SORTS, k=draw.choice([1, 1, 2]))
     nodes = tuple(_node(draw, f"node-{n}", draw.choice(sorts)) for n in range(draw.randint(1, 5)))
-    others = tuple(
+    drawn = [
         other
         for number in range(draw.choice([0, 1, 2, 3]))
         for other in _other(draw, f"other-{number}", nodes)
-    )
+    ]
+    # Two claims fit on a GPU, whichever devices they get; a third one could wait for ever.
+    claimed = [other.node for other in drawn if other.claim]
+    others = tuple(i for i in drawn if not i.claim or claimed.count(i.node) <= 2)
     usable = [node for node in nodes if node.usable] or nodes
     workloads = tuple(
         _workload(draw, f"work-{number}", draw.choice(usable))
