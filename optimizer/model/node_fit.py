@@ -216,12 +216,23 @@ class NodeFit:
             )
         accepted, needed = self._free[self._accepted[at]], self._demand[at]
         if not len(accepted):
-            return f"a node with {asked} that it selects and tolerates (there is none)"
+            none = f"there is none{self._unpublished(pod)}"
+            return f"a node with {asked} that it selects and tolerates ({none})"
         if at in self._loads and np.isinf(self._loads[at][at]).all():
             return f"a node with {asked} (no node has such devices free)"
         lacking = np.flatnonzero((accepted < needed).all(axis=0)).tolist()
         most = _in_words((self._names[i], float(accepted[:, i].max())) for i in lacking)
         return f"a node with {asked} (the most on one is {most or 'less of all together'})"
+
+    def _unpublished(self, pod: PodDemand) -> str:
+        """Return the labels that a Pod selects by and no node has in the inventory."""
+        terms = {term for terms in pod.affinity for term in terms}
+        known = {key for group in self._groups for key in group.labels}
+        needed = {term.key for term in terms if term.operator not in ("NotIn", "DoesNotExist")}
+        if not (unknown := sorted(needed - known)):
+            return ""
+        named = joined((f"{UntrustedName(key)}" for key in unknown), _SHOWN)
+        return f"; its inventory has no label {named}: see --inventory-node-labels of the agent"
 
     def _others(self, at: int) -> Floats:
         """Return how many of each kind of Pod may come before one [pods], itself included."""

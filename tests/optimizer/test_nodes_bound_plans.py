@@ -69,6 +69,18 @@ async def test_pods_have_to_find_nodes(
     assert all(said in item.message for item in made.unplaced)
 
 
+async def test_a_label_that_the_inventory_lacks_is_named() -> None:
+    pods = deployment(gpu=1)
+    pods["spec"]["template"]["spec"]["nodeSelector"] = {"example.com/rack": "r1"}
+    made = deploying("mwrs-app01", "app01", 1, pods)
+    hub = await hub_with(inventory("worker01", [gpu_node(4)]), workloads=(made,))
+    (left,) = (await planned(hub, asking(alone(), **ONE))).unplaced
+    assert (
+        "(there is none; its inventory has no label example.com/rack:"
+        " see --inventory-node-labels of the agent) on cluster worker01"
+    ) in left.message
+
+
 async def test_an_explanation_names_the_node_that_is_missing() -> None:
     hub = await hub_of_one(gpu_node(2), gpu_node(2))
     made = await planned(hub, asking(alone(), explain=True, **ONE))
