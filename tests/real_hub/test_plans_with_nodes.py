@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from dsf.agent.inventory.inventory_metrics import InventoryMetrics
 from dsf.agent.inventory.inventory_publisher import keep_inventory
 from dsf.agent.publish.write_permission import PublisherIdentity
+from dsf.api.names import CLUSTER_CLAIM
 from dsf.kube import kinds
 from dsf.kube.client.connect import connect
 from dsf.kube.clock import utc_now
@@ -24,8 +25,20 @@ from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
 from tests.eventually import eventually, until
 
+from .harness import policy
 from .harness.api import condition_of
-from .harness.gpu_nodes import GPU, deployment, gpu_node, pod, pod_template
+from .harness.gpu_nodes import (
+    GPU,
+    claim_template,
+    deployment,
+    gpu_node,
+    mig_profile,
+    mig_resource,
+    pod,
+    pod_template,
+    resource_slices,
+)
+from .harness.gpu_operator import STATE, gpu_operator
 from .harness.placements import publish_score, withdraw_score
 from .test_rollout import running
 
@@ -41,7 +54,18 @@ if TYPE_CHECKING:
 WORKLOAD = ("work.open-cluster-management.io/v1alpha1", "ManifestWorkReplicaSet")
 WORK = ("work.open-cluster-management.io/v1", "ManifestWork")
 INVENTORY = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "NodeInventory")
+HALF = mig_resource("3g.40gb")
 NAMESPACE = "default"
+CLAIM = "half"
+CLAIMED = claim_template(
+    CLAIM, NAMESPACE, device_class="mig.nvidia.com", selector=mig_profile("3g.40gb")
+)
+COMPLIANT: Object = {
+    "apiVersion": "cluster.open-cluster-management.io/v1alpha1",
+    "kind": "ClusterClaim",
+    "metadata": {"name": CLUSTER_CLAIM},
+    "spec": {"value": "compliant"},
+}
 
 pytestmark = pytest.mark.usefixtures("placement_plans")
 
@@ -64,6 +88,13 @@ def is_empty(hub: Hub, cluster: str, labels: str) -> bool:
     return not hub.api.list(*WORK, cluster, labels=labels)
 
 
+@pytest.fixture(scope="module")
+def governed(policies: None, scheduled: ScheduledCluster) -> None:
+    """The cluster with governance policies, and a namespace for NVIDIA's GPU operator."""
+    policy.start_on_cluster(scheduled)
+    scheduled.namespace("gpu-operator")
+
+
 class Planner:
     """The optimizer, while an agent reports the nodes of the cluster."""
 
@@ -72,12 +103,12 @@ class Planner:
         self.namespace = namespace
         self.service = Optimizer(kube, now=utc_now)
 
-    async def plan(self, *workloads: str) -> Plan:
-        """The plan for workloads on the cluster."""
+    async def plan(self, *workloads: str, **cluster: object) -> Plan:
+        """The plan for workloads on the cluster, with fields of the cluster in the request."""
         request = OptimizeRequest.model_validate(
             {
                 "namespace": self.namespace,
-                "clusters": [{"name": "gpus"}],
+                "clusters": [{"name": "gpus", **cluster}],
                 "targetWorkloads": [{"name": name} for name in workloads],
                 "preference": {"addonPlacementScore": "nodes"},
                 "missingScore": 1,
@@ -111,11 +142,14 @@ async def planner(hub: Hub, gpus: ScheduledCluster, namespace: str) -> AsyncIter
             await found.service.reset(namespace)
 
 
-def deploy(hub: Hub, namespace: str, name: str, count: int, gpus: int) -> None:
-    """Offer a workload of so many Pods with so many GPUs each."""
-    amount = str(count * gpus)
+def deploy(
+    hub: Hub, namespace: str, name: str, count: int, devices: int = 1, resource: str = GPU
+) -> None:
+    """Offer a workload whose Pods request devices; without a resource they claim a MIG device."""
+    amount = str(count * devices)
     labels = {"app": name, "resource-request-kind": "gpu", "resource-request-amount": amount}
-    manifests = [deployment(name, NAMESPACE, count, pod_template({GPU: str(gpus)}))]
+    template = pod_template({resource: str(devices)}) if resource else pod_template(claim=CLAIM)
+    manifests = [deployment(name, NAMESPACE, count, template), *([] if resource else [CLAIMED])]
     hub.apply(
         {
             "apiVersion": WORKLOAD[0],
@@ -133,9 +167,9 @@ def placed(plan: Plan) -> list[tuple[str, str]]:
     return sorted((item.workload, item.device) for item in plan.placements)
 
 
-def has_free(amount: str, status: Object) -> bool:
-    """Whether an inventory has so many GPUs free on one node."""
-    return bool(status.get("largestFree", {}).get(GPU) == amount)
+def has_free(resource: str, amount: str, status: Object) -> bool:
+    """Whether an inventory has so much of a resource free on one node."""
+    return bool(status.get("largestFree", {}).get(resource) == amount)
 
 
 def ready(gpus: ScheduledCluster, name: str) -> int:
@@ -148,15 +182,15 @@ def test_a_plan_is_refused_once_a_stranger_has_taken_what_it_needs(
 ) -> None:
     gpus.add([gpu_node("plain", 2)])
     gpus.wait_schedulable("plain")
-    deploy(hub, namespace, "trainer", 2, gpus=1)
+    deploy(hub, namespace, "trainer", 2)
 
     async def run() -> None:
         async with planner(hub, gpus, namespace) as told:
-            await told.seen(partial(has_free, "2"))
+            await told.seen(partial(has_free, GPU, "2"))
             made = await told.plan("trainer")
             assert placed(made) == [("trainer", "all")]
             gpus.add([pod("stranger", NAMESPACE, {GPU: "1"}, node="plain")])
-            await told.seen(partial(has_free, "1"))
+            await told.seen(partial(has_free, GPU, "1"))
             refused = await told.service.apply(made)
             assert isinstance(refused, RequestProblem)
             assert refused.reason == "StalePlan"
@@ -164,7 +198,7 @@ def test_a_plan_is_refused_once_a_stranger_has_taken_what_it_needs(
             assert placed(await told.plan("trainer")) == []
 
             gpus.end("stranger", NAMESPACE)
-            await told.seen(partial(has_free, "2"))
+            await told.seen(partial(has_free, GPU, "2"))
             applied = await told.service.apply(await told.plan("trainer"))
             assert isinstance(applied, Applied)
             await eventually(lambda: asyncio.to_thread(lambda: ready(gpus, "trainer") == 2))
@@ -177,8 +211,8 @@ def test_nothing_is_placed_on_a_node_that_is_lost(
 ) -> None:
     gpus.add([gpu_node("large", 4), gpu_node("small", 1), gpu_node("other", 1)])
     gpus.wait_schedulable("large", "small", "other")
-    deploy(hub, namespace, "whole", 1, gpus=2)
-    deploy(hub, namespace, "parts", 2, gpus=1)
+    deploy(hub, namespace, "whole", 1, devices=2)
+    deploy(hub, namespace, "parts", 2)
 
     async def run() -> None:
         async with planner(hub, gpus, namespace) as told:
@@ -192,3 +226,36 @@ def test_nothing_is_placed_on_a_node_that_is_lost(
             assert (left.workload, left.reason) == ("whole", "NoNodeFits")
 
     asyncio.run(run())
+
+
+@pytest.mark.usefixtures("governed")
+def test_one_plan_fills_devices_that_its_policy_makes_and_devices_that_are_claimed(
+    hub: Hub, gpus: ScheduledCluster, namespace: str
+) -> None:
+    gpus.add([gpu_node("plugin", 2), *resource_slices("dra", 1, partitionable=True)])
+    gpus.add([gpu_node("dra", 1, device_plugin=False)])
+    gpus.wait_schedulable("plugin", "dra")
+    deploy(hub, namespace, "halves", 2, resource=HALF)
+    deploy(hub, namespace, "claims", 2, resource="")
+    deploy(hub, namespace, "more", 3, resource="")
+
+    async def run() -> None:
+        async with planner(hub, gpus, namespace) as told:
+            await told.seen(partial(has_free, GPU, "2"))
+            gpu = {"model": "H100-80GB", "node": "plugin", "count": 2}
+            made = await told.plan("halves", "claims", "more", gpus=[gpu])
+            assert placed(made) == [("claims", "3g.40gb"), ("halves", "3g.40gb")]
+            (left,) = made.unplaced
+            assert (left.workload, left.reason) == ("more", "Fragmented")
+            applied = await told.service.apply(made)
+            assert isinstance(applied, Applied)
+            await told.seen(partial(has_free, HALF, "4"))
+            # As the PolicyWatcher does, once its policies have been compliant for a while.
+            gpus.apply(COMPLIANT)
+            await eventually(lambda: asyncio.to_thread(lambda: ready(gpus, "halves") == 2))
+            await eventually(lambda: asyncio.to_thread(lambda: ready(gpus, "claims") == 2))
+
+    with gpu_operator(gpus.api):
+        asyncio.run(run())
+    assert gpus.api.get("v1", "Node", "plugin")["metadata"]["labels"][STATE] == "success"
+    gpus.api.delete(COMPLIANT["apiVersion"], COMPLIANT["kind"], COMPLIANT["metadata"]["name"])
