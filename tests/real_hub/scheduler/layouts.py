@@ -220,7 +220,9 @@ def random_layout(seed: int) -> Layout:
     """
     draw = random.Random(seed)  # noqa: S311 - no secret
     sorts = draw.sample(SORTS, k=draw.choice([1, 1, 2]))
-    nodes = tuple(_node(draw, f"node-{n}", draw.choice(sorts)) for n in range(draw.randint(1, 5)))
+    # KWOK may still write to a deleted node, so no two layouts share a name.
+    names = (f"node-{seed}-{n}" for n in range(draw.randint(1, 5)))
+    nodes = tuple(_node(draw, name, draw.choice(sorts)) for name in names)
     drawn = [
         other
         for number in range(draw.choice([0, 1, 2, 3]))
