@@ -16,6 +16,7 @@ from tests.dsf.api.crd.crd_objects import (
     defaulted,
     existing,
     ids,
+    inventory,
     keeps,
     of_the_article,
     optimization,
@@ -49,6 +50,7 @@ def place(hub: Hub, placement_plans: None) -> str:
     hub.apply(named(scorer(), namespace, "stored"))
     hub.apply(named(optimization("stored"), namespace))
     hub.apply(named(plan("stored"), namespace))
+    hub.apply(named(inventory(), namespace, "stored"))
     return namespace
 
 

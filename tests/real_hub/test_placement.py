@@ -71,4 +71,4 @@ def test_a_negative_score_loses_against_a_missing_one(
 ) -> None:
     publish(hub, east.name, "burden", -50)
     hub.apply(best_by("burden", bound_namespace))
-    until("west to win", lambda: decided(hub, bound_namespace) == ["west"])
+    until("one without a score to win", lambda: decided(hub, bound_namespace) not in ([], ["east"]))

@@ -100,21 +100,21 @@ async def _followed(hub: Hub, gpus: ScheduledCluster, namespace: str) -> None:
         service = Optimizer(kube, replace(DEFAULTS, pending_grace_seconds=0), now=utc_now)
         kept = OptimizationController(service, read_only=False)
 
-        async def told(state: str, reason: str = "") -> WorkloadLanding:
+        async def told(state: str, reason: str = "", said: str = "") -> WorkloadLanding:
             async def says() -> WorkloadLanding | None:
                 status = await service.placement_status(namespace)
                 rows = [item for item in status.workloads if item.cluster == "gpus"]
                 fits = [i for i in rows if i.state == state and reason in ("", i.reason)]
-                return fits[0] if fits else None
+                return next((item for item in fits if said in item.message), None)
 
             return await eventually(says)
 
         await kept.look(namespace, "kept")
-        found = await told("WaitingForPods", "PodsNotReady")
+        found = await told("WaitingForPods", "PodsNotReady", "1 of 2")
         assert found.message == "1 of 2 Pods ready", "by the status feedback of OCM alone"
         async with running(_agent(kube, managed)):
-            found = await told("WaitingForPods", "PodsPending")
-            assert "1 of 2 Pods ready, 1 pending: Unschedulable" in found.message
+            said = "1 of 2 Pods ready, 1 pending: Unschedulable"
+            found = await told("WaitingForPods", "PodsPending", said)
             assert f"Insufficient {GPU}" in found.message
             gpus.end("stranger", "default")
             found = await told("Landed")

@@ -62,7 +62,7 @@ def test_the_greenest_cluster_is_selected_and_an_expired_score_counts_nothing(hu
 
     until("an Event that names the expired score", warned)
     publish_score(hub, CARBON, CARBON, east=-1)
-    until("a score below 0 to lose against none", lambda: selected(hub, "greenest") == ["west"])
+    until("one without a score to win", lambda: selected(hub, "greenest") not in ([], ["east"]))
 
 
 @pytest.mark.usefixtures("place")
