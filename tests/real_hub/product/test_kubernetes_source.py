@@ -48,7 +48,7 @@ def test_the_agent_may_list_what_is_named_and_do_nothing_else_with_it(east: Mana
                 ("GET", f"{METRICS.path()}?watch=true"),
                 ("DELETE", METRICS.path()),
                 ("GET", "/apis/metrics.k8s.io/v1beta1/pods"),
-                ("GET", "/api/v1/nodes"),
+                ("GET", "/api/v1/services"),
             )
         }
     assert set(refused.values()) == {403}, refused
