@@ -60,11 +60,12 @@ def test_every_scorer_is_active_and_distributed(
     synced = seen["example-performance"]["lastSyncedConfig"]
     assert synced["scoring"]["params"] == {"name": "example_performance_score", "interval": 1}
 
-    def counts() -> tuple[int, int]:
+    def reached() -> bool:
         status = hub.api.get(API, "DynamicScoringConfig", NAME, framework)["status"]
-        return status["scorers"], status["clusters"]
+        joined = len(hub.api.list("cluster.open-cluster-management.io/v1", "ManagedCluster"))
+        return (status["scorers"], status["clusters"]) == (4, joined)
 
-    until("the status of the config", lambda: counts() == (4, 2))
+    until("the status of the config", reached)
 
 
 def test_ocm_delivers_the_summaries_that_are_meant_for_a_cluster(
@@ -104,6 +105,8 @@ def test_ocms_placement_controller_selects_by_our_scores(
     hub: Hub, bound_namespace: str, scored: Scores
 ) -> None:
     """The clusters differ only in one score, which decides with either sign of its weight."""
+    # Only where the score is: a cluster without it counts as 0.
+    scoring = {"celExpressions": ['managedCluster.metadata.name in ["east", "west"]']}
     for name, weight in (("nearest", 1), ("farthest", -1)):
         coordinate = {"type": "AddOn", "addOn": {"resourceName": NEARNESS, "scoreName": "shop"}}
         policy = {
@@ -118,6 +121,7 @@ def test_ocms_placement_controller_selects_by_our_scores(
                 "spec": {
                     "numberOfClusters": 1,
                     "clusterSets": ["global"],
+                    "predicates": [{"requiredClusterSelector": {"celSelector": scoring}}],
                     "prioritizerPolicy": policy,
                 },
             }
