@@ -27,7 +27,7 @@ from dsf.kube.client.connect import connect
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, POLICY
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo.processes import free_port
-from dsf.sim.demo.walkthrough import scenario
+from dsf.sim.demo.walkthrough import BESIDE_A_STRANGER, scenario
 from tests.command_line import invoked_meanwhile
 from tests.dsf.scorer_kit.programs import started
 from tests.dsf.sim.demo.test_authors_part import OF_CLUSTER, START, scaffold
@@ -131,7 +131,7 @@ def test_scores_that_differ_choose_clusters_as_well_as_profiles(kept: KeptDemo) 
 
 
 def test_a_plan_respects_a_pod_that_nobody_planned(kept: KeptDemo) -> None:
-    answer = kept.result["performance beside a stranger's Pod"]
+    answer = kept.result[BESIDE_A_STRANGER]
     assert answer["objective_value"] == 60
     assert [place["cluster"] for place in answer["placements"]] == ["worker02"]
     assert [(item["workload"], item["reason"]) for item in answer["unplaced"]] == [
@@ -247,9 +247,10 @@ def test_a_kept_demo_is_read_only_unless_it_is_told_otherwise(tmp_path: Path) ->
         demo = stack.enter_context(
             subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
         )
+        stack.callback(demo.kill)
         assert demo.stdout
         result = json.loads(first_document(demo.stdout))
-        assert [*result] == ["performance", "power", "cores"]
+        assert [*result] == ["performance", "power", BESIDE_A_STRANGER, "cores"]
         assert result["power"]["objective_value"] == 170
         assert result["cores"]["placements"][0]["score"] == 6
         url = f"http://127.0.0.1:{port}/reset"
