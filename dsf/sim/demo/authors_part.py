@@ -234,6 +234,7 @@ def guide_setup(part: AuthorsPart, scorers: Sequence[AskedScorer], output: DemoO
         return found
 
     return DemoSetup(
+        inventories=True,
         title="A hub and two managed clusters, in memory and over HTTP",
         cluster_labels={name: hardware.labels() for name, hardware in HARDWARE.items()},
         scorers={"sample": (), "static": ()} if recorded else {"static": ()},

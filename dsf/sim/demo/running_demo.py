@@ -100,7 +100,7 @@ async def _start(
     programs = [
         *scorers.values(),
         _controller(demo.clusters.hub, setup.manifest_namespaces),
-        *(_agent(demo.clusters.hub, w, prometheus[w.name]) for w in managed),
+        *(_agent(demo.clusters.hub, w, prometheus[w.name], setup) for w in managed),
         *(_policy_watcher(cluster) for cluster in managed if setup.policy_watchers),
         _optimizer(demo, "--allow-writes"),
     ]
@@ -146,7 +146,7 @@ def _controller(hub: DemoCluster, manifest_namespaces: Iterable[str]) -> _Progra
     )
 
 
-def _agent(hub: DemoCluster, cluster: DemoCluster, prometheus: str) -> _Program:
+def _agent(hub: DemoCluster, cluster: DemoCluster, prometheus: str, setup: DemoSetup) -> _Program:
     return _serving(
         f"agent-{cluster.name}",
         "agent",
@@ -154,7 +154,7 @@ def _agent(hub: DemoCluster, cluster: DemoCluster, prometheus: str) -> _Program:
         f"--hub-kubeconfig={hub.kubeconfig}",
         f"--kubeconfig={cluster.kubeconfig}",
         f"--prometheus-url={prometheus}",
-        "--inventory",
+        "--inventory" if setup.inventories else "--no-inventory",
     )
 
 

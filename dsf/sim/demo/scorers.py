@@ -24,9 +24,10 @@ class DemoSetup:
     `cluster_labels` are the labels of each managed cluster, and of its node. `scorers` are the
     options of each sample scorer that is started, by the name of its module. `registered` returns
     the DynamicScorers, given the base URL of each. `prometheus` serves the base URL of a Prometheus
-    for each managed cluster. With `policy_watchers`, each managed cluster has one. Workloads and
-    policies of `manifest_namespaces` are sent to scorers that ask for them. `authors` returns the
-    DynamicScorers of scorers that run already, given the URLs that `prometheus` serves.
+    for each managed cluster. With `policy_watchers`, each managed cluster has one. With
+    `inventories`, agents report what nodes have; without, plans rely on what is stated. Workloads
+    and policies of `manifest_namespaces` are sent to scorers that ask for them. `authors` returns
+    the DynamicScorers of scorers that run already, given the URLs that `prometheus` serves.
     """
 
     title: str
@@ -35,6 +36,7 @@ class DemoSetup:
     registered: Callable[[Mapping[str, str]], list[Object]]
     prometheus: Callable[[], AbstractAsyncContextManager[Mapping[str, str]]]
     policy_watchers: bool = True
+    inventories: bool = False
     manifest_namespaces: tuple[str, ...] = ()
     authors: Callable[[Mapping[str, str]], Awaitable[list[Object]]] | None = None
 
