@@ -93,9 +93,7 @@ def resolve(
     rises, last = _value_rises(previous.problem, problem), previous.solution.decision
     known = incumbent_from_current_state(problem)
     if known != last:
-        # No rule depends on values: where only those changed, the last decision keeps every rule.
-        if rises is None or None in map(problem.indexes, last.assignments):
-            last = mended(problem, last, stop)
+        last = mended(problem, last, stop)
         if known is None or worth_more(tier_values(problem, last), tier_values(problem, known)):
             known = last
     bounds, enough = list[float](), True
