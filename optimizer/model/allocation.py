@@ -143,6 +143,14 @@ class Allocation:
             self._matrix, self.problem.column(workload, resource)
         )
 
+    def allows_absence(self, workload: int, resource: int) -> bool:
+        """Tell whether no row is violated that an assignment which is not made would relax."""
+        if self._matrix is None:
+            return True
+        rows, amounts = self._matrix.column(self.problem.column(workload, resource))
+        short = self.row_residual[rows] < -EXACT * np.maximum(1.0, -amounts)
+        return not ((amounts < 0) & short).any()
+
     def violating(self, workload: int) -> Ints:
         """Return the resources on which one more assignment of a workload violates a row."""
         if self._matrix is None:

@@ -15,7 +15,7 @@ import numpy as np
 from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision, Solution, TierPrices
 from optimizer.model.current_state import feasible_part, incumbent_from_current_state
-from optimizer.model.decision_comparison import SAME_VALUE, better
+from optimizer.model.decision_comparison import SAME_VALUE, worth_more
 from optimizer.model.problem import (
     Limit,
     Problem,
@@ -93,7 +93,11 @@ def resolve(
     rises, last = _value_rises(previous.problem, problem), previous.solution.decision
     known = incumbent_from_current_state(problem)
     if known != last:
-        known = better(problem, known, mended(problem, last, stop)) or Decision()
+        # No rule depends on values: where only those changed, the last decision keeps every rule.
+        if rises is None or None in map(problem.indexes, last.assignments):
+            last = mended(problem, last, stop)
+        if known is None or worth_more(tier_values(problem, last), tier_values(problem, known)):
+            known = last
     bounds, enough = list[float](), True
     for tier, priority in enumerate(problem.tiers):
         start = _TierStart(problem, tier, prices.get(priority), previous, rises)
@@ -104,9 +108,6 @@ def resolve(
             break
     if enough:
         known = fill_remaining(problem, reduce_moves(problem, known, stop), stop)
-    near = any(item.workload_affinity for item in problem.workloads)
-    if near and violations(problem, known):  # an exchange may take a neighbour away
-        known, enough = Decision(), False
     found = with_status(
         problem,
         known,

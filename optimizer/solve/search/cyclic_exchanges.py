@@ -126,32 +126,41 @@ class _ImprovementGraph:
         into[np.flatnonzero(~idle), places[~idle]] = -np.inf
         free = into.argmax(axis=1)
         best = into[np.arange(count), free]
+        free = np.where(best > 0, free, -1)
         gains[:-1, -1] = np.maximum(best, 0.0)
         for workload, place, target in self._refused:
             at = (workloads == workload) & (places == place)
             gains[np.ix_(np.append(at, False), np.append(places == target, False))] = -np.inf
             gains[:-1, -1][at & (free == target)] = -np.inf
-        return gains, np.where(best > 0, free, -1)
+        return gains, free
 
     def _moved(self, moves: Sequence[tuple[int, int, int]]) -> bool:
         """Make moves (workload, from, to), unless a rule forbids one of them: that is noted."""
-        state = self.allocation
-        for workload, place, _ in moves:
-            if place >= 0:
-                state.unassign(workload, place)
-        for number, (workload, place, target) in enumerate(moves):
+        state, left, made = self.allocation, [move[:2] for move in moves if move[1] >= 0], []
+        for workload, place in left:
+            state.unassign(workload, place)
+        refused = None
+        for move in moves:
+            workload, _, target = move
             if target >= 0 and not state.fits(workload, target):
-                self._refused[workload, place, target] = None
-                for done, _, there in moves[:number]:
-                    if there >= 0:
-                        state.unassign(done, there)
-                for undone, before, _ in moves:
-                    if before >= 0:
-                        state.assign(undone, before)
-                return False
+                refused = move
+                break
             if target >= 0:
                 state.assign(workload, target)
-        return True
+                made.append((workload, target))
+        if refused is None:
+            refused = next(
+                (move for move in moves if move[1] >= 0 and not state.allows_absence(*move[:2])),
+                None,
+            )
+        if refused is None:
+            return True
+        self._refused[refused] = None
+        for pair in made:
+            state.unassign(*pair)
+        for pair in left:
+            state.assign(*pair)
+        return False
 
 
 def _best_cycle(gains: Floats, places: Ints, free: Ints) -> list[int]:

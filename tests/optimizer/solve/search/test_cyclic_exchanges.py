@@ -98,6 +98,19 @@ def test_only_the_priority_that_is_named_moves() -> None:
     assert after[1] > before[1]
 
 
+def test_a_workload_that_another_one_runs_near_stays() -> None:
+    """It is worth less than nothing, so going alone would gain."""
+    scores = {("c0", "w0", "d"): -2.0, ("c0", "w1", "d"): 5.0}
+    found = fleet({"c0": [("d", 2)]}, {"w0": 1, "w1": 1}, scores)
+    neighbour, user = found.workloads
+    neighbour = replace(neighbour, labels={"app": "w0"})
+    user = replace(user, workload_affinity="app=w0")
+    given = formulate(replace(found, workloads=(neighbour, user)))
+    start = placed(given, {0: 0, 1: 0})
+    assert not violations(given, start)
+    assert improved(given, start) == start
+
+
 @given(st.integers(0, 10**6))
 def test_every_rule_is_kept_and_nothing_is_lost(seed: int) -> None:
     given = random_problem(seed, most_variables=40)
