@@ -121,13 +121,22 @@ def written(pid: int) -> int:
     return int(dict(line.split(": ") for line in lines)["wchar"])
 
 
+def has_its_task(pid: int) -> bool:
+    """Whether a process has read what it is to do: it leads a group of its own then."""
+    try:
+        return os.getpgid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
 @asynccontextmanager
 async def each_killed(
     when: Callable[[int], bool] = lambda _pid: True, *, below: bool = False
 ) -> AsyncIterator[set[int]]:
     """Kill each process that the fork server starts from now on, as soon as `when` says so of it.
 
-    `below`: not these processes, but those that they start.
+    None is killed before it has its task: its start would be tried again. `below`: not these
+    processes, but those that they start.
     """
     killed = set[int]()
     earlier = {pid for server in fork_servers() for pid in children(server)}
@@ -135,7 +144,7 @@ async def each_killed(
     async def kill() -> None:
         while True:
             started = [pid for server in fork_servers() for pid in children(server)]
-            started = [pid for pid in started if pid not in earlier]
+            started = [pid for pid in started if pid not in earlier and has_its_task(pid)]
             if below:
                 started = [pid for above in started for pid in children(above)]
             for pid in started:
