@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Fleet, FleetCluster, ScoreColumn } from "../api/wire";
-import { appsOf, chosenColumns, chosenScore, type MatrixView, type Row, rows } from "./matrix-rows";
+import { appsOf, chosenColumns, chosenScore, rows, titleOf } from "./matrix-rows";
+import type { MatrixView, Row } from "./matrix-rows";
 import { shown, tint } from "./score-colour";
 
 /** Height of a row in CSS pixels, as in the style sheet. */
@@ -206,10 +207,6 @@ function Heading({ text, sorted, ascending, onSort }: HeadingProps) {
       </button>
     </span>
   );
-}
-
-function titleOf(column: ScoreColumn): string {
-  return column.entry || [column.app, column.device].filter(Boolean).join(" ") || "score";
 }
 
 interface LineProps {

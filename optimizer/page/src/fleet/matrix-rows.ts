@@ -1,4 +1,5 @@
 import type { Fleet, FleetScore, ScoreColumn } from "../api/wire";
+import { byNaturalOrder } from "../parts/natural-order";
 
 /** What the matrix shows, and in which order. */
 export interface MatrixView {
@@ -21,20 +22,29 @@ export function chosenScore(fleet: Fleet, view: MatrixView): FleetScore | undefi
 
 /** The chosen score's columns of the chosen app. */
 export function chosenColumns(score: FleetScore | undefined, view: MatrixView): ScoreColumn[] {
-  return (score?.columns ?? []).filter((column) => !view.app || column.app === view.app);
+  const chosen = (score?.columns ?? []).filter((column) => !view.app || column.app === view.app);
+  return chosen.sort((one, other) => byNaturalOrder(titleOf(one), titleOf(other)));
+}
+
+/** What a column is called. */
+export function titleOf(column: ScoreColumn): string {
+  return column.entry || [column.app, column.device].filter(Boolean).join(" ") || "score";
 }
 
 /** The apps that a score knows, by name. */
 export function appsOf(score: FleetScore | undefined): string[] {
   const apps = (score?.columns ?? []).map((column) => column.app);
-  return [...new Set(apps.filter(Boolean))].sort();
+  return [...new Set(apps.filter(Boolean))].sort(byNaturalOrder);
 }
 
 /** The rows that the filter leaves, in the order of the sorted column: the best first. */
 export function rows(fleet: Fleet, view: MatrixView): Row[] {
   const wanted = view.filter.trim().toLowerCase();
   const kept = fleet.clusters.map((_, row) => row).filter((row) => matches(fleet, row, wanted));
-  if (view.sort === "name") return kept;
+  if (view.sort === "name") {
+    const name = (row: Row) => fleet.clusters[row]?.name ?? "";
+    return kept.sort((one, other) => byNaturalOrder(name(one), name(other)));
+  }
   const score = chosenScore(fleet, view);
   const values = chosenColumns(score, view)[view.sort]?.values ?? [];
   const sign = score?.direction === "LowerIsBetter" ? 1 : -1;

@@ -1,4 +1,5 @@
 import type { Fleet, FleetWorkload } from "../api/wire";
+import { byNaturalOrder } from "../parts/natural-order";
 import { Table } from "../parts/table";
 
 /** Workloads of the namespace: where each is, or why it is nowhere. */
@@ -14,7 +15,8 @@ export function Workloads(props: {
       </p>
     );
   }
-  const rows = fleet.workloads.map((item) => ({
+  const ordered = [...fleet.workloads].sort((one, other) => byNaturalOrder(one.name, other.name));
+  const rows = ordered.map((item) => ({
     key: item.name,
     cells: [item.name, item.requests, where(item), <WhyButton item={item} onWhy={onWhy} />],
   }));

@@ -1,4 +1,5 @@
 import type { Assignment, Move, PlanRecord } from "../api/wire";
+import { byNaturalOrder } from "../parts/natural-order";
 
 /** A workload's places before and after, as texts such as `worker01 3g.48gb`. */
 export interface ShownMove {
@@ -16,13 +17,14 @@ export function shownMoves(moves: Move[]): ShownMove[] {
     after: move.after.map(place),
     changed: move.action !== "stays" && move.action !== "waits",
   }));
+  all.sort((one, other) => byNaturalOrder(one.workload, other.workload));
   return [...all.filter((move) => move.changed), ...all.filter((move) => !move.changed)];
 }
 
 /** What an applied plan moved, compared with the one before it. */
 export function movesBetween(before: PlanRecord | undefined, after: PlanRecord): ShownMove[] {
   const [from, to] = [placesOf(before?.assignments ?? []), placesOf(after.assignments)];
-  const names = [...new Set([...from.keys(), ...to.keys()])].sort();
+  const names = [...new Set([...from.keys(), ...to.keys()])].sort(byNaturalOrder);
   return names.map((workload) => {
     const [earlier, later] = [from.get(workload) ?? [], to.get(workload) ?? []];
     const changed = String(earlier) !== String(later);
