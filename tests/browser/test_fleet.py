@@ -259,6 +259,26 @@ async def test_an_address_that_names_no_view_shows_the_first_one(
     await expect(page.get_by_role("columnheader", name="app01 3g.48gb")).to_be_visible()
 
 
+async def test_the_address_shows_a_colleague_the_same_and_the_back_button_works(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    await page.get_by_role("link", name="Plans").click()
+    await page.get_by_role("link", name="Fleet").click()
+    await page.get_by_role("rowheader", name="worker02").click()
+    dialog = page.get_by_role("dialog", name="worker02")
+    await expect(dialog).to_be_visible()
+    colleague = await open_page(page.url)
+    await expect(colleague.get_by_role("dialog", name="worker02")).to_be_visible()
+    await page.go_back()
+    await expect(dialog).to_have_count(0)
+    await page.go_back()
+    await expect(page.get_by_role("link", name="Plans")).to_have_attribute("aria-current", "page")
+    await page.go_forward()
+    await page.go_forward()
+    await expect(dialog).to_be_visible()
+
+
 async def test_capacity_is_told_of_the_fleet_and_of_a_cluster_with_its_age(
     service: Service, open_page: Open
 ) -> None:

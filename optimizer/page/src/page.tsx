@@ -9,6 +9,7 @@ import { useFleet } from "./fleet/use-fleet";
 import { Workloads } from "./fleet/workloads";
 import { Busy, ProblemNotice } from "./parts/notice";
 import { duration } from "./parts/times";
+import { go, useAddress } from "./parts/use-address";
 import { PlanHistory } from "./plans/plan-history";
 import { PlanView } from "./plans/plan-view";
 import { KeptPlacements } from "./plans/kept-placements";
@@ -38,7 +39,8 @@ interface Props {
 /** The whole page: the fleet, plans for it, and what was applied. */
 export function Page({ api, namespace, onToken, shown = null }: Props) {
   const { fleet, readAt, problem, refresh } = useFleet(api, namespace);
-  const [tab, setTab] = useTab(shown ? "whatif" : "fleet");
+  const [view] = useAddress("view", shown ? "whatif" : "fleet");
+  const tab = Object.hasOwn(TABS, view) ? (view as Tab) : "fleet";
   const unknown = problem?.status === 401 && onToken;
   return (
     <>
@@ -57,7 +59,7 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
             aria-current={tab === name ? "page" : undefined}
             onClick={(event) => {
               event.preventDefault();
-              setTab(name);
+              go({ view: name });
             }}
           >
             {TABS[name]}
@@ -68,16 +70,7 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
         {problem && <ProblemNotice problem={problem} />}
         {unknown && <TokenForm onToken={(token) => (onToken(token), refresh())} />}
         {!fleet && !problem && <Busy what="Reading the fleet" />}
-        {fleet && (
-          <View
-            api={api}
-            fleet={fleet}
-            shown={shown}
-            tab={tab}
-            onTab={setTab}
-            onApplied={refresh}
-          />
-        )}
+        {fleet && <View api={api} fleet={fleet} shown={shown} tab={tab} onApplied={refresh} />}
       </main>
     </>
   );
@@ -98,12 +91,11 @@ interface ViewProps {
   fleet: Fleet;
   shown: ShownPlan | null;
   tab: Tab;
-  onTab: (tab: Tab) => void;
   onApplied: () => void;
 }
 
-function View({ api, fleet, shown, tab, onTab, onApplied }: ViewProps) {
-  const [opened, setOpened] = useState("");
+function View({ api, fleet, shown, tab, onApplied }: ViewProps) {
+  const [opened, setOpened] = useAddress("cluster");
   const [why, setWhy] = useState<{ workload: string; cluster: string } | null>(null);
   const [wish, setWish] = useState<Wish>(() => firstWish(fleet));
   const ask = (workload: string, cluster: string) => {
@@ -111,9 +103,8 @@ function View({ api, fleet, shown, tab, onTab, onApplied }: ViewProps) {
     setWhy({ workload, cluster });
   };
   const lose = (cluster: string) => {
-    setOpened("");
     setWish({ ...wish, lose: [...new Set([...wish.lose, cluster])] });
-    onTab("whatif");
+    go({ view: "whatif", cluster: "" });
   };
   return (
     <>
@@ -191,19 +182,4 @@ function TokenForm({ onToken }: { onToken: (token: string) => void }) {
       </p>
     </form>
   );
-}
-
-/** The view that the address names, so that it can be linked and the back button works. */
-function useTab(first: Tab): [Tab, (tab: Tab) => void] {
-  const read = () => {
-    const name = location.hash.slice(1);
-    return Object.hasOwn(TABS, name) ? (name as Tab) : first;
-  };
-  const [tab, setTab] = useState<Tab>(read);
-  useEffect(() => {
-    const follow = () => setTab(read());
-    addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
-  }, []);
-  return [tab, (name) => (location.hash = name) && setTab(name)];
 }
