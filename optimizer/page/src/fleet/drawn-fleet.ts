@@ -1,0 +1,190 @@
+import type { Fleet, FleetCluster, FleetScore } from "../api/wire";
+import { byNaturalOrder } from "../parts/natural-order";
+
+/** How a GPU is divided; `memory` and `compute` are its slices. A whole GPU is one slice. */
+export interface GpuLayout {
+  memory: number;
+  compute: number;
+  slices: { device: string; start: number; memory: number; compute: number }[];
+}
+
+/** Equal GPUs of a cluster, and where they are known from. */
+export interface GpuGroup {
+  model: string;
+  /** Position in the list of layouts. */
+  layout: number;
+  count: number;
+  known: "Inventory" | "Policy" | "Hardware";
+}
+
+/** Slices of a device that a workload has; an empty workload: Pods of others. */
+export interface Occupied {
+  device: string;
+  workload: string;
+  amount: number;
+}
+
+/** A GPU as it is drawn. `workloads` are those of the layout's slices: null is free, "" are others. */
+export interface DrawnGpu {
+  model: string;
+  known: GpuGroup["known"];
+  layout: GpuLayout;
+  workloads: (string | null)[];
+}
+
+export type ClusterState = "eligible" | "finding" | "expired" | "obstacle";
+
+/** A managed cluster as it is drawn. */
+export interface DrawnCluster {
+  name: string;
+  gpus: DrawnGpu[];
+  /** Slices of all GPUs, and those in use; also of GPUs that are not drawn. */
+  slices: number;
+  used: number;
+  /** GPUs beyond those that are drawn. */
+  omitted: number;
+  /** Workloads with so many slices on devices that no GPU is known to have. */
+  elsewhere: Occupied[];
+  state: ClusterState;
+  /** Why it is in that state; empty where nothing is wrong. */
+  told: string;
+  labels: Record<string, string>;
+  policies: string[];
+  /** The chosen score, by device; empty where there is none. */
+  scores: Map<string, number>;
+  /** The best of `scores` on a device that the cluster has, or of all; null: none. */
+  score: number | null;
+}
+
+/** A fleet with what is drawn of it. */
+export type FleetWithGpus = Omit<Fleet, "clusters"> & {
+  layouts?: GpuLayout[];
+  clusters: (FleetCluster & {
+    gpus?: GpuGroup[];
+    occupied?: Occupied[];
+    labels?: Record<string, string>;
+  })[];
+};
+
+/** GPUs of a cluster that are drawn at most. */
+const MAX_GPUS = 512;
+
+/** The score by which a fleet is coloured and sorted. */
+export interface ChosenScore {
+  score: FleetScore;
+  /** Empty: of every app, the best. */
+  app: string;
+}
+
+/** Lower values are worse, whatever the score's direction. */
+export function better(score: FleetScore, one: number, other: number): number {
+  return score.direction === "LowerIsBetter" ? other - one : one - other;
+}
+
+/** The clusters of a fleet as they are drawn, in its order. */
+export function drawnFleet(fleet: FleetWithGpus, chosen: ChosenScore | null): DrawnCluster[] {
+  const found = new Set(
+    fleet.findings.filter((item) => item.stage === "cluster").map((item) => item.name),
+  );
+  const expired = new Set(chosen?.score.expired);
+  const columns = chosen?.score.columns.filter(
+    (column) => !chosen.app || column.app === chosen.app || !column.app,
+  );
+  return fleet.clusters.map((cluster, row) => {
+    const gpus = drawnGpus(fleet.layouts ?? [], cluster.gpus ?? [], cluster.occupied ?? []);
+    const scores = new Map<string, number>();
+    for (const column of columns ?? []) {
+      const value = column.values[row] ?? null;
+      const known = scores.get(column.device);
+      if (value === null || !chosen) continue;
+      if (known === undefined || better(chosen.score, value, known) > 0) {
+        scores.set(column.device, value);
+      }
+    }
+    return {
+      name: cluster.name,
+      ...gpus,
+      ...stateOf(cluster, found.has(cluster.name), expired.has(row)),
+      labels: cluster.labels ?? {},
+      policies: cluster.enforced.map((item) => item.policy).sort(byNaturalOrder),
+      scores,
+      score: chosen ? bestScore(chosen.score, scores, gpus.gpus) : null,
+    };
+  });
+}
+
+/**
+ * GPUs with their workloads. Nobody reports which instance a workload has, so workloads get the slices of
+ * their device in the order of the layouts.
+ */
+export function drawnGpus(
+  layouts: GpuLayout[],
+  groups: GpuGroup[],
+  occupied: Occupied[],
+): Pick<DrawnCluster, "gpus" | "slices" | "used" | "omitted" | "elsewhere"> {
+  const gpus: DrawnGpu[] = [];
+  const free = new Map<string, [gpu: DrawnGpu, slice: number][]>();
+  let [slices, omitted, used] = [0, 0, 0];
+  for (const { model, known, count, layout: index } of groups) {
+    const layout = layouts[index];
+    if (!layout) continue;
+    slices += count * layout.slices.length;
+    const drawn = Math.min(count, MAX_GPUS - gpus.length);
+    omitted += count - drawn;
+    for (let number = 0; number < drawn; number += 1) {
+      const gpu = { model, known, layout, workloads: layout.slices.map(() => null) };
+      gpus.push(gpu);
+      layout.slices.forEach(({ device }, slice) => {
+        const places = free.get(device);
+        if (places) places.push([gpu, slice]);
+        else free.set(device, [[gpu, slice]]);
+      });
+    }
+  }
+  const next = new Map<string, number>();
+  const elsewhere: Occupied[] = [];
+  const ordered = [...occupied].sort((one, other) => byNaturalOrder(one.workload, other.workload));
+  for (const item of ordered) {
+    const places = free.get(item.device) ?? [];
+    const from = next.get(item.device) ?? 0;
+    const here = places.slice(from, from + item.amount);
+    for (const [gpu, slice] of here) gpu.workloads[slice] = item.workload;
+    next.set(item.device, from + here.length);
+    used += item.amount;
+    if (here.length < item.amount) {
+      elsewhere.push({ ...item, amount: item.amount - here.length });
+    }
+  }
+  return { gpus, slices, used: Math.min(used, slices), omitted, elsewhere };
+}
+
+function stateOf(
+  cluster: FleetCluster,
+  found: boolean,
+  expired: boolean,
+): Pick<DrawnCluster, "state" | "told"> {
+  const [obstacle] = cluster.obstacles;
+  if (obstacle) return { state: "obstacle", told: `${obstacle.reason}: ${obstacle.message}` };
+  if (!cluster.eligible) return { state: "obstacle", told: "OCM does not select it" };
+  const late = cluster.running.find((item) => item.state !== "Landed");
+  if (found || late) {
+    return { state: "finding", told: late ? `${late.workload}: ${late.message}` : "see findings" };
+  }
+  return expired
+    ? { state: "expired", told: "its score has expired: placement does not use it" }
+    : { state: "eligible", told: "" };
+}
+
+function bestScore(
+  score: FleetScore,
+  values: Map<string, number>,
+  gpus: DrawnGpu[],
+): number | null {
+  const here = new Set(gpus.flatMap((gpu) => gpu.layout.slices.map((slice) => slice.device)));
+  const usable = [...values].filter(([device]) => here.has(device) || !device);
+  const all = (usable.length ? usable : [...values]).map(([, value]) => value);
+  return all.reduce<number | null>(
+    (best, value) => (best === null || better(score, value, best) > 0 ? value : best),
+    null,
+  );
+}

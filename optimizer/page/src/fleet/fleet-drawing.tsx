@@ -1,0 +1,343 @@
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Palette, type Scene, draw, paletteOf } from "./drawing-canvas";
+import type { Link, Mark } from "./drawing-canvas";
+import type { Colours } from "./drawing-colours";
+import { type DrawnGroup, type Layout, type Spot, ZOOMS } from "./drawing-layout";
+import { fitting, layOut, spotAt, visibleTiles } from "./drawing-layout";
+import "./drawing.css";
+import { SpotTold } from "./spot-told";
+
+/** What a caller may ask of a drawing. */
+export interface DrawingHandle {
+  /** The whole drawing, also what is scrolled out of sight. */
+  png(): Promise<Blob>;
+}
+
+interface Props {
+  /** What is drawn, for assistive technology. */
+  label: string;
+  groups: DrawnGroup[];
+  colours: Colours;
+  /** Clusters with an outline. */
+  selected?: ReadonlySet<string>;
+  /** Clusters that are highlighted once: another set, another highlight. */
+  changed?: ReadonlySet<string>;
+  found?: Scene["found"];
+  marks?: Mark[];
+  links?: Link[];
+  handle?: RefObject<DrawingHandle | null>;
+  /** Shown beside the buttons of the zoom. */
+  children?: ComponentChildren;
+  onOpen: (cluster: string) => void;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Milliseconds in which the highlight of a change fades. */
+const FADE = 2500;
+
+/** Height of the drawing as a share of the window's, and at least in CSS pixels. */
+const [SHARE, LEAST] = [0.66, 280];
+
+/** Pixels of a canvas in each direction that browsers are sure to draw. */
+const MAX_PIXELS = 16_000;
+
+/** Pixels of a wheel, and the ratio of a pinch, that are one step of the zoom. */
+const [WHEEL, PINCH] = [60, 1.25];
+
+/**
+ * Clusters with their GPUs and slices on a canvas, as large as somebody wants. The drawing is as wide as its
+ * place, and scrolls up and down. Ctrl and the wheel, a pinch, and the keys + and - zoom.
+ */
+export function FleetDrawing(props: Props) {
+  const { groups, colours, found = null, selected = NONE, changed = NONE, onOpen } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const probe = useRef<HTMLSpanElement>(null);
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  const [chosen, setChosen] = useState<number | null>(null);
+  const [hovered, setHovered] = useState<{ spot: Spot; x: number; y: number } | null>(null);
+  const [focused, setFocused] = useState<{ cluster: string; slice: number } | null>(null);
+  const [palette, setPalette] = useState<Palette | null>(null);
+  const anchor = useRef<{ cluster: string; offset: number } | null>(null);
+
+  const fits = useMemo(() => fitting(groups, size.width, size.height), [groups, size]);
+  const zoom = chosen ?? fits;
+  const layout = useMemo(() => layOut(groups, size.width, ZOOMS[zoom]!), [groups, size, zoom]);
+  const height = Math.min(size.height, Math.max(layout.height, 60));
+
+  useLayoutEffect(() => {
+    const element = box.current!;
+    const measure = () =>
+      setSize({
+        width: element.clientWidth,
+        height: Math.max(LEAST, Math.floor(innerHeight * SHARE)),
+      });
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    const recolour = () => setPalette(paletteOf(probe.current!));
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    scheme.addEventListener("change", recolour);
+    measure();
+    recolour();
+    return () => {
+      observer.disconnect();
+      scheme.removeEventListener("change", recolour);
+    };
+  }, []);
+
+  const spot = focused && spotOf(layout, focused);
+  const scene: Scene = {
+    ...{ colours, selected, changed, found, glow: 0 },
+    ...{ marks: props.marks ?? [], links: props.links ?? [] },
+    ...{ hovered: hovered?.spot ?? null, focused: spot },
+  };
+  const paint = useRef<(glow?: number) => void>(() => {});
+  paint.current = (glow = 0) => {
+    const [element, frame] = [canvas.current, box.current];
+    if (!element || !frame || !palette || !size.width) return;
+    const ratio = devicePixelRatio;
+    const [wide, high] = [Math.round(size.width * ratio), Math.round(height * ratio)];
+    if (element.width !== wide || element.height !== high) {
+      [element.width, element.height] = [wide, high];
+    }
+    const pen = element.getContext("2d", { alpha: false })!;
+    draw(pen, layout, { ...scene, glow }, palette, { top: frame.scrollTop, height, ratio });
+  };
+
+  const asked = useRef(0);
+  const repaint = () => {
+    cancelAnimationFrame(asked.current);
+    asked.current = requestAnimationFrame(() => paint.current());
+  };
+  useLayoutEffect(() => {
+    const kept = anchor.current;
+    const tile = kept && layout.tiles.find((one) => one.cluster.name === kept.cluster);
+    if (tile) box.current!.scrollTop = tile.y - kept.offset;
+    anchor.current = null;
+    paint.current();
+  });
+  useEffect(() => {
+    if (!changed.size) return;
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const since = performance.now();
+    let frame = requestAnimationFrame(function glow(now) {
+      const left = 1 - (now - since) / FADE;
+      paint.current(left <= 0 ? 0 : still ? 1 : Math.min(1, left * 1.5));
+      if (left > 0) frame = requestAnimationFrame(glow);
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [changed]);
+
+  const zoomTo = (next: number | null, at?: { x: number; y: number }) => {
+    const to = next === null ? null : Math.min(ZOOMS.length - 1, Math.max(0, next));
+    if (to === zoom && chosen !== null) return;
+    const top = box.current!.scrollTop;
+    const kept = at ? spotAt(layout, at.x, at.y + top)?.tile : undefined;
+    const tile = kept ?? spot?.tile ?? layout.tiles[visibleTiles(layout.tiles, top, top + 1)[0]];
+    if (tile) anchor.current = { cluster: tile.cluster.name, offset: tile.y - top };
+    setHovered(null);
+    setChosen(to);
+  };
+  useGestures(box, (steps, at) => zoomTo(zoom + steps, at));
+
+  useEffect(() => {
+    const { handle } = props;
+    if (handle) handle.current = { png: () => whole(layout, scene, palette!) };
+  });
+
+  const point = (event: PointerEvent | MouseEvent) => {
+    const { left, top } = canvas.current!.getBoundingClientRect();
+    const [x, y] = [event.clientX - left, event.clientY - top];
+    return { spot: spotAt(layout, x, y + box.current!.scrollTop), x, y };
+  };
+  const focusOn = (cluster: string | undefined, slice = -1) => {
+    if (!cluster) return;
+    setHovered(null);
+    setFocused({ cluster, slice });
+    const tile = layout.tiles.find((one) => one.cluster.name === cluster);
+    if (tile) reveal(box.current!, tile.y, tile.height, height);
+  };
+  const onKey = (event: KeyboardEvent) => {
+    const at = focused ? layout.tiles.findIndex((one) => one === spot?.tile) : -1;
+    const tile = layout.tiles[at];
+    const next = nextTile(layout, at, event.key, height);
+    if (event.key === "+" || event.key === "=") zoomTo(zoom + 1);
+    else if (event.key === "-") zoomTo(zoom - 1);
+    else if (event.key === "0") zoomTo(null);
+    else if (event.key === "Enter" && tile) onOpen(tile.cluster.name);
+    else if ((event.key === "." || event.key === ",") && tile) {
+      const all = tile.cluster.gpus.reduce((sum, gpu) => sum + gpu.layout.slices.length, 0);
+      const slice = (focused?.slice ?? -1) + (event.key === "." ? 1 : -1);
+      focusOn(tile.cluster.name, Math.max(-1, Math.min(all - 1, slice)));
+    } else if (next !== null) focusOn(layout.tiles[next]?.cluster.name);
+    else return;
+    event.preventDefault();
+  };
+
+  const told = hovered?.spot ?? spot;
+  return (
+    <div class="drawing">
+      <div class="drawing-tools">
+        {props.children}
+        <span class="zoom" role="group" aria-label="Zoom">
+          <button type="button" aria-label="Smaller" onClick={() => zoomTo(zoom - 1)}>
+            −
+          </button>
+          <button type="button" disabled={chosen === null} onClick={() => zoomTo(null)}>
+            Fit
+          </button>
+          <button type="button" aria-label="Larger" onClick={() => zoomTo(zoom + 1)}>
+            +
+          </button>
+        </span>
+      </div>
+      <div class="drawing-place">
+        <div
+          class="drawing-box"
+          ref={box}
+          style={{ height: `${height}px` }}
+          role="application"
+          aria-roledescription="drawing"
+          aria-label={`${props.label}. Arrow keys go from cluster to cluster, full stop and comma from slice to slice, Enter opens a cluster, plus and minus zoom.`}
+          tabIndex={0}
+          onScroll={repaint}
+          onKeyDown={onKey}
+          onFocus={() => focused ?? setFocused(first(layout))}
+          onBlur={() => setFocused(null)}
+          onPointerMove={(event) => {
+            const { spot, x, y } = point(event);
+            setHovered(spot && { spot, x, y });
+          }}
+          onPointerLeave={() => setHovered(null)}
+          onClick={(event) => {
+            const { spot } = point(event);
+            if (spot) onOpen(spot.tile.cluster.name);
+          }}
+        >
+          <span ref={probe} class="unseen" />
+          <canvas ref={canvas} class={hovered ? "over" : ""} style={{ height: `${height}px` }} />
+          <div style={{ height: `${Math.max(0, layout.height - height)}px` }} />
+        </div>
+        {told && (
+          <SpotTold
+            spot={told}
+            at={hovered ?? placeOf(told, box.current)}
+            width={size.width}
+            height={height}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** The focused cluster, and its slice, counted over all of its GPUs. */
+function spotOf(layout: Layout, at: { cluster: string; slice: number }): Spot | null {
+  const tile = layout.tiles.find((one) => one.cluster.name === at.cluster);
+  if (!tile) return null;
+  let left = at.slice;
+  for (const [gpu, { layout: divided }] of tile.cluster.gpus.entries()) {
+    if (left >= 0 && left < divided.slices.length) return { tile, gpu, slice: left };
+    left -= divided.slices.length;
+  }
+  return { tile, gpu: null, slice: null };
+}
+
+function first(layout: Layout): { cluster: string; slice: number } | null {
+  const [tile] = layout.tiles;
+  return tile ? { cluster: tile.cluster.name, slice: -1 } : null;
+}
+
+/** Where a key leads from a tile; null: nowhere. */
+function nextTile(layout: Layout, at: number, key: string, height: number): number | null {
+  const { tiles } = layout;
+  const last = tiles.length - 1;
+  const here = tiles[at];
+  if (key === "Home") return 0;
+  if (key === "End") return last;
+  if (!here) return key.startsWith("Arrow") && last >= 0 ? 0 : null;
+  if (key === "ArrowRight") return Math.min(last, at + 1);
+  if (key === "ArrowLeft") return Math.max(0, at - 1);
+  const far = { ArrowDown: 1, PageDown: height, ArrowUp: -1, PageUp: -height }[key];
+  if (!far) return null;
+  const middle = here.x + here.width / 2;
+  const beyond = tiles.filter((one) =>
+    far > 0
+      ? one.y >= here.y + Math.max(here.height, far) - 1
+      : one.y + one.height <= here.y + 1 + Math.min(0, far + here.height),
+  );
+  const line = far > 0 ? beyond[0]?.y : beyond.at(-1)?.y;
+  const near = beyond.filter((one) => one.y === line);
+  const off = (tile: (typeof tiles)[number]) => Math.abs(tile.x + tile.width / 2 - middle);
+  const best = near.reduce((one, other) => (off(other) < off(one) ? other : one), near[0] ?? here);
+  return beyond.length ? tiles.indexOf(best) : far > 0 ? last : 0;
+}
+
+function placeOf({ tile }: Spot, box: HTMLElement | null): { x: number; y: number } {
+  return { x: tile.x + tile.width / 2, y: tile.y + tile.height - (box?.scrollTop ?? 0) };
+}
+
+function reveal(box: HTMLElement, top: number, size: number, height: number): void {
+  if (top < box.scrollTop) box.scrollTop = top - 8;
+  else if (top + size > box.scrollTop + height) box.scrollTop = top + size - height + 8;
+}
+
+/** Draws everything on a canvas of its own, as sharp as browsers can. */
+function whole(layout: Layout, scene: Scene, palette: Palette): Promise<Blob> {
+  const canvas = document.createElement("canvas");
+  const ratio = Math.min(2, MAX_PIXELS / Math.max(layout.width, layout.height));
+  canvas.width = Math.ceil(layout.width * ratio);
+  canvas.height = Math.ceil(layout.height * ratio);
+  const still = { ...scene, hovered: null, focused: null };
+  const view = { top: 0, height: layout.height, ratio };
+  draw(canvas.getContext("2d")!, layout, still, palette, view);
+  return new Promise((done, failed) =>
+    canvas.toBlob((blob) => (blob ? done(blob) : failed(new Error("the drawing is too large")))),
+  );
+}
+
+/** Steps of zoom by Ctrl and the wheel, which a pinch on a touchpad is, too, and by two fingers. */
+function useGestures(
+  box: RefObject<HTMLElement | null>,
+  onZoom: (steps: number, at: { x: number; y: number }) => void,
+): void {
+  const zoom = useRef(onZoom);
+  zoom.current = onZoom;
+  useEffect(() => {
+    const element = box.current!;
+    const stop = new AbortController();
+    const options = { passive: false, signal: stop.signal };
+    let turned = 0;
+    let apart = 0;
+    const inside = (x: number, y: number) => {
+      const { left, top } = element.getBoundingClientRect();
+      return { x: x - left, y: y - top };
+    };
+    const onWheel = (event: WheelEvent) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      turned -= event.deltaY;
+      const steps = Math.trunc(turned / WHEEL);
+      turned -= steps * WHEEL;
+      if (steps) zoom.current(steps, inside(event.clientX, event.clientY));
+    };
+    const onTouch = (event: TouchEvent) => {
+      const [one, other] = event.touches;
+      if (!one || !other) return;
+      event.preventDefault();
+      const now = Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+      const middle = inside((one.clientX + other.clientX) / 2, (one.clientY + other.clientY) / 2);
+      if (event.type === "touchstart") apart = now;
+      else if (now > apart * PINCH) zoom.current(1, middle);
+      else if (now < apart / PINCH) zoom.current(-1, middle);
+      else return;
+      apart = now;
+    };
+    element.addEventListener("wheel", onWheel, options);
+    element.addEventListener("touchstart", onTouch, options);
+    element.addEventListener("touchmove", onTouch, options);
+    return () => stop.abort();
+  }, []);
+}
