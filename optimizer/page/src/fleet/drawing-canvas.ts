@@ -52,6 +52,9 @@ export interface Palette {
   family: string;
 }
 
+/** Shares of the scale that only an outline tells from the surface. */
+const FAINT = 0.35;
+
 const SCALE = ["--scale-0", "--scale-1", "--scale-2"];
 const TONES: Record<Tone, string> = {
   accent: "--accent",
@@ -145,11 +148,7 @@ class Painter {
     const dim = scene.found !== null && !scene.found(cluster, null);
     canvas.globalAlpha = dim ? 0.22 : 1;
     if (layout.zoom.detail === "cell") {
-      const { share, ...fill } = scene.colours.cell(cluster);
-      const filled = Math.round(tile.height * share);
-      const top = tile.y + tile.height - filled;
-      if (share < 1) this.fill({ ...tile, height: tile.height - filled }, "--empty");
-      if (share > 0) this.box({ ...tile, y: top, height: filled }, fill);
+      this.box(tile, scene.colours.cell(cluster));
     } else {
       this.fill(tile, "--tile");
       if (layout.lengths.head) this.head(tile);
@@ -171,9 +170,11 @@ class Painter {
     const end = this.text(cluster.name, x, y, width, "--text", 600, size);
     const models = [...new Set(cluster.gpus.map((gpu) => gpu.model))];
     const many = `${cluster.gpus.length + cluster.omitted} × `;
-    const told = models.length === 1 ? many + models[0] : models.length ? models.join(", ") : "";
+    const told = models.length ? many + models.join(", ") : "";
     const left = x + width - end - 12;
-    if (told && left > 60) this.text(told, x + width, y, left, "--muted", 400, 11, "right");
+    if (told && told.length * 6.5 < left) {
+      this.text(told, x + width, y, left, "--muted", 400, 11, "right");
+    }
     if (!cluster.gpus.length) {
       const below = tile.y + lengths.pad + lengths.head + 6;
       this.text("no GPU is known", x, below, width, "--muted", 400, 11);
@@ -193,18 +194,19 @@ class Painter {
         if (scene.found && !dim) canvas.globalAlpha = scene.found(tile.cluster, workload) ? 1 : 0.3;
         this.box(box, fill);
         if (workload !== null && typeof fill.colour === "number") this.inUse(box, fill);
-        if (detail === "labels" || detail === "names") this.compute(box, slice.compute, fill);
+        if (detail === "labels") this.compute(box, slice.compute, fill);
         if (detail === "labels") this.label(box, slice.device, workload, fill);
       }
       if (!dim) canvas.globalAlpha = 1;
     }
   }
 
-  /** A mark of a slice in use, where the colour tells something else. */
+  /** A dot in a slice in use, where the colour tells something else. */
   inUse(box: Rect, fill: Fill): void {
-    const height = Math.max(2, Math.round(box.height / 6));
+    const size = Math.max(2, Math.round(box.height / 4));
+    const at = (from: number, length: number) => from + Math.round((length - size) / 2);
     this.canvas.fillStyle = this.ink(fill);
-    this.canvas.fillRect(box.x, box.y + box.height - height, box.width, height);
+    this.canvas.fillRect(at(box.x, box.width), at(box.y, box.height), size, size);
   }
 
   /** Compute slices: one square each. */
@@ -220,14 +222,23 @@ class Painter {
   }
 
   label(box: Rect, device: string, workload: string | null, fill: Fill): void {
-    const text = workload === null ? device : workload || "others";
-    const y = box.y + (box.height > 30 ? box.height / 2 - 5 : 9);
-    if (box.width < 22) return;
-    this.written(text, box.x + 5, y, box.width - 8, this.ink(fill), workload ? 600 : 400, 12);
-    const below = box.y + box.height / 2 + 9;
-    if (workload && box.height > 44) {
-      this.written(device, box.x + 5, below, box.width - 8, this.ink(fill), 400, 11);
-    }
+    const named = device === "all" ? "whole GPU" : device;
+    const text = workload === null ? named : workload || "others";
+    const width = box.width - 9;
+    const line = (text: string, y: number, weight: number, size: number) => {
+      const cut = this.cut(text, width, weight, size);
+      // Letters are hard to read on a pattern.
+      if (fill.colour !== null && fill.pattern !== "none") {
+        this.fill(
+          { x: box.x + 2, y: y - 8, width: cut.width && cut.width + 6, height: 16 },
+          fill.colour,
+        );
+      }
+      this.written(text, box.x + 5, y, width, this.ink(fill), weight, size);
+    };
+    const two = workload !== null && box.height > 46;
+    line(text, box.y + 11, workload ? 600 : 400, 12);
+    if (two) line(named, box.y + 27, 400, 11);
   }
 
   outlines(tile: Tile): void {
@@ -321,6 +332,7 @@ class Painter {
       this.outline(box, "--outline", 1);
     } else {
       this.fill(box, colour);
+      if (typeof colour === "number" && colour < FAINT) this.outline(box, "--outline", 1);
     }
     if (pattern === "none" || box.width < 5 || box.height < 4) return;
     const ink = colour === null ? this.palette.colour("--outline") : this.ink({ colour, pattern });
@@ -369,13 +381,18 @@ class Painter {
     size: number,
     align: CanvasTextAlign = "left",
   ): number {
-    const { canvas, palette } = this;
-    canvas.font = `${weight} ${size}px ${palette.family}`;
+    const { canvas } = this;
+    const cut = this.cut(text, width, weight, size);
     canvas.fillStyle = colour;
     canvas.textAlign = align;
-    const cut = fitted(canvas, text, width);
     canvas.fillText(cut.text, x, y);
     return x + cut.width;
+  }
+
+  /** A text in the font that is asked for, as much of it as fits. */
+  cut(text: string, width: number, weight: number, size: number): { text: string; width: number } {
+    this.canvas.font = `${weight} ${size}px ${this.palette.family}`;
+    return fitted(this.canvas, text, width);
   }
 }
 
@@ -392,6 +409,9 @@ function around(rects: Rect[]): Rect | null {
   const bottom = Math.max(...rects.map((one) => one.y + one.height));
   return { x, y, width: right - x, height: bottom - y };
 }
+
+/** Letters of a cut text that say nothing without more of them. */
+const LETTERS = 3;
 
 /** Texts that were measured, by font and width: measuring is what a frame spends most on. */
 const measured = new Map<string, { text: string; width: number }>();
@@ -411,7 +431,7 @@ function fitted(canvas: CanvasRenderingContext2D, text: string, width: number) {
     if (canvas.measureText(cut(middle)).width <= width) low = middle;
     else high = middle - 1;
   }
-  const shown = low ? cut(low) : "";
+  const shown = low > LETTERS || low === letters.length ? cut(low) : "";
   if (measured.size > 50_000) measured.clear();
   const found = { text: shown, width: canvas.measureText(shown).width };
   measured.set(key, found);
@@ -430,7 +450,7 @@ function patternOf(canvas: CanvasRenderingContext2D, pattern: Pattern, ink: stri
   pen.strokeStyle = pen.fillStyle = ink;
   pen.globalAlpha = 0.4;
   if (pattern === "dots") pen.fillRect(2, 2, 2, 2);
-  if (pattern === "grid") {
+  if (pattern === "cross") {
     pen.fillRect(0, 0, 6, 1);
     pen.fillRect(0, 0, 1, 6);
   }

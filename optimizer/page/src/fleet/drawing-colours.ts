@@ -6,7 +6,7 @@ import { goodness } from "./score-colour";
 export type Colour = string | number;
 
 /** Drawn over a colour, so that no meaning is told by colour alone. */
-export type Pattern = "none" | "lines" | "dots" | "grid";
+export type Pattern = "none" | "lines" | "dots" | "cross";
 
 export interface Fill {
   /** null: an outline. */
@@ -17,8 +17,7 @@ export interface Fill {
 /** What colours mean: of a slice, and of a cluster that is too small for its slices. */
 export interface Colours {
   slice(cluster: DrawnCluster, gpu: DrawnGpu, slice: number): Fill;
-  /** `share` of the cell is filled from its bottom. */
-  cell(cluster: DrawnCluster): Fill & { share: number };
+  cell(cluster: DrawnCluster): Fill;
 }
 
 export const FREE: Fill = { colour: null, pattern: "none" };
@@ -29,11 +28,18 @@ export const STATES: Record<DrawnCluster["state"], Fill> = {
   eligible: { colour: "--good", pattern: "none" },
   finding: { colour: "--warning", pattern: "lines" },
   expired: { colour: "--stale", pattern: "dots" },
-  obstacle: { colour: "--broken", pattern: "grid" },
+  obstacle: { colour: "--broken", pattern: "cross" },
+};
+
+export const STATE_NAMES: Record<DrawnCluster["state"], string> = {
+  eligible: "OCM may select it",
+  finding: "something is wrong",
+  expired: "its score has expired",
+  obstacle: "OCM does not select it",
 };
 
 const HUES = 8;
-const PATTERNS: Pattern[] = ["none", "lines", "dots", "grid"];
+const PATTERNS: Pattern[] = ["none", "lines", "dots", "cross"];
 const FILLS: Fill[] = PATTERNS.flatMap((pattern) =>
   Array.from({ length: HUES }, (_, hue) => ({ colour: `--hue-${hue}`, pattern })),
 );
@@ -60,7 +66,7 @@ function hash(text: string): number {
   return found;
 }
 
-/** By workload; a small cluster shows the share of its slices in use. */
+/** By workload; a cluster that is too small for that by the share of its slices in use. */
 export function byWorkload(fills: Map<string, Fill>): Colours {
   return {
     slice(_, gpu, slice) {
@@ -68,11 +74,7 @@ export function byWorkload(fills: Map<string, Fill>): Colours {
       if (workload === null) return FREE;
       return workload ? (fills.get(workload) ?? OTHERS) : OTHERS;
     },
-    cell: (cluster) => ({
-      colour: "--used",
-      pattern: "none",
-      share: cluster.slices ? cluster.used / cluster.slices : 0,
-    }),
+    cell: ({ used, slices }) => ({ colour: slices ? used / slices : null, pattern: "none" }),
   };
 }
 
@@ -85,7 +87,7 @@ export function byScore({ score }: ChosenScore): Colours {
   return {
     slice: (cluster, gpu, slice) =>
       fill(cluster.scores.get(gpu.layout.slices[slice]!.device) ?? cluster.scores.get("")),
-    cell: (cluster) => ({ ...fill(cluster.score), share: 1 }),
+    cell: (cluster) => fill(cluster.score),
   };
 }
 
@@ -93,6 +95,6 @@ export function byScore({ score }: ChosenScore): Colours {
 export function byState(): Colours {
   return {
     slice: (cluster, gpu, slice) => (gpu.workloads[slice] === null ? FREE : STATES[cluster.state]),
-    cell: (cluster) => ({ ...STATES[cluster.state], share: 1 }),
+    cell: (cluster) => STATES[cluster.state],
   };
 }

@@ -22,9 +22,9 @@ const zooms = (detail: Detail, ...widths: number[]): Zoom[] =>
 /** From far to near. */
 export const ZOOMS: Zoom[] = [
   ...zooms("cell", 4, 5, 7, 9, 12, 16, 22),
-  ...zooms("gpus", 16, 22, 30, 42, 56),
-  ...zooms("names", 76, 100, 130),
-  ...zooms("labels", 170, 230, 310, 420),
+  ...zooms("gpus", 16, 20, 26, 34, 44, 54),
+  ...zooms("names", 64, 72, 80, 90, 104, 120, 140),
+  ...zooms("labels", 170, 210, 260, 320, 400),
 ];
 
 /** Lengths in CSS pixels; `gpu` is the height of a GPU, `between` the distance of two GPUs. */
@@ -38,7 +38,7 @@ export interface Lengths {
 
 const LENGTHS: Record<Detail, (width: number) => Lengths> = {
   cell: (width) => ({ gap: width > 7 ? 2 : 1, pad: 0, head: 0, between: 0, gpu: width }),
-  gpus: (width) => ({ gap: 4, pad: 2, head: 0, between: 1, gpu: Math.round(3 + width * 0.09) }),
+  gpus: (width) => ({ gap: 4, pad: 2, head: 0, between: 1, gpu: Math.round(2 + width * 0.14) }),
   names: (width) => ({ gap: 8, pad: 7, head: 20, between: 4, gpu: Math.round(2 + width * 0.13) }),
   labels: (width) => ({ gap: 12, pad: 10, head: 26, between: 6, gpu: Math.round(18 + width / 10) }),
 };
@@ -91,7 +91,7 @@ export function layOut(groups: DrawnGroup[], width: number, zoom: Zoom): Layout 
   const all = groups.map((group) => group.clusters.reduce((sum, one) => sum + wanted(one), 0));
   const fitting = Math.max(1, Math.floor((width + gap) / pitch));
   const needed = Math.max(1, ...all);
-  const most = Math.min(fitting, needed);
+  const most = inWholeTiles(Math.min(fitting, needed), groups, wanted);
   const column = Math.floor(
     Math.min((width + gap) / most, pitch * (needed < fitting ? STRETCH : 2)),
   );
@@ -132,6 +132,17 @@ export function layOut(groups: DrawnGroup[], width: number, zoom: Zoom): Layout 
     width,
     height: Math.max(0, y - gap),
   };
+}
+
+/** Columns of a line, where all tiles are as wide as the others, so that they fill it. */
+function inWholeTiles(
+  columns: number,
+  groups: DrawnGroup[],
+  wanted: (cluster: DrawnCluster) => number,
+): number {
+  const widths = new Set(groups.flatMap((group) => group.clusters.map(wanted)));
+  const [width = 1] = widths;
+  return widths.size === 1 && columns > width ? columns - (columns % width) : columns;
 }
 
 /** Lines of GPUs in a tile: as many as make the tile of a typical cluster about square. */

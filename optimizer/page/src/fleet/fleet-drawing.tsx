@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { type Palette, type Scene, draw, paletteOf } from "./drawing-canvas";
 import type { Link, Mark } from "./drawing-canvas";
 import type { Colours } from "./drawing-colours";
-import { type DrawnGroup, type Layout, type Spot, ZOOMS } from "./drawing-layout";
+import { type Detail, type DrawnGroup, type Layout, type Spot, ZOOMS } from "./drawing-layout";
 import { fitting, layOut, spotAt, visibleTiles } from "./drawing-layout";
 import "./drawing.css";
 import { SpotTold } from "./spot-told";
@@ -27,8 +27,8 @@ interface Props {
   marks?: Mark[];
   links?: Link[];
   handle?: RefObject<DrawingHandle | null>;
-  /** Shown beside the buttons of the zoom. */
-  children?: ComponentChildren;
+  /** Explains the colours of what is drawn, beside the buttons of the zoom. */
+  legend?: (detail: Detail) => ComponentChildren;
   onOpen: (cluster: string) => void;
 }
 
@@ -180,7 +180,7 @@ export function FleetDrawing(props: Props) {
   return (
     <div class="drawing">
       <div class="drawing-tools">
-        {props.children}
+        {props.legend?.(layout.zoom.detail)}
         <span class="zoom" role="group" aria-label="Zoom">
           <button type="button" aria-label="Smaller" onClick={() => zoomTo(zoom - 1)}>
             −

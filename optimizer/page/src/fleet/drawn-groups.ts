@@ -1,0 +1,77 @@
+import { byNaturalOrder } from "../parts/natural-order";
+import { counted } from "../parts/sentences";
+import type { DrawnGroup } from "./drawing-layout";
+import { better, type ChosenScore, type DrawnCluster } from "./drawn-fleet";
+import { STATE_NAMES } from "./drawing-colours";
+
+/** What clusters can be sorted by. */
+export const SORTS = { name: "name", score: "score, best first", use: "use, fullest first" };
+export type Sort = keyof typeof SORTS;
+
+const LABEL = "label:";
+
+/** What clusters can be grouped by: texts by key. The keys of labels follow those that all fleets have. */
+export function groupings(clusters: DrawnCluster[]): Record<string, string> {
+  const labels = [...new Set(clusters.flatMap((cluster) => Object.keys(cluster.labels)))];
+  const named = labels.sort(byNaturalOrder).map((label) => [LABEL + label, label]);
+  const always = { "": "nothing", model: "GPU model", policy: "policy", state: "state" };
+  return { ...always, ...Object.fromEntries(named) };
+}
+
+/** Clusters in groups; both are in natural order, or the clusters as they are sorted. */
+export function grouped(
+  clusters: DrawnCluster[],
+  by: string,
+  sort: Sort,
+  chosen: ChosenScore | null,
+): DrawnGroup[] {
+  const sorted = [...clusters].sort(comparison(sort, chosen));
+  if (!by) return [{ title: "", told: "", clusters: sorted }];
+  const groups = new Map<string, DrawnCluster[]>();
+  for (const cluster of sorted) {
+    const title = titleOf(cluster, by);
+    const group = groups.get(title);
+    if (group) group.push(cluster);
+    else groups.set(title, [cluster]);
+  }
+  return [...groups]
+    .sort(([one], [other]) => byNaturalOrder(one, other))
+    .map(([title, members]) => ({ title, told: use(members), clusters: members }));
+}
+
+/** `12 clusters, 96 GPUs, 61% of 480 slices in use`. */
+export function use(clusters: DrawnCluster[]): string {
+  const sum = (of: (cluster: DrawnCluster) => number) =>
+    clusters.reduce((total, cluster) => total + of(cluster), 0);
+  const slices = sum((cluster) => cluster.slices);
+  const gpus = sum((cluster) => cluster.gpus.length + cluster.omitted);
+  const used = sum((cluster) => cluster.used);
+  const parts = [counted(clusters.length, "cluster"), counted(gpus, "GPU")];
+  if (slices) parts.push(`${Math.round((100 * used) / slices)}% of ${slices} slices in use`);
+  return parts.join(", ");
+}
+
+function titleOf(cluster: DrawnCluster, by: string): string {
+  const several = (names: string[], none: string) => [...new Set(names)].join(", ") || none;
+  if (by === "model") {
+    const models = cluster.gpus.map((gpu) => gpu.model || "unknown model");
+    return several(models.sort(byNaturalOrder), "no GPU is known");
+  }
+  if (by === "policy") return several(cluster.policies, "no policy");
+  if (by === "state") return STATE_NAMES[cluster.state];
+  const label = by.slice(LABEL.length);
+  return cluster.labels[label] || `without ${label}`;
+}
+
+function comparison(sort: Sort, chosen: ChosenScore | null) {
+  const share = (one: DrawnCluster) => (one.slices ? one.used / one.slices : -1);
+  return (one: DrawnCluster, other: DrawnCluster): number => {
+    const names = byNaturalOrder(one.name, other.name);
+    if (sort === "use") return share(other) - share(one) || names;
+    if (sort === "name" || !chosen) return names;
+    if (one.score === null || other.score === null) {
+      return Number(one.score === null) - Number(other.score === null) || names;
+    }
+    return better(chosen.score, other.score, one.score) || names;
+  };
+}

@@ -1,0 +1,327 @@
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { Fleet } from "../api/wire";
+import { byNaturalOrder } from "../parts/natural-order";
+import { counted } from "../parts/sentences";
+import { Table } from "../parts/table";
+import { type Fill, FREE, OTHERS, STATE_NAMES, STATES } from "./drawing-colours";
+import { byScore, byState, byWorkload, workloadFills } from "./drawing-colours";
+import type { Detail, DrawnGroup } from "./drawing-layout";
+import { type ChosenScore, type DrawnCluster, drawnFleet } from "./drawn-fleet";
+import { grouped, groupings, SORTS, type Sort, use } from "./drawn-groups";
+import { type DrawingHandle, FleetDrawing } from "./fleet-drawing";
+import { appsOf } from "./matrix-rows";
+import { shown } from "./score-colour";
+
+const COLOURS = { workload: "workload", score: "score", state: "state" };
+
+/** Workloads that the legend lists by name. */
+const MAX_NAMED = 12;
+
+/** Rows that the table gets at a time. */
+const ROWS = 200;
+
+interface Props {
+  fleet: Fleet;
+  /** Clusters that changed at the last read. */
+  changed?: ReadonlySet<string>;
+  onOpen: (cluster: string) => void;
+}
+
+/** The fleet as a drawing or as a table, coloured, grouped and sorted as somebody wants. */
+export function FleetView({ fleet, changed, onOpen }: Props) {
+  const [colour, setColour] = useState<keyof typeof COLOURS>("workload");
+  const [group, setGroup] = useState("");
+  const [sort, setSort] = useState<Sort>("name");
+  const [scoreName, setScore] = useState("");
+  const [appName, setApp] = useState("");
+  const [find, setFind] = useState("");
+  const [asTable, setAsTable] = useState(false);
+  const handle = useRef<DrawingHandle>(null);
+
+  const score = fleet.scores.find((item) => item.name === scoreName) ?? fleet.scores[0];
+  const apps = useMemo(() => appsOf(score), [score]);
+  const app = apps.includes(appName) ? appName : (apps[0] ?? "");
+  const chosen = useMemo<ChosenScore | null>(() => (score ? { score, app } : null), [score, app]);
+  const clusters = useMemo(() => drawnFleet(fleet, chosen), [fleet, chosen]);
+  const groups = useMemo(
+    () => grouped(clusters, group, sort, chosen),
+    [clusters, group, sort, chosen],
+  );
+  const fills = useMemo(() => fillsOf(clusters), [clusters]);
+  const colours = useMemo(() => {
+    if (colour === "score" && chosen) return byScore(chosen);
+    return colour === "state" ? byState() : byWorkload(fills);
+  }, [colour, chosen, fills]);
+  const found = useMemo(() => finder(find), [find]);
+  const hits = found ? clusters.filter((cluster) => found(cluster, null)).length : 0;
+  const scored = colour === "score" || sort === "score";
+  const save = async () => {
+    const blob = await handle.current?.png();
+    if (!blob) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = "fleet.png";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+  return (
+    <section aria-label="Fleet">
+      <div class="controls">
+        <Choice label="Colour" value={colour} options={COLOURS} onChange={setColour} />
+        {scored && score && (
+          <Choice
+            label="Score"
+            value={score.name}
+            options={named(fleet.scores.map((one) => [one.name, one.display_name || one.name]))}
+            onChange={setScore}
+          />
+        )}
+        {scored && apps.length > 0 && (
+          <Choice
+            label="App"
+            value={app}
+            options={named(apps.map((one) => [one, one]))}
+            onChange={setApp}
+          />
+        )}
+        <Choice label="Group" value={group} options={groupings(clusters)} onChange={setGroup} />
+        <Choice label="Sort" value={sort} options={SORTS} onChange={setSort} />
+        <label>
+          Find
+          <input
+            type="search"
+            value={find}
+            placeholder="cluster, workload, policy, GPU"
+            onInput={(event) => setFind(event.currentTarget.value)}
+          />
+        </label>
+        <span class="buttons">
+          <button type="button" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+            As a table
+          </button>
+          {!asTable && (
+            <button type="button" onClick={save}>
+              Save as PNG
+            </button>
+          )}
+        </span>
+      </div>
+      {asTable ? (
+        <FleetTable groups={groups} found={found} chosen={scored ? chosen : null} onOpen={onOpen} />
+      ) : (
+        <FleetDrawing
+          label={`The fleet: ${use(clusters)}`}
+          {...{ groups, colours, found, handle, onOpen }}
+          {...(changed ? { changed } : {})}
+          legend={(detail) => <Legend {...{ detail, colour, chosen, fills, clusters }} />}
+        />
+      )}
+      <p class="count" role="status">
+        {use(clusters)}
+        {found && `; ${counted(hits, "cluster")} found`}
+      </p>
+    </section>
+  );
+}
+
+function Choice<T extends string>(props: {
+  label: string;
+  value: T;
+  options: Record<string, string>;
+  onChange: (value: T) => void;
+}) {
+  return (
+    <label>
+      {props.label}
+      <select
+        value={props.value}
+        onChange={(event) => props.onChange(event.currentTarget.value as T)}
+      >
+        {Object.entries(props.options).map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const named = (pairs: [string, string][]) => Object.fromEntries(pairs);
+
+function fillsOf(clusters: DrawnCluster[]): Map<string, Fill> {
+  const names = new Set<string>();
+  for (const { gpus } of clusters) {
+    for (const { workloads } of gpus) for (const name of workloads) if (name) names.add(name);
+  }
+  return workloadFills(names);
+}
+
+/** Whether a search finds a cluster, or a slice of it that runs a workload; null: nothing is sought. */
+function finder(text: string) {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted) return null;
+  const has = (texts: (string | null)[]) =>
+    texts.some((one) => one?.toLowerCase().includes(wanted));
+  return (cluster: DrawnCluster, workload: string | null): boolean => {
+    const whole = has([cluster.name, ...cluster.policies, ...cluster.gpus.map((gpu) => gpu.model)]);
+    if (whole || workload) return whole || has([workload]);
+    return cluster.gpus.some((gpu) => has(gpu.workloads));
+  };
+}
+
+function Legend(props: {
+  detail: Detail;
+  colour: keyof typeof COLOURS;
+  chosen: ChosenScore | null;
+  fills: Map<string, Fill>;
+  clusters: DrawnCluster[];
+}) {
+  const { detail, colour, chosen, fills, clusters } = props;
+  if (colour === "score") {
+    return chosen ? <Scale {...chosen} /> : <p class="legend">No scores yet.</p>;
+  }
+  if (colour === "state") {
+    const there = new Set(clusters.map((cluster) => cluster.state));
+    const states = (Object.keys(STATES) as DrawnCluster["state"][]).filter((one) => there.has(one));
+    return (
+      <ul class="legend keys">
+        {states.map((state) => (
+          <Key key={state} fill={STATES[state]} text={STATE_NAMES[state]} />
+        ))}
+        <Key fill={FREE} text="free" />
+      </ul>
+    );
+  }
+  if (detail === "cell") return <Ramp what="slices in use" from="0%" to="100%" />;
+  const listed = fills.size <= MAX_NAMED ? [...fills] : [];
+  return (
+    <ul class="legend keys">
+      {listed.map(([name, fill]) => (
+        <Key key={name} fill={fill} text={name} />
+      ))}
+      {!listed.length && fills.size > 0 && (
+        <li>{fills.size} workloads, each in its colour and pattern</li>
+      )}
+      <Key fill={OTHERS} text="Pods of others" />
+      <Key fill={FREE} text="free" />
+      <Key fill={GAP} text="memory in no slice" />
+      {detail === "labels" && <li>small squares: compute slices</li>}
+    </ul>
+  );
+}
+
+const GAP: Fill = { colour: "--gap", pattern: "none" };
+
+/** What a share of the scale means, from its faintest to its strongest colour. */
+function Ramp(props: { what: string; from: string; to: string; more?: string }) {
+  return (
+    <p class="legend">
+      {props.what}: {props.from} <span class="ramp" /> {props.to}
+      {props.more}
+    </p>
+  );
+}
+
+function Key({ fill, text }: { fill: Fill; text: string }) {
+  const background = fill.colour === null ? undefined : `var(${fill.colour})`;
+  return (
+    <li>
+      <span class={`swatch ${fill.pattern}`} style={{ backgroundColor: background }} />
+      {text}
+    </li>
+  );
+}
+
+function Scale({ score, app }: ChosenScore) {
+  const { minimum, maximum, unit, direction } = score;
+  const what = [score.display_name || score.name, app && `of ${app}`].filter(Boolean).join(" ");
+  if (minimum === null || maximum === null) return <p class="legend">{what} has no values yet.</p>;
+  const lower = direction === "LowerIsBetter";
+  const [worst, best] = lower ? [maximum, minimum] : [minimum, maximum];
+  const more = " · dot: in use · hatched: no score";
+  if (worst === best) {
+    return (
+      <p class="legend">
+        {what}: {shown(best)} {unit} everywhere{more}
+      </p>
+    );
+  }
+  const to = `${shown(best)} ${unit} (best)`;
+  return <Ramp what={what} from={`${shown(worst)} (worst)`} to={to} more={more} />;
+}
+
+function FleetTable(props: {
+  groups: DrawnGroup[];
+  found: ((cluster: DrawnCluster, workload: string | null) => boolean) | null;
+  chosen: ChosenScore | null;
+  onOpen: (cluster: string) => void;
+}) {
+  const { groups, found, chosen, onOpen } = props;
+  const [most, setMost] = useState(ROWS);
+  const rows = groups.flatMap(({ title, clusters }) =>
+    clusters
+      .filter((cluster) => !found || found(cluster, null))
+      .map((cluster) => ({ title, cluster })),
+  );
+  const titled = groups.some((group) => group.title);
+  const heads = ["Cluster", "GPUs", "Runs", "Free slices", "State"];
+  if (titled) heads.push("Group");
+  if (chosen) heads.push("Score");
+  return (
+    <>
+      <Table
+        caption="Clusters with their GPUs"
+        heads={heads}
+        rows={rows.slice(0, most).map(({ title, cluster }) => ({
+          key: cluster.name,
+          cells: [
+            <button type="button" class="quiet" onClick={() => onOpen(cluster.name)}>
+              {cluster.name}
+            </button>,
+            gpusTold(cluster),
+            runsTold(cluster),
+            cluster.slices ? `${cluster.slices - cluster.used} of ${cluster.slices}` : "–",
+            cluster.told || STATE_NAMES[cluster.state],
+            ...(titled ? [title] : []),
+            ...(chosen ? [shown(cluster.score)] : []),
+          ],
+        }))}
+      />
+      {rows.length > most && (
+        <button type="button" onClick={() => setMost(most + ROWS)}>
+          {Math.min(ROWS, rows.length - most)} more of {rows.length}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** `4 × A100-80GB: 3g.40gb, 3g.40gb`, for each kind of GPU and layout. */
+function gpusTold({ gpus }: DrawnCluster): string {
+  return counts(
+    gpus.map(({ model, layout }) => {
+      const devices = layout.slices.map((slice) => slice.device);
+      return `${model || "unknown"}: ${devices.join(", ")}`;
+    }),
+    (text, count) => `${count} × ${text}`,
+  );
+}
+
+function runsTold({ gpus, elsewhere }: DrawnCluster): string {
+  const there = gpus.flatMap(({ layout, workloads }) =>
+    workloads.flatMap((name, at) =>
+      name === null ? [] : [`${name || "others"} on ${layout.slices[at]!.device}`],
+    ),
+  );
+  const also = elsewhere.map((item) => `${item.workload || "others"} on ${item.device}`);
+  return counts([...there, ...also].sort(byNaturalOrder), (text, count) =>
+    count > 1 ? `${text} × ${count}` : text,
+  );
+}
+
+function counts(texts: string[], told: (text: string, count: number) => string): string {
+  const found = new Map<string, number>();
+  for (const text of texts) found.set(text, (found.get(text) ?? 0) + 1);
+  return [...found].map(([text, count]) => told(text, count)).join("; ") || "none";
+}
