@@ -139,7 +139,9 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _typed(kind: type[UntrustedText], part: str | list[str] | tuple[str, ...]) -> Any:
-    return kind(part) if isinstance(part, str) else type(part)(map(kind, part))
+    if isinstance(part, str):
+        return kind(plain(part))  # `partition` returns the text itself where it finds nothing
+    return type(part)(kind(plain(item)) for item in part)
 
 
 for _name in _DERIVING:

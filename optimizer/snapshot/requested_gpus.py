@@ -6,16 +6,20 @@ whose names can't hold a slash. They speak of one node with GPUs of one model. W
 a NodeInventory, the labels of its nodes are read instead.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.quantity import parse_quantity
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.geometry import geometry
 from optimizer.domain.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
 from optimizer.domain.mig.policy_spec import ALL_DISABLED
+from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, kind_and_device
 from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
 from optimizer.snapshot.capacity.node_gpus import seen_gpus
 from optimizer.snapshot.object_readers import name_of
@@ -44,6 +48,32 @@ def discover_gpus(managed_cluster: Object) -> tuple[GpuPool, ...] | Issue:
         return _issue(name, f"{COUNT} is {count!r}, not a number from 1 to {MAX_GPUS_PER_NODE}")
     gpu = Gpu(known, mig_disabled=_fact(managed_cluster, CONFIG) == ALL_DISABLED)
     return (GpuPool(name, (NodeGpus("", (gpu,) * int(count)),)),)
+
+
+class StatedGpus(NamedTuple):
+    """The GPUs that a ManagedCluster states; `number` is 0 if it does not say how many."""
+
+    product: str
+    number: int
+    devices: Mapping[str, int]
+
+
+def stated_gpus(managed_cluster: Object) -> StatedGpus:
+    """Return what labels, claims and `status.allocatable` of a cluster say of its GPUs."""
+    product, _, profile = _fact(managed_cluster, PRODUCT).partition(MIG_PRODUCT_MARK)
+    count = _fact(managed_cluster, COUNT) or str(int(bool(product)))
+    number = int(count) if re.fullmatch("[0-9]{1,4}", count) else 0
+    devices = dict[str, int]()
+    for resource, text in ((managed_cluster.get("status") or {}).get("allocatable") or {}).items():
+        kind, device = kind_and_device(str(resource))
+        amount = parse_quantity(str(text)) if kind == GPU_KIND else None
+        if amount:
+            devices[device] = int(amount)
+    if profile:  # each of its devices counts as a GPU
+        return StatedGpus(product, 0, {profile: devices.get(WHOLE_GPU, number)})
+    if not devices and _fact(managed_cluster, CONFIG) == ALL_DISABLED:
+        devices[WHOLE_GPU] = number
+    return StatedGpus(product, number, devices)
 
 
 def _fact(managed_cluster: Object, key: str) -> str:

@@ -11,6 +11,7 @@ from optimizer.domain.arrays import members_by_key
 from optimizer.follow.overview.capacity import IDLE_SCORE, ClusterCapacity, capacities
 from optimizer.follow.overview.score_overview import ClusterScores, ScorerOverview
 from optimizer.follow.placement_status.hub_state import HubState, read_hub_state
+from optimizer.snapshot.capacity.node_inventories import by_cluster
 from optimizer.snapshot.object_readers import is_generated, is_workload, labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.scores.score_row import ScoreRow
@@ -53,6 +54,11 @@ class FleetFacts:
         is_share = scorer is None or scorer.unit == "%"
         idle = self.rows.get(IDLE_SCORE, ()) if is_share else ()
         return capacities(self.hub.clusters, seen.inventories or (), idle, seen.observed_at)
+
+    @cached_property
+    def inventories(self) -> Mapping[str, Object]:
+        """The NodeInventories by cluster, as far as they may be read."""
+        return by_cluster(self.observation.inventories)
 
     @cached_property
     def faults(self) -> Mapping[str, Obstacle]:

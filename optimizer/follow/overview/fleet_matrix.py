@@ -3,7 +3,7 @@
 Values of scores are lists in the order of the clusters, so that a fleet of thousands stays small.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -14,6 +14,14 @@ from dsf.api.crd.score_meaning import Direction
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, fleet_capacity
+from optimizer.follow.overview.drawing.gpu_layouts import (
+    ClusterGpus,
+    GpuLayout,
+    LayoutTable,
+    OccupiedDevice,
+    drawn_gpus,
+)
+from optimizer.follow.overview.drawing.grouping_labels import grouping_labels, marks
 from optimizer.follow.overview.findings import FleetFinding, findings, scorer_remedy
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_overview import (
@@ -80,6 +88,19 @@ class MatrixCluster(ResultPart):
     claim: Annotated[Name, Field(description="Its policy-watcher-claim; empty: none.")] = ""
     enforced: tuple[EnforcedOnCluster, ...] = ()
     running: tuple[WorkloadOnCluster, ...] = ()
+    gpus: Annotated[
+        tuple[ClusterGpus, ...], Field(description="Equal GPUs together; empty: none are known.")
+    ] = ()
+    occupied: Annotated[
+        tuple[OccupiedDevice, ...], Field(description="What is reserved of GPUs and their devices.")
+    ] = ()
+    labels: Annotated[
+        dict[Name, Name],
+        Field(
+            default_factory=dict,
+            description="Its labels and claims that divide the fleet into groups, such as region.",
+        ),
+    ]
 
 
 class MatrixColumn(ResultPart):
@@ -205,6 +226,9 @@ class FleetMatrix(ResultPart):
     observed_at: Annotated[datetime, Field(description="When the hub was read.")]
     namespace: Name
     clusters: Annotated[tuple[MatrixCluster, ...], Field(description="By name.")]
+    layouts: Annotated[
+        tuple[GpuLayout, ...], Field(description="How GPUs of `clusters` are divided.")
+    ] = ()
     capacity: Annotated[
         MatrixInventories | None, Field(description="null: no cluster has a NodeInventory.")
     ] = None
@@ -224,25 +248,35 @@ class MatrixRows:
 
     def __init__(self) -> None:
         self._rows = dict[str, tuple[tuple[Object, tuple[Any, ...]], MatrixCluster]]()
+        self._table = LayoutTable()
 
-    def row(self, facts: FleetFacts, name: str) -> MatrixCluster:
-        """Return the row of a managed cluster."""
-        obj = facts.hub.clusters[name]
+    def of(
+        self, facts: FleetFacts, names: Sequence[str]
+    ) -> tuple[tuple[MatrixCluster, ...], tuple[GpuLayout, ...]]:
+        """Return the rows of managed clusters, and the layouts of their GPUs."""
+        if self._table.is_full:  # of layouts that no cluster may have any more
+            self._rows, self._table = {}, LayoutTable()
+        grouping = grouping_labels(facts.hub.clusters[name] for name in names)
+        found = {name: self._row(facts, name, grouping) for name in names}
+        self._rows = {name: self._rows[name] for name in names}
+        return tuple(found.values()), self._table.layouts
+
+    def _row(self, facts: FleetFacts, name: str, grouping: Sequence[str]) -> MatrixCluster:
+        obj, bound = facts.hub.clusters[name], facts.bound.get(name, ())
         told = (
             facts.faults.get(name),
             facts.hub.claim(name),
-            facts.bound.get(name, ()),
+            bound,
             facts.running.get(name, ()),
+            grouping,
+            facts.inventories.get(name),
+            [facts.hub.policies.get(item.policy) for item in bound],
         )
         known = self._rows.get(name)
         if known is None or known[0][0] is not obj or known[0][1] != told:
-            known = self._rows[name] = (obj, told), _cluster(facts, name)
+            row = _cluster(facts, name, grouping, self._table)
+            known = self._rows[name] = (obj, told), row
         return known[1]
-
-    def keep(self, names: Collection[str]) -> None:
-        """Forget the rows of other managed clusters."""
-        if len(self._rows) > len(names):
-            self._rows = {name: self._rows[name] for name in names}
 
 
 def fleet_matrix(facts: FleetFacts, rows: MatrixRows | None = None) -> FleetMatrix:
@@ -250,8 +284,7 @@ def fleet_matrix(facts: FleetFacts, rows: MatrixRows | None = None) -> FleetMatr
     rows = rows or MatrixRows()
     names, wrong = sorted(facts.hub.clusters), findings(facts)
     clusters = names[:MAX_CLUSTERS]
-    shown = tuple(rows.row(facts, name) for name in clusters)
-    rows.keep(clusters)
+    shown, layouts = rows.of(facts, clusters)
     lists = {
         "clusters": (names, MAX_CLUSTERS),
         "workloads": (facts.workloads, MAX_LISTED),
@@ -262,6 +295,7 @@ def fleet_matrix(facts: FleetFacts, rows: MatrixRows | None = None) -> FleetMatr
         observed_at=facts.observation.observed_at,
         namespace=facts.namespace,
         clusters=shown,
+        layouts=layouts,
         capacity=_inventories(facts, clusters) if facts.capacity else None,
         scores=tuple(_scores(facts, clusters)),
         workloads=tuple(_workload(facts, name) for name in [*facts.workloads][:MAX_LISTED]),
@@ -303,8 +337,11 @@ def _inventories(facts: FleetFacts, clusters: Sequence[str]) -> MatrixInventorie
 _AMOUNTS = ("capacity", "ours", "others", "free", "largest_free", "unavailable", "idle")
 
 
-def _cluster(facts: FleetFacts, name: str) -> MatrixCluster:
+def _cluster(
+    facts: FleetFacts, name: str, grouping: Sequence[str], table: LayoutTable
+) -> MatrixCluster:
     obj, fault = facts.hub.clusters[name], facts.faults.get(name)
+    gpus, occupied = drawn_gpus(facts, name)
     return MatrixCluster(
         name=name,
         eligible=fault is None,
@@ -314,6 +351,9 @@ def _cluster(facts: FleetFacts, name: str) -> MatrixCluster:
         claim=facts.hub.claim(name),
         enforced=tuple(EnforcedOnCluster(**dict(item)) for item in facts.bound.get(name, ())),
         running=tuple(WorkloadOnCluster(**dict(item)) for item in facts.running.get(name, ())),
+        gpus=table.told(gpus),
+        occupied=occupied,
+        labels={key: value for key, value in marks(obj) if key in grouping},
     )
 
 

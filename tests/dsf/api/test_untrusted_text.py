@@ -120,6 +120,7 @@ def test_a_sum_shows_the_text_too() -> None:
         lambda text: text.splitlines()[0],
         lambda text: text.partition("by")[2],
         lambda text: text.rpartition("by")[0],
+        lambda text: text.partition("nowhere")[0],
         lambda text: text.removeprefix("# "),
         lambda text: text.removesuffix(" "),
         lambda text: text.lower().upper().title().capitalize().casefold().swapcase(),
