@@ -187,6 +187,7 @@ class Painter {
     for (const [number, gpu] of tile.cluster.gpus.entries()) {
       const rect = gpuRect(layout, tile, number);
       this.fill(rect, "--gap");
+      if (!gpu.layout.slices.length) this.outline(rect, "--outline", 1);
       for (const [at, slice] of gpu.layout.slices.entries()) {
         const box = sliceRect(rect, gpu.layout.memory, slice);
         const workload = gpu.workloads[at] ?? null;

@@ -1,28 +1,5 @@
-import type { Fleet, FleetCluster, FleetScore } from "../api/wire";
+import type { Fleet, FleetCluster, FleetScore, GpuGroup, GpuLayout, Occupied } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
-
-/** How a GPU is divided; `memory` and `compute` are its slices. A whole GPU is one slice. */
-export interface GpuLayout {
-  memory: number;
-  compute: number;
-  slices: { device: string; start: number; memory: number; compute: number }[];
-}
-
-/** Equal GPUs of a cluster, and where they are known from. */
-export interface GpuGroup {
-  model: string;
-  /** Position in the list of layouts. */
-  layout: number;
-  count: number;
-  known: "Inventory" | "Policy" | "Hardware";
-}
-
-/** Slices of a device that a workload has; an empty workload: Pods of others. */
-export interface Occupied {
-  device: string;
-  workload: string;
-  amount: number;
-}
 
 /** A GPU as it is drawn. `workloads` are those of the layout's slices: null is free, "" are others. */
 export interface DrawnGpu {
@@ -43,7 +20,7 @@ export interface DrawnCluster {
   used: number;
   /** GPUs beyond those that are drawn. */
   omitted: number;
-  /** Workloads with so many slices on devices that no GPU is known to have. */
+  /** Workloads with so many slices that no GPU is known to have free. */
   elsewhere: Occupied[];
   state: ClusterState;
   /** Why it is in that state; empty where nothing is wrong. */
@@ -55,16 +32,6 @@ export interface DrawnCluster {
   /** The best of `scores` on a device that the cluster has, or of all; null: none. */
   score: number | null;
 }
-
-/** A fleet with what is drawn of it. */
-export type FleetWithGpus = Omit<Fleet, "clusters"> & {
-  layouts?: GpuLayout[];
-  clusters: (FleetCluster & {
-    gpus?: GpuGroup[];
-    occupied?: Occupied[];
-    labels?: Record<string, string>;
-  })[];
-};
 
 /** GPUs of a cluster that are drawn at most. */
 const MAX_GPUS = 512;
@@ -82,7 +49,7 @@ export function better(score: FleetScore, one: number, other: number): number {
 }
 
 /** The clusters of a fleet as they are drawn, in its order. */
-export function drawnFleet(fleet: FleetWithGpus, chosen: ChosenScore | null): DrawnCluster[] {
+export function drawnFleet(fleet: Fleet, chosen: ChosenScore | null): DrawnCluster[] {
   const found = new Set(
     fleet.findings.filter((item) => item.stage === "cluster").map((item) => item.name),
   );
@@ -91,7 +58,7 @@ export function drawnFleet(fleet: FleetWithGpus, chosen: ChosenScore | null): Dr
     (column) => !chosen.app || column.app === chosen.app || !column.app,
   );
   return fleet.clusters.map((cluster, row) => {
-    const gpus = drawnGpus(fleet.layouts ?? [], cluster.gpus ?? [], cluster.occupied ?? []);
+    const gpus = drawnGpus(fleet.layouts, cluster.gpus, cluster.occupied);
     const scores = new Map<string, number>();
     for (const column of columns ?? []) {
       const value = column.values[row] ?? null;
@@ -105,7 +72,7 @@ export function drawnFleet(fleet: FleetWithGpus, chosen: ChosenScore | null): Dr
       name: cluster.name,
       ...gpus,
       ...stateOf(cluster, found.has(cluster.name), expired.has(row)),
-      labels: cluster.labels ?? {},
+      labels: cluster.labels,
       policies: cluster.enforced.map((item) => item.policy).sort(byNaturalOrder),
       scores,
       score: chosen ? bestScore(chosen.score, scores, gpus.gpus) : null,
@@ -147,13 +114,12 @@ export function drawnGpus(
   for (const item of ordered) {
     const places = free.get(item.device) ?? [];
     const from = next.get(item.device) ?? 0;
-    const here = places.slice(from, from + item.amount);
+    const amount = Math.ceil(item.amount);
+    const here = places.slice(from, from + amount);
     for (const [gpu, slice] of here) gpu.workloads[slice] = item.workload;
     next.set(item.device, from + here.length);
-    used += item.amount;
-    if (here.length < item.amount) {
-      elsewhere.push({ ...item, amount: item.amount - here.length });
-    }
+    used += amount;
+    if (here.length < amount) elsewhere.push({ ...item, amount: amount - here.length });
   }
   return { gpus, slices, used: Math.min(used, slices), omitted, elsewhere };
 }

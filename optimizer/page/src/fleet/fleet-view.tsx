@@ -3,6 +3,7 @@ import type { Fleet } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
 import { counted } from "../parts/sentences";
 import { Table } from "../parts/table";
+import { useAddress } from "../parts/use-address";
 import { type Fill, FREE, OTHERS, STATE_NAMES, STATES } from "./drawing-colours";
 import { byScore, byState, byWorkload, workloadFills } from "./drawing-colours";
 import type { Detail, DrawnGroup } from "./drawing-layout";
@@ -13,6 +14,7 @@ import { appsOf } from "./matrix-rows";
 import { shown } from "./score-colour";
 
 const COLOURS = { workload: "workload", score: "score", state: "state" };
+type Colouring = keyof typeof COLOURS;
 
 /** Workloads that the legend lists by name. */
 const MAX_NAMED = 12;
@@ -29,13 +31,14 @@ interface Props {
 
 /** The fleet as a drawing or as a table, coloured, grouped and sorted as somebody wants. */
 export function FleetView({ fleet, changed, onOpen }: Props) {
-  const [colour, setColour] = useState<keyof typeof COLOURS>("workload");
-  const [group, setGroup] = useState("");
-  const [sort, setSort] = useState<Sort>("name");
-  const [scoreName, setScore] = useState("");
-  const [appName, setApp] = useState("");
-  const [find, setFind] = useState("");
-  const [asTable, setAsTable] = useState(false);
+  const [colourName, setColour] = useAddress("colour", "workload");
+  const [groupName, setGroup] = useAddress("group");
+  const [sortName, setSort] = useAddress("sort", "name");
+  const [scoreName, setScore] = useAddress("score");
+  const [appName, setApp] = useAddress("app");
+  const [find, setFind] = useAddress("find");
+  const [as, setAs] = useAddress("as");
+  const asTable = as === "table";
   const handle = useRef<DrawingHandle>(null);
 
   const score = fleet.scores.find((item) => item.name === scoreName) ?? fleet.scores[0];
@@ -43,6 +46,11 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
   const app = apps.includes(appName) ? appName : (apps[0] ?? "");
   const chosen = useMemo<ChosenScore | null>(() => (score ? { score, app } : null), [score, app]);
   const clusters = useMemo(() => drawnFleet(fleet, chosen), [fleet, chosen]);
+  const options = useMemo(() => groupings(clusters), [clusters]);
+  // An address may ask for what this fleet does not have.
+  const group = Object.hasOwn(options, groupName) ? groupName : "";
+  const sort = (Object.hasOwn(SORTS, sortName) ? sortName : "name") as Sort;
+  const colour = (Object.hasOwn(COLOURS, colourName) ? colourName : "workload") as Colouring;
   const groups = useMemo(
     () => grouped(clusters, group, sort, chosen),
     [clusters, group, sort, chosen],
@@ -84,7 +92,7 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
             onChange={setApp}
           />
         )}
-        <Choice label="Group" value={group} options={groupings(clusters)} onChange={setGroup} />
+        <Choice label="Group" value={group} options={options} onChange={setGroup} />
         <Choice label="Sort" value={sort} options={SORTS} onChange={setSort} />
         <label>
           Find
@@ -92,11 +100,15 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
             type="search"
             value={find}
             placeholder="cluster, workload, policy, GPU"
-            onInput={(event) => setFind(event.currentTarget.value)}
+            onInput={(event) => setFind(event.currentTarget.value, true)}
           />
         </label>
         <span class="buttons">
-          <button type="button" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+          <button
+            type="button"
+            aria-pressed={asTable}
+            onClick={() => setAs(asTable ? "" : "table")}
+          >
             As a table
           </button>
           {!asTable && (
@@ -124,19 +136,16 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
   );
 }
 
-function Choice<T extends string>(props: {
+function Choice(props: {
   label: string;
-  value: T;
+  value: string;
   options: Record<string, string>;
-  onChange: (value: T) => void;
+  onChange: (value: string) => void;
 }) {
   return (
     <label>
       {props.label}
-      <select
-        value={props.value}
-        onChange={(event) => props.onChange(event.currentTarget.value as T)}
-      >
+      <select value={props.value} onChange={(event) => props.onChange(event.currentTarget.value)}>
         {Object.entries(props.options).map(([value, text]) => (
           <option key={value} value={value}>
             {text}
@@ -172,7 +181,7 @@ function finder(text: string) {
 
 function Legend(props: {
   detail: Detail;
-  colour: keyof typeof COLOURS;
+  colour: Colouring;
   chosen: ChosenScore | null;
   fills: Map<string, Fill>;
   clusters: DrawnCluster[];

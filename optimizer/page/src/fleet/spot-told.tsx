@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { counted } from "../parts/sentences";
 import type { Spot } from "./drawing-layout";
+import type { Occupied } from "../api/wire";
 import { shown } from "./score-colour";
 
 /** What is told of GPUs that no inventory lists. */
@@ -60,15 +61,25 @@ export function SpotTold({ spot, at, width, height }: Props) {
           : "no GPU is known"}
         {!slice && cluster.score !== null && `, score ${shown(cluster.score)}`}
       </p>
-      {cluster.elsewhere.length > 0 && (
-        <p>
-          Not drawn: {cluster.elsewhere.map((item) => item.workload || "others").join(", ")} on{" "}
-          {cluster.elsewhere.map((item) => item.device).join(", ")}
-        </p>
+      {gpu && !slice && (
+        <p>{gpu.layout.slices.length ? "memory in no slice" : "it has no slice that is known"}</p>
       )}
+      {cluster.elsewhere.length > 0 && <p>Not drawn: {listed(cluster.elsewhere.map(notDrawn))}</p>}
       {gpu && <p class="how">{KNOWN[gpu.known]}</p>}
     </div>
   );
+}
+
+/** Names that are listed at most. */
+const MAX_LISTED = 3;
+
+function listed(names: string[]): string {
+  const more = names.length - MAX_LISTED;
+  return names.slice(0, MAX_LISTED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+function notDrawn({ workload, device }: Occupied): string {
+  return `${workload || "others"} on ${device || "a device that is not known"}`;
 }
 
 function scoreOf(scores: Map<string, number>, device: string): string {
