@@ -87,7 +87,7 @@ def resource_slice(
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
-        "metadata": {"name": name, "uid": name, "resourceVersion": str(generation)},
+        "metadata": {"name": name},
         "spec": {"driver": DRIVER, "pool": pool, **place, "devices": list(devices), **spec},
     }
 

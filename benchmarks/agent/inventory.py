@@ -14,7 +14,6 @@ import random
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import yaml
@@ -25,6 +24,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import APPLIED_MANIFEST_WORK, CONFIG_MAP, NAMESPACE, NODE, NODE_INVENTORY, POD
 from dsf.kube.port import Object
+from tests.objects_with_status import create_with_status
 
 NODES, PODS, WORKS = 5_000, 50_000, 1_000
 SECONDS, EVENTS = 40, 2_000
@@ -85,9 +85,9 @@ async def cluster(nodes: int, pods: int) -> EmbeddedHub:
     scorers = {"metadata": metadata, "data": {names.SUMMARIES_KEY: "[]"}}
     await managed.create(CONFIG_MAP, scorers)
     for number in range(nodes):
-        await put(managed, NODE, node(number, draw))
+        await create_with_status(managed, NODE, node(number, draw))
     for number in range(pods):
-        await put(managed, POD, pod(number, draw, nodes))
+        await create_with_status(managed, POD, pod(number, draw, nodes))
     for number in range(min(WORKS, pods // 64)):
         resource = {"group": "apps", "version": "v1", "resource": "deployments"}
         applied = {**resource, "namespace": "shop", "name": f"app{number * 8}"}
@@ -96,15 +96,8 @@ async def cluster(nodes: int, pods: int) -> EmbeddedHub:
             "spec": {"hubHash": "hub", "manifestWorkName": f"work{number}"},
             "status": {"appliedResources": [applied]},
         }
-        await put(managed, APPLIED_MANIFEST_WORK, work)
+        await create_with_status(managed, APPLIED_MANIFEST_WORK, work)
     return managed
-
-
-async def put(kube: EmbeddedHub, kind: Any, obj: Object) -> None:
-    """Create an object with its status."""
-    await kube.create(kind, obj)
-    name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
-    await kube.patch(kind, name, {"status": obj["status"]}, namespace, subresource="status")
 
 
 async def measure(managed: EmbeddedHub, nodes: int, pods: int, *options: str) -> None:
@@ -131,7 +124,7 @@ async def measure(managed: EmbeddedHub, nodes: int, pods: int, *options: str) ->
             for number in range(EVENTS // 2):
                 at = number * 31 % pods
                 await managed.delete(POD, f"pod-{at}", "shop")
-                await put(managed, POD, pod(at, draw, nodes))
+                await create_with_status(managed, POD, pod(at, draw, nodes))
                 await asyncio.sleep(SECONDS / EVENTS)
             busy, mib = cpu(agent.pid), peak_mib(agent.pid)
             agent.terminate()

@@ -45,7 +45,7 @@ BOUNDS = {
     "dsf/agent/fetch/bounded_body.py:pieces": "PIECE_BYTES at a time, up to max_bytes",
     "dsf/agent/fetch/issued_tokens.py:": "TOKEN_BYTES",
     "dsf/agent/inventory/devices.py:summarize_devices": OWN,
-    "dsf/agent/inventory/devices.py:unpacked": OWN,
+    "dsf/agent/inventory/device_pools.py:_read_pool": OWN,
     "dsf/agent/score/explanation.py:_sent": ANSWER,
     "dsf/agent/score/forecasts.py:": ANSWER,
     "dsf/agent/wire/foreign_text.py:": "LABELS_BYTES",

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dsf.agent.inventory.device_classes import read_class
-from dsf.agent.inventory.devices import read_claim, read_slice, summarize_devices
-from dsf.api.invalid_input import InvalidInput
+from dsf.agent.inventory.device_pools import read_slice
+from dsf.agent.inventory.devices import read_claim, summarize_devices
 from optimizer.domain.dra.allocation import Claims
 from optimizer.domain.dra.device_sets import (
     ClaimRequest,
@@ -31,11 +31,8 @@ def node(slices: Iterable[Any], claims: Iterable[Any] = ()) -> tuple[NodeDevices
     summary = summarize_devices(map(read_slice, slices), map(read_claim, claims), {})
     assert summary.problems == ()
     sets = read_device_sets(summary.sets)
-    assert not isinstance(sets, InvalidInput)
     (listed,) = summary.nodes.values()
-    found = read_node_devices([item.document() for item in listed], sets)
-    assert not isinstance(found, InvalidInput)
-    return found.devices
+    return read_node_devices([item.document() for item in listed], sets).devices
 
 
 def profile(name: str) -> tuple[str, ...]:

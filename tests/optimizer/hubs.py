@@ -11,6 +11,7 @@ from optimizer.domain.settings import OptimizerSettings
 from optimizer.service.record_keys import RecordKeys
 from optimizer.snapshot.observation import Observation
 from tests.kube_wrappers.reviewing_hub import AccessTable, ReviewingHub
+from tests.objects_with_status import create_with_status
 from tests.optimizer.build import NOW, guide, obj
 
 
@@ -47,13 +48,4 @@ async def bound(hub: EmbeddedHub) -> set[str]:
 
 async def _create(hub: EmbeddedHub, kind: Kind, objects: Iterable[Object]) -> None:
     for item in objects:
-        await hub.create(kind, item)
-        if "status" in item:
-            metadata = item["metadata"]
-            await hub.patch(
-                kind,
-                metadata["name"],
-                {"status": item["status"]},
-                metadata.get("namespace"),
-                subresource="status",
-            )
+        await create_with_status(hub, kind, item)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dsf.agent.inventory.device_classes import read_class
-from dsf.agent.inventory.devices import read_claim, read_slice, summarize_devices
+from dsf.agent.inventory.device_pools import read_slice
+from dsf.agent.inventory.devices import read_claim, summarize_devices
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object

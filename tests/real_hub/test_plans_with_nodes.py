@@ -29,10 +29,9 @@ from .harness import policy
 from .harness.api import condition_of
 from .harness.gpu_nodes import (
     GPU,
-    claim_template,
     deployment,
     gpu_node,
-    mig_profile,
+    mig_claim_template,
     mig_resource,
     pod,
     pod_template,
@@ -57,9 +56,7 @@ INVENTORY = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "NodeInvento
 HALF = mig_resource("3g.40gb")
 NAMESPACE = "default"
 CLAIM = "half"
-CLAIMED = claim_template(
-    CLAIM, NAMESPACE, device_class="mig.nvidia.com", selector=mig_profile("3g.40gb")
-)
+CLAIMED = mig_claim_template(CLAIM, NAMESPACE, "3g.40gb")
 COMPLIANT: Object = {
     "apiVersion": "cluster.open-cluster-management.io/v1alpha1",
     "kind": "ClusterClaim",

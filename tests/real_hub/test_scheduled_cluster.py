@@ -14,7 +14,7 @@ from .harness.gpu_nodes import (
     claim_template,
     deployment,
     gpu_node,
-    mig_profile,
+    mig_claim_template,
     mig_resource,
     pod,
     pod_template,
@@ -129,11 +129,7 @@ def test_a_claim_gets_a_device_that_its_selector_admits(gpus: ScheduledCluster) 
 def test_a_part_of_a_gpu_excludes_the_parts_that_overlap(gpus: ScheduledCluster) -> None:
     gpus.add([gpu_node("dra", 1, device_plugin=False)])
     gpus.add(resource_slices("dra", 1, partitionable=True))
-    for profile in ("4g.40gb", "3g.40gb"):
-        template = claim_template(
-            profile, NAMESPACE, device_class="mig.nvidia.com", selector=mig_profile(profile)
-        )
-        gpus.add([template])
+    gpus.add(mig_claim_template(profile, NAMESPACE, profile) for profile in ("4g.40gb", "3g.40gb"))
     gpus.add([claim_template("whole", NAMESPACE)])
     gpus.add([pod("large", NAMESPACE, claim="4g.40gb")])
     wait_running(gpus, "large")

@@ -2,13 +2,9 @@
 
 from collections.abc import Iterable
 
-from dsf.api.crd.node_inventory import MAX_DEVICE_CLASSES
+from dsf.api.crd.node_inventory import MAX_DEVICE_CLASSES, MAX_SELECTOR_LENGTH
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
-
-MAX_SELECTOR_LENGTH = 2_048
-"""Characters of a selector that is listed; Kubernetes accepts 10,240."""
-
 
 MAX_CLASS_BYTES = 64 << 10
 """Characters of the selectors of all classes that are listed."""

@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-PUBLISHED, UNCHANGED = "success", "unchanged"
-
 
 class InventoryMetrics:
     """Nodes and Pods that were counted, and what became of the inventory on the hub."""

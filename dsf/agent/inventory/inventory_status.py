@@ -1,7 +1,7 @@
 """The status of a NodeInventory: what is listed, and in its condition what is not, and why."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,14 +9,8 @@ import msgspec
 
 from dsf.agent.inventory.amounts import quantities
 from dsf.agent.inventory.device_classes import list_device_classes
-from dsf.agent.inventory.devices import (
-    ClaimAllocation,
-    DeviceSummary,
-    PackedSlice,
-    PoolDevices,
-    PoolKey,
-    summarize_devices,
-)
+from dsf.agent.inventory.device_pools import PackedSlice
+from dsf.agent.inventory.devices import ClaimAllocation, DeviceSummary, summarize_devices
 from dsf.agent.inventory.node_capacity import NodeCapacity
 from dsf.agent.inventory.node_groups import (
     MAX_BYTES,
@@ -28,7 +22,7 @@ from dsf.agent.inventory.node_groups import (
 from dsf.agent.inventory.pod_sums import Key, PodSums, WorkSums
 from dsf.agent.inventory.pod_use import EVERYTHING, PodUse
 from dsf.api.conditions import Condition, conditions_of, merged
-from dsf.api.crd.node_inventory import MAX_NODE_GROUPS, MAX_WORKS
+from dsf.api.crd.node_inventory import MAX_NODE_GROUPS, MAX_WORKS, NodeInventoryStatus
 from dsf.api.plural import counted, joined
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, listed
@@ -58,14 +52,12 @@ class Summary:
 class ClusterDevices:
     """What dynamic resource allocation says of a cluster.
 
-    `pools`: what was read of them, changed by `summarize` for the next time. `unknown`: why nothing
-    of it counts, empty if it does or the cluster does not serve it.
+    `unknown`: why nothing of it counts, empty if it does or the cluster does not serve it.
     """
 
     slices: Collection[PackedSlice] = ()
     claims: Collection[ClaimAllocation] = ()
     classes: Collection[Object] = ()
-    pools: dict[PoolKey, PoolDevices] = field(default_factory=dict)
     unknown: str = ""
 
 
@@ -203,9 +195,7 @@ def _devices(snapshot: Snapshot) -> tuple[DeviceSummary, list[Object], list[str]
     devices = snapshot.devices
     if devices.unknown:
         return DeviceSummary(), [], [devices.unknown]
-    found = summarize_devices(devices.slices, devices.claims, snapshot.works, devices.pools)
-    devices.pools.clear()
-    devices.pools.update(found.pools)
+    found = summarize_devices(devices.slices, devices.claims, snapshot.works)
     classes, problems = list_device_classes(devices.classes)
     return found, classes, [*found.problems, *problems]
 
@@ -244,18 +234,8 @@ def _work(name: str, sums: WorkSums, waiting: Iterable[PodUse], limit: int) -> O
 
 def unread(problem: Condition) -> Summary:
     """Return the summary of a cluster whose nodes or Pods can't be read: it has nothing."""
-    nothing = (
-        "nodes",
-        "deviceSets",
-        "deviceClasses",
-        "works",
-        "others",
-        "nodeCount",
-        "readyNodes",
-        "pendingPods",
-        "largestFree",
-    )
-    return Summary(dict.fromkeys(nothing), problem)
+    others = {"observed_time", "valid_until", "conditions"}
+    return Summary(NodeInventoryStatus().model_dump(by_alias=True, exclude=others), problem)
 
 
 TIMES = {"observedTime", "validUntil"}

@@ -161,32 +161,21 @@ def worst(states: Sequence[NodeState]) -> NodeState:
         return first
     allocatable = _merged(min, [state.allocatable for state in states])
     requested = _merged(max, [state.requested for state in states])
-    works = {work: _merged(min, [held]) for work, held in first.works}
-    for state in states[1:]:
-        held = dict(state.works)
-        works = {
-            work: _merged(min, [tuple(each.items()), held[work]])
-            for work, each in works.items()
-            if work in held
-        }
+    works = [dict(state.works) for state in states]
+    held = {work: _merged(min, [each.get(work, ()) for each in works]) for work in works[0]}
     return first._replace(
         allocatable=pairs(allocatable),
         requested=pairs({name: requested.get(name, 0) for name in allocatable}),
-        works=tuple((work, each) for work, held in works.items() if (each := pairs(held))),
+        works=tuple((work, each) for work, least in held.items() if (each := pairs(least))),
         devices=first.devices if all(item.devices == first.devices for item in states) else (),
     )
 
 
-def _merged(choose: Callable[[int, int], int], all_amounts: Iterable[Amounts]) -> dict[str, int]:
+def _merged(choose: Callable[[Iterable[int]], int], amounts: Iterable[Amounts]) -> dict[str, int]:
     """Return the least or the most of each resource; what one lacks is 0 there."""
-    merged: dict[str, int] | None = None
-    for amounts in map(dict, all_amounts):
-        before = amounts if merged is None else merged
-        merged = {
-            name: choose(before.get(name, 0), amounts.get(name, 0))
-            for name in {**before, **amounts}
-        }
-    return merged or {}
+    each = list(map(dict, amounts))
+    names = set[str]().union(*each)
+    return {name: choose(one.get(name, 0) for one in each) for name in names}
 
 
 def group_nodes(

@@ -8,7 +8,8 @@ from typing import Any
 
 from dsf.agent.inventory.applied_works import WorkIndex, read_work
 from dsf.agent.inventory.device_classes import read_class
-from dsf.agent.inventory.devices import PoolDevices, PoolKey, read_claim, read_slice
+from dsf.agent.inventory.device_pools import read_slice
+from dsf.agent.inventory.devices import read_claim
 from dsf.agent.inventory.inventory_status import (
     COMPLETE,
     ClusterDevices,
@@ -71,7 +72,6 @@ class InventoryWatch:
     _summary: Summary | None = None
     _told: str = ""
     _lacking: set[Kind] = field(default_factory=set)
-    _pools: dict[PoolKey, PoolDevices] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._nodes = self._view(NODE, NodeReader(self.node_labels), self._put_node)
@@ -140,7 +140,7 @@ class InventoryWatch:
         missing = [kind for kind in _DEVICES if kind in lacking]
         if not missing:
             slices, claims, classes = (list(self._views[kind].items.values()) for kind in _DEVICES)
-            return ClusterDevices(slices, claims, classes, self._pools)
+            return ClusterDevices(slices, claims, classes)
         if all(isinstance(self._refused[kind], NotFound) for kind in missing):
             return ClusterDevices()  # Kubernetes before 1.34
         named = listed(kind.plural for kind in missing)

@@ -22,6 +22,9 @@ MAX_DEVICES = 1_000
 MAX_DEVICE_CLASSES = 200
 """DeviceClasses that an inventory lists."""
 
+MAX_SELECTOR_LENGTH = 2_048
+"""Characters of a CEL selector that is listed or evaluated; Kubernetes accepts 10,240."""
+
 _ATOMIC: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
 _TIME: dict[str, Any] = {"format": "date-time"}
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dsf.api.crd.node_inventory import MAX_SELECTOR_LENGTH
 from dsf.api.scoring.quantity import parse_quantity
 from optimizer.domain.dra.device_sets import (
     ClaimRequest,
@@ -23,9 +24,6 @@ from optimizer.domain.dra.device_sets import (
 
 if TYPE_CHECKING:
     import cel
-
-MAX_SELECTOR_LENGTH = 2_048
-"""Characters of a selector that is evaluated; Kubernetes accepts 10,240."""
 
 MAX_WORK = 100_000
 """Evaluations for a cluster; with a regular expression one counts as many as it has characters."""

@@ -12,7 +12,6 @@ from dsf.api.crd.node_inventory import (
     InventoriedDeviceSet,
     NodeDeviceSets,
 )
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import read_amount
 from optimizer.domain.dra.allocation import DeviceSetState
 from optimizer.domain.dra.device_sets import (
@@ -30,12 +29,10 @@ MAX_NODE_DEVICES = 4_096
 """Devices of one node: more than 16 GPUs with all their MIG devices."""
 
 
-def read_device_sets(
-    listed: Sequence[Mapping[str, Any]],
-) -> Mapping[str, DeviceSet] | InvalidInput:
-    """Return the device sets of an inventory by name, or what can't be true of one."""
+def read_device_sets(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, DeviceSet]:
+    """Return the device sets of an inventory by name. Raises ValueError with what can't be true."""
     if sum(len(item["devices"]) for item in listed) > MAX_DEVICES:
-        return InvalidInput("Unreadable", f"deviceSets have more than {MAX_DEVICES} devices")
+        raise ValueError(f"they have more than {MAX_DEVICES} devices")
     found = {}
     for index, item in enumerate(map(InventoriedDeviceSet.model_validate, listed)):
         counters = sorted(item.counters or {})
@@ -46,7 +43,7 @@ def read_device_sets(
                 tuple(read_amount((item.counters or {})[name]) for name in counters),
             )
         except ValueError as error:
-            return InvalidInput("Unreadable", f"deviceSets[{index}]: {error}")
+            raise ValueError(f"set {index}: {error}") from None
     return found
 
 
@@ -82,20 +79,20 @@ NO_DEVICES = SeenDevices()
 
 def read_node_devices(
     listed: Iterable[Mapping[str, Any]], sets: Mapping[str, DeviceSet]
-) -> SeenDevices | InvalidInput:
-    """Return the devices of each node of a group, or what can't be true of them."""
+) -> SeenDevices:
+    """Return the devices of each node of a group. Raises ValueError with what can't be true."""
     found, works, total = list[NodeDevices](), list[tuple[str, NodeDevices, int]](), 0
     for item in map(NodeDeviceSets.model_validate, listed):
         if item.set not in sets:
-            return InvalidInput("Unreadable", f"device set {item.set[:50]!r} is not listed")
+            raise ValueError(f"device set {item.set[:50]!r} is not listed")
         known = sets[item.set]
         taken = frozenset(one.device for one in item.allocated or ())
         unavailable = frozenset(item.unavailable or ())
         total += item.count * len(known.devices)
         if max(taken | unavailable, default=0) >= max(len(known.devices), 1):
-            return InvalidInput("Unreadable", f"device set {item.set} has no such devices")
+            raise ValueError(f"device set {item.set} has no such devices")
         if total > MAX_NODE_DEVICES:
-            return InvalidInput("Unreadable", f"a node has more than {MAX_NODE_DEVICES} devices")
+            raise ValueError(f"a node has more than {MAX_NODE_DEVICES} devices")
         state = NodeDevices(known, item.count, taken, unavailable)
         found.append(state)
         works += [(one.work, state, one.device) for one in item.allocated or () if one.work]

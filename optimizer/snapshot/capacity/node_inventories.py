@@ -103,23 +103,21 @@ def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput
     if observed is None:
         return InvalidInput("Unreadable", "status.observedTime is missing")
     until = read_time(status.get("validUntil")) or observed + GRACE
-    sets = read_device_sets(status.get("deviceSets") or ())
-    if isinstance(sets, InvalidInput):
-        return sets
+    nodes, place = list[SeenNodes](), "deviceSets"
     try:
-        nodes = tuple(_nodes(item, sets) for item in status.get("nodes") or ())
+        sets = read_device_sets(status.get("deviceSets") or ())
+        for index, item in enumerate(status.get("nodes") or ()):
+            place = f"nodes[{index}]"
+            nodes.append(_nodes(item, sets))
     except ValueError as error:
-        return InvalidInput("Unreadable", f"status.nodes: {error}")
+        return InvalidInput("Unreadable", f"status.{place}: {error}")
     works = frozenset(str(item["name"]) for item in status.get("works") or ())
     classes = read_device_classes(status.get("deviceClasses") or ())
-    return Inventory(nodes, works, observed, (until - now).total_seconds(), classes)
+    return Inventory(tuple(nodes), works, observed, (until - now).total_seconds(), classes)
 
 
 def _nodes(item: Mapping[str, Any], sets: Mapping[str, DeviceSet]) -> SeenNodes:
     """Return a group of nodes. Raises ValueError, which names the number that is wrong."""
-    devices = read_node_devices(item.get("devices") or (), sets)
-    if isinstance(devices, InvalidInput):
-        raise ValueError(devices.message)  # noqa: TRY004 - it is no type that is wrong
     if item["count"] > MAX_NODES:
         raise ValueError(f"{item['count']} nodes are more than any cluster has")
     return SeenNodes(
@@ -137,7 +135,7 @@ def _nodes(item: Mapping[str, Any], sets: Mapping[str, DeviceSet]) -> SeenNodes:
         works=tuple(
             (str(work["name"]), _amounts(work["requested"])) for work in item.get("works") or ()
         ),
-        devices=devices,
+        devices=read_node_devices(item.get("devices") or (), sets),
     )
 
 

@@ -5,6 +5,7 @@ https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/; the tolerations of D
 https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -50,9 +51,9 @@ class _Template(WireModel):
 class _PodSource(WireModel):
     """The spec of something that starts Pods."""
 
+    @abstractmethod
     def pods(self) -> Counted:
         """Yield the Pods that run at the same time."""
-        raise NotImplementedError
 
 
 class _Spec(_PodSource):

@@ -236,9 +236,10 @@ def claim_template(
     }
 
 
-def mig_profile(profile: str) -> str:
-    """The CEL expression that selects MIG devices of a profile."""
-    return f"device.attributes['{DRIVER}'].profile == '{profile}'"
+def mig_claim_template(name: str, namespace: str, profile: str) -> Object:
+    """A ResourceClaimTemplate that asks for a MIG device of a profile."""
+    selector = f"device.attributes['{DRIVER}'].profile == '{profile}'"
+    return claim_template(name, namespace, device_class="mig.nvidia.com", selector=selector)
 
 
 def pod(

@@ -18,7 +18,7 @@ from ..harness.gpu_nodes import (
     MIG_PROFILES,
     claim_template,
     gpu_node,
-    mig_profile,
+    mig_claim_template,
     mig_resource,
     pod,
     resource_slices,
@@ -191,15 +191,7 @@ def claim_name(claim: str) -> str:
 
 def claim_templates() -> list[Object]:
     """The templates of all claims that Pods of layouts have."""
-    parts = [
-        claim_template(
-            claim_name(profile),
-            NAMESPACE,
-            device_class="mig.nvidia.com",
-            selector=mig_profile(profile),
-        )
-        for profile in MIG_PROFILES
-    ]
+    parts = [mig_claim_template(claim_name(each), NAMESPACE, each) for each in MIG_PROFILES]
     return [claim_template(WHOLE, NAMESPACE, device_class=DRIVER), *parts]
 
 

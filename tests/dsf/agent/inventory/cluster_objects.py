@@ -6,6 +6,7 @@ from typing import Any
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import APPLIED_MANIFEST_WORK, NAMESPACE, NODE, POD
 from dsf.kube.port import Object
+from tests.objects_with_status import create_with_status
 
 HAS = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "4"}
 
@@ -82,15 +83,7 @@ async def put(kube: EmbeddedHub, *objects: Object) -> None:
         kind = APPLIED_MANIFEST_WORK if "hubHash" in obj["spec"] else NODE
         if "containers" in obj["spec"]:
             kind = POD
-        await kube.create(kind, obj)
-        metadata = obj["metadata"]
-        await kube.patch(
-            kind,
-            metadata["name"],
-            {"status": obj["status"]},
-            metadata.get("namespace"),
-            subresource="status",
-        )
+        await create_with_status(kube, kind, obj)
 
 
 async def cluster_with(*objects: Object) -> EmbeddedHub:

@@ -14,23 +14,16 @@ from tests.device_slices import claim, mig_slice, nvidia_classes, resource_slice
 from tests.dsf.agent.inventory.cluster_objects import applied, cluster_with, node, pod
 from tests.dsf.agent.inventory.test_inventory import DEPLOYMENT, WEB, complete, reported, status
 from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.objects_with_status import create_with_status
 
 pytestmark = pytest.mark.virtual_time
 
-KINDS = {"DeviceClass": DEVICE_CLASS, "ResourceSlice": RESOURCE_SLICE}
+KINDS = {kind.kind: kind for kind in (DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE)}
 
 
 async def put(kube: EmbeddedHub, *objects: Object) -> None:
     for obj in objects:
-        if obj["kind"] != "ResourceClaim":
-            await kube.create(
-                KINDS[obj["kind"]], obj | {"metadata": {"name": obj["metadata"]["name"]}}
-            )
-            continue
-        name = obj["metadata"]["name"]
-        await kube.create(RESOURCE_CLAIM, obj)
-        change = {"status": obj["status"]}
-        await kube.patch(RESOURCE_CLAIM, name, change, "shop", subresource="status")
+        await create_with_status(kube, KINDS[obj["kind"]], obj)
 
 
 def plain(name: str) -> Object:

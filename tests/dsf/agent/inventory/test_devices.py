@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from dsf.agent.inventory.device_classes import list_device_classes, read_class
-from dsf.agent.inventory.devices import DeviceSummary, read_claim, read_slice, summarize_devices
+from dsf.agent.inventory.device_pools import read_slice
+from dsf.agent.inventory.devices import DeviceSummary, read_claim, summarize_devices
 from tests.device_slices import (
     claim,
     counters,
@@ -18,9 +19,9 @@ from tests.device_slices import (
 )
 
 
-def summarized(slices: Iterable[Any], claims: Iterable[Any] = (), **more: Any) -> DeviceSummary:
-    read = {"works": {("shop", "a"): "app01"}, **more}
-    return summarize_devices(map(read_slice, slices), map(read_claim, claims), **read)
+def summarized(slices: Iterable[Any], claims: Iterable[Any] = ()) -> DeviceSummary:
+    works = {("shop", "a"): "app01"}
+    return summarize_devices(map(read_slice, slices), map(read_claim, claims), works)
 
 
 def test_equal_gpus_of_all_nodes_are_one_set() -> None:
@@ -190,15 +191,6 @@ def test_more_different_devices_than_an_inventory_lists_are_named() -> None:
     (problem,) = found.problems
     assert problem.startswith("114 of 1101 device sets are not listed, because an inventory lists")
     assert {part.count for part in found.nodes["m0"]} == {1}
-
-
-def test_pools_that_have_not_changed_are_not_read_again() -> None:
-    first = summarized([mig_slice("a"), mig_slice("b")])
-    changed = mig_slice("b", generation=2)
-    second = summarized([mig_slice("a"), changed], known=first.pools)
-    same = {key.name: second.pools[key] is first.pools[key] for key in first.pools}
-    assert same == {"a": True, "b": False}
-    assert second.nodes == first.nodes
 
 
 def test_device_classes_are_listed_with_selectors_that_can_be_read() -> None:

@@ -1,7 +1,7 @@
 """The inventory of a managed cluster on the hub, from objects to status, in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -352,10 +352,8 @@ async def test_a_bug_ends_neither_the_agent_nor_the_inventory(
 
 
 async def test_what_does_not_fit_is_left_out_and_told(hub: EmbeddedHub) -> None:
-    each: Callable[[int], Object] = lambda number: node(  # noqa: E731 - short
-        f"n{number}", {"cpu": "8"}, labels={"rack": f"r{number}"}
-    )
-    async with reported(hub, await cluster_with(*map(each, range(510))), labels=("rack",)):
+    nodes = [node(f"n{n}", {"cpu": "8"}, labels={"rack": f"r{n}"}) for n in range(510)]
+    async with reported(hub, await cluster_with(*nodes), labels=("rack",)):
         found = await status(hub)
         assert (len(found["nodes"]), found["nodeCount"]) == (500, 510)
         reason, message = await complete(hub)

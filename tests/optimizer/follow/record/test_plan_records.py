@@ -25,6 +25,7 @@ from optimizer.wire.result import Applied, ResetResult
 from tests.earlier_release import charts
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
+from tests.objects_with_status import create_with_status
 from tests.optimizer.build import NOW, guide, request
 from tests.optimizer.hubs import bound, hub_of, names
 
@@ -202,10 +203,7 @@ async def copy(hub: EmbeddedHub, kind: kinds.Kind, item: dict) -> None:  # type:
     metadata = {
         k: item["metadata"][k] for k in ("name", "namespace", "labels") if k in item["metadata"]
     }
-    await hub.create(kind, {**item, "metadata": metadata})
-    if "status" in item:
-        name, namespace = metadata["name"], metadata.get("namespace")
-        await hub.patch(kind, name, {"status": item["status"]}, namespace, subresource="status")
+    await create_with_status(hub, kind, {**item, "metadata": metadata})
 
 
 async def test_a_record_that_can_not_be_written_stops_the_plan_before_its_first_write() -> None:
