@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
 Stage = Literal["scorer", "score", "cluster", "namespace", "workload", "generated object", "plan"]
 
 Severity = Literal["error", "warning", "info"]
+_SEVERITIES = get_args(Severity)
 
 MAX_NAMED = 5
 """Managed clusters that one sentence names."""
@@ -51,7 +52,9 @@ class FleetFinding(ResultPart):
         Field(description="warning: a part is missing. info: OCM is at work. Else error."),
     ] = "error"
     since: datetime | None = Field(
-        default=None, description="Left out: not known.", exclude_if=lambda value: value is None
+        default=None,
+        description="Of the oldest with this cause; left out: not known.",
+        exclude_if=lambda value: value is None,
     )
     count: Annotated[int, Field(description="Objects with this cause; `name` is the first.")] = 1
     names: Annotated[tuple[Name, ...], Field(exclude=True)] = ()
@@ -63,8 +66,11 @@ _Found = tuple[FleetFinding, Hashable]
 
 
 def findings(facts: FleetFacts) -> tuple[FleetFinding, ...]:
-    """Return what is wrong, in the order of the way: scorers first, the plan in force last."""
-    return tuple(_by_cause(_all(facts)))
+    """Return what is wrong, one finding for each cause: errors first, what is at work last.
+
+    Of equal severity they have the order of the way: scorers first, the plan in force last.
+    """
+    return tuple(sorted(_by_cause(_all(facts)), key=lambda item: _SEVERITIES.index(item.severity)))
 
 
 def findings_of(facts: FleetFacts, names: Container[str]) -> tuple[FleetFinding, ...]:
@@ -119,7 +125,8 @@ def _by_cause(found: Iterable[_Found]) -> Iterator[FleetFinding]:
         if len(names) > 1:
             nouns = "objects" if first.stage == "generated object" else f"{first.stage}s"
             said = f"{len(names)} {nouns} ({listed(names, MAX_NAMED)}); the first: {said}"
-        summary = {"message": said, "count": len(names), "names": tuple(names)}
+        since = min((item.since for item in items if item.since), default=None)
+        summary = {"message": said, "count": len(names), "names": tuple(names), "since": since}
         yield first.model_copy(update=summary)
 
 

@@ -44,6 +44,9 @@ MAX_LISTED = 20_000
 MAX_FINDINGS = 1_000
 """Findings of one answer: more than a person reads."""
 
+MAX_NAMES = 100
+"""Names of objects with one cause: `count` tells of more."""
+
 MAX_CELLS = 500_000
 """Values of all columns together: about 2 MB of JSON, a tenth of it compressed."""
 
@@ -217,6 +220,14 @@ class MatrixScorer(ScorerOverview):
     remedy: Sentence
 
 
+class MatrixFinding(FleetFinding):
+    """What has one cause, with the names of the objects."""
+
+    names: Annotated[
+        tuple[Name, ...], Field(description=f"The first {MAX_NAMES} of the objects.")
+    ] = ()
+
+
 class FleetMatrix(ResultPart):
     """The response of GET /fleet.
 
@@ -239,7 +250,9 @@ class FleetMatrix(ResultPart):
         tuple[MatrixScorer, ...],
         Field(description="Empty also for callers who may not list DynamicScorers."),
     ]
-    findings: tuple[FleetFinding, ...]
+    findings: Annotated[
+        tuple[MatrixFinding, ...], Field(description="One for each cause, the worst first.")
+    ]
     omitted: Annotated[dict[str, int], Field(description="Items left out of each list.")]
 
 
@@ -301,7 +314,10 @@ def fleet_matrix(facts: FleetFacts, rows: MatrixRows | None = None) -> FleetMatr
         workloads=tuple(_workload(facts, name) for name in [*facts.workloads][:MAX_LISTED]),
         policies=tuple(facts.policies)[:MAX_LISTED],
         scorers=tuple(map(_scorer, facts.scorers)),
-        findings=wrong[:MAX_FINDINGS],
+        findings=tuple(
+            MatrixFinding(**{**dict(item), "names": item.names[:MAX_NAMES]})
+            for item in wrong[:MAX_FINDINGS]
+        ),
         omitted={
             name: len(items) - most for name, (items, most) in lists.items() if len(items) > most
         },

@@ -1,5 +1,6 @@
 """The fleet as a matrix: clusters by score, aligned values, what is enforced, bounds."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,9 @@ from optimizer.follow.overview.score_columns import ScoreColumn, ShownColumns, s
 from optimizer.follow.overview.score_overview import ScorerOverview, scorer_overview
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.scores.score_row import ScoreRow
+from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
 from optimizer.wire.request import OptimizeRequest
 from tests.mcp_server.service import PERFORMANCE, request, scenario_hub
 from tests.optimizer.build import obj
@@ -77,7 +80,10 @@ async def test_an_applied_plan_is_in_the_rows_of_its_clusters() -> None:
     assert all(len(item.enforced) == len(item.running) == 1 for item in found.clusters)
     assert {item.unplaced for item in found.workloads} == {""}
     waiting = [item for item in found.findings if item.stage == "workload"]
-    assert {item.severity for item in waiting} == {"info"}
+    assert [(item.severity, item.count, item.names) for item in waiting] == [
+        ("info", 2, ("mwrs-app01", "mwrs-app02"))
+    ]
+    assert '"names":["mwrs-app01","mwrs-app02"]' in found.model_dump_json()
 
 
 async def test_too_many_items_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,3 +178,42 @@ def test_a_score_without_a_scorer_has_the_default_format_and_its_time() -> None:
     made["metadata"]["managedFields"] = times
     assert [*columns_of([made], None).columns] == [ScoreColumn("app01", "all")]
     assert ScoreRow(made).written == WRITTEN
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["Planned", "Refused"]),
+            st.sampled_from(["A", "B"]),
+            st.none() | st.datetimes(timezones=st.just(UTC)),
+        ),
+        max_size=300,
+    )
+)
+def test_one_cause_is_one_finding_the_worst_first_since_the_oldest(
+    landings: list[tuple[Any, str, datetime | None]],
+) -> None:
+    """So many workloads wait for one thing that nobody could read a line for each."""
+    status = PlacementStatus(
+        namespace="default",
+        landed=False,
+        workloads=tuple(
+            WorkloadLanding(
+                workload=f"w{n}", cluster="c", state=state, reason=reason, message="", since=since
+            )
+            for n, (state, reason, since) in enumerate(landings)
+        ),
+        policies=(),
+        drift=(),
+        unbound_policies=(),
+    )
+    found = fleet_matrix(FleetFacts("default", Observation(), status)).findings
+    expected: dict[tuple[str, str], list[datetime | None]] = {}
+    for state, reason, since in landings:
+        expected.setdefault((state, reason), []).append(since)
+    severities = [item.severity for item in found]
+    assert severities == sorted(severities, key=["error", "warning", "info"].index)
+    assert Counter((item.count, len(item.names), item.since) for item in found) == Counter(
+        (len(items), min(len(items), 100), min(filter(None, items), default=None))
+        for items in expected.values()
+    )
