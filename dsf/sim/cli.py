@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     " workloads that leave radio sites before their peaks.",
 )
 @click.option(
+    "--fleet",
+    type=click.IntRange(2, 300),
+    metavar="CLUSTERS",
+    help="Run a fleet of 2 to 300 clusters instead, whose load changes: it stays up and serves the"
+    " page until Ctrl-C. Callers may write there.",
+)
+@click.option(
     "--scorer",
     "scorers",
     multiple=True,
@@ -74,6 +81,7 @@ def demo(
     keep: bool,
     allow_writes: bool,
     story: str | None,
+    fleet: int | None,
     as_json: bool,
     **authors: Any,
 ) -> None:
@@ -87,14 +95,19 @@ def demo(
     from dsf.sim.demo.output import JsonOutput, TextOutput
     from dsf.sim.demo.processes import DemoError, free_port, require_free
     from dsf.sim.demo.walkthrough import walk_through
+    from dsf.sim.fleet.run_fleet import run_fleet
     from dsf.sim.stories.tell import tell
 
     params = click.get_current_context().command.params
     given = [one.opts[0] for one in params if one.name and authors.get(one.name)]
-    if story and given:
+    own = "--story" if story else "--fleet"
+    if story and fleet:
+        given = [own]
+        own = "--fleet"
+    if (story or fleet) and given:
         said = ", ".join(map(str, given))
-        raise click.UsageError(f"--story has scorers and series of its own: leave out {said}")
-    if allow_writes and not keep:
+        raise click.UsageError(f"{own} has scorers and series of its own: leave out {said}")
+    if allow_writes and not (keep or fleet):
         raise click.UsageError("--allow-writes is about afterwards: say --keep too")
     part = _authors_part(**authors)
     work_dir: Path | None = None
@@ -104,8 +117,11 @@ def demo(
         work_dir = Path(tempfile.mkdtemp(prefix="dsf-demo-"))
         output = JsonOutput() if as_json else TextOutput()
         port = port or free_port()
-        demo_run = partial(tell, story) if story else partial(walk_through, part=part)
-        run(demo_run(output, work_dir, port=port, keep=keep, allow_writes=allow_writes))
+        if fleet:
+            run(run_fleet(fleet, output, work_dir, port=port))
+        else:
+            demo_run = partial(tell, story) if story else partial(walk_through, part=part)
+            run(demo_run(output, work_dir, port=port, keep=keep, allow_writes=allow_writes))
     except DemoError as error:
         if work_dir and not any(work_dir.glob("*.log")):
             shutil.rmtree(work_dir, ignore_errors=True)

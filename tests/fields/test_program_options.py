@@ -36,6 +36,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "demo": (
         "dsf/sim/demo/test_authors_part.py",
         "dsf/sim/demo/test_demo.py",
+        "dsf/sim/fleet/test_fleet.py",
         "dsf/sim/stories/test_stories.py",
         "release/test_files.py",
     ),

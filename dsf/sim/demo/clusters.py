@@ -1,6 +1,6 @@
 """The demo's clusters: an embedded hub, managed clusters, and the objects they start with."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,14 +47,20 @@ class DemoClusters:
 
 
 @asynccontextmanager
-async def serving_clusters(work_dir: Path, labels: ClusterLabels) -> AsyncIterator[DemoClusters]:
-    """Serve a hub and its managed clusters on loopback, and write a kubeconfig for each."""
+async def serving_clusters(
+    work_dir: Path, labels: ClusterLabels, node: Callable[[str], list[Change]] | None = None
+) -> AsyncIterator[DemoClusters]:
+    """Serve a hub and its managed clusters on loopback, and write a kubeconfig for each.
+
+    `node` returns what makes the node of a cluster; by default it is one without a GPU.
+    """
     async with AsyncExitStack() as stack:
         hub = await _cluster("hub", work_dir, stack)
         managed = [await _cluster(name, work_dir, stack) for name in labels]
         await apply_or_fail(hub.kube, _hub_objects(labels))
         for cluster in managed:
-            await apply_or_fail(cluster.kube, _managed_cluster_objects(cluster.name, labels))
+            nodes = node(cluster.name) if node else _node(cluster.name, labels)
+            await apply_or_fail(cluster.kube, [*_namespaces(cluster.name), *nodes])
         yield DemoClusters(hub, tuple(managed))
 
 
@@ -86,13 +92,15 @@ def _hub_objects(labels: ClusterLabels) -> list[Change]:
     ]
 
 
-def _managed_cluster_objects(name: str, labels: ClusterLabels) -> list[Change]:
-    node = _object(NODE, f"{name}-control-plane")
-    node["metadata"]["labels"] = dict(labels[name])
+def _namespaces(cluster: str) -> list[Change]:
+    return [Create(NAMESPACE, _object(NAMESPACE, name)) for name in (AGENT_NAMESPACE, cluster)]
+
+
+def _node(cluster: str, labels: ClusterLabels) -> list[Change]:
+    node = _object(NODE, f"{cluster}-control-plane")
+    node["metadata"]["labels"] = dict(labels[cluster])
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": _ALLOCATABLE}
     return [
-        Create(NAMESPACE, _object(NAMESPACE, AGENT_NAMESPACE)),
-        Create(NAMESPACE, _object(NAMESPACE, name)),
         Create(NODE, node),
         Patch(NODE, node["metadata"]["name"], None, {"status": ready}, "status"),
     ]

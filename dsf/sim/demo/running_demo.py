@@ -35,6 +35,9 @@ from dsf.sim.simulation import Simulation
 START_SECONDS = 180.0
 """Seconds until every component must answer: far above what a busy machine needs."""
 
+NAMED_CLUSTERS = 3
+"""Managed clusters that are told one by one."""
+
 STABLE_SECONDS = 1
 """The policy watcher's stable window; short, so that the demo does not keep people waiting."""
 
@@ -44,6 +47,7 @@ class RunningDemo:
     """Everything that runs during a demo."""
 
     clusters: DemoClusters
+    simulation: Simulation
     processes: DemoProcesses
     optimizer_url: str
     output: DemoOutput
@@ -68,8 +72,9 @@ async def running_demo(
     """
     async with contextlib.AsyncExitStack() as stack:
         output.step(setup.title)
-        clusters = await stack.enter_async_context(serving_clusters(work_dir, setup.cluster_labels))
-        for cluster in (clusters.hub, *clusters.managed):
+        serving = serving_clusters(work_dir, setup.cluster_labels, setup.node)
+        clusters = await stack.enter_async_context(serving)
+        for cluster in (clusters.hub, *clusters.managed[:NAMED_CLUSTERS]):
             output.note(f"{cluster.name} at {cluster.url}")
         managed = {cluster.name: cluster.kube for cluster in clusters.managed}
         simulation = Simulation(clusters.hub.kube, managed, now=utc_now)
@@ -77,7 +82,8 @@ async def running_demo(
         prometheus = await stack.enter_async_context(setup.prometheus())
         authors = await setup.authors(prometheus) if setup.authors else []
         running = await stack.enter_async_context(running_processes(work_dir))
-        demo = RunningDemo(clusters, running, f"http://127.0.0.1:{port}", output)
+        url = f"http://127.0.0.1:{port}"
+        demo = RunningDemo(clusters, simulation, running, url, output)
         output.step("Components, each a process of its own")
         await _start(demo, setup, prometheus, authors)
         yield demo
@@ -96,11 +102,12 @@ async def _start(
     demo: RunningDemo, setup: DemoSetup, prometheus: Mapping[str, str], authors: list[Object]
 ) -> None:
     managed = demo.clusters.managed
+    agents = managed if setup.agent_processes else ()
     scorers = {name: _scorer(name, options) for name, options in setup.scorers.items()}
     programs = [
         *scorers.values(),
         _controller(demo.clusters.hub, setup.manifest_namespaces),
-        *(_agent(demo.clusters.hub, w, prometheus[w.name], setup) for w in managed),
+        *(_agent(demo.clusters.hub, w, prometheus[w.name], setup) for w in agents),
         *(_policy_watcher(cluster) for cluster in managed if setup.policy_watchers),
         _optimizer(demo, "--allow-writes"),
     ]
@@ -253,7 +260,7 @@ def what_next(demo: RunningDemo, keeping: str) -> None:
     output.note(
         f"the hub: kubectl --kubeconfig {hub.kubeconfig} get dynamicscorers,addonplacementscores -A"
     )
-    for cluster in demo.clusters.managed:
+    for cluster in demo.clusters.managed[:NAMED_CLUSTERS]:
         output.note(
             f"{cluster.name}: kubectl --kubeconfig {cluster.kubeconfig} get nodes,configmaps -A"
         )

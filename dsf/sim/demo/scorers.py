@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from dsf.api.names import HUB_NAMESPACE, SCORING_CONFIG
+from dsf.kube.changes import Change
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from dsf.kube.port import Object
 from dsf.scorer_kit.prometheus_replay import RecordedSeries
@@ -27,7 +28,9 @@ class DemoSetup:
     for each managed cluster. With `policy_watchers`, each managed cluster has one. With
     `inventories`, agents report what nodes have; without, plans rely on what is stated. Workloads
     and policies of `manifest_namespaces` are sent to scorers that ask for them. `authors` returns
-    the DynamicScorers of scorers that run already, given the URLs that `prometheus` serves.
+    the DynamicScorers of scorers that run already, given the URLs that `prometheus` serves. `node`
+    returns what makes the node of a cluster. Without `agent_processes`, who runs the demo runs the
+    agents too.
     """
 
     title: str
@@ -39,6 +42,8 @@ class DemoSetup:
     inventories: bool = False
     manifest_namespaces: tuple[str, ...] = ()
     authors: Callable[[Mapping[str, str]], Awaitable[list[Object]]] | None = None
+    node: Callable[[str], list[Change]] | None = None
+    agent_processes: bool = True
 
 
 THROUGHPUT_QUERY = "sum by (app, device) (rate(app_requests_total[5m]))"
