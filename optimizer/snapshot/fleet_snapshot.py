@@ -74,7 +74,7 @@ class FleetSnapshot:
     `score_versions`: the resource versions of the scores that were read, by cluster and name.
     `oldest_score`: when the one of them was written that was written first; None if unknown.
     `lasts`: for how many seconds the same objects read the same; then a toleration ends, or the
-    grace of pending Pods.
+    grace of pending Pods. `settled`: as of a SeenFleet.
     """
 
     fleet: Fleet
@@ -85,6 +85,7 @@ class FleetSnapshot:
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     oldest_score: datetime | None = None
     lasts: float = math.inf
+    settled: datetime | None = None
 
 
 def read_objects(
@@ -165,7 +166,8 @@ def read_objects(
         pools,
         running.policies,
         declared_formats(observation.scorers or ()),
-        lasts=min(seen.lasts, stuck.lasts, eligible.seconds_left((asked, *tolerations))),
+        lasts=min(stuck.lasts, eligible.seconds_left((asked, *tolerations))),
+        settled=seen.settled,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -92,8 +92,13 @@ class ClusterNodes:
         return found
 
     def advertised(self) -> Devices:
-        """Return what all ready nodes advertise, whoever uses it."""
-        return _devices((nodes, nodes.allocatable) for nodes in self.seen if nodes.ready)
+        """Return what all nodes have, whoever uses it, and whether or not they are ready."""
+        found = dict(_devices((nodes, nodes.allocatable) for nodes in self.seen))
+        for nodes in self.seen:
+            for state in nodes.devices.devices:
+                for kind, name, number in free_by_name(replace(state, taken=frozenset())):
+                    found[kind, name] = found.get((kind, name), 0.0) + nodes.count * number
+        return found
 
     def unavailable(self) -> Devices:
         """Return what nodes have that are not ready or are cordoned."""

@@ -96,13 +96,51 @@ def by_cluster(inventories: Iterable[Object] | None) -> dict[str, Object]:
     return {name: obj for name, obj in named if obj["metadata"].get("namespace") == name}
 
 
+def _times(inventory: Object) -> tuple[datetime, datetime] | None:
+    """Return when an inventory was observed, and until when it is relied on; None: not known."""
+    status: Mapping[str, Any] = inventory.get("status") or {}
+    observed = read_time(status.get("observedTime"))
+    until = read_time(status.get("validUntil")) or (observed and observed + GRACE)
+    return (observed, until) if observed and until else None
+
+
+def expires(inventory: Object, now: datetime) -> datetime | None:
+    """Return until when an inventory is relied on; None if it is not now."""
+    times = _times(inventory)
+    return times[1] if times and times[1] > now else None
+
+
+def only_renewed(
+    before: Object, after: Object, *, settled: datetime, then: datetime, now: datetime
+) -> bool:
+    """Return whether an inventory that was relied on then says the same as one that is now.
+
+    Both were observed after `settled`, or at the same time.
+    """
+    if before is after:
+        return True
+    was, renewed = _times(before), _times(after)
+    relied = expires(before, then) and expires(after, now)
+    later = was and renewed and relied and settled <= was[0] <= renewed[0]
+    return _untimed(before) == _untimed(after) and (was == renewed or bool(later))
+
+
+def _untimed(inventory: Object) -> tuple[Any, ...]:
+    metadata, status = inventory["metadata"], inventory.get("status") or {}
+    said = {name: value for name, value in status.items() if name not in _TIMES}
+    return metadata.get("namespace"), name_of(inventory), said
+
+
+_TIMES = frozenset({"observedTime", "validUntil"})
+
+
 def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput:
     """Return what a NodeInventory says; its schema has been checked, its quantities have not."""
     status: Mapping[str, Any] = inventory.get("status") or {}
-    observed = read_time(status.get("observedTime"))
-    if observed is None:
+    times = _times(inventory)
+    if times is None:
         return InvalidInput("Unreadable", "status.observedTime is missing")
-    until = read_time(status.get("validUntil")) or observed + GRACE
+    observed, until = times
     nodes, place = list[SeenNodes](), "deviceSets"
     try:
         sets = read_device_sets(status.get("deviceSets") or ())

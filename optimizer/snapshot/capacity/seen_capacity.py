@@ -10,19 +10,20 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.plural import joined
 from dsf.api.scoring.quantity import format_quantity
-from dsf.api.times import read_time
+from dsf.api.times import read_time, rfc3339
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Supply
 from optimizer.domain.issue import Issue
 from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, resource_of
-from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes, gpus_of_others
+from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes, Devices, gpus_of_others
 from optimizer.snapshot.capacity.labelled_gpus import labelled_gpus
 from optimizer.snapshot.capacity.node_inventories import Inventory, by_cluster, read_inventory
 from optimizer.snapshot.object_readers import name_of, replica_set_of
@@ -43,7 +44,9 @@ _OF_NODES = frozenset({"cpu", "memory", "ephemeral-storage", "pods", GPU_KIND})
 _DEVICE = re.compile(rf"{WHOLE_GPU}|[0-9]+g\.[0-9]+gb.*")
 """The devices of which nodes and GPUs tell how many there are."""
 
-_POTENTIAL = "GPUs of schedulable nodes without Pods of others allow"
+_SHOWN = 10
+"""Amounts that a message names."""
+
 _NOTHING_NEW = "nothing new is placed there, and what runs there stays"
 
 
@@ -52,19 +55,17 @@ class Inventories:
     """The inventories of clusters that can be read, by cluster.
 
     `not_relied`: clusters where nothing new starts, because theirs is too old or can't be read.
-    `lasts`: for how many seconds the same objects read the same.
     """
 
     of: Mapping[str, Inventory]
     not_relied: frozenset[str]
     issues: tuple[Issue, ...]
-    lasts: float = math.inf
 
 
 def read_inventories(clusters: Iterable[Cluster], observation: Observation) -> Inventories:
     """Return the inventories of clusters, except of those where what is stated wins."""
     objects = by_cluster(observation.inventories)
-    read, not_relied, issues, lasts = dict[str, Inventory](), set[str](), list[Issue](), math.inf
+    read, not_relied, issues = dict[str, Inventory](), set[str](), list[Issue]()
     for name in (item.name for item in clusters if item.capacity_source == "Seen"):
         if name not in objects:
             continue
@@ -74,14 +75,17 @@ def read_inventories(clusters: Iterable[Cluster], observation: Observation) -> I
             issues.append(_issue("InvalidInventory", name, f"{found.message}; {_NOTHING_NEW}"))
             continue
         read[name] = found
-        if found.left > 0:
-            lasts = min(lasts, found.left)
-        else:
-            age = (observation.observed_at - found.observed).total_seconds()
-            why = f"its NodeInventory is {age:.0f} s old and has expired; {_NOTHING_NEW}"
+        if found.left <= 0:
+            why = f"its NodeInventory of {rfc3339(found.observed)} has expired; {_NOTHING_NEW}"
             not_relied.add(name)
             issues.append(_issue("InventoryExpired", name, why))
-    return Inventories(read, frozenset(not_relied), tuple(issues), lasts)
+    return Inventories(read, frozenset(not_relied), tuple(issues))
+
+
+def settling(observation: Observation, bound: Iterable[datetime]) -> datetime:
+    """Return from when on inventories have the Pods and devices of all that was written."""
+    applied = filter(None, map(_applied, observation.works or ()))
+    return max((*bound, *applied), default=datetime.min.replace(tzinfo=UTC)) + STARTING
 
 
 def without_seen_uses(
@@ -95,7 +99,10 @@ def without_seen_uses(
     for work in observation.works or () if inventories.of else ():
         cluster = str(work["metadata"].get("namespace"))
         found = inventories.of.get(cluster)
-        if found and (name_of(work) in found.works or _applied_before(work, found)):
+        applied = _applied(work)
+        if found and (
+            name_of(work) in found.works or (applied and applied + STARTING <= found.observed)
+        ):
             counted[cluster].add(replica_set_of(work))
     left = dict(others)
     for name in counted.keys() & others.keys():
@@ -104,11 +111,10 @@ def without_seen_uses(
     return left
 
 
-def _applied_before(work: Object, inventory: Inventory) -> bool:
-    applied = find(conditions_of(work), "Applied") or {}
-    since = read_time(applied.get("lastTransitionTime"))
-    settled = since is not None and since + STARTING <= inventory.observed
-    return settled and applied.get("status") == "True"
+def _applied(work: Object) -> datetime | None:
+    """Return since when a ManifestWork is applied; None if it is not."""
+    found = find(conditions_of(work), "Applied") or {}
+    return read_time(found.get("lastTransitionTime")) if found.get("status") == "True" else None
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ class SeenCluster:
 
     def read(self) -> tuple[Cluster, tuple[Issue, ...]]:
         """Return the cluster with its nodes and what they supply, and the contradictions."""
-        issues = [*self._strangers(), *self._unavailable()]
+        issues = [*self._not_planned()]
         base = [*self._stated(issues), *self._unstated()]
         left = defaultdict(float, self._supplies)
         candidates = [self._checked(item, left, issues) for item in self.cluster.candidates]
@@ -148,11 +154,20 @@ class SeenCluster:
 
     @cached_property
     def _supplies(self) -> Mapping[tuple[str, str], float]:
-        """What nodes have for the request; also by the names of resources that workloads ask for.
+        """What nodes have for the request."""
+        return self._named(self.nodes.supplies())
 
-        These are other names of the same devices, so only one of both is there.
+    @cached_property
+    def _advertised(self) -> Mapping[tuple[str, str], float]:
+        """What nodes have, whoever uses it."""
+        return self._named(self.nodes.advertised())
+
+    def _named(self, amounts: Devices) -> Mapping[tuple[str, str], float]:
+        """Return amounts also by the names of resources that workloads ask for.
+
+        These are other names of the same devices, so only one of both is asked for.
         """
-        found = dict(self.nodes.supplies())
+        found = dict(amounts)
         if GPU_KIND not in self.asked:
             for (kind, device), amount in list(found.items()):
                 if kind == GPU_KIND:
@@ -161,15 +176,16 @@ class SeenCluster:
 
     def _stated(self, issues: list[Issue]) -> Iterator[Supply]:
         """Yield what is stated, as far as nodes have it."""
-        advertised = {kind for kind, _ in self._supplies}
+        advertised = {kind for kind, _ in self._advertised}
         for item in self.stated:
             of_nodes = item.kind in _OF_NODES or "/" in item.kind or item.kind in advertised
-            there = self._supplies.get((item.kind, item.device), 0.0)
+            key = item.kind, item.device
+            there = self._advertised.get(key, 0.0)
             if of_nodes and item.amount > there:
-                said = _amount(item.kind, item.device, item.amount)
-                issues.append(self._contradiction(f"{said} without a policy are stated", there))
-            amount = min(item.amount, there) if of_nodes else item.amount
-            yield Supply(item.kind, item.device, amount)
+                said = f"{_amount(*key, item.amount)} without a policy are stated"
+                issues.append(self._contradiction(said, there))
+            left = self._supplies.get(key, 0.0)
+            yield Supply(*key, min(item.amount, left) if of_nodes else item.amount)
 
     def _unstated(self) -> Iterator[Supply]:
         """Yield what nodes have of the other kinds; GPUs only where no policy supplies them."""
@@ -186,7 +202,7 @@ class SeenCluster:
     ) -> CandidatePolicy:
         """Return a policy that supplies no more GPUs than there are; `left` is less by them."""
         in_force = policy.current and self.settled
-        most = left if in_force else self._potential
+        most, there = (left, self._advertised) if in_force else self._potential
         supplies = list[Supply]()
         for item in policy.supplies:
             key = item.kind, item.device
@@ -194,11 +210,11 @@ class SeenCluster:
                 supplies.append(item)
                 continue
             kept = self._supplies.get(key, 0.0) if policy.current and not in_force else 0.0
-            there = max((self._advertised if in_force else most).get(key, 0.0), kept)
-            if item.amount > there:
+            known = max(there.get(key, 0.0), kept)
+            if item.amount > known:
                 said = f"policy {policy.policy} supplies {_amount(*item)}"
-                how = "its nodes advertise" if in_force else _POTENTIAL
-                issues.append(self._contradiction(said, there, how, policy.policy))
+                how = "its nodes have" if in_force else "the GPUs of its nodes allow"
+                issues.append(self._contradiction(said, known, how, policy.policy))
             amount = min(item.amount, max(most.get(key, 0.0), kept))
             supplies.append(item._replace(amount=amount))
             if in_force:
@@ -206,53 +222,50 @@ class SeenCluster:
         return replace(policy, supplies=tuple(supplies))
 
     @cached_property
-    def _advertised(self) -> Mapping[tuple[str, str], float]:
-        return self.nodes.advertised()
-
-    @cached_property
-    def _potential(self) -> Mapping[tuple[str, str], float] | None:
-        """How many of each device the GPUs can become that others use nothing of.
+    def _potential(self) -> tuple[defaultdict[tuple[str, str], float] | None, Devices]:
+        """How many of each device the GPUs can become that others use nothing of, and all GPUs.
 
         None where the labels of a node don't tell its GPUs. Which of the GPUs of a node others use
         is not known, so each of their devices counts as one GPU.
         """
         found = defaultdict[tuple[str, str], float](float)
+        every = defaultdict[tuple[str, str], float](float)
         for item in self.nodes.shares:
             gpus = labelled_gpus(item.nodes)
             if isinstance(gpus, InvalidInput) or (gpus and gpus.geometry is None):
-                return None
+                return None, {}
             if gpus and gpus.geometry:
-                free = item.nodes.count * max(0, gpus.number - math.ceil(gpus_of_others(item)))
-                free = free if item.nodes.ready else 0
-                found[GPU_KIND, WHOLE_GPU] += free
-                for profile in gpus.geometry.profiles:
-                    found[GPU_KIND, profile.device] += free * profile.max_instances
-        return found
+                usable = max(0, gpus.number - math.ceil(gpus_of_others(item)))
+                each = {profile.device: profile.max_instances for profile in gpus.geometry.profiles}
+                for device, number in ({WHOLE_GPU: 1} | each).items():
+                    found[GPU_KIND, device] += item.nodes.count * usable * number * item.nodes.ready
+                    every[GPU_KIND, device] += item.nodes.count * gpus.number * number
+        return found, every
 
-    def _strangers(self) -> Iterator[Issue]:
-        """Yield what Pods of no ManifestWork use of each kind that is asked for."""
-        for (kind, device), amount in self.nodes.strangers().items():
-            if amount > 0 and {kind, resource_of(kind, device)} & {*self.asked}:
-                yield _issue(
-                    "UsedWithoutTheHub",
-                    self.cluster.name,
-                    f"{_amount(kind, device, amount)} are requested by Pods of no ManifestWork"
-                    " (NodeInventory), which is not planned again",
-                )
-
-    def _unavailable(self) -> Iterator[Issue]:
-        """Yield what is asked for and is on nodes where nothing new starts."""
-        for (kind, device), amount in self.nodes.unavailable().items():
-            if {kind, resource_of(kind, device)} & {*self.asked}:
-                yield _issue(
-                    "NodesUnavailable",
-                    self.cluster.name,
-                    f"{_amount(kind, device, amount)} are on nodes that are not ready or are"
-                    " cordoned (NodeInventory), where nothing new starts",
-                )
+    def _not_planned(self) -> Iterator[Issue]:
+        """Yield what Pods of no ManifestWork use, and what is where nothing new starts."""
+        for reason, amounts, why in (
+            (
+                "UsedWithoutTheHub",
+                self.nodes.strangers(),
+                "requested by Pods of no ManifestWork (NodeInventory), which is not planned again",
+            ),
+            (
+                "NodesUnavailable",
+                self.nodes.unavailable(),
+                "on nodes that are not ready or cordoned (NodeInventory): nothing new starts there",
+            ),
+        ):
+            asked = [
+                _amount(kind, device, amount)
+                for (kind, device), amount in amounts.items()
+                if amount > 0 and {kind, resource_of(kind, device)} & {*self.asked}
+            ]
+            if asked:
+                yield _issue(reason, self.cluster.name, f"{joined(asked, _SHOWN)} are {why}")
 
     def _contradiction(
-        self, said: str, there: float, how: str = "its nodes have left", policy: str = ""
+        self, said: str, there: float, how: str = "its nodes have", policy: str = ""
     ) -> Issue:
         why = f"{said}, and {how} {format_quantity(there)} (NodeInventory); the smaller counts"
         return replace(_issue("SupplyContradicted", self.cluster.name, why), policy=policy)

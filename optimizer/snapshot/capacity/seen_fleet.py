@@ -1,6 +1,5 @@
 """A fleet in which NodeInventories count: clusters with nodes, workloads with Pods."""
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from optimizer.snapshot.capacity.seen_capacity import (
     STARTING,
     Inventories,
     SeenCluster,
+    settling,
     without_seen_uses,
 )
 from optimizer.snapshot.object_readers import name_of, stated_allocatable
@@ -34,16 +34,16 @@ Decided = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class SeenFleet:
-    """The fleet, what others use that inventories don't count, issues, and for how long it holds.
+    """The fleet, what others use that inventories don't count, and issues.
 
-    `lasts`: in seconds.
+    `settled`: from when on inventories that say the same make the same fleet; None: it has none.
     """
 
     clusters: tuple[Cluster, ...]
     workloads: tuple[Workload, ...]
     others: Mapping[str, OthersOnCluster]
     issues: tuple[Issue, ...] = ()
-    lasts: float = math.inf
+    settled: datetime | None = None
 
 
 def nodes_of(
@@ -84,37 +84,32 @@ def seen_fleet(
     requested = {item.name: item for item in request.clusters}
     found, issues = list[Cluster](), [*inventories.issues, *of_pods]
     for cluster in clusters:
-        stated = cluster.candidates, cluster.enforced
-        if cluster.name in nodes:
+        name, there, seen = cluster.name, others.get(cluster.name, _NOBODY), cluster
+        if name in nodes:
+            obj, inventory = managed[name], inventories.of[name]
             policies = [*cluster.candidates, *cluster.enforced]
-            policies += [item.policy for item in others.get(cluster.name, _NOBODY).enforced]
-            obj = managed[cluster.name]
-            cluster, contradicted = SeenCluster(  # noqa: PLW2901
-                cluster,
-                nodes[cluster.name],
-                stated_allocatable(obj, requested[cluster.name]),
-                controlled=cluster.name in pools
+            policies += [item.policy for item in there.enforced]
+            seen, contradicted = SeenCluster(
+                replace(cluster, device_classes=inventory.device_classes),
+                nodes[name],
+                stated_allocatable(obj, requested[name]),
+                controlled=name in pools
                 or any(supply.kind == GPU_KIND for item in policies for supply in item.supplies),
-                settled=_is_settled(
-                    obj, inventories.of[cluster.name], claim_name, bound.get(cluster.name)
-                ),
+                settled=_is_settled(obj, inventory, claim_name, bound.get(name)),
                 asked=asked,
             ).read()
-            classes = inventories.of[cluster.name].device_classes
-            cluster = replace(cluster, device_classes=classes)  # noqa: PLW2901
-            issues += (*contradicted, *claim_issues(cluster, workloads))
-        if cluster.name in inventories.not_relied:
-            cluster = replace(cluster, candidates=stated[0], enforced=stated[1])  # noqa: PLW2901
-            uses = others.get(cluster.name, _NOBODY).uses
-            cluster = _with_what_runs(cluster, workloads, uses)  # noqa: PLW2901
-        found.append(cluster)
+            issues += (*contradicted, *claim_issues(seen, workloads))
+        if name in inventories.not_relied:
+            stated = replace(seen, candidates=cluster.candidates, enforced=cluster.enforced)
+            seen = _with_what_runs(stated, workloads, there.uses)
+        found.append(seen)
     lost = [item.name for item in clusters if item.name in inventories.not_relied]
     return SeenFleet(
         tuple(found),
         tuple(_staying(item, lost) for item in workloads) if lost else workloads,
         without_seen_uses(others, inventories, observation),
         tuple(issues),
-        inventories.lasts,
+        settling(observation, bound.values()),
     )
 
 
