@@ -9,8 +9,7 @@ from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
 from dsf.kube.port import Kube
 from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 from tests.optimizer.api.test_app import client, problem
-from tests.optimizer.service.kept_fleet import POWER, KeptFleet, kept_fleet
-from tests.optimizer.service.test_optimization_controller import MIG_3G
+from tests.optimizer.service.kept_fleet import MIG_3G, POWER, KeptFleet, kept_fleet
 
 KEPT = "/placementoptimizations/default/kept"
 

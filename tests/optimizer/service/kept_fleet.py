@@ -15,13 +15,16 @@ from optimizer.service.namespace_lease import LEASE_NAME
 from optimizer.service.optimization_controller import OptimizationController
 from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.observation import Observation
-from tests.optimizer.build import NOW, named, obj
+from tests.optimizer.build import NOW, PERFORMANCE, named, obj
 from tests.optimizer.hubs import bound, hub_of
 
 PREFERENCE = {"addonPlacementScore": "performance", "scoreDimensionFormat": "${app};${device}"}
 AT_ONCE = {"stabilizationWindowSeconds": 0, "leastGain": 0, "variationMultiple": 0}
 """With this the last scores decide at once."""
 POWER = {**PREFERENCE, "addonPlacementScore": "power"}
+
+MIG_3G = {"3g.48gb-worker01", "3g.48gb-worker02"}
+MIG_2G = {"2g.24gb-worker01", "2g.24gb-worker02"}
 
 
 @dataclass
@@ -75,6 +78,12 @@ class KeptFleet:
         status = {"status": {"scores": entries}}
         kind = kinds.ADD_ON_PLACEMENT_SCORE
         await self.hub.patch(kind, name, status, cluster, subresource="status")
+
+    async def shift(self) -> None:
+        """Publish scores by which the smallest devices are best."""
+        table = {**PERFORMANCE, ("app01", "2g.24gb"): 90, ("app02", "2g.24gb"): 90}
+        for cluster in ("worker01", "worker02"):
+            await self.score(cluster, "performance", table)
 
     async def bury(self) -> None:
         """Let the Lease of a killed process expire."""
