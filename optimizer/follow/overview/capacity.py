@@ -43,7 +43,7 @@ MAX_FLEET_RESOURCES = 50
 MAX_NAME, MAX_MODEL = 317, 63
 """Characters of a resource's name and of a label's value in Kubernetes."""
 
-_HOURS = 24.0
+_HOURS, _PERCENT = 24.0, 100.0
 
 
 class ResourceCapacity(ResultPart):
@@ -155,7 +155,8 @@ def capacities(
 def _idle_shares(row: ScoreRow) -> dict[str, float]:
     """Return the idle share by device; values that are no percentage are left out."""
     found = zip(entry_names(row.names), row.values, strict=True)
-    return {_plain(name): value / 100 for name, value in found if 0 <= value <= 100}  # noqa: PLR2004
+    shares = ((_plain(name), value / _PERCENT) for name, value in found)
+    return {name: share for name, share in shares if 0 <= share <= 1}
 
 
 def _plain(device: str) -> str:

@@ -217,20 +217,34 @@ def _of_clusters(faults: Mapping[str, Obstacle]) -> Iterator[_Found]:
 
 
 def _of_inventories(capacity: Mapping[str, ClusterCapacity]) -> Iterator[_Found]:
-    next_step = "look at the log of the agent there: it renews its NodeInventory each minute"
     for name, item in capacity.items():
-        shown = UntrustedName(name)
-        if item.expired:
-            said = f"the NodeInventory of {shown} has expired: what is free there is not known"
-            since, reason = item.observed, "InventoryExpired"
+        for reason, said, next_step in _inventory_faults(item):
+            since = item.observed if item.expired else None
             found = _found("cluster", name, reason, said, next_step, "warning", since=since)
-            yield found, reason
-        if item.unreadable:
-            said = f"the NodeInventory of {shown} can't be read: {item.unreadable}"
-            yield _found("cluster", name, "InvalidInventory", said, _INVALID, "warning"), said
+            yield found, item.unreadable
 
 
-_INVALID = "look at `kubectl get nodeinventory -A -o yaml`: who else writes it?"
+def _inventory_faults(item: ClusterCapacity) -> Iterator[tuple[str, str, str]]:
+    """Yield what keeps plans from using the nodes of a cluster: reason, message and next step."""
+    shown = UntrustedName(item.cluster)
+    if item.unreadable:
+        said = f"the NodeInventory of {shown} can't be read: {item.unreadable}"
+        next_step = "look at `kubectl get nodeinventory -A -o yaml`: who else writes it?"
+        yield "InvalidInventory", said, next_step
+    elif item.expired:
+        said = f"the NodeInventory of {shown} has expired: what is free there is not known"
+        next_step = "look at the log of the agent there: it renews its NodeInventory each minute"
+        yield "InventoryExpired", said, next_step
+    elif item.nodes and item.unavailable_nodes == item.nodes:
+        said = f"no node of {shown} is ready and schedulable (of {item.nodes}): nothing new starts"
+        next_step = "look at `kubectl get nodes` there; uncordon or repair them"
+        yield "NodesUnavailable", said, next_step
+    if item.current and not item.complete:
+        said = f"the NodeInventory of {shown} does not count all: its condition Complete is False"
+        next_step = (
+            "`kubectl get nodeinventory -A -o yaml`: the condition says what, and what to do"
+        )
+        yield "InventoryIncomplete", said, next_step
 
 
 def _of_namespace(facts: FleetFacts) -> Iterator[_Found]:

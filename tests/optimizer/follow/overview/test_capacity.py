@@ -1,6 +1,7 @@
 """What NodeInventories tell of: sums, the largest free piece, what is idle, and bad inventories."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,8 +20,11 @@ from optimizer.follow.overview.capacity import (
     fleet_capacity,
     largest_first,
 )
+from optimizer.follow.overview.findings import findings
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.placement_status.comparison import placement_status
 from optimizer.snapshot.scores.score_row import ScoreRow
-from tests.optimizer.build import NOW, obj
+from tests.optimizer.build import NOW, guide, obj
 from tests.optimizer.inventoried_nodes import inventory as inventory_of
 from tests.optimizer.inventoried_nodes import node, texts
 
@@ -172,6 +176,34 @@ def test_a_fleet_of_5000_clusters_and_as_many_models_is_bounded() -> None:
     assert "\x1b" not in f"{fleet.resources[0].model}"
     (shown,) = seen(group({GPU: "8", f"example.com/{'d' * 999}": "1"}, model="m" * 999)).resources
     assert (shown.resource, len(shown.model)) == (GPU, 63)
+
+
+INCOMPLETE = {"type": "Complete", "status": "False", "reason": "NodesMerged", "message": "1"}
+
+
+@pytest.mark.parametrize(
+    ("groups", "status", "reasons"),
+    [
+        ([group({GPU: "4"}), group({GPU: "4"}, ready=False)], {}, set()),
+        (
+            [group({GPU: "4"}, ready=False), group({}, unschedulable=True)],
+            {},
+            {"NodesUnavailable"},
+        ),
+        ([group({GPU: "4"})], {"conditions": [INCOMPLETE]}, {"InventoryIncomplete"}),
+        ([group({GPU: "4"}, ready=False)], {"age": 181}, {"InventoryExpired"}),
+        ([group({GPU: "-4"}, ready=False)], {}, {"InvalidInventory"}),
+    ],
+)
+def test_nodes_on_which_nothing_starts_and_what_is_not_counted_are_findings(
+    groups: list[Object], status: dict[str, Any], reasons: set[str]
+) -> None:
+    """An inventory that plans do not rely on says nothing of nodes."""
+    seen = replace(
+        guide(), inventories=(inventory("worker01", *groups, **status),), observed_at=NOW
+    )
+    found = findings(FleetFacts("default", seen, placement_status(seen, "default")))
+    assert {item.reason for item in found if item.stage == "cluster"} == reasons
 
 
 QUANTITIES = st.sampled_from(["0", "1", "3", "8", "500m", "1e3"] * 9 + ["-1", "NaN", "", "9" * 40])
