@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from dsf.placement import Taint, Toleration
 from optimizer.domain.dra.device_sets import Device, DeviceClaim, NodeDevices
 
 GPU_KIND = "gpu"
@@ -56,14 +57,6 @@ Amounts = Mapping[str, float]
 """Amounts by resource; a resource that is missing is none."""
 
 
-class NodeTaint(NamedTuple):
-    """A taint that keeps Pods from a node that don't tolerate it."""
-
-    key: str
-    value: str
-    effect: str
-
-
 class NodeSelectorTerm(NamedTuple):
     """A condition on one label of a node (`core/v1` NodeSelectorRequirement)."""
 
@@ -72,20 +65,11 @@ class NodeSelectorTerm(NamedTuple):
     values: tuple[str, ...] = ()
 
 
-class PodToleration(NamedTuple):
-    """Which taints of nodes a Pod tolerates (`core/v1` Toleration); an empty effect is each."""
-
-    key: str
-    operator: str
-    value: str
-    effect: str
-
-
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
     """Equal nodes on which Pods can start; `devices` on each of them are allocated by claims.
 
-    `names` are known of nodes with GPUs. `taken`: what Pods on each of the nodes hold that the
+    `names`: empty unless the nodes have GPUs. `taken`: what Pods on each of the nodes hold that the
     request does not decide about. `held`: what Pods of workloads of the request hold on each of
     them, by workload.
     """
@@ -96,7 +80,7 @@ class NodeGroup:
     held: tuple[tuple[str, Amounts], ...] = field(default=(), hash=False)
     names: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    taints: tuple[NodeTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     devices: tuple[NodeDevices, ...] = field(default=(), hash=False)
 
 
@@ -111,6 +95,6 @@ class PodGroup:
     count: int
     requests: Amounts = field(hash=False)
     affinity: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
-    tolerations: tuple[PodToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     per_node: bool = False
     claims: tuple[DeviceClaim, ...] = ()

@@ -54,7 +54,6 @@ from optimizer.domain.nodes import (
     Amounts,
     NodeGroup,
     NodeSelectorTerm,
-    NodeTaint,
     PodGroup,
     kind_and_device,
     resource_of,
@@ -304,7 +303,8 @@ def _in_words(amounts: Iterable[tuple[str, float]]) -> str:
 
 def _accepts(group: NodeGroup, pod: PodDemand) -> bool:
     """Tell whether labels and taints of nodes let a Pod run there."""
-    return all(_tolerates(pod, taint) for taint in group.taints) and (
+    tolerated = (any(i.matches(taint) for i in pod.tolerations) for taint in group.taints)
+    return all(tolerated) and (
         not pod.affinity
         or any(all(_matches(item, group.labels) for item in term) for term in pod.affinity)
     )
@@ -313,15 +313,6 @@ def _accepts(group: NodeGroup, pod: PodDemand) -> bool:
 def _matches(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
     operator = cast("Operator", term.operator)
     return Requirement(term.key, operator, frozenset(term.values)).matches(labels)
-
-
-def _tolerates(pod: PodDemand, taint: NodeTaint) -> bool:
-    return taint.effect == "PreferNoSchedule" or any(
-        item.effect in ("", taint.effect)
-        and (item.key == taint.key or (not item.key and item.operator == "Exists"))
-        and (item.operator == "Exists" or item.value == taint.value)
-        for item in pod.tolerations
-    )
 
 
 def pod_demands(fleet: Fleet) -> Mapping[str, tuple[PodDemand, ...]]:

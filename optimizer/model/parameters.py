@@ -11,10 +11,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from dsf.placement import Toleration
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.dra.device_sets import DeviceClaim, DeviceClass
 from optimizer.domain.fleet import TopologySpread
-from optimizer.domain.nodes import NodeGroup, NodeSelectorTerm, PodToleration
+from optimizer.domain.nodes import NodeGroup, NodeSelectorTerm
 
 NO_DEVICE = ""
 """The device of a resource of a kind that is not divided into devices, such as cpu."""
@@ -52,7 +53,7 @@ class PodDemand:
     quanta: tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]
     rank: tuple[float, ...]
     affinity: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
-    tolerations: tuple[PodToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     per_node: bool = False
     claims: tuple[DeviceClaim, ...] = ()
 

@@ -18,7 +18,13 @@ from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
-from optimizer.snapshot.capacity.node_inventories import by_cluster
+from optimizer.snapshot.capacity.node_inventories import by_cluster, expires
+from optimizer.snapshot.capacity.pod_templates import (
+    KINDS_WITH_PODS,
+    LASTING,
+    manifests_of,
+    work_template,
+)
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 
@@ -30,11 +36,6 @@ PODS_PENDING = "PodsPending"
 
 _MOST_PODS = 1_000_000
 """A larger count of a cluster is taken to be this one."""
-
-_LASTING = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
-"""Kinds that always have `spec.replicas` Pods, 1 by default."""
-
-_WITH_PODS = _LASTING | {"DaemonSet", "Job", "CronJob", "Pod"}
 
 _WELL_KNOWN: Mapping[str, frozenset[str]] = {
     "Deployment": frozenset({"ReadyReplicas", "Replicas"}),
@@ -86,15 +87,13 @@ def inventoried_works(
 ) -> dict[str, InventoriedWorks]:
     """Return what NodeInventories list of ManifestWorks, by cluster.
 
-    One that is past its validUntil lists nothing. One that is not Complete may leave out works, or
+    One that has expired lists nothing. One that is not Complete may leave out works, or
     may not know whose Pods are.
     """
     found = dict[str, InventoriedWorks]()
     for cluster, obj in by_cluster(inventories).items():
-        status: Mapping[str, Any] = obj.get("status") or {}
-        until = read_time(status.get("validUntil"))
-        if until and until > now:
-            works = {str(item.get("name")): item for item in status.get("works") or ()}
+        if expires(obj, now):
+            works = {str(item.get("name")): item for item in obj["status"].get("works") or ()}
             found[cluster] = InventoriedWorks(works, is_true(obj, "Complete"))
     return found
 
@@ -118,7 +117,7 @@ def reported_pods(
 
 def has_pods(replica_set: Object) -> bool:
     """Return whether a workload starts Pods by kinds of Kubernetes."""
-    return any(item.get("kind") in _WITH_PODS for item in _manifests(replica_set))
+    return any(item.get("kind") in KINDS_WITH_PODS for item in manifests_of(replica_set))
 
 
 def inventoried_pods(replica_set: Object, inventoried: InventoriedWorks) -> PodCounts | None:
@@ -127,7 +126,7 @@ def inventoried_pods(replica_set: Object, inventoried: InventoriedWorks) -> PodC
     Finished Pods are not listed, nor are those of kinds whose Pods have controllers that another
     controller made.
     """
-    listed = (item for item in _manifests(replica_set) if item.get("kind") in _LASTING)
+    listed = (item for item in manifests_of(replica_set) if item.get("kind") in LASTING)
     stated = sum(_replicas(item) or 0 for item in listed)
     own = inventoried.works.get(name_of(replica_set))
     if own is None:
@@ -190,7 +189,7 @@ def _pending_issue(workload: str, cluster: str, pods: PodCounts, since: datetime
 
 def _fed_back(replica_set: Object, work: Object) -> PodCounts | None:
     """Return what the status feedback of a ManifestWork says of Pods; None if it says nothing."""
-    stated = {_identity(item): _replicas(item) for item in _manifests(replica_set)}
+    stated = {_identity(item): _replicas(item) for item in manifests_of(replica_set)}
     reported = ((work.get("status") or {}).get("resourceStatus") or {}).get("manifests") or ()
     found = list[PodCounts]()
     for item in reported:
@@ -226,7 +225,7 @@ def _asked(replica_set: Object, meta: Mapping[str, Any]) -> Iterator[str]:
 
     As in OCM, the first configuration with rules that names the manifest counts.
     """
-    for config in _template(replica_set).get("manifestConfigs") or ():
+    for config in work_template(replica_set).get("manifestConfigs") or ():
         named: Mapping[str, Any] = config.get("resourceIdentifier") or {}
         same = all(
             fnmatchcase(str(meta.get(key) or ""), str(named.get(key) or ""))
@@ -246,15 +245,6 @@ def _values(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.get("integer", value.get("string")) for name, value in fields.items()}
 
 
-def _template(replica_set: Object) -> Mapping[str, Any]:
-    return (replica_set.get("spec") or {}).get("manifestWorkTemplate") or {}
-
-
-def _manifests(replica_set: Object) -> list[Object]:
-    found: list[Object] = (_template(replica_set).get("workload") or {}).get("manifests") or []
-    return found
-
-
 def _identity(manifest: Object) -> tuple[Any, str, Any]:
     metadata = manifest.get("metadata") or {}
     return manifest.get("kind"), metadata.get("namespace") or "", metadata.get("name")
@@ -265,7 +255,7 @@ def _replicas(manifest: Object) -> int | None:
     stated = (manifest.get("spec") or {}).get("replicas")
     if isinstance(stated, int):
         return _count(stated)
-    return 1 if manifest.get("kind") in _LASTING else None
+    return 1 if manifest.get("kind") in LASTING else None
 
 
 def _count(value: object) -> int:

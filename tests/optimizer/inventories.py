@@ -46,7 +46,7 @@ def inventory(
 
 
 async def publish(hub: Kube, *works: Object, cluster: str = "worker01") -> None:
-    """Let the agent of a cluster tell of its Pods; that is valid for ever."""
+    """Publish the Pods of a cluster, as its agent does, in an inventory that does not expire."""
     found = inventory(*works, cluster=cluster, until=datetime(2100, 1, 1, tzinfo=UTC))
     there = (await hub.list(kinds.NODE_INVENTORY, cluster)).items
     if not there:

@@ -183,7 +183,7 @@ class NodeBoundary(RelaxableLimit):
     cluster: str
 
     def relax(self, fleet: Fleet) -> Fleet:
-        """Return the fleet in which nothing is known of the cluster's nodes."""
+        """Return the fleet in which no node of the cluster limits its Pods."""
         return with_cluster(fleet, self.cluster, lambda item: replace(item, nodes=None))
 
     def change(self, sizing: Sizing) -> LimitChange | None:

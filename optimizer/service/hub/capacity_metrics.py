@@ -50,7 +50,7 @@ class CapacityMetrics:
         inventories = GaugeMetricFamily(
             f"{_PREFIX}inventories",
             "NodeInventories of managed clusters by state: current; expired, or not readable: plans"
-            " do not rely on them, and no capacity is told of their clusters.",
+            " do not rely on them, and their clusters are in no sum of capacity.",
             labels=["state"],
         )
         inventories.add_metric(["current"], fleet.current)

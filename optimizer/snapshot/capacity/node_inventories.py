@@ -10,12 +10,12 @@ from dsf.api.pod_spec import read_amount
 from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
+from dsf.placement import Taint
 from optimizer.domain.dra.device_sets import DeviceClasses, DeviceSet
 from optimizer.domain.nodes import (
     GPU_KIND,
     GPU_RESOURCE,
     Amounts,
-    NodeTaint,
     kind_and_device,
 )
 from optimizer.snapshot.capacity.device_inventory import (
@@ -39,7 +39,7 @@ PRODUCT, GPU_COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
 MIG_PRODUCT_MARK = "-MIG-"
 """What a product's label has before the profile, where MIG devices are advertised as GPUs."""
 
-CORDONED = NodeTaint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+CORDONED = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 """What Kubernetes adds to a node with spec.unschedulable."""
 
 
@@ -55,7 +55,7 @@ class SeenNodes:
     ready: bool
     cordoned: bool
     labels: Mapping[str, str]
-    taints: tuple[NodeTaint, ...]
+    taints: tuple[Taint, ...]
     allocatable: Amounts
     requested: Amounts
     works: tuple[tuple[str, Amounts], ...]
@@ -165,7 +165,7 @@ def _nodes(item: Mapping[str, Any], sets: Mapping[str, DeviceSet]) -> SeenNodes:
         cordoned=bool(item.get("unschedulable")),
         labels=item.get("labels") or {},
         taints=tuple(
-            NodeTaint(str(taint["key"]), str(taint.get("value") or ""), str(taint["effect"]))
+            Taint(str(taint["key"]), str(taint["effect"]), str(taint.get("value") or ""))
             for taint in item.get("taints") or ()
         ),
         allocatable=_amounts(item["allocatable"]),

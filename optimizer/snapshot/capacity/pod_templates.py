@@ -6,7 +6,7 @@ https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,9 @@ from dsf.api.untrusted_text import UntrustedName, cleaned
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
+from dsf.placement import Toleration
 from optimizer.domain.dra.device_sets import DeviceClaim
-from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
+from optimizer.domain.nodes import NodeSelectorTerm, PodGroup
 from optimizer.snapshot.capacity.device_claims import ClaimManifests, claim_manifests, read_claims
 
 MAX_PODS = 1_000_000
@@ -27,7 +28,7 @@ NODE_NAME = "metadata.name"
 """The key of a condition on the name of a node."""
 
 _OF_DAEMON_SETS = tuple(
-    PodToleration(f"node.kubernetes.io/{key}", "Exists", "", effect)
+    Toleration(f"node.kubernetes.io/{key}", "Exists", "", effect)
     for key, effect in (
         ("not-ready", "NoExecute"),
         ("unreachable", "NoExecute"),
@@ -129,15 +130,29 @@ class _LonePod(PodSpec, _PodSource):
         yield 1, self
 
 
+LASTING = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
+"""Kinds that always have `spec.replicas` Pods, 1 by default."""
+
 _SPECS: Mapping[str, type[_PodSource]] = {
     "Pod": _LonePod,
     "Job": _JobSpec,
     "CronJob": _CronJobSpec,
     "JobSet": _JobSetSpec,
-    **dict.fromkeys(
-        ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "DaemonSet"), _Spec
-    ),
+    **dict.fromkeys((*LASTING, "DaemonSet"), _Spec),
 }
+
+KINDS_WITH_PODS = frozenset(_SPECS)
+"""Kinds that are known to start Pods."""
+
+
+def work_template(replica_set: Object) -> Mapping[str, Any]:
+    """Return the template of a workload's ManifestWorks."""
+    return (replica_set.get("spec") or {}).get("manifestWorkTemplate") or {}
+
+
+def manifests_of(replica_set: Object) -> Sequence[Any]:
+    """Return what a workload deploys on each cluster."""
+    return (work_template(replica_set).get("workload") or {}).get("manifests") or ()
 
 
 def pods_of(replica_set: Object) -> tuple[PodGroup, ...] | InvalidInput:
@@ -145,9 +160,7 @@ def pods_of(replica_set: Object) -> tuple[PodGroup, ...] | InvalidInput:
 
     Equal Pods of several manifests are one group. What has no Pod template starts none.
     """
-    template: Any = (replica_set.get("spec") or {}).get("manifestWorkTemplate") or {}
-    counts = dict[PodGroup, int]()
-    manifests = (template.get("workload") or {}).get("manifests") or ()
+    counts, manifests = dict[PodGroup, int](), manifests_of(replica_set)
     claims = claim_manifests(manifests)
     for index, manifest in enumerate(manifests):
         found = _groups(manifest, f"manifests[{index}]", claims)
@@ -245,8 +258,8 @@ def _expressions(pod: PodSpec) -> LabelSelector | InvalidInput:
     return label_selector_of({"matchExpressions": list(found)})
 
 
-def _tolerations(pod: PodSpec) -> tuple[PodToleration, ...]:
+def _tolerations(pod: PodSpec) -> tuple[Toleration, ...]:
     return tuple(
-        PodToleration(item.key or "", item.operator or "Equal", item.value or "", item.effect or "")
+        Toleration(item.key or "", item.operator or "Equal", item.value or "", item.effect or "")
         for item in pod.tolerations or ()
     )

@@ -257,12 +257,13 @@ class SeenCluster:
             ),
         ):
             asked = [
-                _amount(kind, device, amount)
+                (kind, device, amount)
                 for (kind, device), amount in amounts.items()
                 if amount > 0 and {kind, resource_of(kind, device)} & {*self.asked}
             ]
             if asked:
-                yield _issue(reason, self.cluster.name, f"{joined(asked, _SHOWN)} are {why}")
+                named = joined((f"{_amount(*item)}" for item in asked), _SHOWN)
+                yield _issue(reason, self.cluster.name, f"{named} are {why}")
 
     def _contradiction(
         self, said: str, there: float, how: str = "its nodes have", policy: str = ""

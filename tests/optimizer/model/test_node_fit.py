@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from benchmarks.optimizer.instances import instance
 from benchmarks.optimizer.nodes import with_nodes
+from dsf.placement import Taint, Toleration
 from optimizer.domain.fleet import Cluster, Fleet, Objective, Selector, Supply, Workload
 from optimizer.domain.nodes import (
     NodeGroup,
     NodeSelectorTerm,
-    NodeTaint,
     Packing,
     PodGroup,
-    PodToleration,
 )
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision
@@ -195,12 +194,12 @@ def test_no_node_is_told_only_of_what_can_not_be_packed(
 BIG, SMALL = pod((4.0, 2.0, 1.0)), pod((2.0, 1.0, 1.0))
 TWO = [group((4.0, 2.0, 9.0), 2)]
 DAEMON = (PodGroup(0, {"cpu": 1.0}, per_node=True),)
-TAINTED = replace(group((4.0, 2.0, 9.0)), taints=(NodeTaint("gpu", "yes", "NoSchedule"),))
+TAINTED = replace(group((4.0, 2.0, 9.0)), taints=(Taint("gpu", "NoSchedule", "yes"),))
 LABELLED = replace(group((4.0, 2.0, 9.0)), labels={"zone": "a"})
 
 
 def placed_by(
-    own: PodGroup, *terms: NodeSelectorTerm, tolerates: PodToleration | None = None
+    own: PodGroup, *terms: NodeSelectorTerm, tolerates: Toleration | None = None
 ) -> tuple[PodGroup, ...]:
     affinity = (terms,) if terms else ()
     return (replace(own, affinity=affinity, tolerations=(tolerates,) if tolerates else ()),)
@@ -224,13 +223,13 @@ def placed_by(
         ([TAINTED], [SMALL], "AnyOrder", False),
         (
             [TAINTED],
-            [placed_by(SMALL[0], tolerates=PodToleration("gpu", "Equal", "yes", "NoSchedule"))],
+            [placed_by(SMALL[0], tolerates=Toleration("gpu", "Equal", "yes", "NoSchedule"))],
             "AnyOrder",
             True,
         ),
         (
             [TAINTED],
-            [placed_by(SMALL[0], tolerates=PodToleration("", "Exists", "", ""))],
+            [placed_by(SMALL[0], tolerates=Toleration("", "Exists", "", ""))],
             "AnyOrder",
             True,
         ),

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.placement import Toleration
 from optimizer.domain.dra.device_sets import ClaimRequest, DeviceClaim, MatchAttribute
-from optimizer.domain.nodes import NodeSelectorTerm, PodGroup, PodToleration
+from optimizer.domain.nodes import NodeSelectorTerm, PodGroup
 from optimizer.snapshot.capacity.pod_templates import pods_of
 
 GPU = "nvidia.com/gpu"
@@ -80,7 +81,7 @@ def test_a_daemon_set_runs_once_on_each_node_also_on_a_cordoned_one() -> None:
     assert found.per_node
     assert found.count == 0
     assert (
-        PodToleration("node.kubernetes.io/unschedulable", "Exists", "", "NoSchedule")
+        Toleration("node.kubernetes.io/unschedulable", "Exists", "", "NoSchedule")
         in found.tolerations
     )
 
@@ -107,7 +108,7 @@ def test_where_pods_may_run_is_read() -> None:
                 (arm, NodeSelectorTerm("zone", "NotIn", ("a",))),
                 (arm, NodeSelectorTerm("metadata.name", "In", ("n1",))),
             ),
-            (PodToleration(GPU, "Exists", "", ""), PodToleration("team", "Equal", "a", "")),
+            (Toleration(GPU, "Exists", "", ""), Toleration("team", "Equal", "a", "")),
         ),
     )
 
