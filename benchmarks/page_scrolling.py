@@ -1,4 +1,4 @@
-"""What scrolling the page's matrix costs in a large fleet, compared with a small one.
+"""What scrolling the page's grid of scores costs in a large fleet, compared with a small one.
 
 .build/browser/bin/python -m benchmarks.page_scrolling (`make benchmark-page`)
 
@@ -49,7 +49,7 @@ async def _cost(browser: Browser, clusters: int) -> float:
     hub = await large_fleet(clusters)
     async with serving_hub(hub, Optimizer(hub, now=utc_now)) as service:
         page = await browser.new_page()
-        await page.goto(service.url)
+        await page.goto(f"{service.url}/#scores")
         await page.get_by_text(f"{clusters} of {clusters} clusters").wait_for()
         session = await page.context.new_cdp_session(page)
         await session.send("Performance.enable")

@@ -16,7 +16,10 @@ AXE = ROOT / "optimizer" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 PHONE = {"width": 360, "height": 740}
 
 _READY = {
-    "Fleet": "app01 3g.48gb",
+    "Fleet": "How fresh are scores?",
+    "Scores": "2 of 2 clusters",
+    "Workloads": "Workloads of namespace default",
+    "Findings": "Next:",
     "What if": "How much each score counts",
     "Plans": "What it moved",
     "Rollouts": "No plan is applied step by step",
@@ -55,7 +58,7 @@ async def test_no_view_violates_a_rule(
 
 
 async def test_a_dialog_violates_no_rule(service: Service, open_page: Open) -> None:
-    page = await open_page(service.url)
+    page = await open_page(f"{service.url}/#scores")
     await page.get_by_role("rowheader", name="worker01").click()
     await expect(page.get_by_role("dialog")).to_be_visible()
     await page.get_by_text("example-performance-score: mean 50").click()

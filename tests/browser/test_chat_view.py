@@ -64,11 +64,13 @@ async def chat(browser: Browser, host: str) -> Any:
 
 
 @pytest.mark.parametrize("options", ["theme=dark", "legacy"])
-async def test_the_overview_opens_the_matrix(
-    service: Service, chat: OpenChat, options: str
-) -> None:
+async def test_the_overview_opens_the_fleet(service: Service, chat: OpenChat, options: str) -> None:
     view = await chat(service, "fleet_overview", options)
+    await expect(view.get_by_role("region", name="Is anything wrong?")).to_be_visible()
+    await expect(view.get_by_text("Nothing moves.")).to_be_visible()
+    await view.get_by_role("link", name="Scores").click()
     await expect(view.get_by_role("rowheader", name="worker02")).to_be_visible()
+    await view.get_by_role("link", name="Workloads").click()
     await expect(view.get_by_role("row", name="mwrs-app01")).to_be_visible()
     theme = "dark" if options == "theme=dark" else "light"
     await expect(view.locator("html")).to_have_attribute("data-theme", theme)
@@ -102,7 +104,7 @@ async def test_a_plan_is_made_in_the_view(service: Service, chat: OpenChat) -> N
     await view.get_by_role("link", name="Plans").click()
     newest = view.get_by_role("listitem").filter(has_text="default 1").first
     await expect(newest).to_contain_text("mwrs-app01")
-    await view.get_by_role("link", name="Fleet").click()
+    await view.get_by_role("link", name="Workloads").click()
     row = view.get_by_role("table").get_by_role("row", name="mwrs-app01")
     await row.get_by_role("button", name="Why here?").click()
     dialog = view.get_by_role("dialog", name="Why is mwrs-app01 there?")

@@ -25,7 +25,7 @@ async def test_a_hub_that_goes_away_is_named_and_the_fleet_stays(open_page: Open
     faulty = Faulty(hub, lambda _: gone[0] if gone else None)
     optimizer = Optimizer(faulty, now=utc_now, watching=unwatchable(hub))
     async with serving_hub(hub, optimizer) as service:
-        page = await open_page(service.url)
+        page = await open_page(f"{service.url}/#scores")
         await expect(page.get_by_role("rowheader", name="worker01")).to_be_visible()
         gone.append(Fault(Unreachable("connection refused")))
         alert = page.get_by_role("alert")
@@ -67,7 +67,7 @@ async def enter(page: Page, token: str) -> None:
 
 async def test_a_token_is_asked_for_and_an_expired_one_refused(open_page: Open) -> None:
     async with guarded() as service:
-        page = await open_page(service.url)
+        page = await open_page(f"{service.url}/#scores")
         await enter(page, "token-of-yesterday")
         await expect(page.get_by_role("alert")).to_contain_text("still valid")
         assert await page.get_by_role("rowheader").count() == 0

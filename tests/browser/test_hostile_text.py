@@ -117,6 +117,14 @@ async def opened(page: Page | FrameLocator, name: str) -> None:
     await page.get_by_role("link", name=name, exact=True).click()
 
 
+async def looked_at_tabs(page: Page, *tabs: str) -> None:
+    """Look at all text of these views."""
+    for tab in tabs:
+        await opened(page, tab)
+        await expect(page.locator("main")).to_contain_text(HEBREW)
+        await looked_at(page, tab)
+
+
 async def closed(dialog: Locator) -> None:
     await dialog.get_by_role("button", name="Close").click()
     await expect(dialog).to_have_count(0)
@@ -132,8 +140,7 @@ async def test_hostile_text_in_every_place_of_every_answer(open_page: Open) -> N
         await page.route(ANSWERS, spoil)
         await page.reload()
         dialog = page.get_by_role("dialog")
-        await expect(page.get_by_role("grid")).to_contain_text("worker01")
-        await looked_at(page, "fleet")
+        await looked_at_tabs(page, "Fleet", "Workloads", "Findings", "Scores")
 
         await page.get_by_role("rowheader").filter(has_text="worker01").first.click()
         for summary in await dialog.locator("summary").all():
@@ -143,6 +150,7 @@ async def test_hostile_text_in_every_place_of_every_answer(open_page: Open) -> N
         await looked_at(page, "cluster")
         await closed(dialog)
 
+        await opened(page, "Workloads")
         await page.get_by_role("button", name="Why").first.click()
         await expect(dialog.locator("dl, .notice, p").first).to_be_visible()
         await expect(dialog.get_by_role("status")).to_have_count(0)
@@ -195,11 +203,10 @@ async def test_hostile_text_in_problems_without_rights(open_page: Open) -> None:
                 await expect(page.get_by_role("alert")).to_contain_text(HEBREW)
                 await looked_at(page, "the fleet of a stranger")
                 continue
-            await expect(page.get_by_role("grid")).to_be_visible()
-            for tab in ("Fleet", "Plans", "Rollouts", "What if"):
-                await opened(page, tab)
-                await expect(page.locator("main")).to_contain_text(HEBREW)
-                await looked_at(page, tab)
+            await expect(page.get_by_role("region", name="Is anything wrong?")).to_be_visible()
+            await looked_at_tabs(
+                page, "Fleet", "Scores", "Workloads", "Plans", "Rollouts", "What if"
+            )
             await opened(page, "Scorers")
             await expect(page.locator("main")).to_contain_text("you may not list them")
             await looked_at(page, "Scorers", "you may not list them")
@@ -251,12 +258,12 @@ async def test_hostile_objects_in_the_chat_and_on_the_page(
     optimizer = Optimizer(hub, now=utc_now)
     async with serving_hub(hub, optimizer, read_only=not writes) as service:
         page = await open_page(service.url)
-        for tab in ("Fleet", "Scorers"):
+        for tab in ("Scores", "Findings", "Scorers"):
             await opened(page, tab)
             await expect(page.locator("main")).to_contain_text("hacked")
             await looked_at(page, tab)
         view = await chat(service, "fleet_overview")
-        for tab in ("Fleet", "Scorers"):
+        for tab in ("Scores", "Findings", "Scorers"):
             await opened(view, tab)
             await expect(view.locator("main")).to_contain_text("hacked")
             await looked_at(view, f"{tab} in the chat", "hacked")

@@ -94,7 +94,7 @@ async def test_a_plan_that_the_hub_outran_is_refused(service: Service, open_page
 async def test_a_lost_cluster_is_planned_from_its_details(
     service: Service, open_page: Open
 ) -> None:
-    page = await open_page(service.url)
+    page = await open_page(f"{service.url}/#scores")
     await page.get_by_role("rowheader", name="worker02").click()
     await page.get_by_role("button", name="What if this cluster is lost?").click()
     await expect(page.get_by_role("button", name="worker02: remove")).to_be_visible()
@@ -133,7 +133,7 @@ async def test_a_workload_says_why_it_is_there_and_why_not_elsewhere(
     service: Service, open_page: Open
 ) -> None:
     await apply(service)
-    page = await open_page(service.url)
+    page = await open_page(f"{service.url}/#workloads")
     row = page.get_by_role("table").get_by_role("row", name="mwrs-app01")
     await row.get_by_role("button", name="Why here?").click()
     dialog = page.get_by_role("dialog", name="Why is mwrs-app01 there?")
@@ -141,6 +141,7 @@ async def test_a_workload_says_why_it_is_there_and_why_not_elsewhere(
     await expect(dialog).to_contain_text("another plan is as good")
     await page.keyboard.press("Escape")
     other = "worker02" if "worker01" in await row.inner_text() else "worker01"
+    await page.get_by_role("link", name="Scores").click()
     await page.get_by_role("rowheader", name=other).click()
     await page.get_by_text("Why not here?").click()
     await page.get_by_role("dialog").get_by_role("button", name="mwrs-app01").click()

@@ -3,11 +3,16 @@ import type { OptimizerApi, ShownPlan, Wish } from "./api/optimizer-api";
 import type { Fleet } from "./api/wire";
 import { FleetCapacity } from "./fleet/capacity";
 import { ClusterDetails } from "./fleet/cluster-details";
-import { FleetMatrix } from "./fleet/fleet-matrix";
+import type { FleetChanges } from "./fleet/fleet-changes";
+import { FleetView } from "./fleet/fleet-view";
 import { Findings, Scorers } from "./fleet/health";
+import { Overview } from "./fleet/overview";
+import { Scores } from "./fleet/scores";
 import { useFleet } from "./fleet/use-fleet";
 import { Workloads } from "./fleet/workloads";
+import { Link } from "./parts/link";
 import { Busy, ProblemNotice } from "./parts/notice";
+import { counted } from "./parts/sentences";
 import { duration } from "./parts/times";
 import { go, useAddress } from "./parts/use-address";
 import { PlanHistory } from "./plans/plan-history";
@@ -19,6 +24,9 @@ import { Why } from "./plans/why";
 
 const TABS = {
   fleet: "Fleet",
+  scores: "Scores",
+  workloads: "Workloads",
+  findings: "Findings",
   whatif: "What if",
   plans: "Plans",
   rollouts: "Rollouts",
@@ -38,7 +46,7 @@ interface Props {
 
 /** The whole page: the fleet, plans for it, and what was applied. */
 export function Page({ api, namespace, onToken, shown = null }: Props) {
-  const { fleet, readAt, problem, refresh } = useFleet(api, namespace);
+  const { fleet, changes, readAt, problem, refresh } = useFleet(api, namespace);
   const [view] = useAddress("view", shown ? "whatif" : "fleet");
   const tab = Object.hasOwn(TABS, view) ? (view as Tab) : "fleet";
   const unknown = problem?.status === 401 && onToken;
@@ -48,32 +56,42 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
         <h1>Dynamic Scoring Framework</h1>
         <p>
           Namespace {namespace}
+          {fleet && `, ${sizeOf(fleet)}`}
           {fleet && <ReadAge at={readAt} />}
         </p>
       </header>
       <nav aria-label="Views">
         {(Object.keys(TABS) as Tab[]).map((name) => (
-          <a
-            key={name}
-            href={`#${name}`}
-            aria-current={tab === name ? "page" : undefined}
-            onClick={(event) => {
-              event.preventDefault();
-              go({ view: name });
-            }}
-          >
+          <Link key={name} to={{ view: name }} current={tab === name}>
             {TABS[name]}
-          </a>
+          </Link>
         ))}
       </nav>
       <main>
         {problem && <ProblemNotice problem={problem} />}
         {unknown && <TokenForm onToken={(token) => (onToken(token), refresh())} />}
         {!fleet && !problem && <Busy what="Reading the fleet" />}
-        {fleet && <View api={api} fleet={fleet} shown={shown} tab={tab} onApplied={refresh} />}
+        {fleet && (
+          <View
+            api={api}
+            fleet={fleet}
+            changes={changes}
+            shown={shown}
+            tab={tab}
+            onApplied={refresh}
+          />
+        )}
       </main>
     </>
   );
+}
+
+function sizeOf({ clusters, workloads, omitted }: Fleet): string {
+  const sizes: [number, string][] = [
+    [clusters.length + (omitted.clusters ?? 0), "cluster"],
+    [workloads.length + (omitted.workloads ?? 0), "workload"],
+  ];
+  return sizes.map(([amount, noun]) => counted(amount, noun)).join(", ");
 }
 
 /** How old the shown fleet is. It goes on counting while the optimizer does not answer. */
@@ -89,18 +107,24 @@ function ReadAge({ at }: { at: number }) {
 interface ViewProps {
   api: OptimizerApi;
   fleet: Fleet;
+  changes: FleetChanges;
   shown: ShownPlan | null;
   tab: Tab;
   onApplied: () => void;
 }
 
-function View({ api, fleet, shown, tab, onApplied }: ViewProps) {
+function View({ api, fleet, changes, shown: given, tab, onApplied }: ViewProps) {
+  const [shown, setShown] = useState(given);
   const [opened, setOpened] = useAddress("cluster");
   const [why, setWhy] = useState<{ workload: string; cluster: string } | null>(null);
   const [wish, setWish] = useState<Wish>(() => firstWish(fleet));
   const ask = (workload: string, cluster: string) => {
     setOpened("");
     setWhy({ workload, cluster });
+  };
+  const look = (plan: ShownPlan) => {
+    setShown(plan);
+    go({ view: "whatif" });
   };
   const lose = (cluster: string) => {
     setWish({ ...wish, lose: [...new Set([...wish.lose, cluster])] });
@@ -110,12 +134,14 @@ function View({ api, fleet, shown, tab, onApplied }: ViewProps) {
     <>
       {tab === "fleet" && (
         <>
-          <FleetMatrix fleet={fleet} onOpen={setOpened} />
+          <Overview api={api} fleet={fleet} onPlan={look} />
+          <FleetView fleet={fleet} changed={changes.clusters} onOpen={setOpened} />
           <FleetCapacity fleet={fleet} />
-          <Findings findings={fleet.findings} omitted={fleet.omitted.findings ?? 0} />
-          <Workloads fleet={fleet} onWhy={ask} />
         </>
       )}
+      {tab === "scores" && <Scores fleet={fleet} changes={changes} onOpen={setOpened} />}
+      {tab === "workloads" && <Workloads fleet={fleet} changes={changes} onWhy={ask} />}
+      {tab === "findings" && <Findings fleet={fleet} />}
       {tab === "whatif" && (
         <>
           {shown && <PlanView api={api} shown={shown} onApplied={onApplied} />}

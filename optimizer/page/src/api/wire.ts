@@ -14,7 +14,6 @@ import type {
 export type {
   AssignmentRef as Assignment,
   Explanation,
-  FleetFinding as Finding,
   KeptOptimization as Kept,
   FleetMatrix as Fleet,
   ClusterGpus as GpuGroup,
@@ -22,6 +21,7 @@ export type {
   OccupiedDevice as Occupied,
   MatrixCluster as FleetCluster,
   MatrixColumn as ScoreColumn,
+  MatrixFinding as Finding,
   MatrixScore as FleetScore,
   MatrixScorer as Scorer,
   MatrixWorkload as FleetWorkload,

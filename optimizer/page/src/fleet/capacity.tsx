@@ -1,4 +1,5 @@
 import type { Fleet, ResourceCapacity } from "../api/wire";
+import { StackedBar } from "../parts/stacked-bar";
 import { Table } from "../parts/table";
 import { duration } from "../parts/times";
 
@@ -85,14 +86,18 @@ function Resources(props: { caption: string; rows: (ResourceCapacity & { where?:
 
 /** Reserved by ManifestWorks, reserved by others, and free, as parts of the whole. */
 function Bar({ item }: { item: ResourceCapacity }) {
-  const whole = Math.max(item.capacity, item.ours + item.others) || 1;
-  const share = (part: number) => ({ width: `${(100 * part) / whole}%` });
-  const percent = Math.round((100 * (item.ours + item.others)) / whole);
+  const { capacity, ours, others } = item;
+  const percent = Math.round((100 * (ours + others)) / (Math.max(capacity, ours + others) || 1));
+  const free = Math.max(0, capacity - ours - others);
   return (
-    <span class="bar" role="img" aria-label={`${percent}% reserved`}>
-      <span class="ours" style={share(item.ours)} />
-      <span class="others" style={share(item.others)} />
-    </span>
+    <StackedBar
+      said={`${percent}% reserved`}
+      parts={[
+        { name: "ours", amount: ours, tone: "used" },
+        { name: "others", amount: others, tone: "others" },
+        { name: "free", amount: free, tone: "free" },
+      ]}
+    />
   );
 }
 

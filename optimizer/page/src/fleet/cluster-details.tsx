@@ -1,5 +1,6 @@
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
+import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { ago, duration } from "../parts/times";
 import { CapacityOfCluster } from "./capacity";
@@ -56,6 +57,7 @@ export function ClusterDetails({ api, fleet, name, onLose, onWhy, onClose }: Pro
             .join(", ") || "none enforced"}
         </dd>
       </dl>
+      <Command text={commandOf`kubectl describe managedcluster ${name}`} />
       <CapacityOfCluster fleet={fleet} row={row} />
       <h3>Workloads</h3>
       {cluster.running.length === 0 && <p>None is placed here.</p>}

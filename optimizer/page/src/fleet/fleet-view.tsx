@@ -10,8 +10,8 @@ import type { Detail, DrawnGroup } from "./drawing-layout";
 import { type ChosenScore, type DrawnCluster, drawnFleet } from "./drawn-fleet";
 import { grouped, groupings, SORTS, type Sort, use } from "./drawn-groups";
 import { type DrawingHandle, FleetDrawing } from "./fleet-drawing";
-import { appsOf } from "./matrix-rows";
 import { shown } from "./score-colour";
+import { appsOf } from "./score-rows";
 
 const COLOURS = { workload: "workload", score: "score", state: "state" };
 type Colouring = keyof typeof COLOURS;
@@ -88,7 +88,7 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
           <Choice
             label="App"
             value={app}
-            options={named(apps.map((one) => [one, one]))}
+            options={named(apps.map((one) => [one, one || "of no app"]))}
             onChange={setApp}
           />
         )}

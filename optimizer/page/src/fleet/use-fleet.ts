@@ -1,6 +1,7 @@
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type OptimizerApi, problemOf } from "../api/optimizer-api";
 import type { Fleet, Problem } from "../api/wire";
+import { changesBetween, NO_CHANGES } from "./fleet-changes";
 
 /** Milliseconds between two reads of the fleet where nobody tells of changes. */
 const REFRESH = 10_000;
@@ -12,18 +13,25 @@ const CONFIRM = 60_000;
 const SILENT = 45_000;
 
 /**
- * The fleet as it was read last, of when that is in milliseconds of this machine's clock, and what hinders
- * reading it now. It is read when the optimizer says that it has changed, once a minute besides, and every
+ * The fleet as it was read last, what changed by that, of when it is in milliseconds of this machine's clock,
+ * and what hinders reading it now. It is read when the optimizer says that it has changed, once a minute besides, and every
  * ten seconds while there is no stream that would say so. A hidden page does none of it.
  */
 export function useFleet(api: OptimizerApi, namespace: string) {
   const [fleet, setFleet] = useState<Fleet | null>(null);
   const [readAt, setReadAt] = useState(0);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const [changes, setChanges] = useState(NO_CHANGES);
+  const last = useRef<Fleet | null>(null);
   const refresh = useCallback(async () => {
     try {
       const found = await api.fleet(namespace);
-      if (found.fleet) setFleet(found.fleet);
+      const [before, after] = [last.current, found.fleet];
+      if (after) {
+        last.current = after;
+        setFleet(after);
+        if (before) setChanges(({ number }) => changesBetween(before, after, number + 1));
+      }
       setReadAt(Date.now() - found.age * 1000);
       setProblem(null);
     } catch (thrown) {
@@ -65,5 +73,5 @@ export function useFleet(api: OptimizerApi, namespace: string) {
       leave();
     };
   }, [api, namespace, refresh]);
-  return { fleet, readAt, problem, refresh };
+  return { fleet, changes, readAt, problem, refresh };
 }

@@ -1,13 +1,22 @@
 import type { Fleet, FleetWorkload } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
+import { counted } from "../parts/sentences";
 import { Table } from "../parts/table";
+import { useAddress } from "../parts/use-address";
+import type { FleetChanges } from "./fleet-changes";
+import { freshClass } from "./scores";
 
-/** Workloads of the namespace: where each is, or why it is nowhere. */
+/** Rows that are shown at once: what is found is shown, whatever its place. */
+const MAX_ROWS = 500;
+
+/** Workloads of the namespace: where each is, or why it is nowhere; those without a place first. */
 export function Workloads(props: {
   fleet: Fleet;
+  changes: FleetChanges;
   onWhy: (workload: string, cluster: string) => void;
 }) {
-  const { fleet, onWhy } = props;
+  const { fleet, changes, onWhy } = props;
+  const [filter, setFilter] = useAddress("find");
   if (fleet.workloads.length === 0) {
     return (
       <p class="notice">
@@ -15,18 +24,46 @@ export function Workloads(props: {
       </p>
     );
   }
-  const ordered = [...fleet.workloads].sort((one, other) => byNaturalOrder(one.name, other.name));
-  const rows = ordered.map((item) => ({
+  const wanted = filter.trim().toLowerCase();
+  const found = fleet.workloads
+    .filter((item) => `${item.name} ${where(item)}`.toLowerCase().includes(wanted))
+    .sort((one, other) => rank(one) - rank(other) || byNaturalOrder(one.name, other.name));
+  const rows = found.slice(0, MAX_ROWS).map((item) => ({
     key: item.name,
     cells: [item.name, item.requests, where(item), <WhyButton item={item} onWhy={onWhy} />],
+    fresh: freshClass(changes.workloads, item.name, changes),
   }));
   return (
-    <Table
-      caption={`Workloads of namespace ${fleet.namespace}`}
-      heads={["Workload", "Needs", "Where", "Reason"]}
-      rows={rows}
-    />
+    <section aria-label="Workloads">
+      <div class="controls">
+        <label>
+          Find
+          <input
+            type="search"
+            value={filter}
+            placeholder="workload, cluster, state"
+            onInput={(event) => setFilter(event.currentTarget.value, true)}
+          />
+        </label>
+        <p class="legend">
+          {found.length} of {counted(fleet.workloads.length, "workload")}
+          {found.length > MAX_ROWS && `, the first ${MAX_ROWS} of them below`}
+        </p>
+      </div>
+      <Table
+        caption={`Workloads of namespace ${fleet.namespace}`}
+        heads={["Workload", "Needs", "Where", "Reason"]}
+        rows={rows}
+      />
+    </section>
   );
+}
+
+/** Nowhere first, then those that have not landed. */
+function rank({ places }: FleetWorkload): number {
+  const states = Object.values(places);
+  if (states.length === 0) return 0;
+  return states.some((state) => state !== "Landed") ? 1 : 2;
 }
 
 function where(item: FleetWorkload): string {

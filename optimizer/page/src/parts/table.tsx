@@ -6,32 +6,36 @@ export interface TableRow {
   cells: ComponentChildren[];
   /** Shown bold. */
   changed?: boolean;
+  /** A class that highlights it once. */
+  fresh?: string;
 }
 
 /** A table with a caption and a heading for each column. */
 export function Table(props: { caption: string; heads: string[]; rows: TableRow[] }) {
   return (
-    <table>
-      <caption>{props.caption}</caption>
-      <thead>
-        <tr>
-          {props.heads.map((head) => (
-            <th key={head} scope="col">
-              {head}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {props.rows.map(({ key, cells: [name, ...others], changed }) => (
-          <tr key={key} class={changed ? "changed" : ""}>
-            <th scope="row">{name}</th>
-            {others.map((cell, position) => (
-              <td key={props.heads[position + 1]}>{cell}</td>
+    <div class="table">
+      <table>
+        <caption>{props.caption}</caption>
+        <thead>
+          <tr>
+            {props.heads.map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {props.rows.map(({ key, cells: [name, ...others], changed, fresh = "" }) => (
+            <tr key={key} class={(changed ? "changed" : "") + fresh}>
+              <th scope="row">{name}</th>
+              {others.map((cell, position) => (
+                <td key={props.heads[position + 1]}>{cell}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }

@@ -12,7 +12,14 @@ export function secondsSince(time: string): number {
   return (Date.now() - Date.parse(time)) / 1000;
 }
 
-/** `3m ago`, or nothing for no time. */
+/** `3m ago`, or nothing for no time. A time that is ahead of this clock by more than clocks differ says so. */
 export function ago(time: string | null): string {
-  return time ? `${duration(secondsSince(time))} ago` : "";
+  if (!time) return "";
+  const seconds = secondsSince(time);
+  return seconds < -SKEW
+    ? `in ${duration(seconds)}, by a clock that differs from yours`
+    : `${duration(Math.max(0, seconds))} ago`;
 }
+
+/** Seconds that clocks of two machines may differ. */
+export const SKEW = 60;

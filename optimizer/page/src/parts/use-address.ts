@@ -34,15 +34,20 @@ function read(): URLSearchParams {
 function write(replace: boolean): void {
   clearTimeout(gathering);
   gathering = undefined;
-  const { view = "", ...others } = Object.fromEntries(state);
-  const query = new URLSearchParams(others).toString();
-  // A bare `#` would scroll to the top.
-  const hash = `#${view}${query || !view ? `?${query}` : ""}`;
+  const hash = addressOf({});
   if (hash === location.hash) return;
   // Not by history.pushState: the frame of a chat has no origin, so it may not.
   if (replace) location.replace(new URL(hash, location.href));
   else location.hash = hash;
   written = location.hash;
+}
+
+/** The address of the state with some parts changed. */
+export function addressOf(changes: Record<string, string>): string {
+  const { view = "", ...others } = { ...Object.fromEntries(state), ...changes };
+  const query = new URLSearchParams(Object.entries(others).filter(([, value]) => value)).toString();
+  // A bare `#` would scroll to the top.
+  return `#${view}${query || !view ? `?${query}` : ""}`;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Change, Move } from "../api/wire";
+import { Command } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { counted } from "../parts/sentences";
 
@@ -8,12 +9,14 @@ interface Props {
   title: string;
   moves: Move[];
   changes: Change[];
+  /** What does the same in a terminal. */
+  command?: string | null;
   onConfirm: () => void;
   onClose: () => void;
 }
 
 /** What happens to how many workloads, such as `stops 1, starts 2`. */
-function effects(moves: Move[]): string {
+export function effects(moves: Move[]): string {
   const counts = WORST_FIRST.map((action) => ({
     action,
     count: moves.filter((item) => item.action === action).length,
@@ -23,7 +26,7 @@ function effects(moves: Move[]): string {
 }
 
 /** Says what happens, lists what will be written, and writes only after a second click. */
-export function ConfirmChanges({ title, moves, changes, onConfirm, onClose }: Props) {
+export function ConfirmChanges({ title, moves, changes, command, onConfirm, onClose }: Props) {
   return (
     <Dialog title={title} onClose={onClose}>
       <p>Workloads: {effects(moves)}.</p>
@@ -35,6 +38,7 @@ export function ConfirmChanges({ title, moves, changes, onConfirm, onClose }: Pr
           </li>
         ))}
       </ul>
+      <Command text={command ?? null} />
       <button type="button" class="primary" onClick={onConfirm}>
         Apply
       </button>

@@ -1,6 +1,8 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Kept } from "../api/wire";
+import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { figure, sentence } from "../parts/sentences";
@@ -16,17 +18,9 @@ const HEADS = [
 /** What is kept placed by itself: one row for each PlacementOptimization. */
 export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespace: string }) {
   const [call, readAgain] = usePolled(() => api.kept(namespace), [api, namespace]);
-  const [asked, setAsked] = useState<Kept | null>(null);
-  const [done, start] = useCall<Kept>();
-  const confirm = async (shown: Kept) => {
-    setAsked(null);
-    await start(() => api.approve(shown));
-    readAgain();
-  };
   return (
     <>
       {call.problem && <ProblemNotice problem={call.problem} />}
-      {done.problem && <ProblemNotice problem={done.problem} />}
       {!call.answer && !call.problem && <Busy what="Reading what is kept placed" />}
       {call.answer?.length === 0 && (
         <p class="notice">
@@ -39,14 +33,35 @@ export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespac
           heads={HEADS}
           rows={call.answer.map((item) => ({
             key: item.name,
-            cells: cells(item, done.running, setAsked),
+            cells: cells(item, <ApproveKept api={api} item={item} onDone={readAgain} />),
           }))}
         />
       )}
+    </>
+  );
+}
+
+/** Approves the plan that waits, after a second click on what it changes. */
+export function ApproveKept(props: { api: OptimizerApi; item: Kept; onDone: () => void }) {
+  const { api, item, onDone } = props;
+  const [asked, setAsked] = useState<Kept | null>(null);
+  const [done, start] = useCall<Kept>();
+  const confirm = async (shown: Kept) => {
+    setAsked(null);
+    await start(() => api.approve(shown));
+    onDone();
+  };
+  return (
+    <>
+      <button type="button" disabled={done.running} onClick={() => setAsked(item)}>
+        Approve…
+      </button>
+      {done.problem && <ProblemNotice problem={done.problem} />}
       {asked && (
         <Dialog title={`Approve the plan of ${asked.name}?`} onClose={() => setAsked(null)}>
           <p>It {asked.effect}.</p>
           <p>Digest: {asked.waiting}</p>
+          <Command text={approving(asked)} />
           <button type="button" class="primary" onClick={() => confirm(asked)}>
             Approve
           </button>
@@ -56,7 +71,12 @@ export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespac
   );
 }
 
-function cells(item: Kept, busy: boolean, onAsk: (item: Kept) => void) {
+/** The command that approves the same plan. */
+function approving({ name, namespace, waiting }: Kept): string | null {
+  return commandOf`kubectl annotate popt ${name} -n ${namespace} --overwrite dynamic-scoring.open-cluster-management.io/approved-digest=${waiting}`;
+}
+
+function cells(item: Kept, approve: ComponentChildren) {
   const { gain, nextLook, movesLeft, lastChange } = item.status;
   return [
     `${item.name} (${item.mode})`,
@@ -68,12 +88,6 @@ function cells(item: Kept, busy: boolean, onAsk: (item: Kept) => void) {
     nextLook ? `in ${duration(-secondsSince(nextLook))}` : "at a change",
     movesLeft ?? "any",
     ago(lastChange ?? null) || "never",
-    item.approved
-      ? "approved"
-      : item.waiting && (
-          <button type="button" disabled={busy} onClick={() => onAsk(item)}>
-            Approve…
-          </button>
-        ),
+    item.approved ? "approved" : item.waiting && approve,
   ];
 }

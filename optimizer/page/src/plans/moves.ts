@@ -21,15 +21,32 @@ export function shownMoves(moves: Move[]): ShownMove[] {
   return [...all.filter((move) => move.changed), ...all.filter((move) => !move.changed)];
 }
 
-/** What an applied plan moved, compared with the one before it. */
-export function movesBetween(before: PlanRecord | undefined, after: PlanRecord): ShownMove[] {
+/** What an applied plan did, compared with the one before it: a first place is no move. */
+export interface AppliedMoves {
+  moved: ShownMove[];
+  /** Placed for the first time, or again after a time without a place. */
+  started: ShownMove[];
+  stopped: ShownMove[];
+  stayed: ShownMove[];
+}
+
+export function movesBetween(before: PlanRecord | undefined, after: PlanRecord): AppliedMoves {
   const [from, to] = [placesOf(before?.assignments ?? []), placesOf(after.assignments)];
   const names = [...new Set([...from.keys(), ...to.keys()])].sort(byNaturalOrder);
-  return names.map((workload) => {
+  const found: AppliedMoves = { moved: [], started: [], stopped: [], stayed: [] };
+  for (const workload of names) {
     const [earlier, later] = [from.get(workload) ?? [], to.get(workload) ?? []];
     const changed = String(earlier) !== String(later);
-    return { workload, before: earlier, after: later, changed };
-  });
+    const kind = !changed
+      ? "stayed"
+      : !earlier.length
+        ? "started"
+        : later.length
+          ? "moved"
+          : "stopped";
+    found[kind].push({ workload, before: earlier, after: later, changed });
+  }
+  return found;
 }
 
 function placesOf(assignments: Assignment[]): Map<string, string[]> {

@@ -1,12 +1,13 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Plan, PlanRecord, PlanSummary } from "../api/wire";
+import { commandOf } from "../parts/command";
 import { Busy, ProblemNotice } from "../parts/notice";
-import { figure, sentence } from "../parts/sentences";
+import { counted, figure, sentence } from "../parts/sentences";
 import { ago } from "../parts/times";
 import { useCall, useLoaded } from "../parts/use-call";
 import { ConfirmChanges } from "./confirm-changes";
-import { movesBetween } from "./moves";
+import { movesBetween, type ShownMove } from "./moves";
 
 /** Newest plans whose moves are read at once; older ones are read when they are opened. */
 const OPENED = 5;
@@ -90,16 +91,39 @@ function Moved(props: {
 
 function MoveList({ records: [record, before] }: { records: PlanRecord[] }) {
   if (!record) return null;
+  const { moved, started, stopped, stayed } = movesBetween(before, record);
   return (
-    <ul class="moves">
-      {movesBetween(before, record).map((move) => (
-        <li key={move.workload} class={move.changed ? "changed" : ""}>
-          {move.workload}: {before && move.changed && `${move.before.join(", ") || "nowhere"} → `}
-          {move.after.join(", ") || "nowhere"}
-          {before && !move.changed && " (stayed)"}
-        </li>
-      ))}
-    </ul>
+    <>
+      {moved.length + stopped.length === 0 && <p>It moved nothing.</p>}
+      <ul class="moves">
+        {[...moved, ...stopped].map((move) => (
+          <li key={move.workload} class="changed">
+            {move.workload}: {move.before.join(", ")} → {move.after.join(", ") || "nowhere"}
+          </li>
+        ))}
+      </ul>
+      <Placed moves={started} what="placed that had no place" />
+      <Placed moves={stayed} what="stayed" />
+    </>
+  );
+}
+
+/** Workloads that were not moved: how many, and where each is once it is opened. */
+function Placed({ moves, what }: { moves: ShownMove[]; what: string }) {
+  if (moves.length === 0) return null;
+  return (
+    <details>
+      <summary>
+        {counted(moves.length, "workload")} {what}
+      </summary>
+      <ul class="moves">
+        {moves.map((move) => (
+          <li key={move.workload}>
+            {move.workload}: {move.after.join(", ")}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
@@ -142,6 +166,7 @@ function RollBack(props: {
           title={`Restore plan ${item.optimization} ${item.revision}?`}
           moves={shown.answer.moves}
           changes={shown.answer.changes}
+          command={commandOf`dsf rollback --optimization ${item.optimization} --to-revision ${String(item.revision)} -n ${namespace}`}
           onConfirm={confirm}
           onClose={() => setAsking(false)}
         />

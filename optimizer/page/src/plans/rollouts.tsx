@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Rollout, RolloutCommand, StepActions } from "../api/wire";
+import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { sentence } from "../parts/sentences";
@@ -78,6 +79,9 @@ function RolloutCard({ api, rollout }: { api: OptimizerApi; rollout: Rollout }) 
           onClose={() => setAsked(null)}
         >
           <p>{MEANING[asked]}</p>
+          <Command
+            text={commandOf`dsf rollout ${asked} --optimization ${rollout.optimization} -n ${rollout.namespace}`}
+          />
           <button type="button" class="primary" onClick={() => confirm(asked)}>
             {asked}
           </button>

@@ -1,4 +1,5 @@
 import type { OptimizerApi } from "../api/optimizer-api";
+import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { useLoaded } from "../parts/use-call";
@@ -37,6 +38,13 @@ export function Why({ api, namespace, workload, cluster, placed, onClose }: Prop
           No applied plan of namespace {namespace} was asked for {workload}. “What if” makes one.
         </p>
       )}
+      <Command
+        text={
+          cluster
+            ? commandOf`dsf why ${workload} ${cluster} -n ${namespace}`
+            : commandOf`dsf why ${workload} -n ${namespace}`
+        }
+      />
     </Dialog>
   );
 }

@@ -1,0 +1,308 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
+import type { Fleet, Kept, Rollout } from "../api/wire";
+import { Command } from "../parts/command";
+import { Link } from "../parts/link";
+import { Busy, ProblemNotice } from "../parts/notice";
+import { counted, figure, sentence } from "../parts/sentences";
+import { Key, type Part, StackedBar } from "../parts/stacked-bar";
+import { duration } from "../parts/times";
+import { type Call, useCall, usePolled } from "../parts/use-call";
+import { effects } from "../plans/confirm-changes";
+import { ApproveKept } from "../plans/kept-placements";
+import { firstWish } from "../plans/what-if";
+import { causesOf } from "./causes";
+import { freshness } from "./freshness";
+import { type GpuUse, gpuUse } from "./gpu-use";
+import { SeverityMark } from "./health";
+
+/** Lines that a panel has place for without scrolling. */
+const LINES = 5;
+
+interface Props {
+  api: OptimizerApi;
+  fleet: Fleet;
+  onPlan: (plan: ShownPlan) => void;
+}
+
+/** What somebody wants to know first: faults, use, moves, what could be gained, and the age of scores. */
+export function Overview({ api, fleet, onPlan }: Props) {
+  return (
+    <div class="panels">
+      <Wrong fleet={fleet} />
+      <Use fleet={fleet} />
+      <Moving api={api} fleet={fleet} />
+      <Gain api={api} fleet={fleet} onPlan={onPlan} />
+      <Fresh fleet={fleet} />
+    </div>
+  );
+}
+
+function Panel(props: { title: string; class: string; children: ComponentChildren }) {
+  return (
+    <section class={`panel ${props.class}`} aria-label={props.title}>
+      <h2>{props.title}</h2>
+      {props.children}
+    </section>
+  );
+}
+
+function Wrong({ fleet }: { fleet: Fleet }) {
+  const causes = causesOf(fleet.findings);
+  const omitted = fleet.omitted.findings ?? 0;
+  const worst = causes.filter(({ severity }) => severity !== "info");
+  return (
+    <Panel title="Is anything wrong?" class="wrong">
+      {worst.length === 0 && <p class="lead good">Nothing is wrong.</p>}
+      <ul class="causes">
+        {causes.slice(0, LINES).map(({ key, severity, reason, stage, count, oldest }) => (
+          <li key={key}>
+            <Link to={{ view: "findings", cause: key }}>
+              <SeverityMark severity={severity} />
+              <span class="reason">{reason}</span>
+              <span>{counted(count, stage)}</span>
+              <span class="age">{oldest && duration(age(oldest, fleet))}</span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {(causes.length > LINES || omitted > 0) && (
+        <Link to={{ view: "findings", cause: "" }}>
+          {causes.length > LINES ? `${causes.length - LINES} more causes` : `${omitted} more`}
+        </Link>
+      )}
+    </Panel>
+  );
+}
+
+/** Seconds since a time, by the clock that read the hub; not less than none. */
+function age(since: string, fleet: Fleet): number {
+  return Math.max(0, (Date.parse(fleet.observed_at) - Date.parse(since)) / 1000);
+}
+
+function Use({ fleet }: { fleet: Fleet }) {
+  const use = gpuUse(fleet);
+  if (!use) {
+    return (
+      <Panel title="How well are GPUs used?" class="use">
+        <p>No cluster reports what its nodes have. Agents do once their inventory is on:</p>
+        <Command text={INVENTORY} />
+      </Panel>
+    );
+  }
+  const measured = use.some(({ idle }) => idle !== null);
+  return (
+    <Panel title="How well are GPUs used?" class="use">
+      {use.length === 0 && <p class="lead">No node that takes Pods has a GPU.</p>}
+      <div class="uses">
+        {use.slice(0, LINES).map((item) => (
+          <div key={item.name} class="usage" title={item.devices.join("\n")}>
+            <span class="model" title={item.name}>
+              {item.name}
+            </span>
+            <StackedBar parts={partsOf(item)} said={toldUse(item)} />
+            <span class="figures">
+              <b>{tenths(item.free)}</b> free of {tenths(item.capacity)}
+            </span>
+          </div>
+        ))}
+        {use.length > LINES && <p>{use.length - LINES} more models below</p>}
+      </div>
+      {use.length > 0 && (
+        <Key
+          parts={[
+            { name: measured ? "running" : "reserved", tone: "used" },
+            ...(measured ? [{ name: "reserved but idle", tone: "idle" as const }] : []),
+            { name: "free", tone: "free" },
+            ...(use.some(({ unavailable }) => unavailable > 0)
+              ? [{ name: "on nodes that take no Pods", tone: "broken" as const }]
+              : []),
+          ]}
+        />
+      )}
+    </Panel>
+  );
+}
+
+const INVENTORY =
+  "helm upgrade dynamic-scoring-framework CHART --namespace open-cluster-management --reuse-values --set spokeSetting.agent.inventory.enabled=true";
+
+/** GPUs, of which MIG devices are parts. */
+function tenths(gpus: number): string {
+  return figure(Math.round(10 * gpus) / 10);
+}
+
+function partsOf(item: GpuUse): Part[] {
+  return [
+    { name: "running", amount: item.running, tone: "used" },
+    { name: "idle", amount: item.idle ?? 0, tone: "idle" },
+    { name: "free", amount: item.free, tone: "free" },
+    { name: "unavailable", amount: item.unavailable, tone: "broken" },
+  ];
+}
+
+function toldUse({ name, capacity, running, idle, free, unavailable }: GpuUse): string {
+  const used =
+    idle === null
+      ? `${tenths(running)} reserved`
+      : `${tenths(running)} running, ${tenths(idle)} reserved but idle`;
+  const besides = unavailable ? `, ${tenths(unavailable)} on nodes that take no Pods` : "";
+  return `${name}: ${used}, ${tenths(free)} free of ${tenths(capacity)} GPUs${besides}`;
+}
+
+function Moving({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
+  const [call] = usePolled(() => api.rollouts(fleet.namespace), [api, fleet.namespace]);
+  const active = call.answer?.filter(({ phase }) => phase === "Progressing") ?? [];
+  const states = fleet.workloads.flatMap(({ places }) => Object.values(places));
+  const underway = states.filter((state) => state !== "Landed").length;
+  const nowhere = fleet.workloads.filter(({ places }) => !Object.keys(places).length).length;
+  return (
+    <Panel title="What moves now?" class="moving">
+      <Unread call={call} />
+      {call.answer && active.length === 0 && underway === 0 && <p class="lead">Nothing moves.</p>}
+      {active.slice(0, 2).map((item) => (
+        <RolloutLine key={item.optimization} rollout={item} />
+      ))}
+      {active.length > 2 && (
+        <Link to={{ view: "rollouts" }}>{active.length - 2} more rollouts</Link>
+      )}
+      {underway > 0 && (
+        <Link to={{ view: "workloads" }}>{counted(underway, "place")} not landed yet</Link>
+      )}
+      {nowhere > 0 && (
+        <Link to={{ view: "workloads" }}>{counted(nowhere, "workload")} without a place</Link>
+      )}
+    </Panel>
+  );
+}
+
+function RolloutLine({ rollout }: { rollout: Rollout }) {
+  const { optimization, step, steps, paused, waiting_for } = rollout;
+  return (
+    <div class="rollout">
+      <Link to={{ view: "rollouts" }}>
+        {optimization}: step {step} of {steps.length}
+        {paused ? ", paused" : ""}
+      </Link>
+      <progress aria-label={`Steps of ${optimization}`} max={steps.length} value={step} />
+      {waiting_for?.[0] && (
+        <p class="clip" title={waiting_for[0].message}>
+          {sentence(waiting_for[0].message)}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Gain({ api, fleet, onPlan }: Props) {
+  const [call, readAgain] = usePolled(() => api.kept(fleet.namespace), [api, fleet.namespace]);
+  const kept = [...(call.answer ?? [])].sort((one, other) => gainOf(other) - gainOf(one));
+  const total = kept.reduce((sum, item) => sum + gainOf(item), 0);
+  return (
+    <Panel title="What would a better plan gain?" class="gain">
+      <Unread call={call} />
+      {kept.length > 0 && (
+        <p class="lead">
+          {total > 0 ? (
+            <>
+              <b>+{figure(total)}</b> on offer
+            </>
+          ) : (
+            "Nothing: what runs is as good."
+          )}
+        </p>
+      )}
+      {kept.slice(0, 2).map((item) => (
+        <div key={item.name} class="offer">
+          <Link to={{ view: "kept" }} title={item.effect}>
+            {item.name}: {item.waiting && !item.approved ? `it ${item.effect}` : item.reason}
+          </Link>
+          {item.waiting && !item.approved && (
+            <ApproveKept api={api} item={item} onDone={readAgain} />
+          )}
+        </div>
+      ))}
+      {kept.length > 2 && <Link to={{ view: "kept" }}>{kept.length - 2} more</Link>}
+      {call.answer?.length === 0 && <AskForPlan api={api} fleet={fleet} onPlan={onPlan} />}
+    </Panel>
+  );
+}
+
+function gainOf(item: Kept): number {
+  return item.status.gain ?? 0;
+}
+
+/** Where nothing is kept by itself, a plan says what could be gained. */
+function AskForPlan({ api, fleet, onPlan }: Props) {
+  const [call, start] = useCall<ShownPlan>();
+  const [progress, tell] = useState("");
+  const wish = firstWish(fleet);
+  const [score] = Object.keys(wish.objective);
+  const plan = call.answer;
+  if (plan && !call.running) {
+    return (
+      <>
+        <p>
+          {plan.status}: {effects(plan.moves)}.
+        </p>
+        <button type="button" onClick={() => onPlan(plan)}>
+          Look at the plan
+        </button>
+      </>
+    );
+  }
+  if (!score) return <p>No plan can be made before there are scores.</p>;
+  return (
+    <>
+      <p>Nothing is kept placed by itself. A plan tells, and writes nothing.</p>
+      {call.running ? (
+        <Busy what={progress || "Planning"} />
+      ) : (
+        <button
+          type="button"
+          onClick={() => start(() => api.plan(fleet.namespace, wish, tell))}
+          title={`Plan by ${score}`}
+        >
+          Plan by {score}
+        </button>
+      )}
+      {call.problem && <ProblemNotice problem={call.problem} />}
+    </>
+  );
+}
+
+function Unread({ call }: { call: Call<unknown> }) {
+  if (call.problem) return <p class="bad">{call.problem.detail || call.problem.title}</p>;
+  return call.answer ? null : <Busy what="Reading" />;
+}
+
+function Fresh({ fleet }: { fleet: Fleet }) {
+  const { parts, oldest, ahead } = freshness(fleet);
+  const whole = parts.reduce((sum, { amount }) => sum + amount, 0);
+  const percent = (amount: number) => {
+    const share = (100 * amount) / whole;
+    return share > 0 && share < 1 ? "<1 %" : `${Math.round(share)} %`;
+  };
+  const told = parts.map(({ name, tone, amount }) => ({ name, tone, said: percent(amount) }));
+  return (
+    <Panel title="How fresh are scores?" class="fresh">
+      {whole === 0 && <p class="lead">No scores yet.</p>}
+      {whole > 0 && (
+        <StackedBar
+          parts={parts}
+          said={told.map((item) => `${item.said} ${item.name}`).join(", ")}
+        />
+      )}
+      <Key parts={told} />
+      {oldest && (
+        <p class="clip" title={`${oldest.score} of ${oldest.cluster}`}>
+          Oldest: {duration(oldest.age)}, {oldest.score} of {oldest.cluster}
+        </p>
+      )}
+      {ahead > 0 && (
+        <p class="bad">{counted(ahead, "score")} written in the future: a clock is wrong.</p>
+      )}
+    </Panel>
+  );
+}

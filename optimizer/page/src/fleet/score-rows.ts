@@ -1,0 +1,123 @@
+import type { Fleet, FleetScore, ScoreColumn } from "../api/wire";
+import { byNaturalOrder } from "../parts/natural-order";
+
+/** Which clusters are shown, and in which order. */
+export interface ScoreView {
+  /** Only clusters whose name, policies, workloads or obstacles contain this. */
+  filter: string;
+  /** `best`, `name`, or the name of a column. */
+  sort: string;
+}
+
+/** A row: a cluster by its position in the fleet. */
+export type Row = number;
+
+/** Columns that are shown at most: an app has a column for each device. */
+export const MAX_COLUMNS = 24;
+
+/** Bars of a spread. */
+const BARS = 24;
+
+/** The chosen score; the first one with apps if the fleet has no such score. */
+export function chosenScore(fleet: Fleet, name: string): FleetScore | undefined {
+  const found = fleet.scores.find((score) => score.name === name);
+  const placing = fleet.scores.find((score) => score.columns.some((column) => column.app));
+  return found ?? placing ?? fleet.scores[0];
+}
+
+/** The apps that a score knows, in natural order; empty for what belongs to no app. */
+export function appsOf(score: FleetScore | undefined): string[] {
+  const apps = new Set((score?.columns ?? []).map((column) => column.app ?? ""));
+  return [...apps].sort(
+    (one, other) => Number(!one) - Number(!other) || byNaturalOrder(one, other),
+  );
+}
+
+/** The columns of an app, in the natural order of its devices. */
+export function columnsOf(score: FleetScore | undefined, app: string): ScoreColumn[] {
+  const found = (score?.columns ?? []).filter((column) => (column.app ?? "") === app);
+  return found.sort((one, other) => byNaturalOrder(titleOf(one), titleOf(other)));
+}
+
+/** What tells a column from the others of its app. */
+export function titleOf(column: ScoreColumn): string {
+  return column.entry || column.device || column.app || "score";
+}
+
+/** The column that is best on a cluster, by its position; -1: the cluster has no value. */
+export function bestOf(score: FleetScore, columns: ScoreColumn[], row: Row): number {
+  return columns.reduce((best, column, position) => {
+    const value = column.values[row] ?? null;
+    const known = columns[best]?.values[row] ?? null;
+    return value !== null && (known === null || signOf(score) * (value - known) > 0)
+      ? position
+      : best;
+  }, -1);
+}
+
+function signOf(score: FleetScore | undefined): 1 | -1 {
+  return score?.direction === "LowerIsBetter" ? -1 : 1;
+}
+
+/** The rows that the filter leaves, in the order of the sorted column: the best first. */
+export function rowsOf(
+  fleet: Fleet,
+  score: FleetScore | undefined,
+  columns: ScoreColumn[],
+  view: ScoreView,
+): Row[] {
+  const wanted = view.filter.trim().toLowerCase();
+  const kept = fleet.clusters.map((_, row) => row).filter((row) => matches(fleet, row, wanted));
+  const names = (one: Row, other: Row) =>
+    byNaturalOrder(fleet.clusters[one]!.name, fleet.clusters[other]!.name);
+  if (view.sort === "name" || !score) return kept.sort(names);
+  const sorted = columns.findIndex((column) => titleOf(column) === view.sort);
+  const expired = new Set(score.expired);
+  const values = fleet.clusters.map((_, row) => {
+    const column = columns[sorted < 0 ? bestOf(score, columns, row) : sorted];
+    return expired.has(row) ? null : (column?.values[row] ?? null);
+  });
+  return kept.sort((one, other) => {
+    const [first, second] = [values[one] ?? null, values[other] ?? null];
+    if (first === null || second === null) {
+      return Number(first === null) - Number(second === null) || names(one, other);
+    }
+    return signOf(score) * (second - first) || names(one, other);
+  });
+}
+
+function matches(fleet: Fleet, row: Row, wanted: string): boolean {
+  const cluster = fleet.clusters[row];
+  if (!cluster || !wanted) return Boolean(cluster);
+  const said = [
+    cluster.name,
+    ...cluster.enforced.map((item) => item.policy),
+    ...cluster.running.map((item) => item.workload),
+    ...cluster.obstacles.map((item) => item.reason),
+  ];
+  return said.some((text) => text.toLowerCase().includes(wanted));
+}
+
+/** How the values of a column lie between the least and the greatest of the score. */
+export interface Spread {
+  least: number;
+  median: number;
+  greatest: number;
+  /** How many values are in each of equal parts of the score's range. */
+  bars: number[];
+}
+
+/** The spread of a column; null: it has no values. */
+export function spreadOf(score: FleetScore, column: ScoreColumn): Spread | null {
+  const values = column.values.filter((value) => value !== null).sort((a, b) => a - b);
+  const [least, greatest] = [values[0], values.at(-1)];
+  if (least === undefined || greatest === undefined) return null;
+  const low = Math.min(score.minimum ?? least, least);
+  const range = Math.max(score.maximum ?? greatest, greatest) - low;
+  const bars = new Array<number>(BARS).fill(0);
+  for (const value of values) {
+    const at = range ? Math.floor(((value - low) / range) * BARS) : BARS / 2;
+    bars[Math.min(BARS - 1, at)]! += 1;
+  }
+  return { least, median: values[Math.floor((values.length - 1) / 2)]!, greatest, bars };
+}

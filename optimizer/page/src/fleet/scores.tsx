@@ -1,0 +1,372 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Fleet, FleetCluster, FleetScore, ScoreColumn } from "../api/wire";
+import { figure } from "../parts/sentences";
+import { go, useAddress } from "../parts/use-address";
+import type { FleetChanges } from "./fleet-changes";
+import { MAX_COLUMNS, type Row } from "./score-rows";
+import { appsOf, bestOf, chosenScore, columnsOf, rowsOf, spreadOf, titleOf } from "./score-rows";
+import { shown, tint } from "./score-colour";
+
+/** Heights of a row and of the heading in CSS pixels, as in the style sheet. */
+const [ROW_HEIGHT, HEAD_HEIGHT] = [32, 62];
+
+/** Rows drawn beyond what is visible, so that scrolling shows no gap. */
+const MARGIN_ROWS = 8;
+
+const MOVES: Record<string, (row: number, last: number, page: number) => number> = {
+  ArrowDown: (row) => row + 1,
+  ArrowUp: (row) => row - 1,
+  PageDown: (row, _, page) => row + page,
+  PageUp: (row, _, page) => row - page,
+  Home: () => 0,
+  End: (_, last) => last,
+};
+
+interface Props {
+  fleet: Fleet;
+  changes: FleetChanges;
+  onOpen: (name: string) => void;
+}
+
+/**
+ * Managed clusters by how good they are for one app, the best first, with its devices side by side. Only
+ * visible rows are drawn: a fleet may have thousands.
+ */
+export function Scores({ fleet, changes, onOpen }: Props) {
+  const [wanted] = useAddress("score");
+  const [wantedApp] = useAddress("app");
+  const [filter, setFilter] = useAddress("find");
+  const [sort, setSort] = useAddress("sort", "best");
+  const score = chosenScore(fleet, wanted);
+  const apps = useMemo(() => appsOf(score), [score]);
+  const app = apps.includes(wantedApp) ? wantedApp : (apps[0] ?? "");
+  const all = useMemo(() => columnsOf(score, app), [score, app]);
+  const columns = all.slice(0, MAX_COLUMNS);
+  const order = useMemo(
+    () => rowsOf(fleet, score, columns, { filter, sort }),
+    [fleet, score, app, filter, sort],
+  );
+  const omitted = all.length - columns.length + (score?.omitted_columns ?? 0);
+  return (
+    <section aria-label="Scores">
+      <div class="controls">
+        <label>
+          Score
+          <select
+            value={score?.name ?? ""}
+            onChange={(event) => go({ score: event.currentTarget.value, sort: "" })}
+          >
+            {fleet.scores.map((item) => (
+              <option key={item.name} value={item.name}>
+                {item.display_name || item.name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          App
+          <select
+            value={app}
+            onChange={(event) => go({ app: event.currentTarget.value, sort: "" })}
+          >
+            {apps.map((name) => (
+              <option key={name} value={name}>
+                {name || "of no app"}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Find
+          <input
+            type="search"
+            value={filter}
+            placeholder="cluster, policy, workload"
+            onInput={(event) => setFilter(event.currentTarget.value, true)}
+          />
+        </label>
+        <p class="legend">
+          {score ? legend(score.description, score.unit, score.direction) : "No scores yet."}
+        </p>
+      </div>
+      <Grid
+        fleet={fleet}
+        score={score}
+        app={app}
+        order={order}
+        columns={columns}
+        sort={sort}
+        changes={changes}
+        onSort={setSort}
+        onOpen={onOpen}
+      />
+      <p class="count" role="status">
+        {order.length} of {fleet.clusters.length} clusters
+        {omitted > 0 && `; ${omitted} columns left out`}
+      </p>
+    </section>
+  );
+}
+
+function legend(description = "", unit = "", direction: string | null | undefined): string {
+  const better = direction === "LowerIsBetter" ? "lower" : "higher";
+  return [description, unit && `in ${unit}`, `${better} is better: stronger colour`]
+    .filter(Boolean)
+    .join(", ");
+}
+
+interface GridProps extends Props {
+  score: FleetScore | undefined;
+  app: string;
+  order: Row[];
+  columns: ScoreColumn[];
+  sort: string;
+  onSort: (sort: string) => void;
+}
+
+function Grid(props: GridProps) {
+  const { fleet, score, app, order, columns, sort, changes, onSort, onOpen } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(600);
+  const [active, setActive] = useState(0);
+  const last = Math.max(0, order.length - 1);
+  const focused = Math.min(active, last);
+
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setHeight(element.clientHeight));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  const move = (event: KeyboardEvent) => {
+    if (event.target !== event.currentTarget) return; // a heading's own key
+    if (event.key === "Enter") {
+      const name = fleet.clusters[order[focused] ?? -1]?.name;
+      if (name) onOpen(name);
+      return;
+    }
+    const next = MOVES[event.key];
+    if (!next) return;
+    event.preventDefault();
+    const page = Math.max(1, Math.floor((height - HEAD_HEIGHT) / ROW_HEIGHT) - 1);
+    const row = Math.min(last, Math.max(0, next(focused, last, page)));
+    setActive(row);
+    reveal(box.current, row);
+  };
+
+  const ascending = score?.direction === "LowerIsBetter";
+  const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - MARGIN_ROWS);
+  const end = Math.min(order.length, first + Math.ceil(height / ROW_HEIGHT) + 2 * MARGIN_ROWS);
+  const scored = changes.scores.get(score?.name ?? "");
+  const expired = useMemo(() => new Set(score?.expired), [score]);
+  const size = {
+    "--columns": `5rem minmax(11rem, 1.2fr) repeat(${columns.length}, 6.2rem) 7rem repeat(2, minmax(9rem, 1fr))`,
+    "--least": `${41 + 6.2 * columns.length}rem`,
+  };
+  return (
+    // One stop for the Tab key; arrows move between rows, as in every grid of the ARIA practices.
+    <div
+      class="grid"
+      ref={box}
+      role="grid"
+      tabIndex={0}
+      aria-label="Clusters by score"
+      aria-rowcount={order.length + 1}
+      style={size}
+      aria-activedescendant={order.length ? `row-${order[focused]}` : undefined}
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+      onKeyDown={move}
+    >
+      <div class="line head" role="row" aria-rowindex={1}>
+        <Heading
+          text="Rank"
+          title="Sort by the best device"
+          sorted={sort === "best"}
+          ascending={ascending}
+          onSort={() => onSort("best")}
+        />
+        <Heading text="Cluster" sorted={sort === "name"} ascending onSort={() => onSort("name")} />
+        {columns.map((column) => (
+          <Heading
+            key={titleOf(column)}
+            text={titleOf(column)}
+            title={`Sort by ${[app, titleOf(column)].filter(Boolean).join(" ")}`}
+            sorted={sort === titleOf(column)}
+            ascending={ascending}
+            onSort={() => onSort(titleOf(column))}
+          >
+            {score && <SpreadBars score={score} column={column} />}
+          </Heading>
+        ))}
+        <span role="columnheader">State</span>
+        <span role="columnheader">Policy</span>
+        <span role="columnheader">Runs</span>
+      </div>
+      <div class="rows" role="rowgroup" style={{ height: `${order.length * ROW_HEIGHT}px` }}>
+        {order.slice(first, end).map((row, offset) => (
+          <Line
+            key={row}
+            cluster={fleet.clusters[row]!}
+            row={row}
+            position={first + offset}
+            score={score}
+            expired={expired.has(row)}
+            columns={columns}
+            selected={first + offset === focused}
+            fresh={freshClass(scored, fleet.clusters[row]!.name, changes)}
+            onOpen={onOpen}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** The class that highlights a change once; two take turns, so that a second change is seen, too. */
+export function freshClass(
+  names: ReadonlySet<string> | undefined,
+  name: string,
+  { number }: FleetChanges,
+): string {
+  return names?.has(name) ? ` fresh-${number % 2}` : "";
+}
+
+interface HeadingProps {
+  text: string;
+  title?: string;
+  sorted: boolean;
+  /** Whether its order is from the least to the greatest. */
+  ascending: boolean;
+  onSort: () => void;
+  children?: ComponentChildren;
+}
+
+function Heading({ text, title, sorted, ascending, onSort, children }: HeadingProps) {
+  const order = ascending ? "ascending" : "descending";
+  return (
+    <span role="columnheader" aria-sort={sorted ? order : "none"}>
+      <button type="button" class="quiet" onClick={onSort} title={title ?? `Sort by ${text}`}>
+        {text}
+        {sorted && <span aria-hidden="true"> {ascending ? "↑" : "↓"}</span>}
+      </button>
+      {children}
+    </span>
+  );
+}
+
+/** How the values of a column are spread over the fleet, from the worst of the score to its best. */
+function SpreadBars({ score, column }: { score: FleetScore; column: ScoreColumn }) {
+  const spread = useMemo(() => spreadOf(score, column), [score, column]);
+  if (!spread) return null;
+  const { least, median, greatest, bars } = spread;
+  const highest = Math.max(...bars);
+  const said = `from ${figure(least)} to ${figure(greatest)}, median ${figure(median)}`;
+  return (
+    <>
+      <span class="spread" role="img" aria-label={said} title={said}>
+        {bars.map((count, at) => (
+          <span key={at} style={{ height: `${count && 12 + (88 * count) / highest}%` }} />
+        ))}
+      </span>
+      <small>
+        {figure(least)} – {figure(greatest)}
+      </small>
+    </>
+  );
+}
+
+interface LineProps {
+  cluster: FleetCluster;
+  row: Row;
+  position: number;
+  score: FleetScore | undefined;
+  expired: boolean;
+  columns: ScoreColumn[];
+  selected: boolean;
+  fresh: string;
+  onOpen: (name: string) => void;
+}
+
+function Line(props: LineProps) {
+  const { cluster, row, position, score, expired, columns, selected, fresh, onOpen } = props;
+  const best = score && !expired ? bestOf(score, columns, row) : -1;
+  return (
+    <div
+      class={(selected ? "line selected" : "line") + fresh}
+      role="row"
+      id={`row-${row}`}
+      aria-rowindex={position + 2}
+      style={{ transform: `translateY(${position * ROW_HEIGHT}px)` }}
+      onClick={() => onOpen(cluster.name)}
+    >
+      <span role="gridcell" class="value rank">
+        {best >= 0 ? position + 1 : ""}
+      </span>
+      <span role="rowheader" title={cluster.name}>
+        {cluster.name}
+      </span>
+      {columns.map((column, at) => {
+        const value = column.values[row] ?? null;
+        const kind = expired ? " expired" : at === best && columns.length > 1 ? " best" : "";
+        return (
+          <span
+            key={titleOf(column)}
+            role="gridcell"
+            class={`value${kind}`}
+            title={expired ? "expired: placement does not use it" : undefined}
+            style={{ background: score && !expired ? tint(value, score) : undefined }}
+          >
+            {shown(value)}
+          </span>
+        );
+      })}
+      <State cluster={cluster} />
+      <span role="gridcell" title={policies(cluster)}>
+        {policies(cluster) || "none"}
+      </span>
+      <span role="gridcell" title={workloads(cluster)}>
+        {workloads(cluster) || "none"}
+      </span>
+    </div>
+  );
+}
+
+function State({ cluster }: { cluster: FleetCluster }) {
+  const [obstacle] = cluster.obstacles;
+  return (
+    <span
+      role="gridcell"
+      class={cluster.eligible ? "good" : "bad"}
+      title={obstacle?.message ?? "OCM may select it"}
+    >
+      {obstacle?.reason ?? "Ready"}
+    </span>
+  );
+}
+
+function policies(cluster: FleetCluster): string {
+  return cluster.enforced
+    .map(
+      (item) =>
+        item.policy + (item.compliance === "Compliant" ? "" : ` (${item.compliance || "pending"})`),
+    )
+    .join(", ");
+}
+
+function workloads(cluster: FleetCluster): string {
+  return cluster.running
+    .map((item) => item.workload + (item.state === "Landed" ? "" : ` (${item.state})`))
+    .join(", ");
+}
+
+function reveal(box: HTMLElement | null, row: number): void {
+  if (!box) return;
+  const [from, to] = [row * ROW_HEIGHT, (row + 1) * ROW_HEIGHT];
+  const visible = box.clientHeight - HEAD_HEIGHT;
+  if (from < box.scrollTop) box.scrollTop = from;
+  else if (to > box.scrollTop + visible) box.scrollTop = to - visible;
+}

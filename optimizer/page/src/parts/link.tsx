@@ -1,0 +1,28 @@
+import type { ComponentChildren } from "preact";
+import { addressOf, go } from "./use-address";
+
+/** A link to another state of the page: it can be followed, opened in another tab, and copied. */
+export function Link(props: {
+  to: Record<string, string>;
+  current?: boolean;
+  class?: string;
+  title?: string;
+  children: ComponentChildren;
+}) {
+  return (
+    <a
+      class={props.class}
+      title={props.title}
+      // Not the fragment alone, which assistive technology takes for a link into this document.
+      href={location.pathname + location.search + addressOf(props.to)}
+      aria-current={props.current ? "page" : undefined}
+      onClick={(event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        go(props.to);
+      }}
+    >
+      {props.children}
+    </a>
+  );
+}

@@ -1,0 +1,229 @@
+"""The first screen without scrolling, scores of one app, what changed, and commands to copy."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from dsf.api.conditions import Condition, merged
+from dsf.api.times import rfc3339
+from dsf.cli.root import root
+from dsf.kube import kinds
+from dsf.kube.clock import utc_now
+from optimizer.service.optimizer import Optimizer
+from tests.browser.conftest import Open
+from tests.browser.large_fleet import large_fleet
+from tests.browser.test_accessibility import violations
+from tests.browser.test_plans import apply
+from tests.command_line import invoked
+from tests.mcp_server.service import (
+    PERFORMANCE,
+    POWER,
+    Service,
+    generated,
+    put,
+    request,
+    serving_hub,
+)
+from tests.optimizer.build import obj
+from tests.optimizer.follow.overview.test_capacity import group, inventory
+
+PANELS = (
+    "Is anything wrong?",
+    "How well are GPUs used?",
+    "What moves now?",
+    "What would a better plan gain?",
+    "How fresh are scores?",
+)
+
+LONG = "a" * 253
+
+
+def panel(page: Page, name: str) -> Any:
+    return page.get_by_role("region", name=name)
+
+
+async def lose(service: Service, cluster: str, **ago: float) -> None:
+    """Let a cluster be lost since a time."""
+    began = rfc3339(utc_now() - timedelta(**ago))
+    lost = Condition("ManagedClusterConditionAvailable", "Unknown", "Lost", "no heartbeat")
+    status = {"status": {"conditions": merged([], [lost], now=began)}}
+    await service.hub.patch(kinds.MANAGED_CLUSTER, cluster, status, subresource="status")
+
+
+async def test_five_questions_are_answered_without_scrolling(
+    service: Service, open_page: Open
+) -> None:
+    await lose(service, "worker02", hours=3)
+    used = group({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu": "6"}, model="NVIDIA-A100-SXM4-80GB")
+    await put(service.hub, inventory("worker01", used, now=utc_now()))
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER, rollout="Stepwise")
+    page = await open_page(service.url, viewport={"width": 1200, "height": 800})
+    wrong, use, moving, gain, fresh = (panel(page, name) for name in PANELS)
+    await expect(wrong.get_by_role("link").first).to_contain_text("ClusterLost")
+    await expect(
+        use.get_by_role("img", name="A100-SXM4-80GB: 6 reserved, 2 free of 8 GPUs")
+    ).to_be_visible()
+    await expect(moving).to_contain_text("default: step 2 of 8")
+    await expect(gain.get_by_role("button", name=f"Plan by {PERFORMANCE}")).to_be_visible()
+    await expect(fresh.get_by_role("img")).to_be_visible()
+    for item in (wrong, use, moving, gain, fresh):
+        await expect(item).to_be_in_viewport(ratio=1)
+    await moving.get_by_role("link", name="default: step 2 of 8").click()
+    await expect(page.get_by_text("Step 2 of 8", exact=True)).to_be_visible()
+
+
+async def test_without_an_inventory_the_screen_says_how_to_have_one(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    use = panel(page, "How well are GPUs used?")
+    await expect(use).to_contain_text("spokeSetting.agent.inventory.enabled=true")
+
+
+async def test_a_plan_that_is_asked_for_is_looked_at_and_writes_nothing(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    gain = panel(page, "What would a better plan gain?")
+    await gain.get_by_role("button", name=f"Plan by {PERFORMANCE}").click()
+    await expect(gain).to_contain_text("starts 2")
+    await gain.get_by_role("button", name="Look at the plan").click()
+    await expect(page.get_by_role("button", name="Apply…")).to_be_visible()
+    assert await generated(service.hub) == []
+
+
+async def test_a_plan_on_offer_is_approved_from_the_first_screen(
+    service: Service, open_page: Open
+) -> None:
+    spec = {**request(PERFORMANCE), "mode": "Approve"}
+    del spec["namespace"]
+    kept = {"metadata": {"name": "inference", "namespace": "default"}, "spec": spec}
+    await service.hub.create(kinds.PLACEMENT_OPTIMIZATION, kept)
+    page = await open_page(service.url)
+    gain = panel(page, "What would a better plan gain?")
+    await gain.get_by_role("button", name="Approve…").click()
+    dialog = page.get_by_role("dialog", name="Approve the plan of inference?")
+    await expect(dialog).to_contain_text("kubectl annotate popt inference -n default")
+    await dialog.get_by_role("button", name="Approve", exact=True).click()
+    await expect(gain.get_by_role("button")).to_have_count(0)
+    assert "app01-placement" in await generated(service.hub)
+
+
+async def test_of_many_apps_one_is_shown_with_its_devices_and_their_spread(open_page: Open) -> None:
+    """Apps, devices and clusters stand in natural order; the best cluster stands first."""
+    hub = await large_fleet(40)
+    for number in range(40):
+        scores = [
+            {"name": f"app{app};{device}g", "value": (number + app + device) % 100}
+            for app in range(1, 151)
+            for device in (1, 2, 10)
+        ]
+        status = {"status": {"scores": scores}}
+        await hub.patch(
+            kinds.ADD_ON_PLACEMENT_SCORE,
+            "power",
+            status,
+            f"cluster-{number:04}",
+            subresource="status",
+        )
+    async with serving_hub(hub, Optimizer(hub, now=utc_now)) as service:
+        page = await open_page(f"{service.url}/#scores")
+        app = page.get_by_role("combobox", name="App")
+        await expect(app).to_have_value("app1")
+        assert (await app.locator("option").all_inner_texts())[1::9][:2] == ["app2", "app11"]
+        heads = page.get_by_role("columnheader")
+        await expect(heads).to_contain_text(
+            ["Rank", "Cluster", "1g", "2g", "10g", "State", "Policy", "Runs"]
+        )
+        await expect(
+            heads.nth(4).get_by_role("img", name="from 11 to 50, median 30")
+        ).to_be_visible()
+        first = page.get_by_role("grid").get_by_role("rowheader").first
+        await expect(first).to_have_text("cluster-0039")
+        await app.select_option("app150")
+        colleague = await open_page(page.url)
+        await expect(colleague.get_by_role("combobox", name="App")).to_have_value("app150")
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+async def test_a_change_is_highlighted(service: Service, open_page: Open, motion: str) -> None:
+    page = await open_page(f"{service.url}/#scores", reduced_motion=motion)
+    row = page.get_by_role("row", name="worker01")
+    await expect(row).not_to_have_class(re.compile("fresh"))
+    status = {"status": {"scores": [{"name": "app01;2g.24gb", "value": 42}]}}
+    await service.hub.patch(
+        kinds.ADD_ON_PLACEMENT_SCORE, PERFORMANCE, status, "worker01", subresource="status"
+    )
+    await expect(row).to_have_class(re.compile("fresh"))
+    other = page.get_by_role("row", name="worker02")
+    await expect(other).not_to_have_class(re.compile("fresh"))
+    animation = await row.evaluate("at => getComputedStyle(at).animationName")
+    assert (animation == "none") == (motion == "reduce")
+
+
+async def test_a_command_is_copied_and_its_program_knows_it(
+    service: Service, open_page: Open
+) -> None:
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER, rollout="Stepwise")
+    page = await open_page(
+        f"{service.url}/#rollouts", permissions=["clipboard-read", "clipboard-write"]
+    )
+    commands = []
+
+    async def copied() -> None:
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_role("button", name="Copy").click()
+        await expect(dialog.get_by_role("button", name="Copied")).to_be_visible()
+        commands.append(await page.evaluate("navigator.clipboard.readText()"))
+        await page.keyboard.press("Escape")
+
+    await page.get_by_role("button", name="undo…").click()
+    await copied()
+    await page.get_by_role("link", name="Plans").click()
+    await page.get_by_role("button", name="Restore this plan…").last.click()
+    await copied()
+    await page.get_by_role("link", name="Workloads").click()
+    await page.get_by_role("button", name="Why").first.click()
+    await copied()
+    assert commands == [
+        "dsf rollout undo --optimization default -n default",
+        "dsf rollback --optimization default --to-revision 1 -n default",
+        "dsf why mwrs-app01 -n default",
+    ]
+    for command in commands:
+        code, _, problem = invoked(root, *command.split()[1:], "--help")
+        assert code == 0, problem
+
+
+async def test_first_places_are_no_moves(service: Service, open_page: Open) -> None:
+    await apply(service, PERFORMANCE)
+    page = await open_page(f"{service.url}/#plans")
+    entry = page.get_by_role("listitem").filter(has_text="default 1")
+    await expect(entry).to_contain_text("It moved nothing.")
+    await entry.get_by_text("2 workloads placed that had no place").click()
+    await expect(entry).to_contain_text("mwrs-app01: worker0")
+
+
+async def test_a_wrong_clock_gives_no_negative_age(service: Service, open_page: Open) -> None:
+    await lose(service, "worker02", hours=-5)
+    page = await open_page(service.url)
+    wrong = panel(page, "Is anything wrong?")
+    await expect(wrong.get_by_role("link").first).to_contain_text("ClusterLost1 cluster0s")
+    await wrong.get_by_role("link").first.click()
+    await expect(panel(page, "Findings")).to_contain_text("by a clock that differs from yours")
+
+
+async def test_long_names_fit_on_the_narrowest_screen(service: Service, open_page: Open) -> None:
+    await service.hub.create(kinds.MANAGED_CLUSTER, obj(kinds.MANAGED_CLUSTER, LONG))
+    page = await open_page(service.url, viewport={"width": 320, "height": 640})
+    for view in ("Fleet", "Scores", "Workloads", "Findings"):
+        await page.get_by_role("link", name=view, exact=True).click()
+        await expect(page.get_by_role("link", name=view, exact=True)).to_be_visible()
+        assert await violations(page) == []
+        overflow = "document.documentElement.scrollWidth - innerWidth"
+        assert await page.evaluate(overflow) <= 0
