@@ -29,6 +29,7 @@ from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
 from dsf.runtime.reconcile.followed_view import FollowedView
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.settings import OptimizerSettings
+from optimizer.follow.record.content import RecordContent, unpacked
 from optimizer.follow.record.plan_annotations import with_plan
 from optimizer.follow.record.recorded_plan import EDITED, NOT_SIGNED
 from optimizer.follow.rollout.held_policies import held_policies, uncovered_workloads
@@ -53,6 +54,7 @@ from optimizer.follow.rollout.rollout_record import (
     status_of,
 )
 from optimizer.follow.rollout.rollout_state import RolloutState, states_of, workloads_of
+from optimizer.follow.rollout.step_nodes import taken_nodes
 from optimizer.follow.rollout.step_requirements import RolloutFacts, rollout_facts
 from optimizer.follow.rollout.text import rollout_event
 from optimizer.service.hub.generated_writes import write_generated
@@ -355,14 +357,17 @@ class RolloutController:
             await self._record_progress(record, replace(record.progress, waiting_for=waits))
 
     async def _waits_for_others(self, look: "_Look") -> "_Look | None":
-        """Return what a move waits for whose policies others contradict; None if nobody does."""
+        """Return what a move waits for that others enforce, run or use; None if nothing."""
         record, move = look.record, look.move
         if isinstance(record.plan, InvalidInput):
             return None
         observation = await observe(self._kube, record.namespace, self._now())
         select = cluster_selectors(observation.managed_clusters, self._settings.cluster_label_key)
         states = states_of(record.plan)
-        state = states[move.progress.target]
+        source, state = states[move.progress.source], states[move.progress.target]
+        content = await asyncio.to_thread(
+            unpacked, record.obj["spec"].get("content"), RecordContent
+        )
         found = (
             *held_policies(state, move.changes, observation, record.plan.owner, select),
             *uncovered_workloads(
@@ -373,6 +378,9 @@ class RolloutController:
                 select,
                 workloads=workloads_of(states),
                 claim_name=self._settings.claim_name,
+            ),
+            *await asyncio.to_thread(
+                taken_nodes, source, state, content, observation, self._settings
             ),
         )
         if not found:

@@ -251,8 +251,13 @@ def packed(content: ResultPart, most: int = MAX_CONTENT_CHARACTERS) -> str | Non
     return found if len(found) <= most else None
 
 
-def unpacked(text: str, of: type[Content]) -> Content | InvalidInput:
-    """Return the content that was packed. Await it in a thread: a large one takes a second."""
+def unpacked(text: str | None, of: type[Content]) -> Content | InvalidInput:
+    """Return the content that was packed; it is None if it was too large.
+
+    Await it in a thread: a large one takes a second.
+    """
+    if text is None:
+        return InvalidInput("NoContent", "its content was too large for the hub")
     try:
         data = _decompressed(base64.b64decode(text))
         if not _is_admissible(data):

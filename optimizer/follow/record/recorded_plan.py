@@ -147,8 +147,6 @@ class RecordedPlan:
         """Unpack what the plan decided and generated, unless the record was edited by hand."""
         if not self.intact:
             return EDITED
-        if self.spec.content is None:
-            return InvalidInput("NoContent", "its content was too large for the hub")
         return unpacked(self.spec.content, RecordContent)
 
 

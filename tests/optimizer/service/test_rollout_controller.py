@@ -28,6 +28,7 @@ from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.build import obj, policy
 from tests.optimizer.follow.rollout.guide_rollout import asked, guide_rollout, words
+from tests.optimizer.inventoried_nodes import inventory, node, publish_nodes
 from tests.optimizer.inventories import counted, publish
 from tests.optimizer.service.test_namespace_lease import Killed, Mortal
 
@@ -330,6 +331,27 @@ async def test_a_step_waits_while_others_enforce_a_contradicting_policy() -> Non
     await rollout.hub.delete(kinds.PLACEMENT, "theirs", "default")
     await rollout.finish(name)
     assert "policy-enable-mig-2g-worker02" in await rollout.bound()
+    assert await rollout.condition(name) == ("True", "RolloutComplete")
+
+
+async def test_a_step_waits_while_the_nodes_lack_what_it_starts() -> None:
+    """A stranger takes a device between two steps, and gives it back."""
+    rollout = await guide_rollout()
+    name = await rollout.begin(progressDeadlineSeconds=600)
+    always = {"observedTime": "2099-01-01T00:00:00Z", "validUntil": "2100-01-01T00:00:00Z"}
+    works = {"mwrs-app01": {"nvidia.com/mig-3g.48gb": 2}}
+    devices = {"nvidia.com/mig-2g.24gb": 3, **works["mwrs-app01"]}
+    stranger = {"nvidia.com/mig-2g.24gb": 2}
+    nodes = [node(devices, stranger, works)]
+    await publish_nodes(rollout.hub, inventory("worker02", nodes, **always))
+    await rollout.until(name, "ProgressDeadlineExceeded")
+    waits = (await rollout.record(name)).progress.waiting_for
+    assert {wait.reason for wait in waits} == {"NodesTaken"}
+    assert "managed cluster worker02: not true: " in waits[0].message
+    assert "mwrs-app02 on worker02" not in await rollout.running()
+    nodes = [node(devices, {}, works)]
+    await publish_nodes(rollout.hub, inventory("worker02", nodes, **always))
+    await rollout.finish(name)
     assert await rollout.condition(name) == ("True", "RolloutComplete")
 
 
