@@ -128,9 +128,9 @@ function Use({ fleet }: { fleet: Fleet }) {
 const INVENTORY =
   "helm upgrade dynamic-scoring-framework CHART --namespace open-cluster-management --reuse-values --set spokeSetting.agent.inventory.enabled=true";
 
-/** GPUs, of which MIG devices are parts. */
+/** GPUs, of which MIG devices are parts; of many, the whole ones. */
 function tenths(gpus: number): string {
-  return figure(Math.round(10 * gpus) / 10);
+  return figure(gpus < 100 ? Math.round(10 * gpus) / 10 : Math.round(gpus));
 }
 
 function partsOf(item: GpuUse): Part[] {

@@ -13,8 +13,7 @@ export function Link(props: {
     <a
       class={props.class}
       title={props.title}
-      // Not the fragment alone, which assistive technology takes for a link into this document.
-      href={location.pathname + location.search + addressOf(props.to)}
+      href={addressOf(props.to)}
       aria-current={props.current ? "page" : undefined}
       onClick={(event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey) return;
