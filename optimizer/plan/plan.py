@@ -31,6 +31,7 @@ from optimizer.model.problem import Problem
 from optimizer.model.wire_values import placed
 from optimizer.plan.basis import Basis, assumptions, basis_of, changed_facts, digest_of
 from optimizer.plan.generated_objects import after_changes, changes, describe, taken_names
+from optimizer.plan.gpu_changes import NO_GPUS, PlannedGpus, planned_gpus
 from optimizer.plan.manifests import manifests, workload_placement
 from optimizer.plan.nodes_since import Enforced, enforced_candidates, lacking_nodes
 from optimizer.plan.uncovered_others import as_result as uncovered_as_result
@@ -99,7 +100,7 @@ class Plan:
     the explanation lacks parts, if neither time nor size is the cause. `uncovers`: by cluster, the
     workloads of others that depend on policies which change. `unselected`: the ManifestWorks that
     no Placement selected any more when the plan was made. `enforced`: the candidates that it
-    enforces on clusters whose nodes are known.
+    enforces on clusters whose nodes are known. `gpus`: those of the clusters that it changes.
     """
 
     digest: str
@@ -125,6 +126,7 @@ class Plan:
     uncovers: Dependents = field(default_factory=dict)
     unselected: Mapping[tuple[str, str, str], Object] = field(default_factory=dict)
     enforced: Enforced = field(default_factory=dict)
+    gpus: PlannedGpus = NO_GPUS
 
     def __repr__(self) -> str:
         """Return the digest alone, because asyncio makes this text of a task's result."""
@@ -223,6 +225,7 @@ def plan(
         removals=removed,
         moves=moves,
         enforcement_changes=enforcement_changes(running.policies, written.policies),
+        gpus=planned_gpus(observation, request, fleet, moves, running.policies, written.policies),
         uncovers=others,
         unselected=dict(unselected_works(observation, _selectors(observation, settings))),
         enforced=enforced_candidates(fleet, solution.decision),
@@ -308,6 +311,8 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         removals=made.removals,
         moves=made.moves,
         enforcement_changes=made.enforcement_changes,
+        layouts=made.gpus.layouts,
+        gpus_after=made.gpus.clusters,
         uncovers_others=uncovered_as_result(made.uncovers),
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,

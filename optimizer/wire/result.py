@@ -1,7 +1,7 @@
 """The results of the HTTP API and of the MCP tools."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -102,6 +102,62 @@ class EnforcementChange(ResultPart):
     cluster: Name
     before: tuple[Name, ...]
     after: tuple[Name, ...]
+
+
+GpuSource = Literal["Inventory", "Policy", "Hardware"]
+
+
+class GpuSlice(ResultPart):
+    """A device on a GPU: a MIG instance, or the whole GPU."""
+
+    device: Name
+    start: Annotated[int, Field(description="Its first memory slice.")]
+    memory: Annotated[int, Field(description="Memory slices.")]
+    compute: Annotated[int, Field(description="Compute slices.")]
+
+
+class GpuLayout(ResultPart):
+    """How a GPU is divided: one legal way of those with the same instances.
+
+    Without slices it has no instance, or it is not known how it is divided. A GPU whose model has
+    no MIG that is known has one slice of each.
+    """
+
+    slices: Annotated[tuple[GpuSlice, ...], Field(description="By start.")]
+    memory: Annotated[int, Field(description="Memory slices of the GPU.")]
+    compute: Annotated[int, Field(description="Compute slices of the GPU.")]
+
+
+class ClusterGpus(ResultPart):
+    """Equal GPUs of a cluster."""
+
+    model: Annotated[Name, Field(description="Empty: not known.")]
+    layout: Annotated[int, Field(description="Position in `layouts`.")]
+    count: int
+    known: Annotated[
+        GpuSource,
+        Field(
+            description="Inventory: nodes advertise the devices. Policy: a policy in force"
+            " supplies them. Hardware: labels and claims of the cluster tell of the GPUs."
+        ),
+    ]
+
+
+class OccupiedDevice(ResultPart):
+    """What a workload reserves of a device on a cluster."""
+
+    device: Annotated[Name, Field(description="Such as 3g.40gb, or all; empty: not known which.")]
+    workload: Annotated[Name, Field(description="Empty: Pods that are no workload's here.")]
+    amount: Annotated[float, Field(description="Instances, or whole GPUs.")]
+
+
+class GpusOnCluster(ResultPart):
+    """The GPUs of a cluster that a plan changes, and what its workloads reserve there."""
+
+    cluster: Name
+    before: Annotated[tuple[ClusterGpus, ...], Field(description="As they are now.")]
+    gpus: Annotated[tuple[ClusterGpus, ...], Field(description="As the plan divides them.")]
+    occupied: Annotated[tuple[OccupiedDevice, ...], Field(description="With the plan.")]
 
 
 class WorkloadClusters(ResultPart):
@@ -209,6 +265,12 @@ class OptimizeResult(ResultPart):
     )
     enforcement_changes: tuple[EnforcementChange, ...] = Field(
         default=(), description="Clusters whose policies change."
+    )
+    layouts: tuple[GpuLayout, ...] = Field(
+        default=(), description="How GPUs of `gpus_after` are divided."
+    )
+    gpus_after: tuple[GpusOnCluster, ...] = Field(
+        default=(), description="The first 1000 clusters with GPUs that the plan changes or uses."
     )
     uncovers_others: tuple[UncoveredOthers, ...] = Field(
         default=(), description="Workloads of others that the plan uncovers; empty: none."

@@ -14,13 +14,7 @@ from dsf.api.crd.score_meaning import Direction
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, fleet_capacity
-from optimizer.follow.overview.drawing.gpu_layouts import (
-    ClusterGpus,
-    GpuLayout,
-    LayoutTable,
-    OccupiedDevice,
-    drawn_gpus,
-)
+from optimizer.follow.overview.drawing.gpu_layouts import drawn_gpus
 from optimizer.follow.overview.drawing.grouping_labels import grouping_labels, marks
 from optimizer.follow.overview.findings import FleetFinding, findings, scorer_remedy
 from optimizer.follow.overview.fleet_facts import FleetFacts
@@ -31,9 +25,11 @@ from optimizer.follow.overview.fleet_overview import (
 )
 from optimizer.follow.overview.score_columns import score_columns
 from optimizer.follow.overview.score_overview import ScorerOverview, ScoreSummary
+from optimizer.snapshot.drawn_gpus import LayoutTable
 from optimizer.snapshot.object_readers import read_workload
 from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
+from optimizer.wire.result import ClusterGpus, GpuLayout, OccupiedDevice
 
 MAX_CLUSTERS = 10_000
 """Managed clusters of one answer: twice what the documentation says a hub was tried with."""

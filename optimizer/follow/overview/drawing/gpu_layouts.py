@@ -1,265 +1,16 @@
-"""The GPUs of managed clusters as they are drawn, and what of them is reserved.
+"""The GPUs of the managed clusters of a fleet, and what of them is reserved."""
 
-Nobody reports where an instance lies on its GPU: a layout is one that the table of MIG profiles
-allows, with the devices that nodes advertise or policies supply.
-"""
+from collections import defaultdict
+from collections.abc import Mapping
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple
-
-from pydantic import Field
-
-from dsf.api.invalid_input import InvalidInput
-from dsf.kube.port import Object
-from optimizer.domain.dra.device_sets import NodeDevices
-from optimizer.domain.fleet import CandidatePolicy, ProfileCounts, Workload
-from optimizer.domain.mig.device_packing import geometries_with, packed_gpus
-from optimizer.domain.mig.geometry import Geometry, geometry
-from optimizer.domain.mig.gpu_pools import device_counts
-from optimizer.domain.mig.layouts import least_fragmented_layout
-from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, scored_as
+from optimizer.domain.fleet import CandidatePolicy, Workload
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.snapshot.capacity.labelled_gpus import LabelledGpus, labelled_gpus
-from optimizer.snapshot.capacity.node_inventories import (
-    MIG_PRODUCT_MARK,
-    PRODUCT,
-    Inventory,
-    SeenNodes,
-    read_inventory,
-)
+from optimizer.snapshot.capacity.node_inventories import Inventory, read_inventory
+from optimizer.snapshot.drawn_gpus import GpuCounts, gpus_of_cluster, held_devices, occupied_devices
 from optimizer.snapshot.object_readers import read_policy, read_workload
 from optimizer.snapshot.ownership.namespace_reader import amounts_of
-from optimizer.snapshot.requested_gpus import StatedGpus, stated_gpus
-from optimizer.wire.base import Name, ResultPart
-
-MAX_LAYOUTS = 1_000
-"""Layouts of one answer: more than all GPU models together are divided into in a fleet."""
-
-MAX_GROUPS, MAX_GPUS = 64, 100_000
-"""Groups of equal GPUs that are told of one cluster, and the largest number of one group."""
-
-MAX_OCCUPANTS = 500
-"""Workloads by device whose reservations are told of one cluster."""
-
-Source = Literal["Inventory", "Policy", "Hardware"]
-
-
-class GpuSlice(ResultPart):
-    """A device on a GPU: a MIG instance, or the whole GPU."""
-
-    device: Name
-    start: Annotated[int, Field(description="Its first memory slice.")]
-    memory: Annotated[int, Field(description="Memory slices.")]
-    compute: Annotated[int, Field(description="Compute slices.")]
-
-
-class GpuLayout(ResultPart):
-    """How a GPU is divided: one legal way of those with the same instances.
-
-    Without slices it has no instance, or it is not known how it is divided. A GPU whose model has
-    no MIG that is known has one slice of each.
-    """
-
-    slices: Annotated[tuple[GpuSlice, ...], Field(description="By start.")]
-    memory: Annotated[int, Field(description="Memory slices of the GPU.")]
-    compute: Annotated[int, Field(description="Compute slices of the GPU.")]
-
-
-class ClusterGpus(ResultPart):
-    """Equal GPUs of a cluster."""
-
-    model: Annotated[Name, Field(description="Empty: not known.")]
-    layout: Annotated[int, Field(description="Position in `layouts`.")]
-    count: int
-    known: Annotated[
-        Source,
-        Field(
-            description="Inventory: nodes advertise the devices. Policy: a policy in force"
-            " supplies them. Hardware: labels and claims of the cluster tell of the GPUs."
-        ),
-    ]
-
-
-class OccupiedDevice(ResultPart):
-    """What a workload reserves of a device on a cluster."""
-
-    device: Annotated[Name, Field(description="Such as 3g.40gb, or all; empty: not known which.")]
-    workload: Annotated[Name, Field(description="Empty: Pods that are no workload's here.")]
-    amount: Annotated[float, Field(description="Instances, or whole GPUs.")]
-
-
-class Gpus(NamedTuple):
-    """Equal GPUs: of which model, how they are divided, and who tells it."""
-
-    model: str
-    layout: GpuLayout
-    known: Source
-
-
-GpuCounts = Mapping[Gpus, int]
-"""How many of them there are."""
-
-
-class LayoutTable:
-    """The layouts of one answer. Clusters name them by their position."""
-
-    def __init__(self) -> None:
-        self._positions = dict[GpuLayout, int]()
-
-    @property
-    def layouts(self) -> tuple[GpuLayout, ...]:
-        """All layouts, in the order of their positions."""
-        return tuple(self._positions)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no other layout can be added."""
-        return len(self._positions) >= MAX_LAYOUTS
-
-    def told(self, gpus: GpuCounts) -> tuple[ClusterGpus, ...]:
-        """Return the GPUs of a cluster, and add their layouts; none of a layout without place."""
-        return tuple(
-            ClusterGpus(
-                model=item.model,
-                layout=self._positions.setdefault(item.layout, len(self._positions)),
-                count=min(count, MAX_GPUS),
-                known=item.known,
-            )
-            for item, count in list(gpus.items())[:MAX_GROUPS]
-            if item.layout in self._positions or not self.is_full
-        )
-
-
-def gpus_of_cluster(
-    cluster: Object, inventory: Inventory | None, policies: Iterable[CandidatePolicy]
-) -> GpuCounts:
-    """Return the GPUs of a managed cluster by the best of what tells of them.
-
-    That is its inventory, or else the policies that are in force there, or else what labels, claims
-    and `status.allocatable` of the ManagedCluster state.
-    """
-    if inventory is not None:
-        return _summed(part for nodes in inventory.nodes for part in _of_nodes(nodes))
-    return gpus_of_policies(stated_gpus(cluster), policies)
-
-
-def gpus_of_policies(stated: StatedGpus, policies: Iterable[CandidatePolicy]) -> GpuCounts:
-    """Return the GPUs as policies divide them; without any, as the cluster states them."""
-    enforced = list(policies)
-    layouts = [node for item in enforced for node in (*item.layouts, *item.declared_layouts)]
-    if layouts:
-        counts = Counter(device_counts(gpu) for node in layouts for gpu in node.gpus)
-        every = ((dict(gpu), 1, many) for gpu, many in counts.items())
-        return _summed(_divided(stated.product, *item, "Policy") for item in every)
-    devices = defaultdict[str, int](int)
-    for supply in (supply for item in enforced for supply in item.supplies):
-        if supply.kind == GPU_KIND:
-            devices[supply.device] += int(supply.amount)
-    if any(devices.values()):
-        least = _divided(stated.product, devices, 0, 1, "Policy")
-        number = stated.number if sum(least.values()) < stated.number else 0  # of one node only
-        return _divided(stated.product, devices, number, 1, "Policy")
-    return _divided(stated.product, stated.devices, stated.number, 1, "Hardware")
-
-
-def _of_nodes(nodes: SeenNodes) -> Iterator[GpuCounts]:
-    """Yield the GPUs of equal nodes: those of the device plugin, and those of resource slices."""
-    labelled = labelled_gpus(nodes)
-    known = labelled if isinstance(labelled, LabelledGpus) else None
-    devices = {
-        device: int(amount)
-        for resource, amount in nodes.allocatable.items()
-        for kind, device in [nodes.kind_and_device(resource)]
-        if kind == GPU_KIND
-    }
-    if known and devices.get(WHOLE_GPU, 0) > known.number:  # GPUs that Pods share count often
-        devices[WHOLE_GPU] = known.number
-    product = nodes.labels.get(PRODUCT, "").partition(MIG_PRODUCT_MARK)[0]
-    if known or devices:
-        yield _divided(product, devices, known.number if known else 0, nodes.count, "Inventory")
-    for item in nodes.devices.devices:
-        yield _divided(*_of_devices(item), 0, nodes.count * item.count, "Inventory")
-
-
-def _of_devices(item: NodeDevices) -> tuple[str, dict[str, int]]:
-    """Return the product and the devices of a device set; of what shares counters, those in use."""
-    named = [scored_as(item.devices.driver, device) for device in item.devices.devices]
-    gpus = [device for kind, device in named if kind == GPU_KIND]
-    if item.devices.counters and gpus:
-        taken = [named[at][1] for at in item.taken if named[at][0] == GPU_KIND]
-        gpus = [device for device in taken if device != WHOLE_GPU] or [WHOLE_GPU]
-    texts = (dict(device.attributes).get("productName") for device in item.devices.devices)
-    product = next((text for text in texts if isinstance(text, str)), "")
-    return product.replace(" ", "-"), dict(Counter(gpus))
-
-
-def _summed(parts: Iterable[GpuCounts]) -> GpuCounts:
-    found = Counter[Gpus]()
-    for part in parts:
-        found.update(part)
-    return found
-
-
-def _divided(
-    product: str, devices: Mapping[str, int], number: int, times: int, known: Source
-) -> GpuCounts:
-    """Return `times` as many GPUs as have these devices; `number`: how many have, 0: not known."""
-    having = tuple(sorted((device, most) for device, most in devices.items() if most > 0))
-    found = _gpus_with(product, having, number)
-    return {Gpus(*gpu, known): count * times for gpu, count in found.items() if count > 0}
-
-
-@lru_cache(4_096)
-def _gpus_with(
-    product: str, devices: tuple[tuple[str, int], ...], number: int
-) -> Mapping[tuple[str, GpuLayout], int]:
-    migs = dict(devices)
-    whole = migs.pop(WHOLE_GPU, 0)
-    model, known = _model(product, migs)
-    packed = packed_gpus(known, migs, number - whole) if known else ()
-    found = Counter[GpuLayout]()
-    if number and whole + sum(many for _, many in packed) > number:
-        packed, whole = (), min(whole, number)  # what nodes advertise and their labels differ
-    found[_layout(known, None)] += whole
-    for counts, many in packed:
-        found[_layout(known, counts)] += many
-    found[_layout(known, ())] += max(0, number - found.total())
-    for device, amount in migs.items():
-        if not known or not known.profile(device):  # nobody says how large it is
-            found[_one_slice(device)] += amount
-    return {(model, layout): many for layout, many in found.items() if many}
-
-
-def _model(product: str, migs: Mapping[str, int]) -> tuple[str, Geometry | None]:
-    """Return the model of GPUs, as far as their label or their MIG devices tell it."""
-    known = geometry(product) if product else InvalidInput("NoProduct", "")
-    if isinstance(known, Geometry):
-        return known.model, known
-    if product or not migs:
-        return product.removeprefix("NVIDIA-"), None
-    having = geometries_with(migs)
-    return having[0].model if len(having) == 1 else "", next(iter(having), None)
-
-
-def _layout(known: Geometry | None, counts: ProfileCounts | None) -> GpuLayout:
-    """Return a layout; None is a whole GPU."""
-    memory, compute = (known.memory_slices, known.compute_slices) if known else (1, 1)
-    slices = list[GpuSlice]()
-    if counts is None:
-        slices.append(GpuSlice(device=WHOLE_GPU, start=0, memory=memory, compute=compute))
-    elif known:
-        for name, start in least_fragmented_layout(known, counts) or ():
-            if profile := known.profile(name):
-                sizes = {"memory": profile.memory_slices, "compute": profile.compute_slices}
-                slices.append(GpuSlice(device=profile.device, start=start, **sizes))
-    return GpuLayout(slices=tuple(slices), memory=memory, compute=compute)
-
-
-def _one_slice(device: str) -> GpuLayout:
-    only = GpuSlice(device=device, start=0, memory=1, compute=1)
-    return GpuLayout(slices=(only,), memory=1, compute=1)
+from optimizer.wire.result import OccupiedDevice
 
 
 def drawn_gpus(facts: FleetFacts, name: str) -> tuple[GpuCounts, tuple[OccupiedDevice, ...]]:
@@ -271,13 +22,7 @@ def drawn_gpus(facts: FleetFacts, name: str) -> tuple[GpuCounts, tuple[OccupiedD
     found = [read_policy(policy, name) for policy in bound if policy]
     policies = [item for item in found if isinstance(item, CandidatePolicy)]
     gpus = gpus_of_cluster(facts.hub.clusters[name], inventory, policies)
-    reserved = _reserved(facts, name, inventory, gpus)
-    listed = sorted(reserved.items())[:MAX_OCCUPANTS]
-    return gpus, tuple(
-        OccupiedDevice(device=device, workload=workload, amount=amount)
-        for (device, workload), amount in listed
-        if amount > 0
-    )
+    return gpus, occupied_devices(_reserved(facts, name, inventory, gpus))
 
 
 def _reserved(
@@ -291,7 +36,7 @@ def _reserved(
     placed = {item.workload for item in facts.running.get(cluster, ())}
     found, seen = defaultdict[tuple[str, str], float](float), set[str]()
     for nodes in inventory.nodes if inventory else ():
-        for device, work, amount in _held(nodes):
+        for device, work, amount in held_devices(nodes):
             workload = work if work in placed else ""
             seen.add(workload)
             found[device, workload] += amount * nodes.count
@@ -303,21 +48,3 @@ def _reserved(
             able = devices.intersection(read.devices) or devices
             found[next(iter(able)) if len(able) == 1 else "", name] += asked
     return found
-
-
-def _held(nodes: SeenNodes) -> Iterator[tuple[str, str, float]]:
-    """Yield device, ManifestWork and amount of what Pods hold on each node; no name: of others."""
-    for resource, requested in nodes.requested.items():
-        kind, device = nodes.kind_and_device(resource)
-        if kind == GPU_KIND:
-            works = [(name, amounts.get(resource, 0.0)) for name, amounts in nodes.works]
-            yield from ((device, name, amount) for name, amount in works)
-            yield device, "", max(0.0, requested - sum(amount for _, amount in works))
-    named = [(state, at, work) for work, state, at in nodes.devices.works]
-    ours = Counter((id(state), at) for state, at, _ in named)
-    for item in nodes.devices.devices:
-        others = [(item, at, "") for at in item.taken if not ours[id(item), at]]
-        for state, at, work in (*(one for one in named if one[0] is item), *others):
-            kind, device = scored_as(state.devices.driver, state.devices.devices[at])
-            if kind == GPU_KIND:
-                yield device, work, float(state.count)

@@ -12,9 +12,9 @@ from dsf.kube.port import Object
 from optimizer.domain.mig.device_packing import packed_gpus
 from optimizer.domain.mig.geometry import GEOMETRIES, Geometry
 from optimizer.domain.mig.layouts import layouts_with_counts
-from optimizer.follow.overview.drawing import gpu_layouts
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixRows, fleet_matrix
+from optimizer.snapshot import drawn_gpus
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding
 from tests.optimizer.build import NOW, managed_cluster, policy, workload
@@ -240,7 +240,7 @@ def test_packed_gpus_have_the_devices_in_legal_layouts(
 
 
 def test_too_many_layouts_are_left_out_and_forgotten_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_layouts, "MAX_LAYOUTS", 1)
+    monkeypatch.setattr(drawn_gpus, "MAX_LAYOUTS", 1)
     rows = MatrixRows()
     found = fleet_matrix(facts(None, gpu_node(2, gpu=1, g3g_40gb=2)), rows)
     assert (len(found.layouts), drawn(found)) == (1, [("H100-80GB", "all@0", 1)])
