@@ -78,6 +78,12 @@ COMMANDS = {
         "optimizer",
         LOOK,
     ),
+    "top": Command(
+        "optimizer.cli.top.command:top",
+        "Watch a fleet live in the terminal.",
+        "top",
+        LOOK,
+    ),
     "doctor": Command(
         "optimizer.cli.status:doctor",
         "Check a hub from here, each problem with its fix.",

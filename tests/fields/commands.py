@@ -22,8 +22,8 @@ from tests.fields.door import Case, Door, Fields, with_values
 from tests.fields.optimize_request import CASES as OPTIMIZE_CASES
 from tests.fields.optimize_request import MIG, base_body, hub_in, on_hub, seen
 
-NO_QUESTION = {"demo", "completion", "crds", "mig", "simulate", "uninstall"}
-"""Commands that ask nobody: `test_program_options` names the tests of their options."""
+NO_QUESTION = {"demo", "completion", "crds", "mig", "simulate", "top", "uninstall"}
+"""Commands that ask no hub: `test_program_options` names the tests of their options."""
 
 ELSEWHERE = {"another": "hub"}
 """A kubeconfig without the hub."""

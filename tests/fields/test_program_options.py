@@ -61,6 +61,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "policy-watcher": ("policy_watcher/test_cli.py", "real_hub/harness/policy.py"),
     "mig": ("optimizer/cli/test_mig.py",),
     "simulate": ("optimizer/cli/test_simulate.py",),
+    "top": ("optimizer/cli/top/test_top.py",),
     "scorer": (*KIT, "dsf/scorer_kit/test_new.py", "dsf/api/scoring/test_openapi.py"),
     "uninstall": ("dsf/hub/test_uninstall.py",),
     "crds": ("dsf/cli/test_root.py",),

@@ -24,6 +24,16 @@ PACKAGES = (
 FORMATTERS = {"str", "repr", "quoted", "cleaned", "escaped", "display_url"}
 
 EXEMPT = {
+    "cells and lines of a terminal, which are escaped as a whole": {
+        "optimizer/cli/top/fleet_tables.py:of",
+        "optimizer/cli/top/fleet_tables.py:_overview",
+        "optimizer/cli/top/fleet_tables.py:_findings",
+        "optimizer/cli/top/fleet_tables.py:_clusters",
+        "optimizer/cli/top/fleet_tables.py:_workloads",
+        "optimizer/cli/top/terminal.py:",
+        "optimizer/cli/top/terminal.py:_told",
+        "optimizer/cli/top/terminal.py:on_data_table_row_selected",
+    },
     "sentences and numbers that were formatted before": {
         "dsf/agent/dry_run.py:explained",
         "dsf/agent/fetch/kubernetes_source.py:fetch",

@@ -1,0 +1,76 @@
+"""`dsf top`: watch a fleet in the terminal."""
+
+import ssl
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from dsf.cli.options import FILE, Namespace, server_url
+from dsf.cli.root import missing_module
+
+LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+
+@click.command()
+@click.option(
+    "--url",
+    default="http://127.0.0.1:8338",
+    show_default=True,
+    callback=server_url,
+    help="URL of the optimizer.",
+)
+@click.option(
+    "--token-file",
+    type=FILE,
+    help="File with your bearer token of the hub; read once, sent only to --url, never shown.",
+)
+@click.option(
+    "--ca-file",
+    type=FILE,
+    help="PEM certificates to trust for https, such as that of a self-signed optimizer.",
+)
+@click.option(
+    "--namespace",
+    "-n",
+    type=Namespace(),
+    default="default",
+    show_default=True,
+    help="Namespace of the workloads.",
+)
+def top(*, url: str, token_file: Path | None, ca_file: Path | None, namespace: str) -> None:
+    """Watch a fleet live: what is wrong, how GPUs are used, what moves, what a plan would gain.
+
+    Keys are as in k9s: `:` goes to a view, `/` filters, Enter tells more, `?` helps, q quits.
+    It reads GET /fleet of an optimizer and its events, with your own rights, and writes nothing.
+    """
+    token = _text(token_file, "--token-file")
+    split = urlsplit(url)
+    if token and split.scheme == "http" and split.hostname not in LOOPBACK:
+        raise click.UsageError("--token-file: http would show the token on its way: use https")
+    try:
+        tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
+    except (OSError, ssl.SSLError) as error:
+        raise click.UsageError(f"--ca-file: {ca_file}: no PEM certificates: {error}") from error
+    try:
+        from optimizer.cli.top.terminal import Top
+    except ModuleNotFoundError as error:
+        raise click.ClickException(missing_module("top", "top", error)) from error
+    from optimizer.cli.top.fleet_reader import FleetFollower
+
+    if not sys.stdout.isatty():
+        raise click.ClickException("dsf top needs a terminal; elsewhere: dsf status")
+    Top(FleetFollower(url, namespace, token, tls)).run()
+
+
+def _text(path: Path | None, option: str) -> str:
+    if path is None:
+        return ""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{option}: {path} can't be read as ASCII text") from error
+    if not token or not token.isprintable() or " " in token:
+        raise click.UsageError(f"{option}: {path} has no token: one word is expected")
+    return token
