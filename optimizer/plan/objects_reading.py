@@ -5,13 +5,13 @@ Between two looks at a fleet, mostly nothing but scores changes.
 
 import math
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.basis import Basis, basis_of
-from optimizer.snapshot.capacity.node_inventories import expires, only_renewed
+from optimizer.snapshot.capacity.node_inventories import says_the_same
 from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot, read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
@@ -36,13 +36,6 @@ class ObjectsReading:
         """What must not change until a plan of it is applied."""
         return basis_of(self.snapshot.fleet, self.snapshot.pools)
 
-    @cached_property
-    def _expires(self) -> datetime | None:
-        """When the first inventory expires that is relied on."""
-        seen = self.observation
-        times = (expires(item, seen.observed_at) for item in seen.inventories or ())
-        return min(filter(None, times), default=None)
-
     def holds(
         self, observation: Observation, request: OptimizeRequest, settings: OptimizerSettings
     ) -> bool:
@@ -51,26 +44,16 @@ class ObjectsReading:
         They are equal but for the times of renewed inventories. No toleration ended, and no
         inventory expired.
         """
-        seen, now = self.observation, observation.observed_at
+        seen, then, now = self.observation, self.observation.observed_at, observation.observed_at
+        both = seen.inventories or (), observation.inventories or ()
+        settled = self.snapshot.settled or datetime.max.replace(tzinfo=UTC)
         return (
-            seen.observed_at <= now
-            and all(now < end for end in (self.until, self._expires) if end)
+            then <= now
+            and (self.until is None or now < self.until)
             and (request, settings) == (self.request, self.settings)
             and replace(observation, inventories=seen.inventories).has_objects_of(seen)
-            and self._says_the_same(observation)
-        )
-
-    def _says_the_same(self, observation: Observation) -> bool:
-        """Return whether inventories say the same as those that were read."""
-        settled, seen = self.snapshot.settled, self.observation
-        before, after = seen.inventories or (), observation.inventories or ()
-        if settled is None or len(before) != len(after):
-            return before == after
-        return all(
-            only_renewed(
-                old, new, settled=settled, then=seen.observed_at, now=observation.observed_at
-            )
-            for old, new in zip(before, after, strict=True)
+            and len(both[0]) == len(both[1])
+            and all(says_the_same(*pair, settled, then, now) for pair in zip(*both, strict=True))
         )
 
 

@@ -18,7 +18,7 @@ from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
-from optimizer.snapshot.capacity.node_inventories import by_cluster, expires
+from optimizer.snapshot.capacity.node_inventories import by_cluster, is_relied_on
 from optimizer.snapshot.capacity.pod_templates import (
     KINDS_WITH_PODS,
     LASTING,
@@ -92,7 +92,7 @@ def inventoried_works(
     """
     found = dict[str, InventoriedWorks]()
     for cluster, obj in by_cluster(inventories).items():
-        if expires(obj, now):
+        if is_relied_on(obj, now):
             works = {str(item.get("name")): item for item in obj["status"].get("works") or ()}
             found[cluster] = InventoriedWorks(works, is_true(obj, "Complete"))
     return found

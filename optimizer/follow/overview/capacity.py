@@ -8,7 +8,6 @@ cores, bytes, devices.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -174,12 +173,12 @@ def cluster_capacity(
     cluster, read = str(inventory["metadata"].get("namespace")), read_inventory(inventory, now)
     if isinstance(read, InvalidInput):
         return ClusterCapacity(cluster=cluster, unreadable=read.message)
-    sums = dict[tuple[str, str], _Sums]()
+    sums: _Sums = {}
     for group in read.nodes:
         _add(sums, group)
     shown = sorted(
-        ((key, found) for key, found in sums.items() if found.capacity or found.unavailable),
-        key=lambda item: ("/" not in item[0][0], item[0]),
+        (key for key, found in sums.items() if found["capacity"] or found["unavailable"]),
+        key=lambda key: ("/" not in key[0], key),
     )
     complete = find(conditions_of(inventory), _COMPLETE) or {}
     return ClusterCapacity(
@@ -189,7 +188,7 @@ def cluster_capacity(
         complete=complete.get("status") != "False",
         nodes=sum(item.count for item in read.nodes),
         unavailable_nodes=sum(item.count for item in read.nodes if not _usable(item)),
-        resources=tuple(found.shown(*key, idle) for key, found in shown[:MAX_RESOURCES]),
+        resources=tuple(_shown(key, sums[key], idle) for key in shown[:MAX_RESOURCES]),
     )
 
 
@@ -201,46 +200,42 @@ def _usable(nodes: SeenNodes) -> bool:
     return nodes.ready and not nodes.cordoned
 
 
-@dataclass
-class _Sums:
-    """A resource of a cluster, of one GPU model, so far. `device`: empty if it is of no GPU."""
+_Sums = dict[tuple[str, str, str], dict[str, float]]
+"""Amounts by resource, GPU model and device; the latter are empty for what is no GPU."""
 
-    device: str
-    capacity: float = 0.0
-    ours: float = 0.0
-    others: float = 0.0
-    free: float = 0.0
-    largest_free: float = 0.0
-    unavailable: float = 0.0
-
-    def shown(self, resource: str, model: str, idle: Mapping[str, float]) -> ResourceCapacity:
-        share = idle.get(_plain(self.device)) if self.device else None
-        hours = None if share is None else round(share * (self.ours + self.others) * _HOURS, 1)
-        amounts = {name: value for name, value in vars(self).items() if name != "device"}
-        return ResourceCapacity(resource=resource, model=model, idle=hours, **amounts)
+_SUMMED = ("capacity", "ours", "others", "free", "unavailable")
 
 
-def _add(sums: dict[tuple[str, str], _Sums], nodes: SeenNodes) -> None:
+def _shown(
+    key: tuple[str, str, str], amounts: Mapping[str, float], idle: Mapping[str, float]
+) -> ResourceCapacity:
+    resource, model, device = key
+    share = idle.get(_plain(device)) if device else None
+    reserved = amounts["ours"] + amounts["others"]
+    hours = None if share is None else round(share * reserved * _HOURS, 1)
+    return ResourceCapacity(resource=resource, model=model, idle=hours, **amounts)
+
+
+def _add(sums: _Sums, nodes: SeenNodes) -> None:
     """Add equal nodes to the sums of their cluster."""
     for resource, whole in nodes.allocatable.items():
         shown = "/" in resource or resource in ("cpu", "memory")  # a device has a domain
         if not shown or len(resource) > MAX_NAME:
             continue
         kind, device = nodes.kind_and_device(resource)
-        gpu = kind == GPU_KIND
-        model = nodes.labels.get(PRODUCT, "")[:MAX_MODEL] if gpu else ""
-        found = sums.setdefault((resource, model), _Sums(device if gpu else ""))
+        model = nodes.labels.get(PRODUCT, "")[:MAX_MODEL]
+        key = (resource, model, device) if kind == GPU_KIND else (resource, "", "")
+        found = sums.setdefault(key, dict.fromkeys((*_SUMMED, "largest_free"), 0.0))
         if not _usable(nodes):
-            found.unavailable += nodes.count * whole
+            found["unavailable"] += nodes.count * whole
             continue
         taken = nodes.requested.get(resource, 0.0)
         ours = min(sum(own.get(resource, 0.0) for _, own in nodes.works), taken)
         free = max(0.0, whole - taken)
-        found.capacity += nodes.count * whole
-        found.ours += nodes.count * ours
-        found.others += nodes.count * (taken - ours)
-        found.free += nodes.count * free
-        found.largest_free = max(found.largest_free, free)
+        added = {"capacity": whole, "ours": ours, "others": taken - ours, "free": free}
+        for name, amount in added.items():
+            found[name] += nodes.count * amount
+        found["largest_free"] = max(found["largest_free"], free)
 
 
 def fleet_capacity(
@@ -272,9 +267,6 @@ def fleet_capacity(
         omitted=max(0, len(largest) - shown),
         clusters=tuple(listed),
     )
-
-
-_SUMMED = ("capacity", "ours", "others", "free", "unavailable")
 
 
 def _sum(rows: Sequence[tuple[str, ResourceCapacity]]) -> FleetResource:

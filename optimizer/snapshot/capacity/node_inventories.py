@@ -104,34 +104,34 @@ def _times(inventory: Object) -> tuple[datetime, datetime] | None:
     return (observed, until) if observed and until else None
 
 
-def expires(inventory: Object, now: datetime) -> datetime | None:
-    """Return until when an inventory is relied on; None if it is not now."""
+def is_relied_on(inventory: Object, now: datetime) -> bool:
+    """Return whether an inventory has not expired."""
     times = _times(inventory)
-    return times[1] if times and times[1] > now else None
+    return times is not None and times[1] > now
 
 
-def only_renewed(
-    before: Object, after: Object, *, settled: datetime, then: datetime, now: datetime
+def says_the_same(
+    before: Object, after: Object, settled: datetime, then: datetime, now: datetime
 ) -> bool:
-    """Return whether an inventory that was relied on then says the same as one that is now.
+    """Return whether an inventory reads now as one did then: it differs in nothing but times.
 
-    Both were observed after `settled`, or at the same time.
+    Renewed ones were both observed after `settled`, and each is relied on.
     """
-    if before is after:
-        return True
     was, renewed = _times(before), _times(after)
-    relied = expires(before, then) and expires(after, now)
-    later = was and renewed and relied and settled <= was[0] <= renewed[0]
-    return _untimed(before) == _untimed(after) and (was == renewed or bool(later))
+    if was is None or renewed is None:
+        return before == after
+    relied = was[1] > then
+    later = relied and settled <= was[0] <= renewed[0]
+    return relied == (renewed[1] > now) and (
+        before is after or ((was == renewed or later) and _untimed(before) == _untimed(after))
+    )
 
 
 def _untimed(inventory: Object) -> tuple[Any, ...]:
-    metadata, status = inventory["metadata"], inventory.get("status") or {}
-    said = {name: value for name, value in status.items() if name not in _TIMES}
-    return metadata.get("namespace"), name_of(inventory), said
-
-
-_TIMES = frozenset({"observedTime", "validUntil"})
+    metadata, status = inventory["metadata"], {**(inventory.get("status") or {})}
+    status.pop("observedTime", None)
+    status.pop("validUntil", None)
+    return metadata.get("namespace"), name_of(inventory), status
 
 
 def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput:
