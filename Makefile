@@ -166,9 +166,10 @@ benchmark-forecast: setup ## Compare the sample prediction with statsforecast on
 benchmark-fleet: hub ## Measure fleets of 1,000 to 10,000 clusters on a real API server, beside REFERENCE=PATH if given
 	@$(RUN)/python -m benchmarks.hub.fleet_sizes $(or $(ARGS),--clusters 1000 3000 10000 --rounds 1)
 
-benchmark-page: setup ## Measure what scrolling costs in fleets of three sizes
+benchmark-page: setup ## Measure what scrolling the scores and drawing the fleet cost, in fleets of three sizes
 	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser
 	@.build/browser/bin/python -m benchmarks.page_scrolling
+	@.build/browser/bin/python -m benchmarks.page_drawing
 
 benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.startup

@@ -1,6 +1,6 @@
-import { visible } from "../parts/visible-text";
 import { STATES } from "./drawing-colours";
-import type { Colour, Colours, Fill, Pattern } from "./drawing-colours";
+import type { Colour, Colours, Fill } from "./drawing-colours";
+import { fitted, type Palette, patternOf } from "./drawing-palette";
 import { gpuRect, sliceRect, visibleTiles } from "./drawing-layout";
 import type { Layout, Rect, Spot, Tile } from "./drawing-layout";
 import type { DrawnCluster } from "./drawn-fleet";
@@ -44,18 +44,6 @@ export interface Scene {
   focused: Spot | null;
 }
 
-/** The colours and fonts of the style sheet, as a canvas takes them. */
-export interface Palette {
-  colour(colour: Colour): string;
-  /** Black or white, whichever reads better on it. */
-  ink(colour: Colour): string;
-  family: string;
-}
-
-/** Shares of the scale that only an outline tells from the surface. */
-const FAINT = 0.35;
-
-const SCALE = ["--scale-0", "--scale-1", "--scale-2"];
 const TONES: Record<Tone, string> = {
   accent: "--accent",
   good: "--good-text",
@@ -63,43 +51,11 @@ const TONES: Record<Tone, string> = {
   muted: "--muted",
 };
 
-/** Reads the colours that hold for an element; `probe` is a child of it that nobody sees. */
-export function paletteOf(probe: HTMLElement): Palette {
-  const channels = new Map<Colour, number[]>();
-  const read = (name: string): number[] => {
-    probe.style.color = `var(${name})`;
-    return (getComputedStyle(probe).color.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
-  };
-  const rgb = (colour: Colour): number[] => {
-    const key = typeof colour === "number" ? Math.round(colour * 64) / 64 : colour;
-    const known = channels.get(key);
-    if (known) return known;
-    const found = typeof key === "string" ? read(key) : between(SCALE.map(rgb), key);
-    channels.set(key, found);
-    return found;
-  };
-  const { fontFamily } = getComputedStyle(probe);
-  return {
-    colour: (colour) => `rgb(${rgb(colour).join(" ")})`,
-    ink: (colour) => (luminance(rgb(colour)) > 0.18 ? "#0b1018" : "#ffffff"),
-    family: fontFamily,
-  };
-}
+/** Width of a GPU in whose slices neither patterns nor outlines can be told. */
+const TINY = 30;
 
-function between(stops: number[][], share: number): number[] {
-  const at = Math.min(share, 0.9999) * (stops.length - 1);
-  const [from, to] = [stops[Math.floor(at)]!, stops[Math.floor(at) + 1]!];
-  return from.map((one, channel) => Math.round(one + (to[channel]! - one) * (at % 1)));
-}
-
-/** Relative luminance, as WCAG 2.2 defines it. */
-function luminance(rgb: number[]): number {
-  const linear = rgb.map((value) => {
-    const share = value / 255;
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * linear[0]! + 0.7152 * linear[1]! + 0.0722 * linear[2]!;
-}
+/** Shares of the scale that only an outline tells from the surface. */
+const FAINT = 0.35;
 
 /** Draws what is visible of a layout between two heights. */
 export function draw(
@@ -120,12 +76,40 @@ export function draw(
   }
   const [from, to] = visibleTiles(layout.tiles, view.top, view.top + view.height);
   for (let at = from; at < to; at += 1) painter.tile(layout.tiles[at]!);
+  painter.flush();
   for (let at = from; at < to; at += 1) painter.outlines(layout.tiles[at]!);
   painter.marksAndLinks();
 }
 
+/** What covers what: tiles, then GPUs, and so on. */
+const LAYERS = ["tile", "gpu", "slice", "inside", "pattern", "backing", "mark"] as const;
+type Layer = (typeof LAYERS)[number];
+
+interface Text {
+  text: string;
+  x: number;
+  y: number;
+  font: string;
+  colour: string;
+  align: CanvasTextAlign;
+  alpha: number;
+}
+
+/** Rectangles of one colour. Changing the colour of a canvas costs more than a rectangle. */
+interface Batch {
+  style: string | CanvasPattern;
+  alpha: number;
+  rects: number[];
+}
+
+/** Gathers what is drawn by layer and colour; outlines and arrows are drawn above it. */
 class Painter {
   #tiles: Map<string, Tile> | null = null;
+  #texts: Text[] = [];
+  #alpha = 1;
+  readonly #layers = Object.fromEntries(
+    LAYERS.map((layer) => [layer, new Map<string | CanvasPattern, Batch[]>()]),
+  ) as Record<Layer, Map<string | CanvasPattern, Batch[]>>;
 
   constructor(
     readonly canvas: CanvasRenderingContext2D,
@@ -134,7 +118,37 @@ class Painter {
     readonly palette: Palette,
   ) {
     canvas.textBaseline = "middle";
-    canvas.lineWidth = 1;
+  }
+
+  flush(): void {
+    const { canvas } = this;
+    for (const layer of LAYERS) {
+      for (const { style, alpha, rects } of [...this.#layers[layer].values()].flat()) {
+        canvas.fillStyle = style;
+        canvas.globalAlpha = alpha;
+        for (let at = 0; at < rects.length; at += 4) {
+          canvas.fillRect(rects[at]!, rects[at + 1]!, rects[at + 2]!, rects[at + 3]!);
+        }
+      }
+    }
+    for (const { text, x, y, font, colour, align, alpha } of this.#texts) {
+      canvas.globalAlpha = alpha;
+      canvas.font = font;
+      canvas.fillStyle = colour;
+      canvas.textAlign = align;
+      canvas.fillText(text, x, y);
+    }
+    canvas.globalAlpha = 1;
+  }
+
+  /** Fills a rectangle with a colour or a pattern. */
+  #add(layer: Layer, { x, y, width, height }: Rect, style: string | CanvasPattern): void {
+    const batches = this.#layers[layer];
+    let found = batches.get(style);
+    if (!found) batches.set(style, (found = []));
+    let batch = found.find((one) => one.alpha === this.#alpha);
+    if (!batch) found.push((batch = { style, alpha: this.#alpha, rects: [] }));
+    batch.rects.push(x, y, width, height);
   }
 
   title({ group, y, width }: Layout["titles"][number]): void {
@@ -143,18 +157,18 @@ class Painter {
   }
 
   tile(tile: Tile): void {
-    const { canvas, layout, scene } = this;
+    const { layout, scene } = this;
     const { cluster } = tile;
     const dim = scene.found !== null && !scene.found(cluster, null);
-    canvas.globalAlpha = dim ? 0.22 : 1;
+    this.#alpha = dim ? 0.22 : 1;
     if (layout.zoom.detail === "cell") {
       this.box(tile, scene.colours.cell(cluster));
     } else {
-      this.fill(tile, "--tile");
+      this.fill("tile", tile, "--tile");
       if (layout.lengths.head) this.head(tile);
       this.gpus(tile, dim);
     }
-    canvas.globalAlpha = 1;
+    this.#alpha = 1;
   }
 
   head(tile: Tile): void {
@@ -182,32 +196,49 @@ class Painter {
   }
 
   gpus(tile: Tile, dim: boolean): void {
-    const { canvas, layout, scene } = this;
-    const { detail } = layout.zoom;
-    for (const [number, gpu] of tile.cluster.gpus.entries()) {
+    const { layout, scene } = this;
+    const labels = layout.zoom.detail === "labels";
+    const tiny = layout.gpu < TINY;
+    for (let number = 0; number < tile.cluster.gpus.length; number += 1) {
+      const gpu = tile.cluster.gpus[number]!;
       const rect = gpuRect(layout, tile, number);
-      this.fill(rect, "--gap");
-      if (!gpu.layout.slices.length) this.outline(rect, "--outline", 1);
-      for (const [at, slice] of gpu.layout.slices.entries()) {
-        const box = sliceRect(rect, gpu.layout.memory, slice);
+      const { slices, memory } = gpu.layout;
+      if (!slices.length) this.box(rect, { colour: null, pattern: "none" });
+      else this.fill("gpu", rect, "--gap");
+      let [last, run]: [Fill | null, Rect | null] = [null, null];
+      for (let at = 0; at < slices.length; at += 1) {
+        const slice = slices[at]!;
         const workload = gpu.workloads[at] ?? null;
         const fill = scene.colours.slice(tile.cluster, gpu, at);
-        if (scene.found && !dim) canvas.globalAlpha = scene.found(tile.cluster, workload) ? 1 : 0.3;
-        this.box(box, fill);
+        const box = sliceRect(rect, memory, slice);
+        if (scene.found && !dim) this.#alpha = scene.found(tile.cluster, workload ?? "") ? 1 : 0.3;
+        if (!tiny) this.box(box, fill);
+        else if (run && last?.colour === fill.colour) run.width = box.x + box.width - run.x;
+        else {
+          if (run && last) this.#run(run, last);
+          [last, run] = [fill, { ...box }];
+        }
         if (workload !== null && typeof fill.colour === "number") this.inUse(box, fill);
-        if (detail === "labels") this.compute(box, slice.compute, fill);
-        if (detail === "labels") this.label(box, slice.device, workload, fill);
+        if (!labels) continue;
+        this.compute(box, slice.compute, fill);
+        this.label(box, slice.device, workload, fill);
       }
-      if (!dim) canvas.globalAlpha = 1;
+      if (run && last) this.#run(run, last);
+      if (!dim) this.#alpha = 1;
     }
+  }
+
+  /** Slices side by side whose fill is the same, where they are too small to be told apart. */
+  #run(run: Rect, { colour }: Fill): void {
+    if (colour !== null) this.fill("slice", run, colour);
   }
 
   /** A dot in a slice in use, where the colour tells something else. */
   inUse(box: Rect, fill: Fill): void {
     const size = Math.max(2, Math.round(box.height / 4));
     const at = (from: number, length: number) => from + Math.round((length - size) / 2);
-    this.canvas.fillStyle = this.ink(fill);
-    this.canvas.fillRect(at(box.x, box.width), at(box.y, box.height), size, size);
+    const dot = { x: at(box.x, box.width), y: at(box.y, box.height), width: size, height: size };
+    this.#add("mark", dot, this.ink(fill));
   }
 
   /** Compute slices: one square each. */
@@ -215,10 +246,10 @@ class Painter {
     const size = box.height > 24 ? 4 : 2;
     const step = Math.min(size * 2, (box.width - 4) / Math.max(1, slices));
     if (step < size + 1) return;
-    this.canvas.fillStyle = this.ink(fill);
+    const y = box.y + box.height - size - 3;
     for (let at = 0; at < slices; at += 1) {
       const x = Math.round(box.x + 4 + at * step);
-      this.canvas.fillRect(x, box.y + box.height - size - 3, size, size);
+      this.#add("mark", { x, y, width: size, height: size }, this.ink(fill));
     }
   }
 
@@ -227,19 +258,14 @@ class Painter {
     const text = workload === null ? named : workload || "others";
     const width = box.width - 9;
     const line = (text: string, y: number, weight: number, size: number) => {
-      const cut = this.cut(text, width, weight, size);
+      const end = this.written(text, box.x + 5, y, width, this.ink(fill), weight, size);
       // Letters are hard to read on a pattern.
-      if (fill.colour !== null && fill.pattern !== "none") {
-        this.fill(
-          { x: box.x + 2, y: y - 8, width: cut.width && cut.width + 6, height: 16 },
-          fill.colour,
-        );
-      }
-      this.written(text, box.x + 5, y, width, this.ink(fill), weight, size);
+      if (fill.colour === null || fill.pattern === "none" || end === box.x + 5) return;
+      const back = { x: box.x + 2, y: y - 8, width: end - box.x + 1, height: 16 };
+      this.fill("backing", back, fill.colour);
     };
-    const two = workload !== null && box.height > 46;
     line(text, box.y + 11, workload ? 600 : 400, 12);
-    if (two) line(named, box.y + 27, 400, 11);
+    if (workload !== null && box.height > 46) line(named, box.y + 27, 400, 11);
   }
 
   outlines(tile: Tile): void {
@@ -326,28 +352,27 @@ class Painter {
     return part ? sliceRect(rect, known.layout.memory, part) : rect;
   }
 
-  /** A filled box with its pattern, or the outline of one. */
+  /** A filled box with its pattern, or an empty one with an outline. */
   box(box: Rect, { colour, pattern }: Fill): void {
-    if (colour === null) {
-      this.fill(box, "--tile");
-      this.outline(box, "--outline", 1);
+    const { x, y, width, height } = box;
+    const faint = typeof colour === "number" && colour < FAINT;
+    if (colour === null || faint) {
+      this.fill("slice", box, "--outline");
+      const inside = { x: x + 1, y: y + 1, width: width - 2, height: height - 2 };
+      if (width > 2 && height > 2) this.fill("inside", inside, colour ?? "--tile");
     } else {
-      this.fill(box, colour);
-      if (typeof colour === "number" && colour < FAINT) this.outline(box, "--outline", 1);
+      this.fill("slice", box, colour);
     }
-    if (pattern === "none" || box.width < 5 || box.height < 4) return;
-    const ink = colour === null ? this.palette.colour("--outline") : this.ink({ colour, pattern });
-    this.canvas.fillStyle = patternOf(this.canvas, pattern, ink);
-    this.canvas.fillRect(box.x, box.y, box.width, box.height);
+    if (pattern === "none" || width < 5 || height < 4) return;
+    const ink = colour === null ? this.palette.colour("--outline") : this.palette.ink(colour);
+    this.#add("pattern", box, patternOf(this.canvas, pattern, ink));
   }
 
-  fill({ x, y, width, height }: Rect, colour: Colour): void {
-    this.canvas.fillStyle = this.palette.colour(colour);
-    this.canvas.fillRect(x, y, width, height);
+  fill(layer: Layer, rect: Rect, colour: Colour): void {
+    this.#add(layer, rect, this.palette.colour(colour));
   }
 
   outline({ x, y, width, height }: Rect, colour: string, thick: number): void {
-    if (width < 3 && thick === 1) return;
     this.canvas.strokeStyle = this.palette.colour(colour);
     this.canvas.lineWidth = thick;
     const inset = thick === 1 ? 0.5 : 0;
@@ -382,18 +407,10 @@ class Painter {
     size: number,
     align: CanvasTextAlign = "left",
   ): number {
-    const { canvas } = this;
-    const cut = this.cut(text, width, weight, size);
-    canvas.fillStyle = colour;
-    canvas.textAlign = align;
-    canvas.fillText(cut.text, x, y);
+    const font = `${weight} ${size}px ${this.palette.family}`;
+    const cut = fitted(this.canvas, font, text, width);
+    if (cut.text) this.#texts.push({ ...cut, x, y, font, colour, align, alpha: this.#alpha });
     return x + cut.width;
-  }
-
-  /** A text in the font that is asked for, as much of it as fits. */
-  cut(text: string, width: number, weight: number, size: number): { text: string; width: number } {
-    this.canvas.font = `${weight} ${size}px ${this.palette.family}`;
-    return fitted(this.canvas, text, width);
   }
 }
 
@@ -409,61 +426,4 @@ function around(rects: Rect[]): Rect | null {
   const right = Math.max(...rects.map((one) => one.x + one.width));
   const bottom = Math.max(...rects.map((one) => one.y + one.height));
   return { x, y, width: right - x, height: bottom - y };
-}
-
-/** Letters of a cut text that say nothing without more of them. */
-const LETTERS = 3;
-
-/** Texts that were measured, by font and width: measuring is what a frame spends most on. */
-const measured = new Map<string, { text: string; width: number }>();
-
-function fitted(canvas: CanvasRenderingContext2D, text: string, width: number) {
-  const key = `${canvas.font} ${Math.round(width)} ${text}`;
-  const known = measured.get(key);
-  if (known) return known;
-  const letters = [...visible(text)];
-  const cut = (kept: number) =>
-    kept >= letters.length
-      ? letters.join("")
-      : `${letters.slice(0, Math.ceil(kept / 2)).join("")}…${letters.slice(letters.length - Math.floor(kept / 2)).join("")}`;
-  let [low, high] = [0, letters.length];
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (canvas.measureText(cut(middle)).width <= width) low = middle;
-    else high = middle - 1;
-  }
-  const shown = low > LETTERS || low === letters.length ? cut(low) : "";
-  if (measured.size > 50_000) measured.clear();
-  const found = { text: shown, width: canvas.measureText(shown).width };
-  measured.set(key, found);
-  return found;
-}
-
-const patterns = new Map<string, CanvasPattern>();
-
-function patternOf(canvas: CanvasRenderingContext2D, pattern: Pattern, ink: string): CanvasPattern {
-  const key = `${pattern} ${ink}`;
-  const known = patterns.get(key);
-  if (known) return known;
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 6;
-  const pen = tile.getContext("2d")!;
-  pen.strokeStyle = pen.fillStyle = ink;
-  pen.globalAlpha = 0.4;
-  if (pattern === "dots") pen.fillRect(2, 2, 2, 2);
-  if (pattern === "cross") {
-    pen.fillRect(0, 0, 6, 1);
-    pen.fillRect(0, 0, 1, 6);
-  }
-  if (pattern === "lines") {
-    pen.lineWidth = 1.4;
-    for (const from of [-6, 0, 6]) {
-      pen.moveTo(from, 6);
-      pen.lineTo(from + 6, 0);
-    }
-    pen.stroke();
-  }
-  const made = canvas.createPattern(tile, "repeat")!;
-  patterns.set(key, made);
-  return made;
 }

@@ -25,14 +25,14 @@ export const OTHERS: Fill = { colour: "--others", pattern: "lines" };
 export const NO_SCORE: Fill = { colour: null, pattern: "lines" };
 
 export const STATES: Record<DrawnCluster["state"], Fill> = {
-  eligible: { colour: "--good", pattern: "none" },
+  eligible: { colour: "--calm", pattern: "none" },
   finding: { colour: "--warning", pattern: "lines" },
   expired: { colour: "--stale", pattern: "dots" },
   obstacle: { colour: "--broken", pattern: "cross" },
 };
 
 export const STATE_NAMES: Record<DrawnCluster["state"], string> = {
-  eligible: "OCM may select it",
+  eligible: "ready",
   finding: "something is wrong",
   expired: "its score has expired",
   obstacle: "OCM does not select it",

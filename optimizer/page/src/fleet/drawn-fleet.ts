@@ -50,8 +50,10 @@ export function better(score: FleetScore, one: number, other: number): number {
 
 /** The clusters of a fleet as they are drawn, in its order. */
 export function drawnFleet(fleet: Fleet, chosen: ChosenScore | null): DrawnCluster[] {
-  const found = new Set(
-    fleet.findings.filter((item) => item.stage === "cluster").map((item) => item.name),
+  const found = new Map(
+    fleet.findings
+      .filter((item) => item.stage === "cluster")
+      .flatMap((item) => item.names.map((name) => [name, `${item.reason}: ${item.message}`])),
   );
   const expired = new Set(chosen?.score.expired);
   const columns = chosen?.score.columns.filter(
@@ -71,7 +73,7 @@ export function drawnFleet(fleet: Fleet, chosen: ChosenScore | null): DrawnClust
     return {
       name: cluster.name,
       ...gpus,
-      ...stateOf(cluster, found.has(cluster.name), expired.has(row)),
+      ...stateOf(cluster, found.get(cluster.name) ?? "", expired.has(row)),
       labels: cluster.labels,
       policies: cluster.enforced.map((item) => item.policy).sort(byNaturalOrder),
       scores,
@@ -126,7 +128,7 @@ export function drawnGpus(
 
 function stateOf(
   cluster: FleetCluster,
-  found: boolean,
+  found: string,
   expired: boolean,
 ): Pick<DrawnCluster, "state" | "told"> {
   const [obstacle] = cluster.obstacles;
@@ -134,7 +136,7 @@ function stateOf(
   if (!cluster.eligible) return { state: "obstacle", told: "OCM does not select it" };
   const late = cluster.running.find((item) => item.state !== "Landed");
   if (found || late) {
-    return { state: "finding", told: late ? `${late.workload}: ${late.message}` : "see findings" };
+    return { state: "finding", told: found || `${late?.workload}: ${late?.message}` };
   }
   return expired
     ? { state: "expired", told: "its score has expired: placement does not use it" }

@@ -1,10 +1,11 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Palette, type Scene, draw, paletteOf } from "./drawing-canvas";
+import { draw, type Scene } from "./drawing-canvas";
 import type { Link, Mark } from "./drawing-canvas";
 import type { Colours } from "./drawing-colours";
 import { type Detail, type DrawnGroup, type Layout, type Spot, ZOOMS } from "./drawing-layout";
 import { fitting, layOut, spotAt, visibleTiles } from "./drawing-layout";
+import { type Palette, paletteOf } from "./drawing-palette";
 import "./drawing.css";
 import { SpotTold } from "./spot-told";
 
@@ -98,13 +99,31 @@ export function FleetDrawing(props: Props) {
     const [element, frame] = [canvas.current, box.current];
     if (!element || !frame || !palette || !size.width) return;
     const ratio = devicePixelRatio;
-    const [wide, high] = [Math.round(size.width * ratio), Math.round(height * ratio)];
-    if (element.width !== wide || element.height !== high) {
-      [element.width, element.height] = [wide, high];
-    }
-    const pen = element.getContext("2d", { alpha: false })!;
+    const pen = sized(element, size.width, height, ratio);
     draw(pen, layout, { ...scene, glow }, palette, { top: frame.scrollTop, height, ratio });
   };
+
+  useEffect(() => {
+    const element = document.documentElement;
+    // Paper is white, and has what is scrolled out of sight.
+    const onPrint = () => {
+      element.style.colorScheme = "light";
+      const all = Math.min(layout.height, Math.floor(MAX_PIXELS / 2));
+      const pen = sized(canvas.current!, size.width, all, 2);
+      const still = { ...scene, hovered: null, focused: null };
+      draw(pen, layout, still, paletteOf(probe.current!), { top: 0, height: all, ratio: 2 });
+    };
+    const onPrinted = () => {
+      element.style.colorScheme = "";
+      paint.current();
+    };
+    addEventListener("beforeprint", onPrint);
+    addEventListener("afterprint", onPrinted);
+    return () => {
+      removeEventListener("beforeprint", onPrint);
+      removeEventListener("afterprint", onPrinted);
+    };
+  });
 
   const asked = useRef(0);
   const repaint = () => {
@@ -116,8 +135,15 @@ export function FleetDrawing(props: Props) {
     const tile = kept && layout.tiles.find((one) => one.cluster.name === kept.cluster);
     if (tile) box.current!.scrollTop = tile.y - kept.offset;
     anchor.current = null;
-    paint.current();
-  });
+  }, [layout]);
+  const over = hovered?.spot;
+  useLayoutEffect(
+    () => paint.current(),
+    [
+      ...[layout, palette, height, colours, found, selected, props.marks, props.links, focused],
+      ...[over?.tile, over?.gpu, over?.slice],
+    ],
+  );
   useEffect(() => {
     if (!changed.size) return;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -284,15 +310,21 @@ function reveal(box: HTMLElement, top: number, size: number, height: number): vo
   else if (top + size > box.scrollTop + height) box.scrollTop = top + size - height + 8;
 }
 
+/** A canvas of a size in CSS pixels, ready to draw. */
+function sized(canvas: HTMLCanvasElement, width: number, height: number, ratio: number) {
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide) canvas.width = wide;
+  if (canvas.height !== high) canvas.height = high;
+  return canvas.getContext("2d", { alpha: false })!;
+}
+
 /** Draws everything on a canvas of its own, as sharp as browsers can. */
 function whole(layout: Layout, scene: Scene, palette: Palette): Promise<Blob> {
   const canvas = document.createElement("canvas");
   const ratio = Math.min(2, MAX_PIXELS / Math.max(layout.width, layout.height));
-  canvas.width = Math.ceil(layout.width * ratio);
-  canvas.height = Math.ceil(layout.height * ratio);
+  const pen = sized(canvas, layout.width, layout.height, ratio);
   const still = { ...scene, hovered: null, focused: null };
-  const view = { top: 0, height: layout.height, ratio };
-  draw(canvas.getContext("2d")!, layout, still, palette, view);
+  draw(pen, layout, still, palette, { top: 0, height: layout.height, ratio });
   return new Promise((done, failed) =>
     canvas.toBlob((blob) => (blob ? done(blob) : failed(new Error("the drawing is too large")))),
   );

@@ -60,7 +60,7 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
     if (colour === "score" && chosen) return byScore(chosen);
     return colour === "state" ? byState() : byWorkload(fills);
   }, [colour, chosen, fills]);
-  const found = useMemo(() => finder(find), [find]);
+  const found = useMemo(() => finder(clusters, find), [clusters, find]);
   const hits = found ? clusters.filter((cluster) => found(cluster, null)).length : 0;
   const scored = colour === "score" || sort === "score";
   const save = async () => {
@@ -73,7 +73,7 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
     URL.revokeObjectURL(link.href);
   };
   return (
-    <section aria-label="Fleet">
+    <section aria-label="Drawing of the fleet">
       <div class="controls">
         <Choice label="Colour" value={colour} options={COLOURS} onChange={setColour} />
         {scored && score && (
@@ -95,7 +95,7 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
         <Choice label="Group" value={group} options={options} onChange={setGroup} />
         <Choice label="Sort" value={sort} options={SORTS} onChange={setSort} />
         <label>
-          Find
+          Highlight
           <input
             type="search"
             value={find}
@@ -167,16 +167,25 @@ function fillsOf(clusters: DrawnCluster[]): Map<string, Fill> {
 }
 
 /** Whether a search finds a cluster, or a slice of it that runs a workload; null: nothing is sought. */
-function finder(text: string) {
+function finder(clusters: DrawnCluster[], text: string) {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return null;
-  const has = (texts: (string | null)[]) =>
-    texts.some((one) => one?.toLowerCase().includes(wanted));
-  return (cluster: DrawnCluster, workload: string | null): boolean => {
-    const whole = has([cluster.name, ...cluster.policies, ...cluster.gpus.map((gpu) => gpu.model)]);
-    if (whole || workload) return whole || has([workload]);
-    return cluster.gpus.some((gpu) => has(gpu.workloads));
-  };
+  const has = (text: string) => text.toLowerCase().includes(wanted);
+  const whole = new Set<DrawnCluster>();
+  const parts = new Set<DrawnCluster>();
+  const workloads = new Set<string | null>();
+  for (const cluster of clusters) {
+    const names = new Set(cluster.gpus.flatMap((gpu) => gpu.workloads));
+    const models = cluster.gpus.map((gpu) => gpu.model);
+    if ([cluster.name, ...cluster.policies, ...new Set(models)].some(has)) whole.add(cluster);
+    for (const name of names) {
+      if (!name || !has(name)) continue;
+      parts.add(cluster);
+      workloads.add(name);
+    }
+  }
+  return (cluster: DrawnCluster, workload: string | null): boolean =>
+    whole.has(cluster) || (workload === null ? parts.has(cluster) : workloads.has(workload));
 }
 
 function Legend(props: {
@@ -278,7 +287,7 @@ function FleetTable(props: {
   if (titled) heads.push("Group");
   if (chosen) heads.push("Score");
   return (
-    <>
+    <div class="drawn-table">
       <Table
         caption="Clusters with their GPUs"
         heads={heads}
@@ -302,20 +311,24 @@ function FleetTable(props: {
           {Math.min(ROWS, rows.length - most)} more of {rows.length}
         </button>
       )}
-    </>
+    </div>
   );
 }
 
-/** `4 × A100-80GB: 3g.40gb, 3g.40gb`, for each kind of GPU and layout. */
+/** `4 × A100-80GB: 2 × 3g.40gb`, for each kind of GPU and layout. */
 function gpusTold({ gpus }: DrawnCluster): string {
   return counts(
     gpus.map(({ model, layout }) => {
-      const devices = layout.slices.map((slice) => slice.device);
-      return `${model || "unknown"}: ${devices.join(", ")}`;
+      const devices = layout.slices.map((slice) =>
+        slice.device === "all" ? "whole" : slice.device,
+      );
+      return `${model || "unknown"}: ${counts(devices, times, ", ")}`;
     }),
     (text, count) => `${count} × ${text}`,
   );
 }
+
+const times = (text: string, count: number) => (count > 1 ? `${count} × ${text}` : text);
 
 function runsTold({ gpus, elsewhere }: DrawnCluster): string {
   const there = gpus.flatMap(({ layout, workloads }) =>
@@ -324,13 +337,15 @@ function runsTold({ gpus, elsewhere }: DrawnCluster): string {
     ),
   );
   const also = elsewhere.map((item) => `${item.workload || "others"} on ${item.device}`);
-  return counts([...there, ...also].sort(byNaturalOrder), (text, count) =>
-    count > 1 ? `${text} × ${count}` : text,
-  );
+  return counts([...there, ...also].sort(byNaturalOrder), times);
 }
 
-function counts(texts: string[], told: (text: string, count: number) => string): string {
+function counts(
+  texts: string[],
+  told: (text: string, count: number) => string,
+  between = "; ",
+): string {
   const found = new Map<string, number>();
   for (const text of texts) found.set(text, (found.get(text) ?? 0) + 1);
-  return [...found].map(([text, count]) => told(text, count)).join("; ") || "none";
+  return [...found].map(([text, count]) => told(text, count)).join(between) || "none";
 }

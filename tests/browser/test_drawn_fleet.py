@@ -1,0 +1,222 @@
+"""The drawn fleet: sizes, hover and keyboard, colours, groups, search, table, PNG, bad input."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from optimizer.follow.overview.fleet_matrix import FleetMatrix
+from tests.browser.conftest import Open
+from tests.browser.invented_fleet import invented_fleet, show_fleet
+from tests.browser.test_accessibility import violations
+from tests.mcp_server.service import Service
+
+NARROW, WIDE = {"width": 320, "height": 700}, {"width": 1600, "height": 900}
+
+_COLOURS = """canvas => {
+  const {width, height} = canvas;
+  const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
+  return new Set(new Uint32Array(data.buffer)).size }"""
+
+
+async def drawn(service: Service, open_page: Open, fleet: FleetMatrix, **options: Any) -> Page:
+    page = await open_page(service.url, **{"viewport": WIDE, **options})
+    await show_fleet(page, fleet)
+    await expect(drawing(page)).to_be_visible()
+    return page
+
+
+def drawing(page: Page) -> Locator:
+    return page.get_by_role("application", name="The fleet")
+
+
+def told(page: Page) -> Locator:
+    """What is told of the place under the pointer or the focus."""
+    return page.get_by_role("status").filter(has_text=re.compile("slices? free|no GPU is known"))
+
+
+async def choose(page: Page, **choices: str) -> None:
+    region = page.get_by_role("region", name="Drawing of the fleet")
+    for label, value in choices.items():
+        await region.get_by_role("combobox", name=label, exact=True).select_option(label=value)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [NARROW, WIDE], ids=["narrow", "wide"])
+@pytest.mark.parametrize("clusters", [2, 40, 1_000, 5_000])
+async def test_a_fleet_of_any_size_is_drawn_within_the_window(
+    service: Service, open_page: Open, clusters: int, viewport: dict[str, int], scheme: Any
+) -> None:
+    fleet = invented_fleet(clusters)
+    page = await drawn(service, open_page, fleet, viewport=viewport, color_scheme=scheme)
+    gpus = sum(item.count for cluster in fleet.clusters for item in cluster.gpus)
+    await expect(page.get_by_text(f"{clusters} clusters, {gpus} GPUs").first).to_be_visible()
+    assert await page.locator("canvas").evaluate(_COLOURS) > 8
+    assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert await page.locator("canvas").evaluate("at => at.width == at.clientWidth")
+    if clusters == 40:
+        assert await violations(page) == []
+
+
+async def test_the_pointer_is_told_cluster_gpu_slice_and_workload(
+    service: Service, open_page: Open
+) -> None:
+    fleet = invented_fleet(2)
+    page = await drawn(service, open_page, fleet, device_scale_factor=2)
+    await page.locator("canvas").hover(position={"x": 60, "y": 60})
+    [first, *_] = sorted(item.name for item in fleet.clusters)
+    for text in (first, "GPU 1 of ", "memory slices", "runs w", "slices free", "profile table"):
+        await expect(told(page)).to_contain_text(text)
+    assert await page.locator("canvas").evaluate("at => at.width == 2 * at.clientWidth")
+    await page.locator("canvas").click(position={"x": 60, "y": 60})
+    await expect(page.get_by_role("dialog", name=first)).to_be_visible()
+
+
+async def test_the_keyboard_alone_reaches_each_slice_zooms_and_opens(
+    service: Service, open_page: Open
+) -> None:
+    page = await drawn(service, open_page, invented_fleet(40))
+    names = await names_in_order(page)
+    await drawing(page).focus()
+    await expect(told(page)).to_contain_text(names[0])
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press(".")
+    await expect(told(page)).to_contain_text(f"{names[1]}GPU 1 of")
+    for key, text in (("+", "compute slices"), ("-", "0%")):
+        for _ in range(20):
+            await page.keyboard.press(key)
+        await expect(page.locator(".legend").filter(has_text=text)).to_be_visible()
+    await page.keyboard.press("End")
+    await expect(told(page)).to_contain_text(names[-1])
+    await page.keyboard.press("0")
+    await expect(page.get_by_role("button", name="Fit")).to_be_disabled()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog", name=names[-1])).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(drawing(page)).to_be_focused()
+
+
+async def names_in_order(page: Page) -> list[str]:
+    """The names of the clusters, as the table has them."""
+    button = page.get_by_role("button", name="As a table")
+    await button.click()
+    table = page.get_by_role("table", name="Clusters with their GPUs")
+    found = await table.get_by_role("rowheader").all_inner_texts()
+    await button.click()
+    return found
+
+
+async def test_the_wheel_zooms_with_ctrl_and_keeps_the_cluster_below_the_pointer(
+    service: Service, open_page: Open
+) -> None:
+    page = await drawn(service, open_page, invented_fleet(1_000))
+    await page.locator("canvas").hover(position={"x": 700, "y": 300})
+    await expect(told(page)).to_be_visible()
+    name = (await told(page).inner_text()).partition("\n")[0]
+    await page.keyboard.down("Control")
+    await page.mouse.wheel(0, -360)
+    await page.keyboard.up("Control")
+    await expect(page.locator(".legend").filter(has_text="Pods of others")).to_be_visible()
+    seen = set[str]()
+    for x in range(20, 1_400, 40):
+        await page.locator("canvas").hover(position={"x": x, "y": 300})
+        seen |= {text.partition("\n")[0] for text in await told(page).all_inner_texts()}
+    assert name in seen
+
+
+async def test_clusters_are_sorted_by_an_apps_score_and_missing_ones_come_last(
+    service: Service, open_page: Open
+) -> None:
+    fleet = invented_fleet(40)
+    page = await drawn(service, open_page, fleet)
+    await choose(page, Colour="score", Score="power", Sort="score, best first")
+    await choose(page, App="app10")
+    await expect(page.locator(".legend")).to_contain_text("power of app10: ")
+    power = next(item for item in fleet.scores if item.name == "power")
+    columns = [column for column in power.columns if column.app == "app10"]
+    best = dict[str, float]()
+    for row, cluster in enumerate(fleet.clusters):
+        slices = [part for item in cluster.gpus for part in fleet.layouts[item.layout].slices]
+        devices = {part.device for part in slices}
+        values = {column.device: column.values[row] for column in columns}
+        known = [at for of, at in values.items() if at is not None and of in devices]
+        best[cluster.name] = min(known, default=101)
+    names = await names_in_order(page)
+    assert [best[name] for name in names] == sorted(best.values())
+    assert best[names[-1]] == 101
+
+
+async def test_equal_scores_are_told_as_such(service: Service, open_page: Open) -> None:
+    page = await drawn(service, open_page, invented_fleet(12, values=(5,)))
+    await choose(page, Colour="score")
+    await expect(page.locator(".legend")).to_contain_text("of app1: 5 everywhere")
+
+
+async def test_the_table_has_what_is_drawn_in_groups_and_finds_a_workload(
+    service: Service, open_page: Open
+) -> None:
+    fleet = invented_fleet(40)
+    page = await drawn(service, open_page, fleet)
+    await choose(page, Group="region")
+    held = {item.workload for cluster in fleet.clusters for item in cluster.occupied}
+    wanted = max(held)
+    having = [c for c in fleet.clusters if any(wanted == item.workload for item in c.occupied)]
+    await page.get_by_role("searchbox", name="Highlight").fill(wanted)
+    await expect(page.get_by_text(re.compile(r"\d clusters? found"))).to_be_visible()
+    await expect(page).to_have_url(re.compile(f"find={wanted}"))
+    await page.get_by_role("button", name="As a table").click()
+    table = page.get_by_role("table", name="Clusters with their GPUs")
+    for cluster in having:
+        row = table.get_by_role("row").filter(
+            has=page.get_by_role("button", name=cluster.name, exact=True)
+        )
+        slices = sum(item.count * len(fleet.layouts[item.layout].slices) for item in cluster.gpus)
+        free = slices - sum(item.amount for item in cluster.occupied)
+        await expect(row).to_contain_text(f"{free:g} of {slices}")
+        await expect(row).to_contain_text(cluster.labels["region"])
+    assert await violations(page) == []
+
+
+async def test_the_whole_drawing_is_saved_and_printed(
+    service: Service, open_page: Open, tmp_path: Path
+) -> None:
+    page = await drawn(service, open_page, invented_fleet(40))
+    canvas, seen = page.locator("canvas"), "at => [at.width, at.height]"
+    for _ in range(6):
+        await page.get_by_role("button", name="Larger").click()
+    width, height = await canvas.evaluate(seen)
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Save as PNG").click()
+    await (await download.value).save_as(tmp_path / "fleet.png")
+    saved = (tmp_path / "fleet.png").read_bytes()
+    assert saved.startswith(b"\x89PNG")
+    assert int.from_bytes(saved[16:20], "big") == 2 * width
+    assert int.from_bytes(saved[20:24], "big") > 2 * height
+    await page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert (await canvas.evaluate(seen))[1] > 2 * height
+    await page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert await canvas.evaluate(seen) == [width, height]
+
+
+async def test_long_names_many_slices_and_no_gpus_are_drawn(
+    service: Service, open_page: Open
+) -> None:
+    names = ("x" * 253, "y" * 252 + "1", "a\u202eb")
+    fleet = invented_fleet(12, names=names, gpus=(0, 64), values=(0,))
+    page = await drawn(service, open_page, fleet, viewport=NARROW)
+    for _ in range(20):
+        await page.get_by_role("button", name="Larger").click()
+    await drawing(page).focus()
+    await page.keyboard.press("Home")
+    await expect(told(page)).to_contain_text("a\\u202eb")
+    await page.keyboard.press("End")
+    await expect(told(page)).to_contain_text("y" * 252)
+    box = await told(page).bounding_box()
+    assert box
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= NARROW["width"]
+    assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    await page.get_by_role("button", name="As a table").click()
+    await expect(page.get_by_role("cell", name="none").first).to_be_visible()
