@@ -43,7 +43,11 @@ async def planned(page: Page, weights: dict[str, str]) -> None:
 async def test_a_plan_is_shown_and_nothing_is_written(service: Service, open_page: Open) -> None:
     page = await open_page(service.url)
     await planned(page, {POWER: "1"})
-    await expect(page.get_by_text("Optimal: objective 170")).to_be_visible()
+    await expect(page.get_by_text("Optimal: Proven best")).to_be_visible()
+    figures = page.get_by_label("What the plan does")
+    await expect(figures).to_contain_text("0 → 170 +170")
+    await expect(figures).to_contain_text("move0")
+    await expect(figures).to_contain_text("placed for the first time2")
     row = page.get_by_role("row", name="mwrs-app01")
     await expect(row).to_contain_text("nowhere")
     await expect(row).to_contain_text("2g.24gb")
@@ -125,7 +129,7 @@ async def test_what_has_no_place_says_why_and_what_would_help(
     await planned(page, {PERFORMANCE: "1"})
     unplaced = page.get_by_role("region", name="Unplaced workloads")
     await expect(unplaced).to_contain_text("mwrs-app0")
-    await unplaced.get_by_role("button", name="What would place them?").click()
+    await page.get_by_role("button", name="What would place them?").click()
     await expect(unplaced).to_contain_text("Cheapest remedy")
 
 
@@ -213,7 +217,7 @@ async def test_a_plan_that_takes_its_time_says_how_far_it_is(open_page: Open) ->
         assert (await asked.value).post_data_json["request"] == {"gap": 0}
         await expect(page.get_by_text(re.compile(r"Planning: [2-9] s"))).to_be_visible()
         held.released.set()
-        await expect(page.get_by_text("Optimal: objective")).to_be_visible()
+        await expect(page.get_by_text("Optimal: Proven best")).to_be_visible()
 
 
 async def test_what_is_kept_says_why_it_waits_and_is_approved_after_a_second_click(

@@ -144,7 +144,7 @@ function View({ api, fleet, changes, shown: given, tab, onApplied }: ViewProps) 
       {tab === "findings" && <Findings fleet={fleet} />}
       {tab === "whatif" && (
         <>
-          {shown && <PlanView api={api} shown={shown} onApplied={onApplied} />}
+          {shown && <PlanView api={api} fleet={fleet} shown={shown} onApplied={onApplied} />}
           <WhatIf api={api} fleet={fleet} wish={wish} onWish={setWish} onApplied={onApplied} />
         </>
       )}

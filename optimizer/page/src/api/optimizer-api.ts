@@ -9,16 +9,21 @@ export interface Wish {
   lose: string[];
   /** Managed clusters that no workload may use. */
   drain: string[];
+  /** Managed clusters that do not exist: copies of others. */
+  add: { name: string; like: string }[];
   /** The most that a score may sum up to, by score. */
   budget: Record<string, number>;
   /** Whether solving goes on until the plan is proven best, or the time is over. */
   prove: boolean;
+  /** Whether applying goes step by step, each step when the one before it is in force. */
+  stepwise: boolean;
 }
 
 /** The question that a wish asks of POST /plan. */
 export function questionOf(namespace: string, wish: Wish) {
-  const { objective, prove, ...whatIf } = wish;
-  return { namespace, objective, whatIf, ...(prove ? { request: { gap: 0 } } : {}) };
+  const { objective, prove, stepwise, ...whatIf } = wish;
+  const request = { ...(prove && { gap: 0 }), ...(stepwise && { rollout: "Stepwise" }) };
+  return { namespace, objective, whatIf, request };
 }
 
 /** A plan that was computed and not applied; without a request it can't be, because it pretends facts. */
@@ -56,8 +61,8 @@ export interface OptimizerApi {
     tell: () => void,
     alive: () => void,
   ): Promise<void>;
-  /** `tell` hears how far a plan is that takes its time. */
-  plan(namespace: string, wish: Wish, tell: Tell): Promise<ShownPlan>;
+  /** `tell` hears how far a plan is that takes its time; `signal` says that nobody waits for it any more. */
+  plan(namespace: string, wish: Wish, tell: Tell, signal?: AbortSignal): Promise<ShownPlan>;
   /** Plans a recorded request again and explains it. */
   explain(request: PlanRequest, whyNot: { workload: string; cluster: string }[]): Promise<Plan>;
   /** Applies exactly what was shown, or is refused. */

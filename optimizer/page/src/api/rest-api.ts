@@ -48,9 +48,10 @@ export class RestApi implements OptimizerApi {
     this.#tag = "";
   }
 
-  async plan(namespace: string, wish: Wish, tell: Tell) {
+  async plan(namespace: string, wish: Wish, tell: Tell, signal?: AbortSignal) {
     const answer = await this.#send("/plan", {
       method: "POST",
+      signal: signal ?? null,
       headers: { "Content-Type": "application/json", Accept: `application/json, ${EVENTS}` },
       body: JSON.stringify(questionOf(namespace, wish)),
     });

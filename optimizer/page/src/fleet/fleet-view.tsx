@@ -241,7 +241,8 @@ function Ramp(props: { what: string; from: string; to: string; more?: string }) 
   );
 }
 
-function Key({ fill, text }: { fill: Fill; text: string }) {
+/** A line of a legend. */
+export function Key({ fill, text }: { fill: Fill; text: string }) {
   const background = fill.colour === null ? undefined : `var(${fill.colour})`;
   return (
     <li>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface TableRow {
   key: string;
@@ -12,8 +13,12 @@ export interface TableRow {
 
 /** A table with a caption and a heading for each column. */
 export function Table(props: { caption: string; heads: string[]; rows: TableRow[] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [scrolls, setScrolls] = useState(false);
+  useLayoutEffect(() => setScrolls(box.current!.scrollWidth > box.current!.clientWidth));
   return (
-    <div class="table">
+    // What is wider than its place is scrolled by the keyboard, too.
+    <div class="table" ref={box} tabIndex={scrolls ? 0 : undefined}>
       <table>
         <caption>{props.caption}</caption>
         <thead>

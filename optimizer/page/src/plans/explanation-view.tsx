@@ -2,42 +2,102 @@ import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Explanation, Plan, Remedy } from "../api/wire";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { figure, sentence } from "../parts/sentences";
+import { Table } from "../parts/table";
 import { useCall } from "../parts/use-call";
 
-/** Workloads that a plan leaves out: the reason, and on a click the cheapest remedy. */
-export function UnplacedWorkloads({ api, plan }: { api: OptimizerApi; plan: ShownPlan }) {
+interface Props {
+  /** Null: nobody can be asked, so that only what the plan explains itself is shown. */
+  api: OptimizerApi | null;
+  plan: ShownPlan;
+}
+
+/** What a plan leaves out and why, on a click the cheapest remedies and the limits that it uses up. */
+export function PlanExplanation({ api, plan }: Props) {
   const [call, start] = useCall<Plan>();
   const { request, unplaced } = plan;
-  if (unplaced.length === 0) return null;
-  const remedies = new Map(
-    call.answer?.explanation?.unplaced.map((item) => [item.workload, item.remedy]),
-  );
+  const explanation = call.answer?.explanation ?? plan.explanation ?? null;
+  const remedies = new Map(explanation?.unplaced.map((item) => [item.workload, item.remedy]));
   return (
-    <section aria-label="Unplaced workloads">
-      <h2>Not placed</h2>
-      <ul>
-        {unplaced.map((item) => (
-          <li key={item.workload}>
-            <strong>{item.workload}</strong>: {sentence(item.message)}
-            {remedies.has(item.workload) && <p>{cheapest(remedies.get(item.workload))}</p>}
-          </li>
-        ))}
-      </ul>
-      {request && !call.answer && (
+    <>
+      {unplaced.length > 0 && (
+        <section aria-label="Unplaced workloads">
+          <h2>Not placed</h2>
+          <ul>
+            {alike(unplaced).map(([message, names]) => (
+              <li key={message}>
+                <strong>{names.slice(0, MOST_NAMES).join(", ")}</strong>
+                {names.length > MOST_NAMES && ` and ${names.length - MOST_NAMES} more`}:{" "}
+                {sentence(message)}
+                {names
+                  .filter((name) => remedies.has(name))
+                  .map((name) => (
+                    <p key={name}>
+                      {names.length > 1 && `${name}: `}
+                      {cheapest(remedies.get(name))}
+                    </p>
+                  ))}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {explanation && <BindingLimits limits={explanation.binding} />}
+      {explanation && explanation.not_computed.length > 0 && (
+        <NotComputed parts={explanation.not_computed} />
+      )}
+      {api && request && !explanation && (
         <button
           type="button"
           disabled={call.running}
           onClick={() => start(() => api.explain(request, []))}
         >
-          What would place them?
+          {unplaced.length > 0 ? "What would place them?" : "What limits this plan?"}
         </button>
       )}
-      {call.answer && remedies.size < unplaced.length && (
-        <NotComputed parts={call.answer.explanation?.not_computed} />
-      )}
-      {call.running && <Busy what="Looking for the cheapest remedy" />}
+      {call.running && <Busy what="Looking for limits and the cheapest remedies" />}
       {call.problem && <ProblemNotice problem={call.problem} />}
-    </section>
+    </>
+  );
+}
+
+/** Workloads that are named of those that lack a place for the same reason. */
+const MOST_NAMES = 30;
+
+/** Workloads by why they have no place: many have the same reason, behind their own name. */
+function alike(unplaced: Plan["unplaced"]): [string, string[]][] {
+  const found = new Map<string, string[]>();
+  for (const { workload, message } of unplaced) {
+    const name = `workload ${workload}: `;
+    const reason = message.startsWith(name) ? message.slice(name.length) : message;
+    found.set(reason, [...(found.get(reason) ?? []), workload]);
+  }
+  return [...found];
+}
+
+/** Limits that are listed; those of many clusters are alike. */
+const MOST_LIMITS = 20;
+
+function BindingLimits({ limits }: { limits: Explanation["binding"] }) {
+  if (limits.length === 0) return <p class="notice">The plan uses up no limit.</p>;
+  const worth = ({ price }: Explanation["binding"][number]) => Object.values(price ?? {})[0] ?? 0;
+  const sorted = [...limits].sort((one, other) => worth(other) - worth(one));
+  return (
+    <>
+      <Table
+        caption="Limits that the plan uses up"
+        heads={["Limit", "Where", "Used", "One more is worth"]}
+        rows={sorted.slice(0, MOST_LIMITS).map((item) => ({
+          key: `${item.cluster} ${item.limit}`,
+          cells: [
+            item.limit,
+            item.cluster || "the fleet",
+            figure(item.used),
+            item.price === null ? "not computed" : figure(worth(item)),
+          ],
+        }))}
+      />
+      {limits.length > MOST_LIMITS && <p>{limits.length - MOST_LIMITS} more are left out.</p>}
+    </>
   );
 }
 

@@ -1,22 +1,51 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
-import type { Plan } from "../api/wire";
-import { figure, sentence } from "../parts/sentences";
+import type { Fleet, Plan } from "../api/wire";
+import { counted, sentence } from "../parts/sentences";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { Table } from "../parts/table";
 import { useCall } from "../parts/use-call";
 import { ConfirmChanges } from "./confirm-changes";
-import { shownMoves } from "./moves";
-import { UnplacedWorkloads } from "./explanation-view";
+import { PlanExplanation } from "./explanation-view";
+import { FlowDiagram } from "./flow-diagram";
+import { GpuChanges, MOST_LINKS, PlanDrawing } from "./plan-drawing";
+import { changes } from "./plan-figures";
+import { PlanSummary, ValueByScore, ValueByWorkload } from "./plan-summary";
 
 interface Props {
-  api: OptimizerApi;
+  /** Null where nobody can be asked: the plan can be looked at, and no more. */
+  api: OptimizerApi | null;
+  fleet: Fleet;
   shown: ShownPlan;
+  /** Whether it answers an earlier question than the one that the reader sees. */
+  stale?: boolean;
+  onCluster?: (name: string) => void;
   onApplied: () => void;
 }
 
 /** A plan beside what runs now, and the button that applies it. */
-export function PlanView({ api, shown, onApplied }: Props) {
+export function PlanView({ api, fleet, shown, stale = false, onCluster, onApplied }: Props) {
+  return (
+    <section aria-label="Plan" class={stale ? "stale" : ""}>
+      {shown.objective_from && <p class="notice">{shown.objective_from.message}</p>}
+      <PlanSummary plan={shown} />
+      <Issues issues={shown.gaps} />
+      {api && !stale && (
+        <ApplyPlan key={shown.digest} api={api} shown={shown} onApplied={onApplied} />
+      )}
+      <PlanDrawing fleet={fleet} plan={shown} onCluster={onCluster ?? (() => {})} />
+      <Flows fleet={fleet} plan={shown} />
+      <GpuChanges fleet={fleet} plan={shown} />
+      <PlanExplanation key={shown.digest} api={api} plan={shown} />
+      <ValueByScore plan={shown} />
+      <ValueByWorkload plan={shown} />
+      <PolicyChanges plan={shown} />
+    </section>
+  );
+}
+
+function ApplyPlan(props: { api: OptimizerApi; shown: ShownPlan; onApplied: () => void }) {
+  const { api, shown, onApplied } = props;
   const [asking, setAsking] = useState(false);
   const [call, start] = useCall<Plan>();
   const apply = async () => {
@@ -25,12 +54,7 @@ export function PlanView({ api, shown, onApplied }: Props) {
     onApplied();
   };
   return (
-    <section aria-label="Plan">
-      {shown.objective_from && <p class="notice">{shown.objective_from.message}</p>}
-      <PlanFigures plan={shown} />
-      <Issues issues={shown.gaps} />
-      <BeforeAndAfter plan={shown} />
-      <UnplacedWorkloads api={api} plan={shown} />
+    <>
       {call.running && <Busy what="Applying the plan" />}
       {call.problem && <ProblemNotice problem={call.problem} />}
       {call.answer?.applied && (
@@ -49,7 +73,7 @@ export function PlanView({ api, shown, onApplied }: Props) {
           onClose={() => setAsking(false)}
         />
       )}
-    </section>
+    </>
   );
 }
 
@@ -66,14 +90,15 @@ function ApplyButton({ shown, onAsk }: { shown: ShownPlan; onAsk: () => void }) 
   );
 }
 
-function PlanFigures({ plan }: { plan: Plan }) {
-  const gap = plan.gap === null ? "" : `, at most ${figure(100 * plan.gap)} % below the best`;
+/** Flows between groups: at once where the drawing has too many arrows, else on a click. */
+function Flows({ fleet, plan }: { fleet: Fleet; plan: Plan }) {
+  const moving = plan.moves.filter((move) => move.action === "moves").length;
+  if (!plan.moves.some(changes)) return null;
   return (
-    <p role="status">
-      {plan.status}: objective {figure(plan.objective_value)}
-      {plan.status === "Optimal" ? "" : gap}
-      {plan.seconds !== null && `, found in ${figure(plan.seconds)} s`}.
-    </p>
+    <details open={moving > MOST_LINKS}>
+      <summary>Flows between groups of clusters</summary>
+      <FlowDiagram moves={plan.moves} fleet={fleet} />
+    </details>
   );
 }
 
@@ -104,31 +129,24 @@ function Issues({ issues }: { issues: Plan["gaps"] }) {
   );
 }
 
-/** Workloads and policies before and after a plan. */
-function BeforeAndAfter({ plan }: { plan: Plan }) {
-  const moved = shownMoves(plan.moves).map(({ workload, before, after, changed }) => ({
-    key: workload,
-    cells: [workload, before.join(", ") || "nowhere", after.join(", ") || "nowhere"],
-    changed,
-  }));
-  const enforced = plan.enforcement_changes.map(({ cluster, before, after }) => ({
-    key: cluster,
-    cells: [cluster, before.join(", ") || "none", after.join(", ") || "none"],
-  }));
+/** Clusters whose policies are listed at once. */
+const LISTED = 12;
+
+/** Clusters whose policies change; GPUs that they divide are divided anew. */
+function PolicyChanges({ plan }: { plan: Plan }) {
+  const { enforcement_changes: changes } = plan;
+  if (changes.length === 0) return null;
   return (
-    <>
+    <details open={changes.length <= LISTED}>
+      <summary>Policies of {counted(changes.length, "cluster")} change</summary>
       <Table
-        caption="Workloads before and after"
-        heads={["Workload", "Now", "Planned"]}
-        rows={moved}
+        caption="Policies that change"
+        heads={["Cluster", "Now", "Planned"]}
+        rows={changes.map(({ cluster, before, after }) => ({
+          key: cluster,
+          cells: [cluster, before.join(", ") || "none", after.join(", ") || "none"],
+        }))}
       />
-      {enforced.length > 0 && (
-        <Table
-          caption="Policies that change"
-          heads={["Cluster", "Now", "Planned"]}
-          rows={enforced}
-        />
-      )}
-    </>
+    </details>
   );
 }

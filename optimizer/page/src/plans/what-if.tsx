@@ -1,8 +1,9 @@
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan, Wish } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
-import { Busy, ProblemNotice } from "../parts/notice";
+import { ProblemNotice } from "../parts/notice";
 import { useCall } from "../parts/use-call";
+import { PlanDrawing } from "./plan-drawing";
 import { PlanView } from "./plan-view";
 
 interface Props {
@@ -13,109 +14,266 @@ interface Props {
   onApplied: () => void;
 }
 
-/** Asks for a plan without applying it: other weights, lost clusters, budgets. */
+/** Milliseconds without a change after which a wish is planned. */
+const SETTLED = 300;
+
+/** A plan, and the wish that it answers. */
+interface Answered {
+  wish: Wish;
+  plan: ShownPlan;
+}
+
+/** Asks for a plan without applying it, at each change: other weights, other clusters, budgets. */
 export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
-  const [call, start] = useCall<ShownPlan>();
-  const [planned, setPlanned] = useState(0);
+  const [call, start] = useCall<Answered>();
   const [progress, tell] = useState("");
-  const plan = (event: Event) => {
-    event.preventDefault();
-    setPlanned(planned + 1);
+  const [chosen, choose] = useState("");
+  const running = useRef<AbortController | null>(null);
+  const plan = () => {
+    running.current?.abort();
+    const { signal } = (running.current = new AbortController());
     tell("Planning");
-    void start(() => api.plan(fleet.namespace, wish, tell));
+    void start(async () => ({
+      wish,
+      plan: await api.plan(fleet.namespace, wish, tell, signal),
+    }));
   };
+  const unchanged = JSON.stringify(wish) === JSON.stringify(firstWish(fleet));
+  useEffect(() => {
+    // The first plan of the wish that nobody touched, and a proof, which may take long, wait for a click.
+    if (wish.prove || wish === call.answer?.wish || (unchanged && !call.answer)) return;
+    const timer = setTimeout(plan, SETTLED);
+    return () => clearTimeout(timer);
+  }, [wish]);
+  useEffect(() => () => running.current?.abort(), []);
+  const answer = call.answer;
+  const stale = answer !== null && answer.wish !== wish;
   return (
     <section aria-label="What if">
-      <form>
-        <fieldset>
-          <legend>How much each score counts</legend>
-          <p>
-            A weight of 0 leaves a score out. A budget limits the sum of a score over all places.
-          </p>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Score</th>
-                <th scope="col">Weight</th>
-                <th scope="col">Budget</th>
-              </tr>
-            </thead>
-            <tbody>
-              {fleet.scores.map((score) => (
-                <ScoreWish key={score.name} score={score} wish={wish} onWish={onWish} />
-              ))}
-            </tbody>
-          </table>
-        </fieldset>
-        <fieldset>
-          <legend>Clusters</legend>
-          <ClusterNames
-            label="Lost"
-            fleet={fleet}
-            names={wish.lose}
-            onNames={(lose) => onWish({ ...wish, lose })}
-          />
-          <ClusterNames
-            label="Drained: they stay, and run nothing"
-            fleet={fleet}
-            names={wish.drain}
-            onNames={(drain) => onWish({ ...wish, drain })}
-          />
-        </fieldset>
-        <label>
-          <input
-            type="checkbox"
-            checked={wish.prove}
-            onChange={(event) => onWish({ ...wish, prove: event.currentTarget.checked })}
-          />{" "}
-          Prove that no plan is better, which can take as long as the solver may
-        </label>
-        {/* A click, which Enter is too: a frame without allow-forms submits nothing. */}
-        <button
-          type="submit"
-          class="primary"
-          disabled={call.running || fleet.scores.length === 0}
-          onClick={plan}
-        >
-          Plan
-        </button>{" "}
-        Nothing is written.
+      <form onSubmit={(event) => event.preventDefault()}>
+        <div class="wishes">
+          <Weights fleet={fleet} wish={wish} onWish={onWish} />
+          <ClusterWishes fleet={fleet} wish={wish} onWish={onWish} />
+        </div>
+        <div class="wish-end">
+          {/* A click, which Enter is too: a frame without allow-forms submits nothing. */}
+          <button
+            type="submit"
+            class="primary"
+            disabled={call.running || fleet.scores.length === 0}
+            onClick={plan}
+          >
+            Plan
+          </button>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={wish.prove}
+              onChange={(event) => onWish({ ...wish, prove: event.currentTarget.checked })}
+            />
+            Prove that no plan is better, which can take as long as the solver may
+          </label>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={wish.stepwise}
+              onChange={(event) => onWish({ ...wish, stepwise: event.currentTarget.checked })}
+            />
+            Apply it step by step
+          </label>
+          <span>Each change plans again. Nothing is written.</span>
+        </div>
       </form>
-      {call.running && <Busy what={progress} />}
+      <p class="live" role="status">
+        {call.running ? `${progress}…` : stale && "This plan answers an earlier wish. Plan again."}
+        {call.running && stale && " What you see answers the wish before."}
+      </p>
       {call.problem && <ProblemNotice problem={call.problem} />}
-      {call.answer && !call.running && (
-        <PlanView key={planned} api={api} shown={call.answer} onApplied={onApplied} />
+      {chosen && (
+        <ClusterChoice name={chosen} fleet={fleet} wish={wish} onWish={onWish} onClose={choose} />
+      )}
+      {!answer && <PlanDrawing fleet={fleet} plan={null} onCluster={choose} />}
+      {answer && (
+        <PlanView
+          api={api}
+          fleet={fleet}
+          shown={answer.plan}
+          stale={stale}
+          onCluster={choose}
+          onApplied={onApplied}
+        />
       )}
     </section>
   );
+}
+
+interface WishProps {
+  fleet: Fleet;
+  wish: Wish;
+  onWish: (wish: Wish) => void;
+}
+
+function Weights({ fleet, wish, onWish }: WishProps) {
+  return (
+    <fieldset class="weights">
+      <legend>How much each score counts</legend>
+      <p>A weight of 0 leaves a score out. A budget limits the sum of a score over all places.</p>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Score</th>
+            <th scope="col">Weight</th>
+            <th scope="col">Budget</th>
+          </tr>
+        </thead>
+        <tbody>
+          {fleet.scores.map((score) => (
+            <ScoreWish key={score.name} score={score} wish={wish} onWish={onWish} />
+          ))}
+        </tbody>
+      </table>
+    </fieldset>
+  );
+}
+
+function ClusterWishes({ fleet, wish, onWish }: WishProps) {
+  return (
+    <fieldset>
+      <legend>Clusters</legend>
+      <ClusterNames
+        label="Lost"
+        fleet={fleet}
+        names={wish.lose}
+        onNames={(lose) => onWish({ ...wish, lose })}
+      />
+      <ClusterNames
+        label="Drained: they stay, and run nothing"
+        fleet={fleet}
+        names={wish.drain}
+        onNames={(drain) => onWish({ ...wish, drain })}
+      />
+      <ClusterNames
+        label="Added: one more like"
+        fleet={fleet}
+        names={wish.add.map((item) => item.name)}
+        onAdd={(like) => onWish(withOneLike(wish, fleet, like))}
+        onNames={(names) =>
+          onWish({ ...wish, add: wish.add.filter((item) => names.includes(item.name)) })
+        }
+      />
+    </fieldset>
+  );
+}
+
+/** What to pretend about a cluster that was chosen in the drawing. */
+function ClusterChoice(props: WishProps & { name: string; onClose: (name: string) => void }) {
+  const { name, fleet, wish, onWish, onClose } = props;
+  const first = useRef<HTMLButtonElement>(null);
+  useEffect(() => first.current?.focus(), [name]);
+  const wanted = (change: Partial<Wish>) => {
+    onWish({ ...wish, ...change });
+    onClose("");
+  };
+  const others = {
+    lose: wish.lose.filter((other) => other !== name),
+    drain: wish.drain.filter((other) => other !== name),
+  };
+  const added = wish.add.some((item) => item.name === name);
+  const changed = wish.lose.includes(name) || wish.drain.includes(name) || added;
+  return (
+    <div class="card" role="group" aria-label={`What if, for ${name}`}>
+      <p>
+        What if <strong>{name}</strong> …
+      </p>
+      {changed ? (
+        <button
+          type="button"
+          ref={first}
+          onClick={() => wanted({ ...others, add: wish.add.filter((item) => item.name !== name) })}
+        >
+          … were as it is now
+        </button>
+      ) : (
+        <>
+          <button
+            type="button"
+            ref={first}
+            onClick={() => wanted({ ...others, lose: [...others.lose, name] })}
+          >
+            … were lost
+          </button>{" "}
+          <button
+            type="button"
+            onClick={() => wanted({ ...others, drain: [...others.drain, name] })}
+          >
+            … were drained
+          </button>{" "}
+          <button type="button" onClick={() => wanted(withOneLike(wish, fleet, name))}>
+            … had one more like it
+          </button>
+        </>
+      )}{" "}
+      <button type="button" class="quiet" onClick={() => onClose("")}>
+        Close
+      </button>
+    </div>
+  );
+}
+
+/** The longest name of a managed cluster. */
+const LONGEST = 253;
+
+/** A wish with one more cluster like another one, under a name that is free. */
+function withOneLike(wish: Wish, fleet: Fleet, like: string): Wish {
+  const taken = new Set([...fleet.clusters, ...wish.add].map((item) => item.name));
+  for (let number = 2; ; number += 1) {
+    const end = `-like-${number}`;
+    const name = like.slice(0, LONGEST - end.length) + end;
+    if (!taken.has(name)) return { ...wish, add: [...wish.add, { name, like }] };
+  }
 }
 
 /** A wish that counts the first score only. */
 export function firstWish(fleet: Fleet): Wish {
   const first = fleet.scores.find((score) => score.columns.some((column) => column.app));
   const name = (first ?? fleet.scores[0])?.name;
-  return { objective: name ? { [name]: 1 } : {}, lose: [], drain: [], budget: {}, prove: false };
+  const objective = name ? { [name]: 1 } : {};
+  const clusters = { lose: [], drain: [], add: [] };
+  return { objective, ...clusters, budget: {}, prove: false, stepwise: false };
 }
+
+/** The weights that can be dragged; larger ones are typed. */
+const WEIGHTS = 5;
 
 function ScoreWish(props: { score: FleetScore; wish: Wish; onWish: (wish: Wish) => void }) {
   const { score, wish, onWish } = props;
   const name = score.display_name || score.name;
+  const weight = wish.objective[score.name] ?? 0;
+  const weigh = (event: { currentTarget: HTMLInputElement }) =>
+    onWish({
+      ...wish,
+      objective: changed(wish.objective, score.name, event.currentTarget.value, 0),
+    });
   return (
     <tr>
       <th scope="row">{name}</th>
       <td>
         <input
+          type="range"
+          min="0"
+          max={Math.max(WEIGHTS, Math.ceil(weight))}
+          step="0.1"
+          aria-label={`How much ${name} counts`}
+          value={weight}
+          onInput={weigh}
+        />{" "}
+        <input
           type="number"
           min="0"
           step="any"
           aria-label={`Weight of ${name}`}
-          value={wish.objective[score.name] ?? 0}
-          onInput={(event) =>
-            onWish({
-              ...wish,
-              objective: changed(wish.objective, score.name, event.currentTarget.value, 0),
-            })
-          }
+          value={weight}
+          onInput={weigh}
         />
       </td>
       <td>
@@ -123,7 +281,7 @@ function ScoreWish(props: { score: FleetScore; wish: Wish; onWish: (wish: Wish) 
           type="number"
           min="0"
           step="any"
-          placeholder="no limit"
+          placeholder="no budget"
           aria-label={`Budget of ${name}`}
           value={wish.budget[score.name] ?? ""}
           onInput={(event) =>
@@ -153,10 +311,12 @@ interface ClusterNamesProps {
   fleet: Fleet;
   names: string[];
   onNames: (names: string[]) => void;
+  /** Takes a name of the fleet; missing: it joins `names`. */
+  onAdd?: (name: string) => void;
 }
 
 /** Cluster names to choose by typing: lists of thousands are no menu. */
-function ClusterNames({ label, fleet, names, onNames }: ClusterNamesProps) {
+function ClusterNames({ label, fleet, names, onNames, onAdd }: ClusterNamesProps) {
   const id = useId();
   const [unknown, setUnknown] = useState("");
   const add = (event: Event & { currentTarget: HTMLInputElement }) => {
@@ -164,7 +324,8 @@ function ClusterNames({ label, fleet, names, onNames }: ClusterNamesProps) {
     const found = fleet.clusters.some((cluster) => cluster.name === name);
     setUnknown(found ? "" : name);
     if (!found) return;
-    onNames([...new Set([...names, name])]);
+    if (onAdd) onAdd(name);
+    else onNames([...new Set([...names, name])]);
     event.currentTarget.value = "";
   };
   return (

@@ -1,0 +1,249 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Fleet, Move } from "../api/wire";
+import type { Link, Mark, Tone } from "../fleet/drawing-canvas";
+import { FREE, OTHERS, type Colours, type Fill } from "../fleet/drawing-colours";
+import { drawnFleet } from "../fleet/drawn-fleet";
+import { FleetDrawing } from "../fleet/fleet-drawing";
+import { Key } from "../fleet/fleet-view";
+import { counted } from "../parts/sentences";
+import { Table } from "../parts/table";
+import { pairs } from "./flows";
+import { clustersOf, fleetAfter, gpuChanges, keyOf, planSteps } from "./plan-steps";
+import type { DrawnPlan, PlanStep } from "./plan-steps";
+
+/** Moves that can be told apart when all are connected at once. */
+export const MOST_LINKS = 24;
+
+/** Milliseconds that a step is shown when they are played. */
+const SHOWN = 1500;
+
+const FILLS: Record<Move["action"], Fill> = {
+  moves: { colour: "--accent", pattern: "lines" },
+  starts: { colour: "--good", pattern: "dots" },
+  shrinks: { colour: "--broken", pattern: "cross" },
+  stops: { colour: "--broken", pattern: "cross" },
+  stays: { colour: "--others", pattern: "none" },
+  waits: { colour: "--others", pattern: "none" },
+};
+
+const TONES: Record<string, Tone> = { moves: "accent", starts: "good" };
+
+const MEANINGS: [string, Fill][] = [
+  ["moves", FILLS.moves],
+  ["first placement", FILLS.starts],
+  ["stops", FILLS.stops],
+  ["stays", FILLS.stays],
+  ["Pods of others", OTHERS],
+  ["free", FREE],
+];
+
+interface Props {
+  fleet: Fleet;
+  /** Null: what runs now. */
+  plan: DrawnPlan | null;
+  onCluster: (name: string) => void;
+}
+
+const NOTHING: DrawnPlan = { moves: [], enforcement_changes: [] };
+
+/** A plan drawn on its fleet: now, after each step of its rollout, and at its end. */
+export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
+  const plan = given ?? NOTHING;
+  const steps = useMemo(() => planSteps(plan), [plan]);
+  const last = steps.length - 1;
+  const [chosen, choose] = useState(last);
+  const [playing, play] = useState(false);
+  const at = Math.min(chosen, last);
+  useEffect(() => {
+    if (!playing) return;
+    if (at === last) return play(false);
+    const timer = setTimeout(() => choose(at + 1), SHOWN);
+    return () => clearTimeout(timer);
+  }, [playing, at, last]);
+
+  const touched = useMemo(() => new Set(steps.flatMap(clustersOf)), [steps]);
+  const [all, showAll] = useState(false);
+  const few = touched.size > 0 && touched.size < fleet.clusters.length;
+  const groups = useMemo(() => {
+    const drawn = drawnFleet(fleetAfter(fleet, plan, steps.slice(0, at + 1)), null);
+    const shown = few && !all ? drawn.filter((item) => touched.has(item.name)) : drawn;
+    return [{ title: "", told: "", clusters: shown }];
+  }, [fleet, plan, steps, at, few, all, touched]);
+  const actions = useMemo(
+    () => new Map(plan.moves.map((move) => [move.workload, move.action])),
+    [plan],
+  );
+  const colours = useMemo(() => coloursOf(actions, touched), [actions, touched]);
+  const links = useMemo(
+    () => linksOf(plan, steps[at], last > 1 && at > 0),
+    [plan, steps, at, last],
+  );
+  const marks = useMemo(() => marksOf(steps[at], actions), [steps, at, actions]);
+  const changed = useMemo(() => new Set(steps[at] ? clustersOf(steps[at]) : []), [steps, at]);
+  const step = (to: number) => {
+    play(false);
+    choose(to);
+  };
+  return (
+    <section aria-label="Fleet before and after">
+      <div class="stepping">
+        {last === 1 && (
+          <span class="toggle" role="group" aria-label="Before and after">
+            {[0, 1].map((side) => (
+              <button
+                key={side}
+                type="button"
+                aria-pressed={at === side}
+                onClick={() => step(side)}
+              >
+                {nameOf(side, last)}
+              </button>
+            ))}
+          </span>
+        )}
+        {last > 1 && (
+          <>
+            <button type="button" disabled={at === 0} onClick={() => step(at - 1)}>
+              Back
+            </button>
+            <input
+              type="range"
+              min="0"
+              max={last}
+              value={at}
+              aria-label="Step of the plan"
+              aria-valuetext={nameOf(at, last)}
+              onInput={(event) => step(Number(event.currentTarget.value))}
+            />
+            <button type="button" disabled={at === last} onClick={() => step(at + 1)}>
+              Next
+            </button>
+            <button
+              type="button"
+              onClick={() => {
+                if (at === last) choose(0);
+                play(!playing);
+              }}
+            >
+              {playing ? "Pause" : "Play"}
+            </button>
+          </>
+        )}
+        {few && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={all}
+              onChange={(event) => showAll(event.currentTarget.checked)}
+            />
+            all {fleet.clusters.length} clusters
+          </label>
+        )}
+        <p role="status">
+          {last > 0 && <strong>{nameOf(at, last)}: </strong>}
+          {given ? steps[at] && told(steps[at]) : "Choose a cluster: what if it were lost?"}
+        </p>
+      </div>
+      <FleetDrawing
+        label={`The fleet ${nameOf(at, last).toLowerCase()}`}
+        groups={groups}
+        colours={colours}
+        links={links}
+        marks={marks}
+        changed={changed}
+        onOpen={onCluster}
+        legend={() => (
+          <ul class="legend keys">
+            {MEANINGS.map(([text, fill]) => (
+              <Key key={text} fill={fill} text={text} />
+            ))}
+          </ul>
+        )}
+      />
+    </section>
+  );
+}
+
+/** GPUs that are divided anew, told by GPU. */
+export function GpuChanges({ fleet, plan }: { fleet: Fleet; plan: DrawnPlan }) {
+  const changes = useMemo(() => gpuChanges(fleet, plan), [fleet, plan]);
+  if (changes.length === 0) return null;
+  return (
+    <Table
+      caption="GPUs that are divided anew"
+      heads={["GPU", "Now", "Planned", "GPUs", "Clusters"]}
+      rows={changes.map(({ model, before, after, count, clusters }) => ({
+        key: `${model} ${before} ${after}`,
+        cells: [model || "unknown model", before, after, count, someOf(clusters)],
+      }))}
+    />
+  );
+}
+
+/** Clusters that are named; the others are counted. */
+const NAMED = 5;
+
+function someOf(names: string[]): string {
+  const rest = names.length - NAMED;
+  return names.slice(0, NAMED).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}
+
+function nameOf(at: number, last: number): string {
+  if (at === 0) return "Now";
+  return at === last ? "Planned" : `After step ${at} of ${last}`;
+}
+
+function told({ starts, stops, divided }: PlanStep): string {
+  const parts = [
+    stops.length && `${counted(stops.length, "place")} stopped`,
+    divided.length && `policies changed on ${counted(divided.length, "cluster")}`,
+    starts.length && `${counted(starts.length, "place")} started`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+/** By what becomes of the workload. */
+function coloursOf(actions: Map<string, Move["action"]>, touched: Set<string>): Colours {
+  return {
+    slice(_, gpu, slice) {
+      const workload = gpu.workloads[slice] ?? null;
+      if (workload === null) return FREE;
+      const action = actions.get(workload);
+      return action ? FILLS[action] : OTHERS;
+    },
+    cell: (cluster) => ({
+      colour: touched.has(cluster.name) ? "--accent" : "--used",
+      pattern: "none",
+      share: cluster.slices ? cluster.used / cluster.slices : 0,
+    }),
+  };
+}
+
+/** Arrows of all moves where they can be told apart, else of those of the step, which are strong. */
+function linksOf(plan: DrawnPlan, step: PlanStep | undefined, stepwise: boolean): Link[] {
+  const now = new Set([...(step?.starts ?? []), ...(step?.stops ?? [])].map(keyOf));
+  const strong = (workload: string, cluster: string) => now.has(keyOf({ workload, cluster }));
+  const links = plan.moves.flatMap((move) =>
+    pairs(move).flatMap(([from, to]) => {
+      if (from === null || to === null || from === to) return [];
+      const { workload } = move;
+      const end = (cluster: string, places: Move["after"]) => ({
+        ...{ cluster, workload },
+        device: places.find((place) => place.cluster === cluster)?.device ?? "",
+      });
+      const link: Link = { from: end(from, move.before), to: end(to, move.after), tone: "accent" };
+      return [{ ...link, strong: stepwise && (strong(workload, from) || strong(workload, to)) }];
+    }),
+  );
+  const few = links.length <= MOST_LINKS ? links : links.filter((link) => link.strong);
+  return few.length <= MOST_LINKS ? few : [];
+}
+
+function marksOf(step: PlanStep | undefined, actions: Map<string, Move["action"]>): Mark[] {
+  if (!step) return [];
+  const mark = (place: PlanStep["starts"][number], tone: Tone) => ({ place, tone });
+  return [
+    ...step.starts.map((item) => mark(item, TONES[actions.get(item.workload) ?? ""] ?? "good")),
+    ...step.stops.map((item) => mark(item, TONES[actions.get(item.workload) ?? ""] ?? "bad")),
+  ];
+}
