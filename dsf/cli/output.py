@@ -74,22 +74,23 @@ def output_option(
     )
 
 
-def picture_option(what: str) -> Callable[[Command], Command]:
-    """Return `--picture`; `what` it draws. Another file than .svg is refused before any work."""
+def picture_option(what: str, form: str = ".svg") -> Callable[[Command], Command]:
+    """Return `--picture`; `what` it draws. A file of another `form` is refused before any work."""
 
     def checked(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-        if path is not None and path.suffix.lower() != ".svg":
-            raise click.BadParameter(f"{path} must end in .svg; browsers show it")
+        if path is not None and path.suffix.lower() != form:
+            instead = path.with_suffix(form).name
+            raise click.BadParameter(f"{path} must end in {form}; write {instead}, for browsers")
         return path
 
     file = click.Path(dir_okay=False, writable=True, path_type=Path)
     return click.option("--picture", type=file, callback=checked, help=what)
 
 
-def draw(svg: str, path: Path) -> None:
+def draw(picture: str, path: Path) -> None:
     """Write a picture, and say so on standard error. Raises ClickException."""
     try:
-        path.write_text(svg, encoding="utf-8")
+        path.write_text(picture, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
     click.echo(f"Drew {path}: open it in a browser.", err=True)

@@ -24,12 +24,11 @@ PAGE = files("optimizer") / "page" / "dist" / "index.html"
 """The page, built by `make page` into one file; a checkout where that never ran has none."""
 
 _ELSEWHERE = {"page": "/", "documentation": "/docs", "openapi": "/openapi.json", "fleet": "/fleet"}
-_NOT_BUILT = RequestProblem(
+NOT_BUILT = RequestProblem(
     status=NOT_FOUND,
     reason="PageNotBuilt",
     title="The page was not built",
-    detail="run `make page` in the checkout; released packages and images have the page."
-    " /docs describes the API",
+    detail="run `make page` in the checkout; released packages and images have it",
 )
 _POLICY = "Content-Security-Policy"
 _HEADERS = {
@@ -50,7 +49,7 @@ def add_page_route(app: FastAPI, page: Traversable = PAGE) -> None:
         try:
             text = page.read_bytes()
         except OSError:
-            return refusal(_NOT_BUILT)
+            return refusal(NOT_BUILT)
         found = served_page(text)
         headers = {**_HEADERS, _POLICY: found.policy}
         return found.document.response(request, "text/html", headers)

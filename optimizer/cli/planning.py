@@ -61,7 +61,9 @@ EXIT_DIFFERENT, EXIT_NO_DIFF = 1, 2
     "manifests",
     help="manifests: only the generated objects, for kubectl apply -f -.",
 )
-@picture_option("Draw what runs where before and after into this SVG file, for a browser.")
+@picture_option(
+    "Write what runs where before and after into this HTML file, for any browser.", ".html"
+)
 @click.option(
     "--explain",
     is_flag=True,
@@ -76,11 +78,10 @@ def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> No
     """
     if explain and output == "manifests":
         raise click.UsageError("--explain: manifests have no place for it; choose another --output")
-    made = asyncio.run(_plan(asked_plan(rest), rest, explain=explain))
+    page = "" if picture is None else _built_page()
+    made, drawn = asyncio.run(_plan(asked_plan(rest), rest, explain=explain, page=page))
     if picture is not None:
-        from optimizer.plan.text.picture import svg
-
-        draw(svg(made), picture)
+        draw(drawn, picture)
     show(_text(made, output))
     if not made.placements:
         raise click.exceptions.Exit(EXIT_NOTHING_PLACED)
@@ -248,9 +249,34 @@ def _changed(request: "OptimizeRequest", changes: dict[str, Any]) -> "OptimizeRe
     return request.model_copy(update={name: value for name, value in changes.items() if value})
 
 
-async def _plan(asked: AskedPlan, rest: dict[str, Any], *, explain: bool) -> "Plan":
-    async with _planned(asked, rest, explain=explain) as (_, plan):
-        return plan
+def _built_page() -> str:
+    """Return the page that the optimizer serves. Raises ClickException."""
+    from optimizer.api.page_route import NOT_BUILT, PAGE
+
+    try:
+        return PAGE.read_text(encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{NOT_BUILT.title}: {NOT_BUILT.detail}") from error
+
+
+async def _plan(
+    asked: AskedPlan, rest: dict[str, Any], *, explain: bool, page: str = ""
+) -> "tuple[Plan, str]":
+    """Return a plan, and the `page` with the plan and its fleet inside."""
+    async with _planned(asked, rest, explain=explain) as (lister, plan):
+        return plan, await _picture(lister, plan, page) if page else ""
+
+
+async def _picture(lister: "Lister", plan: "Plan", page: str) -> str:
+    from dsf.kube.clock import utc_now
+    from dsf.kube.kinds import NODE_INVENTORY
+    from optimizer.api.page_picture import page_of_plan
+    from optimizer.follow.overview.fleet_matrix import fleet_matrix
+    from optimizer.service.observe_fleet import observe_fleet
+
+    place = plan.request.namespace
+    facts = await observe_fleet(lister, place, now=utc_now, listed=(NODE_INVENTORY,))
+    return page_of_plan(page, plan, fleet_matrix(facts))
 
 
 async def _diffs(asked: AskedPlan, rest: dict[str, Any]) -> "tuple[ObjectDiff, ...]":

@@ -104,7 +104,7 @@ CASES: dict[str, dict[str, Case]] = {
     "plan": {
         "--filename": Case("scenario", {"--objective": "performance", "--output": "json"}),
         **PLANNED,
-        "--picture": Case("plan.svg", ASKED),
+        "--picture": Case("plan.html", ASKED),
         "--explain": Case(True, ASKED),
     },
     "diff": {

@@ -102,7 +102,6 @@ EXEMPT = {
         "optimizer/plan/text/tables.py:_amount",
         "optimizer/plan/text/tables.py:_price",
         "optimizer/plan/text/tables.py:_unplaced_sentence",
-        "optimizer/plan/text/picture.py:svg",
         "optimizer/plan/text/tables.py:render",
         "optimizer/plan/unplaced_reasons.py:_impossible",
         "optimizer/plan/unplaced_reasons.py:_not_chosen",

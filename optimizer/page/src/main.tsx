@@ -3,12 +3,18 @@ import { RestApi } from "./api/rest-api";
 import { ChatView } from "./chat-view";
 import { Page } from "./page";
 import { showEveryText } from "./parts/visible-text";
+import { PlanPicture } from "./plans/plan-picture";
 import "./style.css";
 
 showEveryText();
 const root = document.getElementById("page");
 // The optimizer forbids frames, so a frame is the view of a chat.
-if (root) render(window.parent === window ? browserPage() : <ChatView />, root);
+const picture = document.getElementById("picture")?.textContent;
+if (root) render(picture ? <PlanPicture text={picture} /> : view(), root);
+
+function view() {
+  return window.parent === window ? browserPage() : <ChatView />;
+}
 
 function browserPage() {
   const namespace = new URLSearchParams(location.search).get("namespace") || "default";

@@ -32,12 +32,12 @@ async def dsf(
 
 async def test_a_plan_of_a_hub_is_applied_once_and_then_planned_again(tmp_path: Path) -> None:
     hub = await hub_of()
-    picture = tmp_path / "plan.svg"
+    picture = tmp_path / "plan.html"
     code, out, err = await dsf(plan, hub, tmp_path, *PERFORMANCE, f"--picture={picture}")
     assert code == 0
     assert out.startswith("Optimal: objective 115")
     assert err == f"Drew {picture}: open it in a browser.\n"
-    assert picture.read_text().startswith("<svg ")
+    assert '"action": "starts"' in picture.read_text()
     assert await names(hub, kinds.PLACEMENT) == []
 
     code, out, err = await dsf(diff, hub, tmp_path, *PERFORMANCE)
@@ -143,16 +143,16 @@ def test_files_need_no_request_where_an_objective_is_said() -> None:
     assert "no request found" in err
 
 
-def test_a_picture_is_an_svg_file(tmp_path: Path) -> None:
-    picture = tmp_path / "plan.png"
+def test_a_picture_is_an_html_file(tmp_path: Path) -> None:
+    picture = tmp_path / "plan.svg"
     code, _, err = invoked(plan, *FOLDERS, "--objective=power", f"--picture={picture}")
     assert code == 2
-    assert "must end in .svg" in err
+    assert "must end in .html; write plan.html, for browsers" in err
     assert not picture.exists()
 
 
 def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    picture = tmp_path / "missing" / "plan.svg"
+    picture = tmp_path / "missing" / "plan.html"
     code, _, err = invoked(plan, *FOLDERS, "--objective=power", f"--picture={picture}")
     assert code == 1
     assert f"cannot write {picture}: No such file or directory" in err

@@ -1,0 +1,35 @@
+"""The page as a file that shows one plan: drawn by the page's own code, offline, asking nobody."""
+
+import json
+import re
+
+from optimizer.api.page_route import content_policy
+from optimizer.follow.overview.fleet_matrix import FleetMatrix
+from optimizer.follow.overview.plan_request import PlanResult
+from optimizer.follow.record.recorded_plan import recorded_request
+from optimizer.plan.plan import Plan, result
+
+_ROOT = '<div id="page">'
+"""Where the page draws itself; the plan stands before it."""
+
+_SERVED_ONLY = re.compile("; (connect-src|frame-ancestors) [^;]*")
+"""Directives that a file needs not, or that a browser takes from a header alone."""
+
+
+def page_of_plan(page: str, plan: Plan, fleet: FleetMatrix) -> str:
+    """Return the built page with a plan and its fleet inside, under the policy of the page."""
+    told = PlanResult(**dict(result(plan, None)), request=recorded_request(plan))
+    shown = {
+        "plan": told.model_dump(mode="json", exclude={"output_yaml"}),
+        "fleet": fleet.model_dump(mode="json"),
+    }
+    policy = _SERVED_ONLY.sub("", content_policy(page.encode()))
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}" />'
+    data = f'<script type="application/json" id="picture">{_inert(json.dumps(shown))}</script>'
+    top, root, rest = page.rpartition(_ROOT)
+    return top.replace("<head>", f"<head>{meta}", 1) + data + root + rest
+
+
+def _inert(text: str) -> str:
+    """Return JSON in which no text of others ends the script, or begins a comment."""
+    return text.replace("<", "\\u003c")

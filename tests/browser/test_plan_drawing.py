@@ -1,0 +1,204 @@
+"""A plan before and after in one drawing: by hand, step by step, and as a file that asks nobody."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from dsf.kube.clock import utc_now
+from optimizer.api.page_picture import page_of_plan
+from optimizer.api.page_route import PAGE
+from optimizer.follow.overview.drawing.gpu_layouts import (
+    ClusterGpus,
+    GpuLayout,
+    GpuSlice,
+    OccupiedDevice,
+)
+from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixCluster
+from optimizer.plan.plan import Plan
+from optimizer.service.optimizer import Optimizer
+from optimizer.wire.result import WorkloadMove, WorkloadPlace
+from tests.browser.conftest import Open
+from tests.browser.test_accessibility import violations
+from tests.browser.test_hostile_text import HEBREW, HOSTILE, looked_at
+from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated
+from tests.optimizer.build import request
+from tests.optimizer.hubs import hub_of
+
+DEVICE = "3g.48gb"
+
+
+async def whatif(page: Page) -> None:
+    await page.get_by_role("link", name="What if").click()
+
+
+async def test_a_cluster_is_lost_by_keyboard_and_comes_back(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    await whatif(page)
+    await page.get_by_role("application").focus()
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press("Enter")
+    choice = page.get_by_role("group", name="What if, for worker02")
+    await expect(choice.get_by_role("button", name="… were lost")).to_be_focused()
+    await page.keyboard.press("Enter")
+    table = page.get_by_role("table", name="Workloads before and after")
+    await expect(table).to_contain_text("worker01")
+    await expect(table).not_to_contain_text("worker02")
+    await page.get_by_role("button", name="worker02: remove").click()
+    await expect(table).to_contain_text("worker02")
+    assert await generated(service.hub) == []
+
+
+async def test_a_cluster_like_another_one_is_added_by_a_click(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    await whatif(page)
+    await page.get_by_role("application").click(position={"x": 40, "y": 20})
+    await page.get_by_role("button", name="… had one more like it").click()
+    await expect(page.get_by_text("This plan pretends facts")).to_be_visible()
+    await expect(page.get_by_role("button", name="worker01-like-2: remove")).to_be_visible()
+
+
+async def test_a_weight_is_dragged_and_the_last_plan_stays_until_the_next_one(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(service.url)
+    await whatif(page)
+    dragged = page.get_by_label(f"How much {POWER} counts")
+    await dragged.focus()
+    await page.keyboard.press("End")
+    figures = page.get_by_label("What the plan does")
+    await expect(figures).to_contain_text("→")
+    held = asyncio.Event()
+
+    async def hold(route) -> None:  # type: ignore[no-untyped-def]
+        await held.wait()
+        await route.continue_()
+
+    await page.route("**/plan", hold)
+    before = await figures.inner_text()
+    await page.keyboard.press("Home")
+    await expect(page.get_by_text("What you see answers the wish before")).to_be_visible()
+    assert await figures.inner_text() == before
+    await expect(page.get_by_role("button", name="Apply…")).to_have_count(0)
+    held.set()
+    await expect(page.get_by_text("What you see answers")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Apply…")).to_be_visible()
+    assert await figures.inner_text() != before
+
+
+async def test_a_stepwise_plan_is_stepped_through(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    await whatif(page)
+    await page.get_by_label("Apply it step by step").check()
+    steps = page.get_by_role("region", name="Fleet before and after")
+    said = steps.get_by_role("status").first
+    await expect(said).to_contain_text("Planned: 2 places started")
+    await steps.get_by_role("button", name="Back").click()
+    await expect(said).to_contain_text("After step 1 of 2: policies changed on 2 clusters")
+    await steps.get_by_label("Step of the plan").press("Home")
+    await expect(said).to_contain_text("Now")
+    await steps.get_by_role("button", name="Play").click()
+    await expect(said).to_contain_text("Planned")
+    await page.get_by_label(f"Weight of {PERFORMANCE}").fill("2")
+    await expect(page.get_by_role("button", name="Apply…")).to_be_visible()
+
+
+def place(cluster: str) -> WorkloadPlace:
+    return WorkloadPlace(cluster=cluster, device=DEVICE, scores={"power": 3.0})
+
+
+def moving(names: list[str], suffix: str) -> tuple[WorkloadMove, ...]:
+    """Each workload goes to the next cluster; the last one is placed for the first time."""
+    pairs = zip(names, [*names[1:], names[0]], strict=True)
+    return tuple(
+        WorkloadMove(
+            workload=f"w{number}{suffix}",
+            action="moves" if number < len(names) - 1 else "starts",
+            before=(place(old),) if number < len(names) - 1 else (),
+            after=(place(new),),
+            gain={},
+        )
+        for number, (old, new) in enumerate(pairs)
+    )
+
+
+def fleet_of(names: list[str], suffix: str) -> FleetMatrix:
+    half = {"device": DEVICE, "memory": 4, "compute": 3}
+    halves = (GpuSlice(start=0, **half), GpuSlice(start=4, **half))
+    return FleetMatrix(
+        observed_at=datetime(2026, 1, 1, tzinfo=UTC),
+        namespace="default",
+        clusters=tuple(
+            MatrixCluster(
+                name=name,
+                eligible=True,
+                health="Available",
+                hardware={},
+                gpus=(ClusterGpus(model="H100", layout=0, count=2, known="Inventory"),),
+                occupied=(OccupiedDevice(device=DEVICE, workload=f"w{number}{suffix}", amount=1),),
+                labels={"region": f"r{number % 5}{suffix}"},
+            )
+            for number, name in enumerate(names)
+        ),
+        layouts=(GpuLayout(slices=halves, memory=8, compute=7),),
+        scores=(),
+        workloads=(),
+        policies=(),
+        scorers=(),
+        findings=(),
+        omitted={},
+    )
+
+
+@pytest.fixture(scope="module")
+def planned() -> Plan:
+    async def plan() -> object:
+        return await Optimizer(await hub_of(), now=utc_now).plan(request("performance"))
+
+    made = asyncio.run(plan())
+    assert isinstance(made, Plan)
+    return made
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("count", "suffix", "width"), [(2, HOSTILE, 1200), (40, "", 320), (1000, "", 1200)]
+)
+async def test_a_file_draws_a_plan_and_asks_nobody(
+    open_page: Open,
+    planned: Plan,
+    tmp_path: Path,
+    count: int,
+    suffix: str,
+    width: int,
+    scheme: str,
+) -> None:
+    names = [f"c{number}{suffix}" for number in range(count)]
+    plan = replace(planned, moves=moving(names, suffix), enforcement_changes=())
+    file = tmp_path / "plan.html"
+    file.write_text(page_of_plan(PAGE.read_text(), plan, fleet_of(names, suffix)))
+    viewport = {"width": width, "height": 800}
+    page = await open_page(f"file://{file}", viewport=viewport, color_scheme=scheme)
+    await expect(page).to_have_title(f"Plan {plan.digest[:12]} for namespace default")
+    figures = page.get_by_label("What the plan does")
+    await expect(figures).to_contain_text(f"move{count - 1}")
+    await expect(figures).to_contain_text("placed for the first time1")
+    await expect(page.get_by_role("button", name="Apply…")).to_have_count(0)
+    await page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
+    await expect(page.get_by_role("table", name="Places by group")).to_be_visible()
+    await page.get_by_label("Group by").select_option("region")
+    await page.get_by_role("button", name="Now", exact=True).click()
+    await page.get_by_role("application").focus()
+    await page.keyboard.press("End")
+    await expect(page.locator(".told")).to_contain_text(f"c{count - 1}")
+    assert await violations(page) == []
+    if suffix:
+        await looked_at(page, "picture", HEBREW)
+    assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
