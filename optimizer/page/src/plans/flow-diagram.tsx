@@ -57,7 +57,12 @@ function Diagram({ flows }: { flows: Flow[] }) {
       {layout && (
         <svg viewBox={`0 0 ${width} ${layout.height}`} role="img" aria-label={said}>
           {layout.links.map(({ flow, path, width: thick }) => (
-            <path key={sentenceOf(flow)} class={flow.kind} d={path} stroke-width={thick}>
+            <path
+              key={sentenceOf(flow)}
+              class={flow.kind}
+              d={path}
+              style={{ strokeWidth: `${thick}px` }}
+            >
               <title>{sentenceOf(flow)}</title>
             </path>
           ))}

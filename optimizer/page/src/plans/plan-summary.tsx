@@ -30,7 +30,7 @@ export function PlanSummary({ plan }: { plan: ShownPlan }) {
   );
   return (
     <>
-      <dl class="figures" aria-label="What the plan does">
+      <dl class="plan-figures" aria-label="What the plan does">
         <Figure name="Value">
           {now !== null && <span class="was">{figure(now)} → </span>}
           {figure(plan.objective_value)}{" "}
@@ -41,9 +41,11 @@ export function PlanSummary({ plan }: { plan: ShownPlan }) {
             {counts[action]}
           </Figure>
         ))}
-        <Figure name="change policies">
-          {counted(plan.enforcement_changes.length, "cluster")}
-        </Figure>
+        {plan.enforcement_changes.length > 0 && (
+          <Figure name="change policies">
+            {counted(plan.enforcement_changes.length, "cluster")}
+          </Figure>
+        )}
       </dl>
       <p role="status">
         {plan.status}: {verdict(plan)}
