@@ -3,8 +3,9 @@
 python -m benchmarks.fleet_matrix [clusters [entries]]
 
 A hub in this process, so that neither sockets nor JSON of the hub count. Each cluster has four
-scores of 60 entries. Each figure is the least of REPEATS. "Read anew" is what every answer costs
-without a cache; the ratio to it is what a watched hub saves. Memory is what the process grew by.
+scores of 60 entries, and a NodeInventory with 24 GPUs, which differ from cluster to cluster. Each
+figure is the least of REPEATS. "Read anew" is what every answer costs without a cache; the ratio to
+it is what a watched hub saves. Memory is what the process grew by.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, NODE_INVENTORY, Kind
 from dsf.kube.port import Object, ObjectList, WatchEvent
 from optimizer.api.operation_routes import matrix_document
 from optimizer.follow.overview.fleet_matrix import MatrixRows, fleet_matrix
@@ -49,10 +50,10 @@ class GeneratedFleet:
     ) -> ObjectList:
         """Return a page."""
         start = int(continue_token or 0)
-        per = {MANAGED_CLUSTER: 1, ADD_ON_PLACEMENT_SCORE: SCORES}.get(kind, 0)
+        per = {MANAGED_CLUSTER: 1, NODE_INVENTORY: 1, ADD_ON_PLACEMENT_SCORE: SCORES}.get(kind, 0)
         count = 0 if fields else per * len(self._names)
         end = min(start + limit, count) if limit else count
-        make = _cluster if kind == MANAGED_CLUSTER else self._score
+        make = {MANAGED_CLUSTER: _cluster, NODE_INVENTORY: _inventory}.get(kind, self._score)
         items = tuple(make(*self._at(number, per), 1) for number in range(start, end))
         return ObjectList(items, "1", str(end) if end < count else "")
 
@@ -106,7 +107,7 @@ async def main(clusters: int = 5_000, entries: int = 60) -> None:
     await asyncio.sleep(0)
     told = asyncio.Event()
     hub.on_change(ADD_ON_PLACEMENT_SCORE, lambda _: told.set())
-    hub.watch(MANAGED_CLUSTER, ADD_ON_PLACEMENT_SCORE)
+    hub.watch(MANAGED_CLUSTER, ADD_ON_PLACEMENT_SCORE, NODE_INVENTORY)
     await told.wait()
     gc.collect()
     held = (_resident() - before) >> 20
@@ -163,10 +164,40 @@ def _resident() -> int:
 def _cluster(name: str, *_: int) -> Object:
     available = {"type": "ManagedClusterConditionAvailable", "status": "True"}
     return {
-        "metadata": {"name": name, "labels": {"name": name}, "resourceVersion": "1"},
+        "metadata": {
+            "name": name,
+            "labels": {"name": name, "region": f"region-{int(name[-3:]) % 7}"},
+            "resourceVersion": "1",
+        },
         "spec": {"hubAcceptsClient": True},
         "status": {"conditions": [available], "allocatable": {"cpu": "64", "memory": "512Gi"}},
     }
+
+
+def _inventory(name: str, *_: int) -> Object:
+    model, halves = LAYOUTS[int(name[-5:]) % len(LAYOUTS)]
+    device = f"nvidia.com/{halves}"
+    used = {"cpu": "8", device: "3"}
+    node = {
+        "count": 3,
+        "ready": True,
+        "labels": {"nvidia.com/gpu.product": model, "nvidia.com/gpu.count": "8"},
+        "allocatable": {"cpu": "64", "memory": "512Gi", device: "8" if halves == "gpu" else "16"},
+        "requested": {**used, "memory": "64Gi"},
+        "works": [{"name": "work", "requested": used}],
+    }
+    metadata = {"name": name, "namespace": name, "resourceVersion": "1"}
+    times = {"observedTime": "2026-01-01T00:00:00Z", "validUntil": "2026-01-01T00:03:00Z"}
+    return {"metadata": metadata, "status": {**times, "nodes": [node], "works": [{"name": "work"}]}}
+
+
+LAYOUTS = (
+    ("NVIDIA-H100-80GB-HBM3", "gpu"),
+    ("NVIDIA-H100-80GB-HBM3", "mig-3g.40gb"),
+    ("NVIDIA-A100-SXM4-40GB", "mig-3g.20gb"),
+    ("NVIDIA-L40S", "gpu"),
+)
+"""Products, and the resource that their GPUs are."""
 
 
 if __name__ == "__main__":
