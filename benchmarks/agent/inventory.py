@@ -1,11 +1,13 @@
 """What the inventory of a large cluster costs: bytes on the hub, CPU and memory of the agent.
 
-python -m benchmarks.agent.inventory [nodes] [pods]
+python -m benchmarks.agent.inventory [nodes] [pods] [--devices]
 
 `dsf agent` is a process, without and with `--inventory`; the API servers run in this one. A Pod has
 4 KiB and a node 16 KiB of what the agent reads and forgets. Memory is the peak of the resident set.
 CPU is that of the first list, of some time in which nothing changes, and of as much in which Pods
-start and end, minus the former.
+start and end, minus the former. With `--devices` a DRA driver has the GPUs of all nodes: of those
+that have eight GPUs, with all MIG devices that these can have; of the others, two whole GPUs. A
+claim holds the first GPU of each node.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ import os
 import random
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -22,8 +25,20 @@ from benchmarks.agent.load import CLUSTER, cpu, peak_mib, written
 from dsf.api import names
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.kinds import APPLIED_MANIFEST_WORK, CONFIG_MAP, NAMESPACE, NODE, NODE_INVENTORY, POD
+from dsf.kube.kinds import (
+    APPLIED_MANIFEST_WORK,
+    CONFIG_MAP,
+    DEVICE_CLASS,
+    NAMESPACE,
+    NODE,
+    NODE_INVENTORY,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    Kind,
+)
 from dsf.kube.port import Object
+from tests.device_slices import claim, mig_slice, nvidia_classes, plain_gpu, resource_slice
 from tests.objects_with_status import create_with_status
 
 NODES, PODS, WORKS = 5_000, 50_000, 1_000
@@ -53,6 +68,14 @@ def node(number: int, draw: random.Random) -> Object:
     }
 
 
+def node_devices(number: int) -> Iterator[tuple[Kind, Object]]:
+    """Yield the ResourceSlice of a node, and the ResourceClaim that holds its first GPU."""
+    name = f"node-{number}"
+    whole = resource_slice(name, [plain_gpu(gpu, name) for gpu in range(2)])
+    yield RESOURCE_SLICE, mig_slice(name, 8) if number % GPU_NODES == 0 else whole
+    yield RESOURCE_CLAIM, claim(f"claim-{number}", name, "gpu-0", pods=[f"pod-{number}"])
+
+
 def pod(number: int, draw: random.Random, nodes: int) -> Object:
     """Return a Pod of a Deployment of eight, on a random node."""
     on, work = draw.randrange(nodes), number // 8
@@ -76,7 +99,7 @@ def pod(number: int, draw: random.Random, nodes: int) -> Object:
     }
 
 
-async def cluster(nodes: int, pods: int) -> EmbeddedHub:
+async def cluster(nodes: int, pods: int, *, devices: bool) -> EmbeddedHub:
     """Return a managed cluster; every eighth Deployment is a ManifestWork's, at most WORKS."""
     managed, draw = EmbeddedHub(), random.Random(1)  # noqa: S311 - no secret
     for name in (names.AGENT_NAMESPACE, "shop"):
@@ -86,6 +109,10 @@ async def cluster(nodes: int, pods: int) -> EmbeddedHub:
     await managed.create(CONFIG_MAP, scorers)
     for number in range(nodes):
         await create_with_status(managed, NODE, node(number, draw))
+        for kind, obj in node_devices(number) if devices else ():
+            await create_with_status(managed, kind, obj)
+    for item in nvidia_classes() if devices else ():
+        await managed.create(DEVICE_CLASS, item)
     for number in range(pods):
         await create_with_status(managed, POD, pod(number, draw, nodes))
     for number in range(min(WORKS, pods // 64)):
@@ -149,13 +176,14 @@ async def reported(hub: EmbeddedHub) -> int:
         await asyncio.sleep(1)
 
 
-async def main(nodes: int, pods: int) -> None:
+async def main(nodes: int, pods: int, *, devices: bool) -> None:
     """Measure the agent without and with an inventory."""
-    managed = await cluster(nodes, pods)
+    managed = await cluster(nodes, pods, devices=devices)
     await measure(managed, nodes, pods)
     await measure(managed, nodes, pods, "--inventory")
 
 
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]] + [NODES, PODS][len(sys.argv) - 1 :]
-    asyncio.run(main(*given))
+    words = [word for word in sys.argv[1:] if word != "--devices"]
+    given = [*map(int, words), *[NODES, PODS][len(words) :]]
+    asyncio.run(main(*given, devices="--devices" in sys.argv))

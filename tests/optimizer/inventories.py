@@ -1,6 +1,6 @@
 """NodeInventories that tell of the Pods of ManifestWorks."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
@@ -8,6 +8,7 @@ from dsf.kube.port import Kube, Object
 from tests.dsf.sim.builders import NOW, make
 
 OLDER = NOW - timedelta(hours=1)
+VALIDITY = timedelta(minutes=3)
 NO_NODE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
 NODE = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/mig-3g.48gb": "2"}
@@ -30,13 +31,13 @@ def counted(
 
 
 def inventory(
-    *works: Object, cluster: str = "worker01", until: datetime = NOW + timedelta(minutes=3)
+    *works: Object, cluster: str = "worker01", until: datetime = NOW + VALIDITY
 ) -> Object:
     """Return a NodeInventory with these ManifestWorks."""
     complete = {"type": "Complete", "status": "True", "reason": "Inventoried", "message": ""}
     conditions = [{**complete, "lastTransitionTime": rfc3339(OLDER)}]
     status = {
-        "observedTime": rfc3339(OLDER),
+        "observedTime": rfc3339(until - VALIDITY),
         "validUntil": rfc3339(until),
         "nodes": [{"count": 1, "ready": True, "allocatable": NODE, "requested": {}}],
         "works": list(works),
@@ -45,11 +46,22 @@ def inventory(
     return make(kinds.NODE_INVENTORY, cluster, cluster, status=status)
 
 
-async def publish(hub: Kube, *works: Object, cluster: str = "worker01") -> None:
-    """Publish the Pods of a cluster, as its agent does, in an inventory that does not expire."""
-    found = inventory(*works, cluster=cluster, until=datetime(2100, 1, 1, tzinfo=UTC))
+async def publish(
+    hub: Kube, *works: Object, cluster: str = "worker01", now: datetime = NOW
+) -> None:
+    """Let the agent of a cluster tell of its Pods."""
+    found = inventory(*works, cluster=cluster, until=now + VALIDITY)
     there = (await hub.list(kinds.NODE_INVENTORY, cluster)).items
     if not there:
         await hub.create(kinds.NODE_INVENTORY, {**found, "status": {}})
     body = {"status": found["status"]}
     await hub.patch(kinds.NODE_INVENTORY, cluster, body, cluster, subresource="status")
+
+
+async def renew(hub: Kube, now: datetime) -> None:
+    """Let all agents confirm what they told."""
+    times = {"observedTime": rfc3339(now), "validUntil": rfc3339(now + VALIDITY)}
+    for item in (await hub.list(kinds.NODE_INVENTORY)).items:
+        name = item["metadata"]["name"]
+        body = {"status": times}
+        await hub.patch(kinds.NODE_INVENTORY, name, body, name, subresource="status")

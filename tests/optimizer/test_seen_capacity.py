@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.errors import Forbidden
+from dsf.kube.errors import Forbidden, Invalid
 from dsf.kube.port import Object
 from optimizer.model.formulate import formulate
 from optimizer.plan.plan import Plan
@@ -72,6 +72,16 @@ async def test_an_agent_tells_of_no_other_cluster() -> None:
     status = {"status": spoofed["status"]}
     await hub.patch(kinds.NODE_INVENTORY, "worker01", status, "worker02", subresource="status")
     assert not (await planned(hub, asking())).placements
+
+
+async def test_an_agent_of_another_version_adds_no_capacity() -> None:
+    """One publishes nothing, and one knows more fields. What lacks a field is not stored at all."""
+    later = {**node({GPU: 2}), "quantum": "9"}
+    hub = await hub_with(inventory("worker01", [later], power={"watts": "1"}))
+    assert {cluster for _, cluster, _ in places(await planned(hub, asking()))} == {"worker01"}
+    del later["requested"]
+    with pytest.raises(Invalid, match=r"status\.nodes\[0\]\.requested"):
+        await publish_nodes(hub, inventory("worker01", [later]))
 
 
 async def test_gpus_without_a_policy_are_what_nodes_have_left() -> None:
@@ -291,6 +301,14 @@ async def test_pods_are_checked_against_labels(
             "InvalidInventory",
             "observedTime is missing",
         ),
+        (
+            [node({GPU: 4})],
+            {"validUntil": "2100-01-01T00:00:00Z"},
+            181,
+            "InventoryExpired",
+            "181 s",
+        ),
+        ([node({GPU: 4})], {}, -181, "InvalidInventory", "observedTime is 181 s ahead: the clock"),
         ([node({GPU: -4})], {}, 0, "InvalidInventory", 'nvidia.com/gpu: "-4" is no quantity'),
         ([node({GPU: "1e30"})], {}, 0, "InvalidInventory", '"1e30" is more than any node has'),
         ([node({GPU: 4}, count=2_000_000)], {}, 0, "InvalidInventory", "2000000 nodes are more"),

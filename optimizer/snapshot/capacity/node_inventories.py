@@ -31,7 +31,7 @@ MAX_NODES = 1_000_000
 """Nodes of one group: more than any cluster has."""
 
 GRACE = timedelta(seconds=180)
-"""For how long an inventory is relied on that does not say until when."""
+"""For how long an inventory is relied on at most, and how far an agent's clock may be ahead."""
 
 PRODUCT, GPU_COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
 """Labels of GPU feature discovery."""
@@ -100,14 +100,16 @@ def _times(inventory: Object) -> tuple[datetime, datetime] | None:
     """Return when an inventory was observed, and until when it is relied on; None: not known."""
     status: Mapping[str, Any] = inventory.get("status") or {}
     observed = read_time(status.get("observedTime"))
-    until = read_time(status.get("validUntil")) or (observed and observed + GRACE)
-    return (observed, until) if observed and until else None
+    if observed is None:
+        return None
+    latest = observed + GRACE
+    return observed, min(read_time(status.get("validUntil")) or latest, latest)
 
 
 def is_relied_on(inventory: Object, now: datetime) -> bool:
-    """Return whether an inventory has not expired."""
+    """Return whether an inventory has not expired, and no clock is far ahead."""
     times = _times(inventory)
-    return times is not None and times[1] > now
+    return times is not None and times[0] - GRACE <= now < times[1]
 
 
 def says_the_same(
@@ -120,9 +122,9 @@ def says_the_same(
     was, renewed = _times(before), _times(after)
     if was is None or renewed is None:
         return before == after
-    relied = was[1] > then
+    relied = is_relied_on(before, then)
     later = relied and settled <= was[0] <= renewed[0]
-    return relied == (renewed[1] > now) and (
+    return relied == is_relied_on(after, now) and (
         before is after or ((was == renewed or later) and _untimed(before) == _untimed(after))
     )
 
@@ -141,6 +143,10 @@ def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput
     if times is None:
         return InvalidInput("Unreadable", "status.observedTime is missing")
     observed, until = times
+    if observed > now + GRACE:
+        ahead = (observed - now).total_seconds()
+        why = f"status.observedTime is {ahead:.0f} s ahead: the clock of its cluster or of the hub"
+        return InvalidInput("Unreadable", f"{why} is wrong")
     nodes, place = list[SeenNodes](), "deviceSets"
     try:
         sets = read_device_sets(status.get("deviceSets") or ())

@@ -12,7 +12,7 @@ from optimizer.snapshot.annotations import PREFIX
 from optimizer.wire.request import RollbackRequest
 from optimizer.wire.result import Applied
 from tests.optimizer.build import PERFORMANCE, guide, request
-from tests.optimizer.inventories import NO_NODE, counted, publish
+from tests.optimizer.inventories import NO_NODE, counted, publish, renew
 from tests.optimizer.service.kept_fleet import (
     AT_ONCE,
     MIG_2G,
@@ -253,12 +253,13 @@ async def test_pods_that_lack_a_node_move_after_their_grace_and_do_not_come_back
 
     async def look(**later: float) -> set[str]:
         fleet.later(**later)
+        await renew(fleet.hub, fleet.now)
         await (fleet.controller() if restarts else kept).look("default", "kept")
         return await fleet.bound()
 
     assert await look() == {"3g.48gb-worker01"}
     await fleet.score("worker02", "performance", {("app01", "3g.48gb"): 20})
-    await publish(fleet.hub, counted(0, 0, 2, since=fleet.now))
+    await publish(fleet.hub, counted(0, 0, 2, since=fleet.now), now=fleet.now)
     assert await look(seconds=299) == {"3g.48gb-worker01"}, "its grace is not over"
     assert await look(seconds=1) == {"3g.48gb-worker02"}, "20 points, but it runs"
     status = (await fleet.get())["status"]
@@ -267,8 +268,8 @@ async def test_pods_that_lack_a_node_move_after_their_grace_and_do_not_come_back
     assert status["pendingPlaces"] == [left]
     assert status["recentChanges"][0]["notEligible"] == 1
     assert status["nextLook"] <= until
-    await publish(fleet.hub)
-    await publish(fleet.hub, counted(2, 2), cluster="worker02")
+    await publish(fleet.hub, now=fleet.now)
+    await publish(fleet.hub, counted(2, 2), cluster="worker02", now=fleet.now)
     for _ in range(5):
         assert await look(minutes=5.5) == {"3g.48gb-worker02"}, "its Pods are gone, not the cause"
     assert await look(minutes=2.5) == {"3g.48gb-worker01"}, "it is tried again"
@@ -277,8 +278,9 @@ async def test_pods_that_lack_a_node_move_after_their_grace_and_do_not_come_back
 async def test_pods_that_lack_a_node_everywhere_stay_where_they_wait() -> None:
     fleet = await kept_fleet(guide(["worker01"]), mode="Apply", workloadSelector="app=app01")
     placed = (await fleet.look())["status"]["plan"]["digest"]
-    await publish(fleet.hub, counted(0, 0, 2, since=fleet.now))
+    await publish(fleet.hub, counted(0, 0, 2, since=fleet.now), now=fleet.now)
     fleet.later(hours=1)
+    await renew(fleet.hub, fleet.now)
     found = await fleet.look()
     assert (found["status"]["plan"]["digest"], said(found)["Applied"]) == (placed, "True UpToDate")
     assert "pendingPlaces" not in found["status"]
@@ -320,7 +322,7 @@ async def test_only_pods_that_lack_a_node_make_a_cluster_avoided(
     await fleet.hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", body, "default")
     await fleet.look()
     await fleet.score("worker02", "performance", {("app01", "3g.48gb"): 30})
-    await publish(fleet.hub, *works)
+    await publish(fleet.hub, *works, now=fleet.now)
     await fleet.look()
     assert await fleet.bound() == {"3g.48gb-worker02" if moves else "3g.48gb-worker01"}
 

@@ -57,17 +57,17 @@ async def test_the_guides_change_is_made_step_by_step() -> None:
 async def test_a_step_waits_until_the_pods_of_what_it_started_are_ready() -> None:
     rollout = await guide_rollout()
     name = await rollout.begin(progressDeadlineSeconds=600)
-    await publish(rollout.hub, counted(0, 0, 2, name="mwrs-app02"))
+    await publish(rollout.hub, counted(0, 0, 2, name="mwrs-app02"), now=rollout.now)
     await rollout.until(name, "ProgressDeadlineExceeded")
     (wait,) = (await rollout.record(name)).progress.waiting_for
     assert wait.reason == "PodsPending"
     assert "0 of 2 Pods ready, 2 pending: Unschedulable" in wait.message
     assert "mwrs-app02 on worker02" in await rollout.running(), "it goes on until the other runs"
-    await publish(rollout.hub, counted(2, 1, name="mwrs-app02"))
+    await publish(rollout.hub, counted(2, 1, name="mwrs-app02"), now=rollout.now)
     await rollout.advance(name)
     (wait,) = (await rollout.record(name)).progress.waiting_for
     assert wait.reason == "PodsNotReady"
-    await publish(rollout.hub, counted(2, 2, name="mwrs-app02"))
+    await publish(rollout.hub, counted(2, 2, name="mwrs-app02"), now=rollout.now)
     await rollout.finish(name)
     assert await rollout.condition(name) == ("True", "RolloutComplete")
 

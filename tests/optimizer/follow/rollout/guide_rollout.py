@@ -27,6 +27,7 @@ from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 from tests.dsf.sim.builders import NOW, make
 from tests.optimizer.follow.placement_status.guide_run import SCENARIO, GuideRun, guide_run
 from tests.optimizer.follow.rollout.coverage import uncovered_events
+from tests.optimizer.inventories import renew
 
 POWER = "example-powerconsumption-score"
 PERFORMANCE = "example-performance-score"
@@ -143,6 +144,7 @@ class GuideRollout:
     async def play(self, *, mig: bool = True) -> None:
         """Let OCM, the MIG managers and the policy watchers do everything; a minute passes."""
         self.now += timedelta(minutes=1)
+        await renew(self.hub, self.now)
         await self.run.settle()
         for name, cluster in self.run.fleet.clusters.items():
             if mig:
