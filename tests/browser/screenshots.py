@@ -1,13 +1,18 @@
-"""Writes the pictures of the page in docs/images from what the demo leaves on its hub."""
+"""Writes the pictures of the page in docs/images from a fleet of the demo, and an animation.
+
+The fleet goes on while they are drawn, so pictures of two runs differ in what moves.
+"""
 
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.chat_host import build_chat_host, chat_url
@@ -16,9 +21,17 @@ from tests.repository import ROOT
 
 IMAGES = ROOT / "docs" / "images"
 
-_SIZE = {"width": 1200, "height": 560}
+_SIZE = {"width": 1440, "height": 900}
 
-_DEMO = ("demo", "--keep", "--allow-writes", "--port", "0")
+_DEMO = ("demo", "--fleet", "40", "--port", "0")
+
+_FRAMES, _FRAME_SECONDS = 12, 4
+"""Frames of the animation, and how far apart they are taken: three quarters of a minute."""
+
+_ANIMATION = (960, 600)
+
+_PATIENCE = 120_000
+"""Milliseconds that a plan of 120 workloads may take on a busy machine."""
 
 _CHAT = """
 body { font: 15px system-ui; margin: 16px; background: #eceff3 }
@@ -29,7 +42,7 @@ iframe { width: 100%; height: 540px; border: 1px solid #c9d0da; border-radius: 1
 """
 """Looks of a chat around the view: a question, and a frame."""
 
-_ADDRESS = re.compile(r"the API docs: (http://\S+)/docs")
+_ADDRESS = re.compile(r"ready after .* open (http://\S+)/ ")
 
 
 def main() -> None:
@@ -47,27 +60,37 @@ def _fleet(browser: Browser, url: str) -> None:
     page = browser.new_page(viewport=_SIZE)
     page.goto(url)
     page.get_by_role("region", name="Is anything wrong?").wait_for()
+    page.wait_for_timeout(2000)
     page.screenshot(path=IMAGES / "page-fleet.png")
+    frames = []
+    for _ in range(_FRAMES):
+        frames.append(Image.open(BytesIO(page.screenshot())).convert("RGB").resize(_ANIMATION))
+        page.wait_for_timeout(1000 * _FRAME_SECONDS)
+    first, *others = frames
+    path = IMAGES / "page-fleet.webp"
+    first.save(path, save_all=True, append_images=others, duration=600, loop=0, quality=60)
 
 
 def _plan(browser: Browser, url: str) -> None:
-    page = browser.new_page(viewport={**_SIZE, "height": 860}, color_scheme="dark")
+    page = browser.new_page(viewport=_SIZE, color_scheme="dark")
+    page.set_default_timeout(_PATIENCE)
     page.goto(f"{url}/#whatif")
-    for score, weight in (("performance", "0"), ("powerconsumption", "1")):
-        page.get_by_label(f"Weight of example-{score}-score").fill(weight)
+    for score, weight in (("throughput", "0"), ("latency", "0"), ("power", "1")):
+        page.get_by_label(f"Weight of {score}").fill(weight)
     page.get_by_role("button", name="Plan", exact=True).click()
     page.get_by_text("Workloads before and after").wait_for()
     page.screenshot(path=IMAGES / "page-what-if.png")
 
 
 def _chat(browser: Browser, url: str) -> None:
-    page = browser.new_page(viewport={**_SIZE, "height": 640})
+    page = browser.new_page(viewport={**_SIZE, "height": 620})
+    page.set_default_timeout(_PATIENCE)
     with TemporaryDirectory() as folder:
         host = build_chat_host(Path(folder))
     page.route("**/chat*", lambda route: route.fulfill(body=host, content_type="text/html"))
     page.goto(chat_url(url, "plan_placement", {"objective": "power"}))
     page.add_style_tag(content=_CHAT)
-    page.frame_locator("iframe").get_by_text("Policies that change").wait_for()
+    page.frame_locator("iframe").get_by_text("before and after").first.wait_for()
     page.screenshot(path=IMAGES / "chat-view.png")
 
 
