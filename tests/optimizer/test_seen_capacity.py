@@ -306,7 +306,7 @@ async def test_pods_are_checked_against_labels(
             {"validUntil": "2100-01-01T00:00:00Z"},
             181,
             "InventoryExpired",
-            "181 s",
+            "has expired",
         ),
         ([node({GPU: 4})], {}, -181, "InvalidInventory", "observedTime is 181 s ahead: the clock"),
         ([node({GPU: -4})], {}, 0, "InvalidInventory", 'nvidia.com/gpu: "-4" is no quantity'),
