@@ -11,8 +11,9 @@ OLDER = NOW - timedelta(hours=1)
 VALIDITY = timedelta(minutes=3)
 NO_NODE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
-NODE = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/mig-3g.48gb": "2"}
-"""What the node of each cluster has: what the guide's policy of this layout supplies."""
+MIG = {"nvidia.com/mig-3g.48gb": "2", "nvidia.com/mig-2g.24gb": "3"}
+NODE = {"cpu": "64", "memory": "256Gi", "pods": "110", **MIG}
+"""What the node of each cluster has: what the guide's policies of these layouts supply."""
 
 
 def counted(
