@@ -35,6 +35,16 @@ class PlanSummary(ResultPart):
     created_objects: int
     patched_objects: int
     deleted_objects: int
+    moves: int | None = Field(
+        description="Replicas that left their cluster, or restarted there; null: not recorded,"
+        " as by an earlier version."
+    )
+    first_placements: int | None = Field(
+        description="Workloads that ran nowhere before and got a place; null: not recorded."
+    )
+    unplaced_workloads: int | None = Field(
+        description="Workloads with fewer places than they asked for; null: not recorded."
+    )
     restored_revision: int | None = Field(
         description="The revision that a rollback restored by this plan."
     )

@@ -70,6 +70,17 @@ class RolloutWait(ResultPart):
     since: datetime | None = None
 
 
+class StepSpan(ResultPart):
+    """When a step was made, or undone."""
+
+    step: int = Field(description="Number of the step, counted from 1.")
+    back: bool = Field(default=False, description="The step was undone.")
+    began: datetime
+    ended: datetime | None = Field(
+        default=None, description="null: it is not complete. Given up to turn back, it ended, too."
+    )
+
+
 class RolloutStatus(ResultPart):
     """How far a rollout is, and what it waits for."""
 
@@ -86,6 +97,11 @@ class RolloutStatus(ResultPart):
     reason: Name = Field(description="Reason of the condition Progressing.")
     message: Sentence
     last_progress: datetime | None = None
+    step_times: tuple[StepSpan, ...] = Field(
+        default=(),
+        description="By time, the newest if they are many. Steps that an earlier version of the"
+        " optimizer made have none.",
+    )
 
     @property
     def ended(self) -> bool:

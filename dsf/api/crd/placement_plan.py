@@ -44,6 +44,12 @@ class RecordedChanges(WireModel):
     moves: int | None = Field(  # a default would be added to older records, and look like an edit
         None, description="Replicas that leave their cluster, or restart there."
     )
+    first_placements: int | None = Field(
+        None, description="Workloads that ran nowhere before and get a place."
+    )
+    unplaced: int | None = Field(
+        None, description="Workloads that get fewer places than they ask for."
+    )
 
 
 class RecordedRollback(WireModel):
@@ -107,6 +113,23 @@ class RecordedWait(WireModel):
     )
 
 
+MAX_STEP_TIMES = 500
+"""Steps whose times a record keeps, the newest: some 50 kB."""
+
+
+class StepTime(WireModel):
+    """When a step of a rollout was made, or undone."""
+
+    step: int = Field(ge=0, description="Number of the step, counted from 1.")
+    back: bool = Field(False, description="The step was undone.")
+    began: str = Field(description="When it began.", json_schema_extra={"format": "date-time"})
+    ended: str | None = Field(
+        None,
+        description="When it was complete, or given up to turn back; absent if it is not.",
+        json_schema_extra={"format": "date-time"},
+    )
+
+
 class RecordedProgress(WireModel):
     """How far a Stepwise rollout is. Change it with `dsf rollout`, not by hand."""
 
@@ -139,6 +162,11 @@ class RecordedProgress(WireModel):
     waiting_for: list[RecordedWait] = Field(
         default_factory=list,
         description="What the step in progress waits for; empty if for nothing.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    step_times: list[StepTime] | None = Field(
+        None,
+        description=f"When the last {MAX_STEP_TIMES} steps were made, in the order of time.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     signature: str | None = Field(None, description="Proof that the optimizer wrote this progress.")

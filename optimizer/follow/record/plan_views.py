@@ -76,6 +76,9 @@ def _summary(record: RecordedPlan) -> Mapping[str, Any]:
         "created_objects": spec.changes.create if spec.changes else 0,
         "patched_objects": spec.changes.patch if spec.changes else 0,
         "deleted_objects": spec.changes.delete if spec.changes else 0,
+        "moves": spec.changes.moves if spec.changes else None,
+        "first_placements": spec.changes.first_placements if spec.changes else None,
+        "unplaced_workloads": spec.changes.unplaced if spec.changes else None,
         "restored_revision": spec.rollback.to_revision if spec.rollback else None,
         "intact": record.problem is None,
     }

@@ -213,9 +213,13 @@ def record_digest(spec: Mapping[str, Any]) -> str:
 
 
 def progress_digest(progress: RecordedProgress) -> str:
-    """Return the SHA-256 of all fields of a progress except its signature."""
+    """Return the SHA-256 of all fields of a progress except its signature and the times of steps.
+
+    Nothing follows from those times, and an earlier version of the CRD drops them.
+    """
+    unsigned = {"signature", "step_times"}
     return digest_of_json(
-        progress.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"signature"})
+        progress.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=unsigned)
     )
 
 
@@ -275,12 +279,14 @@ def _scores(versions: Mapping[tuple[str, str], str]) -> RecordedScores:
 
 def _counted(content: RecordContent, moves: Iterable[WorkloadMove]) -> RecordedChanges:
     actions = [change.action for change in content.changes]
-    places = ((_places(item.before), _places(item.after)) for item in moves)
+    places = [(_places(item.before), _places(item.after)) for item in moves]
     return RecordedChanges(
         create=actions.count("create"),
         patch=actions.count("patch"),
         delete=actions.count("delete"),
         moves=sum(len(before - after) for before, after in places),
+        first_placements=sum(not before and bool(after) for before, after in places),
+        unplaced=len(content.unplaced),
     )
 
 

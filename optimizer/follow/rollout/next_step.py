@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from dsf.api.crd.placement_plan import RolloutPhase
+from dsf.api.crd.placement_plan import MAX_STEP_TIMES, RolloutPhase
 from dsf.api.untrusted_text import listed
 from dsf.kube.changes import Change
 from optimizer.follow.rollout.rollout_state import ObjectKey, RolloutState
@@ -21,7 +21,7 @@ from optimizer.follow.rollout.step_requirements import RolloutFacts, needed_afte
 from optimizer.plan.generated_objects import changes, taken_names
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.plan_record import RolloutPlan
-from optimizer.wire.rollout import RolloutWait
+from optimizer.wire.rollout import RolloutWait, StepSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class RolloutProgress:
     last_progress: datetime | None = None
     overdue: bool = False
     waiting_for: tuple[RolloutWait, ...] = ()
+    step_times: tuple[StepSpan, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -99,7 +100,8 @@ def next_move(
 def turned_back(progress: RolloutProgress, now: datetime) -> RolloutProgress:
     """Return the progress of a rollout that walks back to the start; a pause ends."""
     back = replace(progress, turning_back=True, paused=False)
-    return moved(replace(back, source=progress.target, target=progress.source), now)
+    there = replace(back, source=progress.target, target=progress.source)
+    return moved(there if progress.complete else _step_begun(_step_ended(there, now), now), now)
 
 
 def located(
@@ -158,7 +160,7 @@ def _begin(
     following = at - 1 if progress.turning_back else at + 1
     if needed := needed_before(states[at], states[following], facts):
         return waiting(plan, progress, needed, now)
-    begun = moved(replace(progress, source=at, target=following), now)
+    begun = moved(_step_begun(replace(progress, source=at, target=following), now), now)
     return RolloutMove(begun, note="StepStarted")
 
 
@@ -182,7 +184,7 @@ def _complete(
             since=since,
         )
         return waiting(plan, replace(progress, ready_since=since), (wait,), now)
-    done = replace(progress, source=progress.target)
+    done = _step_ended(replace(progress, source=progress.target), now)
     return RolloutMove(moved(done, now), note="StepComplete")
 
 
@@ -210,6 +212,22 @@ def waiting(
 def moved(progress: RolloutProgress, now: datetime) -> RolloutProgress:
     """Return a progress whose deadline starts again."""
     return replace(progress, last_progress=now, ready_since=None, overdue=False, waiting_for=())
+
+
+def _step_begun(progress: RolloutProgress, now: datetime) -> RolloutProgress:
+    """Return the progress with the time at which the step between source and target began."""
+    back = progress.target < progress.source
+    span = StepSpan(step=max(progress.source, progress.target), back=back, began=now)
+    times = (*progress.step_times, span)
+    return replace(progress, step_times=times[-MAX_STEP_TIMES:])
+
+
+def _step_ended(progress: RolloutProgress, now: datetime) -> RolloutProgress:
+    """Return the progress with the time at which the last step that began is over."""
+    *before, last = progress.step_times or (None,)
+    if last is None or last.ended is not None:
+        return progress
+    return replace(progress, step_times=(*before, last.model_copy(update={"ended": now})))
 
 
 def _ended(progress: RolloutProgress, phase: RolloutPhase) -> RolloutProgress:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dsf.api.conditions import Condition, Status, conditions_of, find, merged
-from dsf.api.crd.placement_plan import RecordedProgress, RecordedWait, RolloutPhase
+from dsf.api.crd.placement_plan import RecordedProgress, RecordedWait, RolloutPhase, StepTime
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import DEFAULT_OPTIMIZATION, IN_PROGRESS, ROLLOUT_LABEL
 from dsf.api.optimization import Optimization, generating_optimization
@@ -30,7 +30,7 @@ from optimizer.follow.record.recorded_plan import (
 from optimizer.follow.rollout.next_step import RolloutProgress
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.plan_record import RolloutPlan
-from optimizer.wire.rollout import RolloutStatus, RolloutWait, StepActions
+from optimizer.wire.rollout import RolloutStatus, RolloutWait, StepActions, StepSpan
 
 PROGRESSING = "Progressing"
 
@@ -140,6 +140,7 @@ def status_of(record: RolloutRecord) -> RolloutStatus:
         reason=condition.get("reason") or "NotStarted",
         message=condition.get("message") or "no step has been written",
         last_progress=progress.last_progress,
+        step_times=progress.step_times,
     )
 
 
@@ -293,6 +294,11 @@ def _recorded(progress: RolloutProgress, plan: RolloutPlan | InvalidInput) -> Re
             RecordedWait(reason=item.reason, message=item.message, since=_time(item.since))
             for item in progress.waiting_for[:MAX_WAITS]
         ],
+        step_times=[
+            StepTime(step=it.step, back=it.back, began=rfc3339(it.began), ended=_time(it.ended))
+            for it in progress.step_times
+        ]
+        or None,
     )
 
 
@@ -314,6 +320,11 @@ def _progress(status: Mapping[str, Any]) -> RolloutProgress:
         waiting_for=tuple(
             RolloutWait(reason=item.reason, message=item.message, since=_moment(item.since))
             for item in read.waiting_for
+        ),
+        step_times=tuple(
+            StepSpan(step=it.step, back=it.back, began=began, ended=_moment(it.ended))
+            for it in read.step_times or ()
+            if (began := _moment(it.began))
         ),
     )
 

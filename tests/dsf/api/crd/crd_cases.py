@@ -101,6 +101,9 @@ def _samples() -> Iterator[Object]:
     one["spec"]["scoring"]["defaultScore"] = {"value": -100, "entries": ["app01;all"]}
     one["spec"]["scoring"]["onFailure"] |= {"value": 0}
     fleet["spec"]["sourceOverrides"].reverse()
+    stored["status"]["rollout"]["stepTimes"] = [
+        {"step": 1, "back": False, "began": "2026-01-01T00:00:00Z", "ended": "2026-01-01T00:01:00Z"}
+    ]
     one["spec"]["scoreDimensionFormats"] = ["${scoreName}"]
     of_one_tenant = deepcopy(one)
     del one["spec"]["source"]["tenant"]

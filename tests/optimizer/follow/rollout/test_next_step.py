@@ -171,6 +171,7 @@ def test_a_rollout_ends_at_its_goal_or_its_start_and_uncovers_nothing_else(
         walk.run()
     assert walk.progress.phase == ("TurnedBack" if turned else "Complete")
     _is_at(walk, walk.states[0 if turned else -1])
+    _times_tell_the_way(walk)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 20), st.integers(-2, 9), st.integers(-2, 9))
@@ -208,6 +209,18 @@ def test_steps_that_a_record_can_not_keep_are_refused(monkeypatch: pytest.Monkey
     found = planned(_best(fleet), fleet, started(fleet, (), random.Random(1)))  # noqa: S311
     assert isinstance(found, RequestProblem)
     assert (found.status, found.reason) == (422, "RolloutTooLarge")
+
+
+def _times_tell_the_way(walk: Walk) -> None:
+    """Forward each step once from the first on, back each of them once, one after the other."""
+    times = walk.progress.step_times
+    ahead = [item.step for item in times if not item.back]
+    back = [item.step for item in times if item.back]
+    assert ahead == [*range(1, len(ahead) + 1)]
+    assert back in ([], ahead[::-1])
+    moments = [at for item in times for at in (item.began, item.ended)]
+    assert None not in moments
+    assert moments == sorted(moments, key=str)
 
 
 def _is_at(walk: Walk, state: RolloutState) -> None:
