@@ -9,6 +9,7 @@ from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.access.rights import describing_rights, listing_rights, scraping_rights
 from optimizer.operations.operation import Route, operation
 from optimizer.service.hub.score_history import ScoreHistory
+from optimizer.service.hub.scorer_history import ScorerHistories
 from optimizer.snapshot.ineffective_input import unknown_filters
 from optimizer.wire.base import ObjectName
 from optimizer.wire.request_problem import RequestProblem
@@ -16,6 +17,8 @@ from optimizer.wire.result import ScoreList, ScoreObject
 
 MAX_HOURS = 168
 """A week: it shows each day and night of a fleet, and Prometheus keeps two by default."""
+
+Hours = Annotated[int, Field(ge=1, le=MAX_HOURS, description="Up to now.")]
 
 
 @operation(rights=listing_rights)
@@ -64,20 +67,41 @@ async def list_scores(
 
 @operation(
     rights=lambda cluster: listing_rights(cluster),  # noqa: PLW0108 - it names the parameter
-    route=Route("GET", "/scores/history", "Show how a score of a cluster changed"),
+    route=Route("GET", "/scores/history", "Show how a score changed"),
 )
 async def score_history(
     optimizer: AuthorizedOptimizer,
     score: ObjectName,
-    cluster: ObjectName,
-    hours: Annotated[int, Field(ge=1, le=MAX_HOURS, description="Up to now.")] = 24,
+    cluster: Annotated[
+        ObjectName | None, Field(description="A managed cluster. Without it, all count.")
+    ] = None,
+    app: Annotated[str, Field(max_length=256, description="Only this app; empty: all.")] = "",
+    hours: Hours = 24,
 ) -> ScoreHistory | RequestProblem:
-    """Return what the agent of a cluster published over the last hours, by app and device.
+    """Return what the agents published over the last hours, by app and device.
 
-    The Prometheus of `--prometheus-url` is asked; without one the status is 404
-    (HistoryNotConfigured). A score is `score`, the name of its AddOnPlacementScore.
+    Of one cluster these are its values, with the quantiles that a forecast has; without a cluster
+    the median over all of them, and the 10th to the 90th percentile. The Prometheus of
+    `--prometheus-url` is asked; without one the status is 404 (HistoryNotConfigured). A score is
+    `score`, the name of its AddOnPlacementScore.
     """
-    return await optimizer.service.score_history(score, cluster, hours)
+    return await optimizer.service.score_history(score, cluster or "", hours, app)
+
+
+@operation(
+    rights=lambda: listing_rights(None) + describing_rights(),
+    route=Route("GET", "/scorers/history", "Show how the scorers did"),
+)
+async def scorer_history(
+    optimizer: AuthorizedOptimizer, hours: Hours = 24
+) -> ScorerHistories | RequestProblem:
+    """Return curves of each scorer over all clusters, for the last hours.
+
+    They are its scores, the age of the last good round, failed rounds, latency of the scoring API,
+    and skill of forecasts against the last value. The Prometheus of `--prometheus-url` is asked, as
+    for GET /scores/history. What it does not give is in `missing`.
+    """
+    return await optimizer.service.scorer_histories(hours)
 
 
 @operation(

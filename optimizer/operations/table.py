@@ -17,7 +17,7 @@ from optimizer.operations.rollouts import (
     list_rollouts,
     rollout_status,
 )
-from optimizer.operations.scores import list_scores, metrics, score_history
+from optimizer.operations.scores import list_scores, metrics, score_history, scorer_history
 from optimizer.operations.writes import reset
 
 OPERATIONS: tuple[Operation[..., Any], ...] = (
@@ -27,6 +27,7 @@ OPERATIONS: tuple[Operation[..., Any], ...] = (
     fleet,
     follow_fleet,
     score_history,
+    scorer_history,
     optimize,
     plan,
     list_plans,

@@ -39,6 +39,7 @@ from optimizer.service.hub.fleet_matrices import MOST_KEPT, FleetMatrices
 from optimizer.service.hub.read_age import measured_age, note_heard
 from optimizer.service.hub.score_history import HistoryQuestion, PrometheusHistory, ScoreHistory
 from optimizer.service.hub.score_pages import score_names, score_pages
+from optimizer.service.hub.scorer_history import ScorerHistories, scorer_histories
 from optimizer.service.hub.watched_hub import MAX_AGE_SECONDS, WatchedHub
 from optimizer.service.landing_watch import LandingWatch
 from optimizer.service.metrics import OptimizerMetrics
@@ -250,11 +251,15 @@ class Optimizer:
         return tuple(sorted({obj["metadata"]["namespace"] for obj in filter(is_workload, found)}))
 
     async def score_history(
-        self, score: str, cluster: str, hours: int
+        self, score: str, cluster: str, hours: int, app: str
     ) -> ScoreHistory | RequestProblem:
-        """Return how a score of a managed cluster changed over the last hours."""
+        """Return how a score of a managed cluster, or of all, changed over the last hours."""
         now = self.now().timestamp()
-        return await self._history.read(HistoryQuestion(score, cluster, hours, now))
+        return await self._history.read(HistoryQuestion(score, cluster, hours, now, app))
+
+    async def scorer_histories(self, hours: int) -> ScorerHistories | RequestProblem:
+        """Return how all scorers did over the last hours."""
+        return await scorer_histories(self._history, hours, self.now().timestamp())
 
     @property
     def answer_gap(self) -> float:

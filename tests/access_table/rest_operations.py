@@ -55,7 +55,9 @@ DOCUMENTED: dict[str, tuple[Operation, ...]] = {
     "GET /fleet": (Operation("GET /fleet", got(f"/fleet{WHERE}")),),
     "GET /scores/history": (
         Operation("GET /scores/history", got("/scores/history?score=power&cluster=worker01")),
+        Operation("GET /scores/history of all clusters", got("/scores/history?score=power")),
     ),
+    "GET /scorers/history": (Operation("GET /scorers/history", got("/scorers/history")),),
     "POST /optimize": (
         Operation("POST /optimize, a dry run", posted("/optimize?dry_run=true", body())),
         Operation("POST /optimize", posted("/optimize", body()), writes=True),

@@ -64,8 +64,10 @@ CASES: dict[str, dict[str, Case]] = {
     "get /scores/history": {
         "query:score": Case("performance", HISTORY),
         "query:cluster": Case("worker02", HISTORY),
+        "query:app": Case("app01", HISTORY),
         "query:hours": Case(2, HISTORY),
     },
+    "get /scorers/history": {"query:hours": Case(2)},
     "post /optimize": {
         "query:dry_run": Case(True, {"body:dryRun": False}),
         "query:expected_digest": Case("abc", {"body:dryRun": False}),

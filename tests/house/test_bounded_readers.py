@@ -82,7 +82,7 @@ BOUNDS = {
     "mcp_server/install/config_text.py:_parsed": "MAX_CONFIG_BYTES",
     "mcp_server/install/config_text.py:_spelled": "MAX_CONFIG_BYTES",
     "optimizer/api/request_guards.py:json": "MAX_BODY_BYTES",
-    "optimizer/service/hub/score_history.py:_series": ANSWER,
+    "optimizer/service/hub/score_history.py:read_series": ANSWER,
     "optimizer/plan/text/object_diffs.py:document": OWN,
     "optimizer/follow/record/content.py:_decompressed": "MAX_CONTENT_BYTES",
     "optimizer/follow/record/content.py:unpacked": (

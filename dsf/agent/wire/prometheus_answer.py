@@ -144,7 +144,7 @@ def parse_query_answer(
     """
     # Counted before they are decoded: a series is an object, and its labels are another.
     if object_count(answer.body) > 2 * (max_series + 1):
-        return _too_many(url)
+        return _too_many(url, max_series)
     try:
         body = _BODY.decode(json_text(answer.body))
         if _text(body.status) == "error":
@@ -155,13 +155,11 @@ def parse_query_answer(
     if found is None:
         return status_failure("source", url, answer)
     too_many = isinstance(found, FetchedSeries) and len(found.series) > max_series
-    return _too_many(url) if too_many else found
+    return _too_many(url, max_series) if too_many else found
 
 
-def _too_many(url: str) -> Failure:
-    message = (
-        f"the answers of {display_url(url)} have more than {SERIES_LIMIT} series: ask for less"
-    )
+def _too_many(url: str, max_series: int) -> Failure:
+    message = f"the answers of {display_url(url)} have more than {max_series} series: ask for less"
     return Failure("source", "ResponseTooLarge", message)
 
 

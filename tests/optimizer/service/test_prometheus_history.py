@@ -1,5 +1,6 @@
 """The history of a score: what Prometheus is asked, what is drawn, and servers that misbehave."""
 
+import json
 from typing import Any
 
 import pytest
@@ -45,13 +46,13 @@ async def test_the_agents_gauge_is_asked_over_the_time_in_steps_that_a_picture_s
     assert call.parameters["step"] == str(found.step_seconds) == str(24 * 3600 // POINTS)
     assert float(call.parameters["end"]) - float(call.parameters["start"]) == 24 * 3600
     assert call.parameters["query"] == (
-        'avg by (ds_app, ds_device) (dynamic_score{ds_cluster="worker01",'
+        'avg by (ds_app, ds_device, ds_meta) (dynamic_score{ds_cluster="worker01",'
         'ds_score_name=~"(?i)gpu[^a-z0-9.]score[.]v1"})'
     )
 
 
 async def test_series_are_named_by_app_and_device_and_broken_where_values_are_missing() -> None:
-    step = DAY.step
+    step = DAY.window.step
     times = [NOW - 5 * step, NOW - 4 * step, NOW - step]
     values = [[times[0], "1.5"], [times[1], "NaN"], [times[2], "-3"]]
     found = await drawn((labels("app02", "3g"), values), (labels("app01", ""), values))
@@ -62,6 +63,39 @@ async def test_series_are_named_by_app_and_device_and_broken_where_values_are_mi
         (times[1] + step, None),
         (times[2], -3.0),
     )
+
+
+async def test_the_quantiles_of_a_forecast_are_a_band_around_its_median() -> None:
+    at = {"p50": 5, "p5": 1, "p10": 2, "p95": 9, "note": 7}
+    found = await drawn(
+        *(({**labels("a"), "ds_meta": meta}, [[NOW, str(value)]]) for meta, value in at.items()),
+        ({**labels("b"), "ds_meta": ""}, [[NOW, "4"]]),
+        ({**labels("b"), "ds_meta": "p90"}, [[NOW, "6"]]),
+    )
+    band, other, alone = found.series
+    edges = (band.low_name, band.low, band.high_name, band.high)
+    assert (band.name, band.points) == ("a;all", ((NOW, 5.0),))
+    assert edges == ("p5", ((NOW, 1.0),), "p95", ((NOW, 9.0),))
+    assert (other.name, other.points, other.low) == ("a;all;note", ((NOW, 7.0),), ())
+    assert (alone.points, alone.low, alone.high_name) == (((NOW, 4.0),), (), "")
+
+
+async def test_all_clusters_are_a_median_with_a_band_and_an_app_is_quoted() -> None:
+    hostile = 'a"} or vector(1) #\\\n'
+    question = HistoryQuestion("power", "", 24, NOW, hostile)
+    rows = [({**labels("a"), "of": of}, [[NOW, of[1:]]]) for of in ("p10", "p50", "p90")]
+    async with serving(replying(matrix(*rows))) as server:
+        found = await PrometheusHistory(server.url).read(question)
+        (call,) = server.calls
+    assert isinstance(found, ScoreHistory), found
+    (series,) = found.series
+    assert (series.low, series.points, series.high) == (
+        ((NOW, 10.0),),
+        ((NOW, 50.0),),
+        ((NOW, 90.0),),
+    )
+    assert call.parameters["step"] == "900"
+    assert call.parameters["query"].count(f"ds_app={json.dumps(hostile)}") == 3
 
 
 async def test_an_answer_is_bounded_in_series_and_points() -> None:
@@ -81,7 +115,7 @@ async def test_an_answer_is_bounded_in_series_and_points() -> None:
         (replying(b"<html>"), "not a Prometheus query result"),
         (replying({"status": "error", "errorType": "bad", "error": "<b>no</b>"}, 400), "rejected"),
         (replying(matrix(({"ds_app": 1}, [])), 200), "not a Prometheus query result"),  # type: ignore[dict-item]
-        (replying(matrix(*((labels(str(at)), [[NOW, "1"]]) for at in range(501)))), "more than"),
+        (replying(matrix(*((labels(str(at)), [[NOW, "1"]]) for at in range(1501)))), "more than"),
         (replying(b"", 302, {"Location": "http://169.254.169.254/"}), "redirects are not followed"),
         (endless, "larger than"),
         (hanging, "did not answer"),
