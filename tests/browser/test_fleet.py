@@ -11,18 +11,15 @@ from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.domain.settings import OptimizerSettings
 from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
 from tests.browser.large_fleet import large_fleet
 from tests.browser.test_accessibility import violations
-from tests.dsf.agent.servers import matrix, replying, serving
 from tests.mcp_server.service import (
     PERFORMANCE,
     POWER,
     Service,
     put,
-    scenario_hub,
     serving_hub,
 )
 from tests.optimizer.build import obj
@@ -199,32 +196,6 @@ async def test_names_and_messages_of_others_are_text(service: Service, open_page
     await page.get_by_role("combobox", name="Score").select_option("strange")
     await expect(page.get_by_role("combobox", name="App")).to_contain_text(MARKUP)
     assert await page.locator("img").count() == 0
-
-
-async def test_the_history_of_a_score_is_a_line(open_page: Open) -> None:
-    hub, now = await scenario_hub(), utc_now().timestamp()
-    points = [[now - 120, "10"], [now - 60, "40"], [now, "25"]]
-    labels = {"ds_app": "app01", "ds_device": "all"}
-    async with serving(replying(matrix((labels, points)))) as prometheus:
-        settings = OptimizerSettings(prometheus_url=prometheus.url)
-        async with serving_hub(hub, Optimizer(hub, settings, now=utc_now)) as service:
-            page = await open_page(f"{service.url}/#scores")
-            await page.get_by_role("rowheader", name="worker01").click()
-            await page.get_by_text(f"{PERFORMANCE}: mean 50").click()
-            await page.get_by_role("button", name="Last 24 hours").click()
-            line = page.get_by_role("img", name="between 10 and 40")
-            await expect(line).to_be_visible()
-            assert await line.locator("path").count() == 1
-
-
-async def test_without_a_prometheus_the_history_says_what_to_set(
-    service: Service, open_page: Open
-) -> None:
-    page = await open_page(f"{service.url}/#scores")
-    await page.get_by_role("rowheader", name="worker01").click()
-    await page.get_by_text(f"{PERFORMANCE}: mean 50").click()
-    await page.get_by_role("button", name="Last 24 hours").click()
-    await expect(page.get_by_role("alert")).to_contain_text("--prometheus-url")
 
 
 async def test_a_fleet_without_scores_says_so(open_page: Open) -> None:

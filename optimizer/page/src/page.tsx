@@ -5,7 +5,7 @@ import { FleetCapacity } from "./fleet/capacity";
 import { ClusterDetails } from "./fleet/cluster-details";
 import type { FleetChanges } from "./fleet/fleet-changes";
 import { FleetView } from "./fleet/fleet-view";
-import { Findings, Scorers } from "./fleet/health";
+import { Findings } from "./fleet/health";
 import { Overview } from "./fleet/overview";
 import { Scores } from "./fleet/scores";
 import { useFleet } from "./fleet/use-fleet";
@@ -21,6 +21,7 @@ import { KeptPlacements } from "./plans/kept-placements";
 import { Rollouts } from "./plans/rollouts";
 import { firstWish, WhatIf } from "./plans/what-if";
 import { Why } from "./plans/why";
+import { Scorers } from "./scorers/scorers";
 
 const TABS = {
   fleet: "Fleet",
@@ -151,7 +152,7 @@ function View({ api, fleet, changes, shown: given, tab, onApplied }: ViewProps) 
       {tab === "plans" && <PlanHistory api={api} namespace={fleet.namespace} />}
       {tab === "rollouts" && <Rollouts api={api} namespace={fleet.namespace} />}
       {tab === "kept" && <KeptPlacements api={api} namespace={fleet.namespace} />}
-      {tab === "scorers" && <Scorers fleet={fleet} />}
+      {tab === "scorers" && <Scorers api={api} fleet={fleet} />}
       {opened && (
         <ClusterDetails
           api={api}

@@ -18,6 +18,12 @@ const APPROVAL = 900_000;
 const READ_ONLY =
   "This MCP server is read-only: start it with --allow-writes to apply plans from the chat.";
 
+const NO_HISTORY: wire.Problem = {
+  title: "A chat has no history of scores",
+  status: 0,
+  detail: "The optimizer's own page has it, where a Prometheus is configured.",
+};
+
 /** The result of the tool plan_placement, as far as the page reads it. */
 export interface ToolPlan {
   digest: string;
@@ -120,11 +126,11 @@ export class HostApi implements OptimizerApi {
   }
 
   async history(): Promise<never> {
-    throw new ApiProblem({
-      title: "A chat has no history of scores",
-      status: 0,
-      detail: "The optimizer's own page has it, where a Prometheus is configured.",
-    });
+    throw new ApiProblem(NO_HISTORY);
+  }
+
+  async scorers(): Promise<never> {
+    throw new ApiProblem(NO_HISTORY);
   }
 
   async #plan(question: object): Promise<ShownPlan> {

@@ -1,5 +1,5 @@
 import type { Fleet, Plan, PlanRecord, PlanRequest, PlanSummary, Problem } from "./wire";
-import type { Kept, Rollout, RolloutCommand } from "./wire";
+import type { Kept, Rollout, RolloutCommand, ScoreHistory, ScorerHistories } from "./wire";
 
 /** What somebody wants planned; the server completes it to a whole request. */
 export interface Wish {
@@ -33,11 +33,6 @@ export interface ShownPlan extends Plan {
   objective_from?: { message: string } | null;
   /** Why the reader can't apply it here, and what to do; empty or missing: nothing is known to hinder. */
   hindrance?: string;
-}
-
-/** Values of a score over time: Unix seconds and value, one line per series. */
-export interface ScoreHistory {
-  series: { name: string; points: [number, number | null][] }[];
 }
 
 /** Hears one line of progress, in words. */
@@ -77,7 +72,10 @@ export interface OptimizerApi {
   kept(namespace: string): Promise<Kept[]>;
   /** Approves the plan that waits, as it was shown, or is refused. */
   approve(shown: Kept): Promise<Kept>;
-  history(score: string, cluster: string, hours: number): Promise<ScoreHistory>;
+  /** A score over time; an empty cluster or app stands for all of them. */
+  history(score: string, cluster: string, hours: number, app: string): Promise<ScoreHistory>;
+  /** How the scorers did over the last hours. */
+  scorers(hours: number): Promise<ScorerHistories>;
 }
 
 /** An answer that is not a result. `title` says what is wrong, `detail` where and what to do. */

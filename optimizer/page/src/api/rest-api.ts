@@ -104,12 +104,14 @@ export class RestApi implements OptimizerApi {
     return this.#post<wire.Kept>(path, undefined);
   }
 
-  history(score: string, cluster: string, hours: number) {
-    return this.#get<import("./optimizer-api").ScoreHistory>("/scores/history", {
-      score,
-      cluster,
-      hours: String(hours),
-    });
+  history(score: string, cluster: string, hours: number, app: string) {
+    const where = { ...(cluster ? { cluster } : {}), ...(app ? { app } : {}) };
+    const query = { score, ...where, hours: String(hours) };
+    return this.#get<wire.ScoreHistory>("/scores/history", query);
+  }
+
+  scorers(hours: number) {
+    return this.#get<wire.ScorerHistories>("/scorers/history", { hours: String(hours) });
   }
 
   async #get<T>(path: string, query: Record<string, string>): Promise<T> {

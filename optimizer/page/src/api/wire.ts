@@ -8,10 +8,14 @@ import type {
   ClusterGpus,
   GpuLayout,
   OccupiedDevice,
+  HistorySeries,
   OptimizeRequest,
   OptimizeResult,
   PlanRecord as DescribedRecord,
   ProblemDetails,
+  ScoreHistory as DescribedHistory,
+  ScorerHistories as DescribedHistories,
+  ScorerHistory as DescribedScorer,
 } from "./openapi";
 
 export type {
@@ -34,6 +38,7 @@ export type {
   PlanSummary,
   Repair as Remedy,
   RolloutStatus as Rollout,
+  StepSpan,
   StepActions,
   WorkloadMove as Move,
 } from "./openapi";
@@ -75,6 +80,25 @@ export type PlanRequest = Pick<OptimizeRequest, "namespace"> & {
 
 /** The answer of GET /plans/{digest}. */
 export type PlanRecord = Omit<DescribedRecord, "request"> & { request: PlanRequest };
+
+/** Unix seconds and a value. */
+type Points = [number, number | null][];
+
+type Drawn<T, Curves extends keyof T> = Omit<T, Curves> & Record<Curves, Points>;
+
+/** The answer of GET /scores/history. */
+export type ScoreHistory = Omit<DescribedHistory, "series"> & {
+  series: Drawn<HistorySeries, "points" | "low" | "high">[];
+};
+
+/** The curves of a scorer over all clusters. */
+export type ScorerHistory = Drawn<
+  DescribedScorer,
+  "median" | "low" | "high" | "age" | "failed" | "latency" | "skill"
+>;
+
+/** The answer of GET /scorers/history. */
+export type ScorerHistories = Omit<DescribedHistories, "scorers"> & { scorers: ScorerHistory[] };
 
 export type RolloutCommand = "pause" | "resume" | "undo" | "cancel";
 

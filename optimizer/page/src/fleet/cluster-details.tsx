@@ -129,7 +129,7 @@ function ScoreOfCluster(props: {
             ))}
         </tbody>
       </table>
-      <ScoreHistory api={api} score={score.name} cluster={cluster} />
+      <ScoreHistory api={api} score={score} cluster={cluster} />
     </details>
   );
 }

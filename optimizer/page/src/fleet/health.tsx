@@ -1,8 +1,7 @@
-import type { Finding, Fleet, Scorer } from "../api/wire";
+import type { Finding, Fleet } from "../api/wire";
 import { Command, commandOf } from "../parts/command";
 import { byNaturalOrder } from "../parts/natural-order";
 import { counted, sentence } from "../parts/sentences";
-import { Table } from "../parts/table";
 import { ago } from "../parts/times";
 import { useAddress } from "../parts/use-address";
 import { type Cause, causesOf } from "./causes";
@@ -102,55 +101,4 @@ function explaining({ stage, name }: Finding, { namespace, scorers }: Fleet): st
   if (stage === "workload")
     return commandOf`kubectl describe manifestworkreplicaset ${name} -n ${namespace}`;
   return commandOf`dsf status -n ${namespace}`;
-}
-
-/** Scorers, and where each fails. */
-export function Scorers({ fleet }: { fleet: Fleet }) {
-  if (fleet.scorers.length === 0) {
-    return (
-      <p class="notice">
-        There is no DynamicScorer, or you may not list them. The tutorial “quickstart” registers the
-        first one.
-      </p>
-    );
-  }
-  return (
-    <section aria-label="Scorers">
-      {fleet.scorers.map((item) => (
-        <ScorerCard key={item.name} scorer={item} />
-      ))}
-    </section>
-  );
-}
-
-function ScorerCard({ scorer }: { scorer: Scorer }) {
-  const counts = scorer.clusters;
-  return (
-    <article class="card">
-      <h2>
-        {scorer.display_name || scorer.name}{" "}
-        <span class={scorer.working ? "good" : "bad"}>
-          {scorer.working ? "works" : scorer.reason}
-        </span>
-      </h2>
-      <p>
-        {sentence(scorer.description)} {scorer.health},{" "}
-        {counts.desired
-          ? `scores on ${counts.scoring ?? 0} of ${counts.desired} clusters.`
-          : "scores on no cluster."}
-      </p>
-      {!scorer.working && <p>{sentence(scorer.message)}</p>}
-      {scorer.remedy && <p>Next: {sentence(scorer.remedy)}</p>}
-      {scorer.failing.length > 0 && (
-        <Table
-          caption="Failing clusters"
-          heads={["Cluster", "Reason", "Message"]}
-          rows={scorer.failing.map(({ cluster, reason, message }) => ({
-            key: cluster,
-            cells: [cluster, reason, sentence(message)],
-          }))}
-        />
-      )}
-    </article>
-  );
 }

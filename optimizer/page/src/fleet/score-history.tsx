@@ -1,73 +1,125 @@
-import type { OptimizerApi, ScoreHistory as History } from "../api/optimizer-api";
+import { useMemo, useState } from "preact/hooks";
+import type { OptimizerApi } from "../api/optimizer-api";
+import type { FleetScore, ScoreHistory as History } from "../api/wire";
+import { byNaturalOrder } from "../parts/natural-order";
 import { Busy, ProblemNotice } from "../parts/notice";
-import { useCall } from "../parts/use-call";
+import { useLoaded } from "../parts/use-call";
+import { Curve } from "../time/curve";
+import type { Line } from "../time/curve-lines";
 import { shown } from "./score-colour";
 
-/** Size of the picture in its own units; the style sheet scales it. */
-const WIDTH = 600;
-const HEIGHT = 120;
+/** Hours that can be looked at, and their names. */
+export const HOURS: Record<number, string> = { 1: "hour", 6: "6 hours", 24: "day", 168: "week" };
 
-/** Hours that the picture covers. */
-const HOURS = 24;
+interface Props {
+  api: OptimizerApi;
+  score: FleetScore;
+  /** Empty: all clusters. */
+  cluster: string;
+}
 
-/** A score of a cluster over the last day, where the optimizer knows a Prometheus. */
-export function ScoreHistory(props: { api: OptimizerApi; score: string; cluster: string }) {
-  const [call, start] = useCall<History>();
-  const load = () => start(() => props.api.history(props.score, props.cluster, HOURS));
-  if (call.running) return <Busy what="Reading the history" />;
-  if (call.problem) return <ProblemNotice problem={call.problem} />;
-  if (call.answer) return <Lines history={call.answer} score={props.score} />;
+/** A score over time, on one cluster or over all, where the optimizer knows a Prometheus. */
+export function ScoreHistory(props: Props) {
+  const [asked, setAsked] = useState(false);
+  if (asked) return <Asked {...props} />;
   return (
-    <button type="button" onClick={load}>
-      Last {HOURS} hours
+    <button type="button" onClick={() => setAsked(true)}>
+      Over time
     </button>
   );
 }
 
-function Lines({ history, score }: { history: History; score: string }) {
-  const points = history.series.flatMap((line) => line.points);
-  const values = points.map(([, value]) => value).filter((value) => value !== null);
-  if (values.length === 0) return <p>Prometheus has no values of this score yet.</p>;
-  const times = points.map(([time]) => time);
-  const [from, to] = [Math.min(...times), Math.max(...times)];
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const x = (time: number) => ((time - from) / (to - from || 1)) * WIDTH;
-  const y = (value: number) => HEIGHT - 4 - ((value - low) / (high - low || 1)) * (HEIGHT - 8);
+function Asked({ api, score, cluster }: Props) {
+  const apps = useMemo(() => appsOf(score), [score]);
+  const [app, setApp] = useState(apps[0] ?? "");
+  const [hours, setHours] = useState(24);
+  const call = useLoaded(
+    () => api.history(score.name, cluster, hours, app),
+    [api, score.name, cluster, hours, app],
+  );
   return (
-    <figure>
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        role="img"
-        aria-label={`${score}: between ${shown(low)} and ${shown(high)} in ${HOURS} hours`}
-      >
-        {history.series.map((line) => (
-          <path key={line.name} d={pathOf(line.points, x, y)}>
-            <title>{line.name}</title>
-          </path>
-        ))}
-      </svg>
-      <figcaption>
-        {shown(low)} to {shown(high)}
-      </figcaption>
-    </figure>
+    <>
+      <div class="controls">
+        {apps.length > 1 && (
+          <label>
+            App
+            <select value={app} onChange={(event) => setApp(event.currentTarget.value)}>
+              {apps.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+        )}
+        <HoursChoice hours={hours} onHours={setHours} />
+      </div>
+      {call.running && <Busy what="Reading the history" />}
+      {call.problem && <ProblemNotice problem={call.problem} />}
+      {call.answer && !call.problem && <Lines history={call.answer} score={score} app={app} />}
+    </>
   );
 }
 
-/** The path of a line; it is broken where there is no value. */
-function pathOf(
-  points: [number, number | null][],
-  x: (time: number) => number,
-  y: (value: number) => number,
-): string {
-  let pen = "M";
-  const parts: string[] = [];
-  for (const [time, value] of points) {
-    if (value === null) {
-      pen = "M";
-      continue;
-    }
-    parts.push(`${pen}${x(time).toFixed(1)} ${y(value).toFixed(1)}`);
-    pen = "L";
+/** Chooses how far back curves go. */
+export function HoursChoice(props: { hours: number; onHours: (hours: number) => void }) {
+  return (
+    <label>
+      Last
+      <select
+        value={props.hours}
+        onChange={(event) => props.onHours(Number(event.currentTarget.value))}
+      >
+        {Object.entries(HOURS).map(([hours, name]) => (
+          <option key={hours} value={hours}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Lines({ history, score, app }: { history: History; score: FleetScore; app: string }) {
+  const lines = useMemo(() => linesOf(history), [history]);
+  const where = history.cluster ? `on ${history.cluster}` : "over all clusters";
+  const of = app ? ` of ${app}` : "";
+  if (lines.length === 0) {
+    return (
+      <p>
+        Prometheus has no values of this score{of} in the last {HOURS[history.hours]}. It has to
+        scrape the agents, which publish scores as <code>dynamic_score</code>.
+      </p>
+    );
   }
-  return parts.join("");
+  return (
+    <>
+      <Curve
+        label={`${score.display_name || score.name}${of} ${where}`}
+        lines={lines}
+        say={(value) => `${shown(value)}${score.unit && ` ${score.unit}`}`}
+        range={[history.until - history.hours * 3600, history.until]}
+      />
+      <p class="count">
+        {band(history)}
+        {history.omitted_series > 0 && ` ${history.omitted_series} more lines are left out.`}
+      </p>
+    </>
+  );
+}
+
+function band({ cluster, series }: History): string {
+  if (!cluster)
+    return "Lines are medians over the clusters, bands go from the 10th to the 90th percentile.";
+  const found = series.find((line) => line.low_name);
+  return found ? `Bands go from ${found.low_name} to ${found.high_name} of the forecast.` : "";
+}
+
+function linesOf({ series }: History): Line[] {
+  return series
+    .map((line) => ({ ...line, lowName: line.low_name, highName: line.high_name }))
+    .sort((one, other) => byNaturalOrder(one.name, other.name));
+}
+
+function appsOf(score: FleetScore): string[] {
+  const found = new Set(score.columns.map((column) => column.app).filter(Boolean));
+  return [...found].sort(byNaturalOrder);
 }

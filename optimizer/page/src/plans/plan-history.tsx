@@ -1,13 +1,15 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Plan, PlanRecord, PlanSummary } from "../api/wire";
 import { commandOf } from "../parts/command";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { counted, figure, sentence } from "../parts/sentences";
 import { ago } from "../parts/times";
+import { useAddress } from "../parts/use-address";
 import { useCall, useLoaded } from "../parts/use-call";
 import { ConfirmChanges } from "./confirm-changes";
 import { movesBetween, type ShownMove } from "./moves";
+import { PlanCurves } from "./plan-curves";
 
 /** Newest plans whose moves are read at once; older ones are read when they are opened. */
 const OPENED = 5;
@@ -15,6 +17,7 @@ const OPENED = 5;
 /** The plans that were applied, the newest first, with what each moved. */
 export function PlanHistory({ api, namespace }: { api: OptimizerApi; namespace: string }) {
   const [reads, setReads] = useState(0);
+  const [picked, setPicked] = useAddress("plan");
   const plans = useLoaded(() => api.plans(namespace), [api, namespace, reads]);
   if (plans.problem) return <ProblemNotice problem={plans.problem} />;
   if (!plans.answer) return <Busy what="Reading the plans" />;
@@ -25,19 +28,23 @@ export function PlanHistory({ api, namespace }: { api: OptimizerApi; namespace: 
   }
   const items = [...plans.answer].sort((one, other) => other.revision - one.revision);
   return (
-    <ol class="timeline" aria-label="Plans, the newest first">
-      {items.map((item, position) => (
-        <PlanEntry
-          key={item.name}
-          api={api}
-          namespace={namespace}
-          item={item}
-          before={items.slice(position + 1).find((one) => one.optimization === item.optimization)}
-          opened={position < OPENED}
-          onChanged={() => setReads(reads + 1)}
-        />
-      ))}
-    </ol>
+    <>
+      <PlanCurves plans={plans.answer} onOpen={(plan) => setPicked(plan.name)} />
+      <ol class="timeline" aria-label="Plans, the newest first">
+        {items.map((item, position) => (
+          <PlanEntry
+            key={item.name}
+            api={api}
+            namespace={namespace}
+            item={item}
+            before={items.slice(position + 1).find((one) => one.optimization === item.optimization)}
+            opened={position < OPENED}
+            picked={item.name === picked}
+            onChanged={() => setReads(reads + 1)}
+          />
+        ))}
+      </ol>
+    </>
   );
 }
 
@@ -47,20 +54,30 @@ interface EntryProps {
   item: PlanSummary;
   before: PlanSummary | undefined;
   opened: boolean;
+  /** It was chosen on a curve, or by the address. */
+  picked: boolean;
   onChanged: () => void;
 }
 
-function PlanEntry({ api, namespace, item, before, opened, onChanged }: EntryProps) {
+function PlanEntry({ api, namespace, item, before, opened, picked, onChanged }: EntryProps) {
   const [open, setOpen] = useState(opened);
+  const entry = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (!picked) return;
+    setOpen(true);
+    entry.current?.focus();
+    entry.current?.scrollIntoView({ block: "nearest" });
+  }, [picked]);
   return (
-    <li class={`phase-${item.phase.toLowerCase()}`}>
+    <li ref={entry} tabIndex={-1} class={`phase-${item.phase.toLowerCase()}`}>
       <h2>
         {item.optimization} {item.revision} <span class="phase">{item.phase}</span>
       </h2>
       <p>
         <time dateTime={item.created ?? ""}>{ago(item.created)}</time>
         {item.requested_by && `, asked for by ${item.requested_by}`}, objective{" "}
-        {figure(item.objective)}.{" "}
+        {figure(item.objective)}
+        {changed(item)}.{" "}
         {item.restored_revision !== null && `It restored plan ${item.restored_revision}. `}
         {sentence(item.message)} {sentence(item.solver_failure)}
       </p>
@@ -71,6 +88,16 @@ function PlanEntry({ api, namespace, item, before, opened, onChanged }: EntryPro
       <RollBack api={api} namespace={namespace} item={item} onChanged={onChanged} />
     </li>
   );
+}
+
+/** What the record says of a plan's changes; nothing if an earlier version wrote it. */
+function changed(item: PlanSummary): string {
+  const told = [
+    item.moves !== null && counted(item.moves, "move"),
+    item.first_placements !== null && counted(item.first_placements, "first placement"),
+    item.unplaced_workloads !== null && `${item.unplaced_workloads} unplaced`,
+  ].filter(Boolean);
+  return told.map((part) => `, ${part}`).join("");
 }
 
 function Moved(props: {

@@ -7,6 +7,8 @@ import { Busy, ProblemNotice } from "../parts/notice";
 import { sentence } from "../parts/sentences";
 import { ago } from "../parts/times";
 import { useCall, usePolled } from "../parts/use-call";
+import "./rollouts.css";
+import { shownSteps } from "./step-spans";
 
 const MEANING: Record<RolloutCommand, string> = {
   pause: "No further step begins until it is resumed.",
@@ -59,10 +61,20 @@ function RolloutCard({ api, rollout }: { api: OptimizerApi; rollout: Rollout }) 
           {sentence(item.message)}
         </p>
       ))}
-      <ol>
-        {rollout.steps.map((step, position) => (
-          <li key={position} aria-current={position + 1 === rollout.step ? "step" : undefined}>
-            {actions(step)}
+      <ol class="steps">
+        {shownSteps(rollout, Date.now()).map((step) => (
+          <li key={step.number} aria-current={step.current ? "step" : undefined}>
+            <span>{actions(step.actions)}</span>
+            <span class="track" aria-hidden="true">
+              {step.bars.map(({ start, width, back, open }, at) => (
+                <span
+                  key={at}
+                  class={`span ${back ? "back" : ""} ${open ? "open" : ""}`}
+                  style={{ left: `${start * 100}%`, width: `${width * 100}%` }}
+                />
+              ))}
+            </span>
+            <span class="took">{step.told}</span>
           </li>
         ))}
       </ol>

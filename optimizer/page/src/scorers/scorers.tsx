@@ -1,0 +1,157 @@
+import { useMemo } from "preact/hooks";
+import type { OptimizerApi } from "../api/optimizer-api";
+import type { Fleet, ScorerHistories } from "../api/wire";
+import { HoursChoice, ScoreHistory } from "../fleet/score-history";
+import { Busy, ProblemNotice } from "../parts/notice";
+import { figure, sentence } from "../parts/sentences";
+import { Table } from "../parts/table";
+import { useAddress } from "../parts/use-address";
+import { useLoaded } from "../parts/use-call";
+import { Sparkline } from "../time/curve";
+import { latest } from "../time/curve-lines";
+import { MEASURES, ORDERS, panelsOf, type Measure, type Panel } from "./scorer-panels";
+import "./scorers.css";
+
+/** Milliseconds after which curves are read again: each reads every score of the fleet. */
+const REFRESH = 300_000;
+
+/** Scorers side by side: how each does, over time where a Prometheus is configured. */
+export function Scorers({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
+  const [hours, setHours] = useAddress("hours", "24");
+  const [order, setOrder] = useAddress("order", ORDERS[0]);
+  const turn = Math.floor(Date.now() / REFRESH);
+  const call = useLoaded(() => api.scorers(Number(hours)), [api, hours, turn]);
+  const panels = panelsOf(fleet.scorers, call.answer?.scorers, order);
+  if (fleet.scorers.length === 0) {
+    return (
+      <p class="notice">
+        There is no DynamicScorer, or you may not list them. The tutorial “quickstart” registers the
+        first one.
+      </p>
+    );
+  }
+  return (
+    <section aria-label="Scorers">
+      <div class="controls">
+        <label>
+          Order
+          <select value={order} onChange={(event) => setOrder(event.currentTarget.value)}>
+            {ORDERS.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <HoursChoice hours={Number(hours)} onHours={(chosen) => setHours(String(chosen))} />
+        {call.answer && <p class="legend">{LEGEND}</p>}
+      </div>
+      {call.running && !call.answer && <Busy what="Reading how the scorers did" />}
+      {call.problem && <ProblemNotice problem={call.problem} />}
+      {call.answer?.missing.map((why) => (
+        <p key={why} class="notice">
+          Some curves are missing. {sentence(why)}
+        </p>
+      ))}
+      <div class="scorers">
+        {panels.map((panel) => (
+          <ScorerPanel
+            key={`${panel.scorer.namespace}/${panel.scorer.name}`}
+            api={api}
+            fleet={fleet}
+            panel={panel}
+            range={call.answer ?? undefined}
+          />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+const LEGEND =
+  "Score: median over the clusters, band from the 10th to the 90th percentile. Age: of the last good" +
+  " round, where it is longest ago. Failed: rounds of all clusters. Latency: 90% of the calls. Skill: how much smaller the error of" +
+  " forecasts is than that of the last value.";
+
+interface PanelProps {
+  api: OptimizerApi;
+  fleet: Fleet;
+  panel: Panel;
+  range: ScorerHistories | undefined;
+}
+
+function ScorerPanel({ api, fleet, panel: { scorer, history }, range }: PanelProps) {
+  const counts = scorer.clusters;
+  const score = fleet.scores.find((item) => item.name === scorer.score);
+  return (
+    <article class="card">
+      <h2>
+        {scorer.display_name || scorer.name}{" "}
+        <span class={scorer.working ? "good" : "bad"}>
+          {scorer.working ? "works" : scorer.reason}
+        </span>
+      </h2>
+      <p>
+        {sentence(scorer.description)} {scorer.health},{" "}
+        {counts.desired
+          ? `scores on ${counts.scoring ?? 0} of ${counts.desired} clusters.`
+          : "scores on no cluster."}
+      </p>
+      {!scorer.working && <p>{sentence(scorer.message)}</p>}
+      {scorer.remedy && <p>Next: {sentence(scorer.remedy)}</p>}
+      {range && !history && (
+        <p>Prometheus has nothing of this scorer: it has to scrape the agents.</p>
+      )}
+      {range && history && (
+        <dl class="measures">
+          {MEASURES.map((measure) => (
+            <MeasureCurve key={measure.name} measure={measure} history={history} range={range} />
+          ))}
+        </dl>
+      )}
+      {history && history.failing.length > 0 && (
+        <Table
+          caption="Most failed rounds"
+          heads={["Cluster", "Rounds"]}
+          rows={history.failing.map(({ cluster, rounds }) => ({
+            key: cluster,
+            cells: [cluster || "not labelled", figure(Math.round(rounds))],
+          }))}
+        />
+      )}
+      {scorer.failing.length > 0 && (
+        <Table
+          caption="Failing clusters"
+          heads={["Cluster", "Reason", "Message"]}
+          rows={scorer.failing.map(({ cluster, reason, message }) => ({
+            key: cluster,
+            cells: [cluster, reason, sentence(message)],
+          }))}
+        />
+      )}
+      {history && score && <ScoreHistory api={api} score={score} cluster="" />}
+    </article>
+  );
+}
+
+function MeasureCurve(props: {
+  measure: Measure;
+  history: NonNullable<Panel["history"]>;
+  range: ScorerHistories;
+}) {
+  const { measure, history, range } = props;
+  const lines = useMemo(() => measure.lines(history), [measure, history]);
+  const last = latest(lines[0]?.points);
+  return (
+    <div>
+      <dt>{measure.name}</dt>
+      <dd class="value">{last === null ? "none" : measure.say(last)}</dd>
+      <dd>
+        <Sparkline
+          label={measure.name}
+          lines={lines}
+          say={measure.say}
+          range={[range.until - range.hours * 3600, range.until]}
+        />
+      </dd>
+    </div>
+  );
+}
