@@ -76,6 +76,21 @@ async def test_five_questions_are_answered_without_scrolling(
     await expect(page.get_by_text("Step 2 of 8", exact=True)).to_be_visible()
 
 
+async def test_a_hidden_page_asks_nothing(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    await page.clock.install()
+    await page.reload()
+    await expect(panel(page, "What moves now?")).to_contain_text("Nothing moves")
+    await page.evaluate("Object.defineProperty(document, 'hidden', {value: true, writable: true})")
+    asked = list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    await page.clock.run_for(60_000)
+    assert asked == []
+    await page.evaluate("document.hidden = false")
+    await page.clock.run_for(12_000)
+    assert {url.partition("?")[0].rpartition("/")[2] for url in asked} >= {"fleet", "rollouts"}
+
+
 async def test_without_an_inventory_the_screen_says_how_to_have_one(
     service: Service, open_page: Open
 ) -> None:

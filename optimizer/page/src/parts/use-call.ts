@@ -36,12 +36,22 @@ export function useCall<T>(): [Call<T>, (work: () => Promise<T>) => Promise<void
 /** Milliseconds between two looks at what goes on. */
 const REFRESH = 3000;
 
-/** Calls now, again and again, and whenever one of `inputs` changes. Returns what calls at once, too. */
+/**
+ * Calls now, again and again, and whenever one of `inputs` changes. Returns what calls at once, too. A hidden
+ * page does not call, nor does one that still waits for an answer.
+ */
 export function usePolled<T>(work: () => Promise<T>, inputs: unknown[]): [Call<T>, () => void] {
   const [call, start] = useCall<T>();
   useEffect(() => {
-    void start(work);
-    const timer = setInterval(() => void start(work), REFRESH);
+    let waits = false;
+    const look = async () => {
+      if (waits || document.hidden) return;
+      waits = true;
+      await start(work);
+      waits = false;
+    };
+    void look();
+    const timer = setInterval(look, REFRESH);
     return () => clearInterval(timer);
   }, inputs);
   return [call, () => void start(work)];
