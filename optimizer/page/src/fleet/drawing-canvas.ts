@@ -32,7 +32,6 @@ export interface Link {
 /** All that is drawn besides the layout. */
 export interface Scene {
   colours: Colours;
-  selected: ReadonlySet<string>;
   /** Clusters that changed, and how visible that still is: 1 at first, 0 at the end. */
   changed: ReadonlySet<string>;
   glow: number;
@@ -152,8 +151,24 @@ class Painter {
   }
 
   title({ group, y, width }: Layout["titles"][number]): void {
-    const end = this.text(group.title, 0, y + 15, width * 0.7, "--text", 600, 14);
-    this.text(group.told, end + 10, y + 16, width - end - 10, "--muted", 400, 12);
+    const end = this.text(
+      group.title,
+      0,
+      y + 15,
+      width * 0.7,
+      this.palette.colour("--text"),
+      600,
+      14,
+    );
+    this.text(
+      group.told,
+      end + 10,
+      y + 16,
+      width - end - 10,
+      this.palette.colour("--muted"),
+      400,
+      12,
+    );
   }
 
   tile(tile: Tile): void {
@@ -181,17 +196,17 @@ class Painter {
       width -= 14;
     }
     const size = zoom.detail === "labels" ? 14 : 12;
-    const end = this.text(cluster.name, x, y, width, "--text", 600, size);
+    const end = this.text(cluster.name, x, y, width, this.palette.colour("--text"), 600, size);
     const models = [...new Set(cluster.gpus.map((gpu) => gpu.model))];
     const many = `${cluster.gpus.length + cluster.omitted} × `;
     const told = models.length ? many + models.join(", ") : "";
     const left = x + width - end - 12;
     if (told && told.length * 6.5 < left) {
-      this.text(told, x + width, y, left, "--muted", 400, 11, "right");
+      this.text(told, x + width, y, left, this.palette.colour("--muted"), 400, 11, "right");
     }
     if (!cluster.gpus.length) {
       const below = tile.y + lengths.pad + lengths.head + 6;
-      this.text("no GPU is known", x, below, width, "--muted", 400, 11);
+      this.text("no GPU is known", x, below, width, this.palette.colour("--muted"), 400, 11);
     }
   }
 
@@ -258,7 +273,7 @@ class Painter {
     const text = workload === null ? named : workload || "others";
     const width = box.width - 9;
     const line = (text: string, y: number, weight: number, size: number) => {
-      const end = this.written(text, box.x + 5, y, width, this.ink(fill), weight, size);
+      const end = this.text(text, box.x + 5, y, width, this.ink(fill), weight, size);
       // Letters are hard to read on a pattern.
       if (fill.colour === null || fill.pattern === "none" || end === box.x + 5) return;
       const back = { x: box.x + 2, y: y - 8, width: end - box.x + 1, height: 16 };
@@ -270,9 +285,7 @@ class Painter {
 
   outlines(tile: Tile): void {
     const { scene } = this;
-    const { name } = tile.cluster;
-    if (scene.selected.has(name)) this.outline(tile, "--accent", 2);
-    if (scene.glow > 0 && scene.changed.has(name)) {
+    if (scene.glow > 0 && scene.changed.has(tile.cluster.name)) {
       this.canvas.globalAlpha = scene.glow;
       this.outline(tile, "--changed", 3);
       this.canvas.globalAlpha = 1;
@@ -383,21 +396,8 @@ class Painter {
     return colour === null ? this.palette.colour("--muted") : this.palette.ink(colour);
   }
 
-  text(
-    text: string,
-    x: number,
-    y: number,
-    width: number,
-    colour: string,
-    weight: number,
-    size: number,
-    align: CanvasTextAlign = "left",
-  ): number {
-    return this.written(text, x, y, width, this.palette.colour(colour), weight, size, align);
-  }
-
   /** Writes a text, cut in its middle to the width. Returns where it ends. */
-  written(
+  text(
     text: string,
     x: number,
     y: number,

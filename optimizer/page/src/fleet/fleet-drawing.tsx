@@ -20,8 +20,6 @@ interface Props {
   label: string;
   groups: DrawnGroup[];
   colours: Colours;
-  /** Clusters with an outline. */
-  selected?: ReadonlySet<string>;
   /** Clusters that are highlighted once: another set, another highlight. */
   changed?: ReadonlySet<string>;
   found?: Scene["found"];
@@ -52,7 +50,7 @@ const [WHEEL, PINCH] = [60, 1.25];
  * place, and scrolls up and down. Ctrl and the wheel, a pinch, and the keys + and - zoom.
  */
 export function FleetDrawing(props: Props) {
-  const { groups, colours, found = null, selected = NONE, changed = NONE, onOpen } = props;
+  const { groups, colours, found = null, changed = NONE, onOpen } = props;
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const probe = useRef<HTMLSpanElement>(null);
@@ -90,7 +88,7 @@ export function FleetDrawing(props: Props) {
 
   const spot = focused && spotOf(layout, focused);
   const scene: Scene = {
-    ...{ colours, selected, changed, found, glow: 0 },
+    ...{ colours, changed, found, glow: 0 },
     ...{ marks: props.marks ?? [], links: props.links ?? [] },
     ...{ hovered: hovered?.spot ?? null, focused: spot },
   };
@@ -140,7 +138,7 @@ export function FleetDrawing(props: Props) {
   useLayoutEffect(
     () => paint.current(),
     [
-      ...[layout, palette, height, colours, found, selected, props.marks, props.links, focused],
+      ...[layout, palette, height, colours, found, props.marks, props.links, focused],
       ...[over?.tile, over?.gpu, over?.slice],
     ],
   );
@@ -186,6 +184,7 @@ export function FleetDrawing(props: Props) {
     if (tile) reveal(box.current!, tile.y, tile.height, height);
   };
   const onKey = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // the browser's own keys
     const at = focused ? layout.tiles.findIndex((one) => one === spot?.tile) : -1;
     const tile = layout.tiles[at];
     const next = nextTile(layout, at, event.key, height);
