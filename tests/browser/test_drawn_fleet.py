@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from optimizer.follow.overview.fleet_matrix import FleetMatrix
+from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixFinding, WorkloadOnCluster
 from tests.browser.conftest import Open
 from tests.browser.invented_fleet import invented_fleet, show_fleet
 from tests.browser.test_accessibility import violations
@@ -84,6 +84,8 @@ async def test_the_keyboard_alone_reaches_each_slice_zooms_and_opens(
     await page.keyboard.press("ArrowRight")
     await page.keyboard.press(".")
     await expect(told(page)).to_contain_text(f"{names[1]}GPU 1 of")
+    await page.keyboard.press("Control+-")
+    await expect(page.get_by_role("button", name="Fit")).to_be_disabled()
     for key, text in (("+", "compute slices"), ("-", "0%")):
         for _ in range(20):
             await page.keyboard.press(key)
@@ -106,6 +108,31 @@ async def names_in_order(page: Page) -> list[str]:
     found = await table.get_by_role("rowheader").all_inner_texts()
     await button.click()
     return found
+
+
+async def test_what_ocm_is_at_work_on_is_not_drawn_as_wrong(
+    service: Service, open_page: Open
+) -> None:
+    def running(state: str) -> WorkloadOnCluster:
+        return WorkloadOnCluster(workload=state, state=state, message=f"is {state}")
+
+    def finding(state: str, severity: str) -> MatrixFinding:
+        said = {"reason": state, "message": "not landed", "next": "wait", "names": (state,)}
+        about = {"stage": "workload", "name": state, "severity": severity}
+        return MatrixFinding.model_validate(said | about)
+
+    fleet = invented_fleet(2)
+    clusters = (
+        item.model_copy(update={"running": (running(state),)})
+        for item, state in zip(fleet.clusters, ("Planned", "Refused"), strict=True)
+    )
+    found = (finding("Planned", "info"), finding("Refused", "error"))
+    fleet = fleet.model_copy(update={"clusters": tuple(clusters), "findings": found})
+    page = await drawn(service, open_page, fleet)
+    await page.get_by_role("button", name="As a table").click()
+    for cluster, state in zip(fleet.clusters, ("ready", "Refused: is Refused"), strict=True):
+        row = page.get_by_role("row").filter(has=page.get_by_role("button", name=cluster.name))
+        await expect(row.get_by_role("cell", name=state)).to_be_visible()
 
 
 async def test_the_wheel_zooms_with_ctrl_and_keeps_the_cluster_below_the_pointer(

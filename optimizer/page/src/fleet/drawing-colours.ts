@@ -2,6 +2,10 @@ import { byNaturalOrder } from "../parts/natural-order";
 import type { ChosenScore, DrawnCluster, DrawnGpu } from "./drawn-fleet";
 import { goodness } from "./score-colour";
 
+/** What a fleet can be coloured by. */
+export const COLOURS = { workload: "workload", score: "score", state: "state" };
+export type Colouring = keyof typeof COLOURS;
+
 /** A colour of the style sheet by its custom property, or a share of the scale from 0 to 1. */
 export type Colour = string | number;
 
@@ -22,7 +26,7 @@ export interface Colours {
 
 export const FREE: Fill = { colour: null, pattern: "none" };
 export const OTHERS: Fill = { colour: "--others", pattern: "lines" };
-export const NO_SCORE: Fill = { colour: null, pattern: "lines" };
+const NO_SCORE: Fill = { colour: null, pattern: "lines" };
 
 export const STATES: Record<DrawnCluster["state"], Fill> = {
   eligible: { colour: "--calm", pattern: "none" },

@@ -44,7 +44,7 @@ const LENGTHS: Record<Detail, (width: number) => Lengths> = {
 };
 
 /** Height of a group's title. */
-export const TITLE = 30;
+const TITLE = 30;
 
 /** Columns of GPUs that a tile has at most; it is as wide as the drawing otherwise. */
 const MAX_COLUMNS = 8;

@@ -1,5 +1,7 @@
-import type { Fleet, FleetCluster, FleetScore, GpuGroup, GpuLayout, Occupied } from "../api/wire";
+import type { Finding, Fleet, FleetCluster, FleetScore } from "../api/wire";
+import type { GpuGroup, GpuLayout, Occupied } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
+import { bestFirst } from "./score-colour";
 
 /** A GPU as it is drawn. `workloads` are those of the layout's slices: null is free, "" are others. */
 export interface DrawnGpu {
@@ -43,18 +45,10 @@ export interface ChosenScore {
   app: string;
 }
 
-/** Lower values are worse, whatever the score's direction. */
-export function better(score: FleetScore, one: number, other: number): number {
-  return score.direction === "LowerIsBetter" ? other - one : one - other;
-}
-
 /** The clusters of a fleet as they are drawn, in its order. */
 export function drawnFleet(fleet: Fleet, chosen: ChosenScore | null): DrawnCluster[] {
-  const found = new Map(
-    fleet.findings
-      .filter((item) => item.stage === "cluster")
-      .flatMap((item) => item.names.map((name) => [name, `${item.reason}: ${item.message}`])),
-  );
+  const found = wrong(fleet, "cluster");
+  const stuck = wrong(fleet, "workload");
   const expired = new Set(chosen?.score.expired);
   const columns = chosen?.score.columns.filter(
     (column) => !chosen.app || column.app === chosen.app || !column.app,
@@ -64,16 +58,14 @@ export function drawnFleet(fleet: Fleet, chosen: ChosenScore | null): DrawnClust
     const scores = new Map<string, number>();
     for (const column of columns ?? []) {
       const value = column.values[row] ?? null;
-      const known = scores.get(column.device);
+      const known = scores.get(column.device) ?? null;
       if (value === null || !chosen) continue;
-      if (known === undefined || better(chosen.score, value, known) > 0) {
-        scores.set(column.device, value);
-      }
+      if (bestFirst(chosen.score, value, known) < 0) scores.set(column.device, value);
     }
     return {
       name: cluster.name,
       ...gpus,
-      ...stateOf(cluster, found.get(cluster.name) ?? "", expired.has(row)),
+      ...stateOf(cluster, found.get(cluster.name) ?? "", stuck, expired.has(row)),
       labels: cluster.labels,
       policies: cluster.enforced.map((item) => item.policy).sort(byNaturalOrder),
       scores,
@@ -86,7 +78,7 @@ export function drawnFleet(fleet: Fleet, chosen: ChosenScore | null): DrawnClust
  * GPUs with their workloads. Nobody reports which instance a workload has, so workloads get the slices of
  * their device in the order of the layouts.
  */
-export function drawnGpus(
+function drawnGpus(
   layouts: GpuLayout[],
   groups: GpuGroup[],
   occupied: Occupied[],
@@ -126,15 +118,24 @@ export function drawnGpus(
   return { gpus, slices, used: Math.min(used, slices), omitted, elsewhere };
 }
 
+/** What is wrong, by the name of the object; not what OCM is at work on. */
+function wrong({ findings }: Fleet, stage: Finding["stage"]): Map<string, string> {
+  const found = findings.filter((item) => item.stage === stage && item.severity !== "info");
+  return new Map(
+    found.flatMap((item) => item.names.map((name) => [name, `${item.reason}: ${item.message}`])),
+  );
+}
+
 function stateOf(
   cluster: FleetCluster,
   found: string,
+  stuck: Map<string, string>,
   expired: boolean,
 ): Pick<DrawnCluster, "state" | "told"> {
   const [obstacle] = cluster.obstacles;
   if (obstacle) return { state: "obstacle", told: `${obstacle.reason}: ${obstacle.message}` };
   if (!cluster.eligible) return { state: "obstacle", told: "OCM does not select it" };
-  const late = cluster.running.find((item) => item.state !== "Landed");
+  const late = cluster.running.find((item) => item.state !== "Landed" && stuck.has(item.workload));
   if (found || late) {
     return { state: "finding", told: found || `${late?.workload}: ${late?.message}` };
   }
@@ -152,7 +153,7 @@ function bestScore(
   const usable = [...values].filter(([device]) => here.has(device) || !device);
   const all = (usable.length ? usable : [...values]).map(([, value]) => value);
   return all.reduce<number | null>(
-    (best, value) => (best === null || better(score, value, best) > 0 ? value : best),
+    (best, value) => (bestFirst(score, value, best) < 0 ? value : best),
     null,
   );
 }

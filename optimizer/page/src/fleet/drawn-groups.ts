@@ -1,8 +1,9 @@
 import { byNaturalOrder } from "../parts/natural-order";
 import { counted } from "../parts/sentences";
 import type { DrawnGroup } from "./drawing-layout";
-import { better, type ChosenScore, type DrawnCluster } from "./drawn-fleet";
+import type { ChosenScore, DrawnCluster } from "./drawn-fleet";
 import { STATE_NAMES } from "./drawing-colours";
+import { bestFirst } from "./score-colour";
 
 /** What clusters can be sorted by. */
 export const SORTS = { name: "name", score: "score, best first", use: "use, fullest first" };
@@ -69,9 +70,6 @@ function comparison(sort: Sort, chosen: ChosenScore | null) {
     const names = byNaturalOrder(one.name, other.name);
     if (sort === "use") return share(other) - share(one) || names;
     if (sort === "name" || !chosen) return names;
-    if (one.score === null || other.score === null) {
-      return Number(one.score === null) - Number(other.score === null) || names;
-    }
-    return better(chosen.score, other.score, one.score) || names;
+    return bestFirst(chosen.score, one.score, other.score) || names;
   };
 }

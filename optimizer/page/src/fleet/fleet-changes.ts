@@ -1,4 +1,4 @@
-import type { Fleet, FleetCluster } from "../api/wire";
+import type { Fleet, FleetCluster, ScoreColumn } from "../api/wire";
 
 /** What differs between two reads of the fleet, by name. */
 export interface FleetChanges {
@@ -21,34 +21,34 @@ export function changesBetween(before: Fleet, after: Fleet, number: number): Fle
   return {
     clusters: differing(before.clusters, after.clusters, told),
     workloads: differing(before.workloads, after.workloads, ({ places }) => places),
-    scores: new Map(
-      after.scores.map((score) => {
-        const earlier = before.scores.find((item) => item.name === score.name);
-        return [score.name, differing(rows(before, earlier), rows(after, score), (row) => row)];
-      }),
-    ),
+    scores: new Map(after.scores.map(({ name }) => [name, rescored(before, after, name)])),
     number,
   };
 }
 
-function told(cluster: FleetCluster) {
-  const { eligible, health, enforced, running, gpus, occupied } = cluster as FleetCluster & {
-    gpus?: unknown;
-    occupied?: unknown;
-  };
+function told({ eligible, health, enforced, running, gpus, occupied }: FleetCluster) {
   const here = running.map(({ workload, state }) => [workload, state]);
   return { eligible, health, enforced, here, gpus, occupied };
 }
 
-/** The values of a score by cluster, each with its column. */
-function rows(fleet: Fleet, score: Fleet["scores"][number] | undefined) {
-  return fleet.clusters.map(({ name }, row) => ({
-    name,
-    values: (score?.columns ?? []).flatMap(({ app, device, entry, values }) =>
-      (values[row] ?? null) === null ? [] : [[app, device, entry, values[row]]],
-    ),
-  }));
+/** Clusters with another value in some column of a score. A fleet has too many values to write them all out. */
+function rescored(before: Fleet, after: Fleet, name: string): Set<string> {
+  const [was, is] = [before, after].map((fleet) => {
+    const columns = fleet.scores.find((item) => item.name === name)?.columns ?? [];
+    return new Map(columns.map((item) => [[item.entry, item.app, item.device].join(";"), item]));
+  }) as [Columns, Columns];
+  const rows = new Map(before.clusters.map((cluster, row) => [cluster.name, row]));
+  const columns = [...new Set([...was.keys(), ...is.keys()])];
+  const changed = after.clusters.filter((cluster, row) => {
+    const earlier = rows.get(cluster.name) ?? -1;
+    return columns.some(
+      (key) => (was.get(key)?.values[earlier] ?? null) !== (is.get(key)?.values[row] ?? null),
+    );
+  });
+  return new Set(changed.map((cluster) => cluster.name));
 }
+
+type Columns = Map<string, ScoreColumn>;
 
 function differing<T extends { name: string }>(
   before: readonly T[],

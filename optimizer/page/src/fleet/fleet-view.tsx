@@ -1,23 +1,19 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Fleet } from "../api/wire";
+import { Choice, Search } from "../parts/choice";
 import { byNaturalOrder } from "../parts/natural-order";
 import { counted } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { useAddress } from "../parts/use-address";
-import { type Fill, FREE, OTHERS, STATE_NAMES, STATES } from "./drawing-colours";
-import { byScore, byState, byWorkload, workloadFills } from "./drawing-colours";
-import type { Detail, DrawnGroup } from "./drawing-layout";
+import { byScore, byState, byWorkload, COLOURS, type Colouring } from "./drawing-colours";
+import { type Fill, STATE_NAMES, workloadFills } from "./drawing-colours";
+import type { DrawnGroup } from "./drawing-layout";
 import { type ChosenScore, type DrawnCluster, drawnFleet } from "./drawn-fleet";
 import { grouped, groupings, SORTS, type Sort, use } from "./drawn-groups";
 import { type DrawingHandle, FleetDrawing } from "./fleet-drawing";
+import { Legend } from "./legend";
 import { shown } from "./score-colour";
-import { appsOf } from "./score-rows";
-
-const COLOURS = { workload: "workload", score: "score", state: "state" };
-type Colouring = keyof typeof COLOURS;
-
-/** Workloads that the legend lists by name. */
-const MAX_NAMED = 12;
+import { appNames, appsOf, chosenScore, scoreNames } from "./score-rows";
 
 /** Rows that the table gets at a time. */
 const ROWS = 200;
@@ -41,7 +37,7 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
   const asTable = as === "table";
   const handle = useRef<DrawingHandle>(null);
 
-  const score = fleet.scores.find((item) => item.name === scoreName) ?? fleet.scores[0];
+  const score = chosenScore(fleet, scoreName);
   const apps = useMemo(() => appsOf(score), [score]);
   const app = apps.includes(appName) ? appName : (apps[0] ?? "");
   const chosen = useMemo<ChosenScore | null>(() => (score ? { score, app } : null), [score, app]);
@@ -80,29 +76,21 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
           <Choice
             label="Score"
             value={score.name}
-            options={named(fleet.scores.map((one) => [one.name, one.display_name || one.name]))}
+            options={scoreNames(fleet)}
             onChange={setScore}
           />
         )}
         {scored && apps.length > 0 && (
-          <Choice
-            label="App"
-            value={app}
-            options={named(apps.map((one) => [one, one || "of no app"]))}
-            onChange={setApp}
-          />
+          <Choice label="App" value={app} options={appNames(apps)} onChange={setApp} />
         )}
         <Choice label="Group" value={group} options={options} onChange={setGroup} />
         <Choice label="Sort" value={sort} options={SORTS} onChange={setSort} />
-        <label>
-          Highlight
-          <input
-            type="search"
-            value={find}
-            placeholder="cluster, workload, policy, GPU"
-            onInput={(event) => setFind(event.currentTarget.value, true)}
-          />
-        </label>
+        <Search
+          label="Highlight"
+          placeholder="cluster, workload, policy, GPU"
+          value={find}
+          onChange={setFind}
+        />
         <span class="buttons">
           <button
             type="button"
@@ -136,28 +124,6 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
   );
 }
 
-function Choice(props: {
-  label: string;
-  value: string;
-  options: Record<string, string>;
-  onChange: (value: string) => void;
-}) {
-  return (
-    <label>
-      {props.label}
-      <select value={props.value} onChange={(event) => props.onChange(event.currentTarget.value)}>
-        {Object.entries(props.options).map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-const named = (pairs: [string, string][]) => Object.fromEntries(pairs);
-
 function fillsOf(clusters: DrawnCluster[]): Map<string, Fill> {
   const names = new Set<string>();
   for (const { gpus } of clusters) {
@@ -186,88 +152,6 @@ function finder(clusters: DrawnCluster[], text: string) {
   }
   return (cluster: DrawnCluster, workload: string | null): boolean =>
     whole.has(cluster) || (workload === null ? parts.has(cluster) : workloads.has(workload));
-}
-
-function Legend(props: {
-  detail: Detail;
-  colour: Colouring;
-  chosen: ChosenScore | null;
-  fills: Map<string, Fill>;
-  clusters: DrawnCluster[];
-}) {
-  const { detail, colour, chosen, fills, clusters } = props;
-  if (colour === "score") {
-    return chosen ? <Scale {...chosen} /> : <p class="legend">No scores yet.</p>;
-  }
-  if (colour === "state") {
-    const there = new Set(clusters.map((cluster) => cluster.state));
-    const states = (Object.keys(STATES) as DrawnCluster["state"][]).filter((one) => there.has(one));
-    return (
-      <ul class="legend keys">
-        {states.map((state) => (
-          <Key key={state} fill={STATES[state]} text={STATE_NAMES[state]} />
-        ))}
-        <Key fill={FREE} text="free" />
-      </ul>
-    );
-  }
-  if (detail === "cell") return <Ramp what="slices in use" from="0%" to="100%" />;
-  const listed = fills.size <= MAX_NAMED ? [...fills] : [];
-  return (
-    <ul class="legend keys">
-      {listed.map(([name, fill]) => (
-        <Key key={name} fill={fill} text={name} />
-      ))}
-      {!listed.length && fills.size > 0 && (
-        <li>{fills.size} workloads, each in its colour and pattern</li>
-      )}
-      <Key fill={OTHERS} text="Pods of others" />
-      <Key fill={FREE} text="free" />
-      <Key fill={GAP} text="memory in no slice" />
-      {detail === "labels" && <li>small squares: compute slices</li>}
-    </ul>
-  );
-}
-
-const GAP: Fill = { colour: "--gap", pattern: "none" };
-
-/** What a share of the scale means, from its faintest to its strongest colour. */
-function Ramp(props: { what: string; from: string; to: string; more?: string }) {
-  return (
-    <p class="legend">
-      {props.what}: {props.from} <span class="ramp" /> {props.to}
-      {props.more}
-    </p>
-  );
-}
-
-/** A line of a legend. */
-export function Key({ fill, text }: { fill: Fill; text: string }) {
-  const background = fill.colour === null ? undefined : `var(${fill.colour})`;
-  return (
-    <li>
-      <span class={`swatch ${fill.pattern}`} style={{ backgroundColor: background }} />
-      {text}
-    </li>
-  );
-}
-
-function Scale({ score, app }: ChosenScore) {
-  const { minimum, maximum, unit, direction } = score;
-  const what = [score.display_name || score.name, app && `of ${app}`].filter(Boolean).join(" ");
-  if (minimum === null || maximum === null) return <p class="legend">{what} has no values yet.</p>;
-  const lower = direction === "LowerIsBetter";
-  const [worst, best] = lower ? [maximum, minimum] : [minimum, maximum];
-  const more = " · dot: in use · hatched: no score";
-  if (worst === best) {
-    return (
-      <p class="legend">
-        {what}: {shown(best)} {unit} everywhere{more}
-      </p>
-    );
-  }
-  const to = `${shown(best)} ${unit} (best)`;
-  return <Ramp what={what} from={`${shown(worst)} (worst)`} to={to} more={more} />;
 }
 
 function FleetTable(props: {

@@ -1,7 +1,7 @@
 import type { Finding, Fleet } from "../api/wire";
 import { Command, commandOf } from "../parts/command";
 import { byNaturalOrder } from "../parts/natural-order";
-import { counted, sentence } from "../parts/sentences";
+import { counted, listed, sentence } from "../parts/sentences";
 import { ago } from "../parts/times";
 import { useAddress } from "../parts/use-address";
 import { type Cause, causesOf } from "./causes";
@@ -79,14 +79,10 @@ function Told({ items, fleet }: { items: Finding[]; fleet: Fleet }) {
 /** All objects with the cause, as far as they are told. */
 function Names({ finding: { names = [], count = 1 } }: { finding: Finding }) {
   if (names.length < 2) return null;
-  const more = count > names.length ? ` and ${count - names.length} more` : "";
   return (
     <details>
       <summary>All {count}</summary>
-      <p>
-        {[...names].sort(byNaturalOrder).join(", ")}
-        {more}
-      </p>
+      <p>{listed([...names].sort(byNaturalOrder), names.length, count)}</p>
     </details>
   );
 }

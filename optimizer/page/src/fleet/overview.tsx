@@ -91,7 +91,7 @@ function Use({ fleet }: { fleet: Fleet }) {
       </Panel>
     );
   }
-  const measured = use.some(({ idle }) => idle !== null);
+  const measured = use.every(({ idle }) => idle !== null);
   return (
     <Panel title="How well are GPUs used?" class="use">
       {use.length === 0 && <p class="lead">No node that takes Pods has a GPU.</p>}
@@ -113,7 +113,9 @@ function Use({ fleet }: { fleet: Fleet }) {
         <Key
           parts={[
             { name: measured ? "running" : "reserved", tone: "used" },
-            ...(measured ? [{ name: "reserved but idle", tone: "idle" as const }] : []),
+            ...(use.some(({ idle }) => idle)
+              ? [{ name: "reserved but idle", tone: "idle" as const }]
+              : []),
             { name: "free", tone: "free" },
             ...(use.some(({ unavailable }) => unavailable > 0)
               ? [{ name: "on nodes that take no Pods", tone: "broken" as const }]
@@ -199,6 +201,7 @@ function Gain({ api, fleet, onPlan }: Props) {
   const [call, readAgain] = usePolled(() => api.kept(fleet.namespace), [api, fleet.namespace]);
   const kept = [...(call.answer ?? [])].sort((one, other) => gainOf(other) - gainOf(one));
   const total = kept.reduce((sum, item) => sum + gainOf(item), 0);
+  const known = kept.every((item) => (item.status.gain ?? null) !== null);
   return (
     <Panel title="What would a better plan gain?" class="gain">
       <Unread call={call} />
@@ -208,8 +211,10 @@ function Gain({ api, fleet, onPlan }: Props) {
             <>
               <b>+{figure(total)}</b> on offer
             </>
-          ) : (
+          ) : known ? (
             "Nothing: what runs is as good."
+          ) : (
+            "Not known yet."
           )}
         </p>
       )}

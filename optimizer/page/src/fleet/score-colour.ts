@@ -1,6 +1,16 @@
 import { figure } from "../parts/sentences";
 import type { FleetScore } from "../api/wire";
 
+/** Compares two values of a score: the better one comes first, and a missing one last. */
+export function bestFirst(
+  { direction }: FleetScore,
+  one: number | null,
+  other: number | null,
+): number {
+  if (one === null || other === null) return Number(one === null) - Number(other === null);
+  return direction === "LowerIsBetter" ? one - other : other - one;
+}
+
 /** How good a value is within its score: 0 is the worst of the fleet, 1 the best. */
 export function goodness(value: number, score: FleetScore): number {
   const low = score.minimum ?? value;

@@ -1,5 +1,6 @@
 import type { Fleet, FleetScore, ScoreColumn } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
+import { bestFirst } from "./score-colour";
 
 /** Which clusters are shown, and in which order. */
 export interface ScoreView {
@@ -33,6 +34,15 @@ export function appsOf(score: FleetScore | undefined): string[] {
   );
 }
 
+/** Texts of the scores and of apps, by name, to choose from. */
+export function scoreNames({ scores }: Fleet): Record<string, string> {
+  return Object.fromEntries(scores.map((item) => [item.name, item.display_name || item.name]));
+}
+
+export function appNames(apps: string[]): Record<string, string> {
+  return Object.fromEntries(apps.map((name) => [name, name || "of no app"]));
+}
+
 /** The columns of an app, in the natural order of its devices. */
 export function columnsOf(score: FleetScore | undefined, app: string): ScoreColumn[] {
   const found = (score?.columns ?? []).filter((column) => (column.app ?? "") === app);
@@ -49,14 +59,8 @@ export function bestOf(score: FleetScore, columns: ScoreColumn[], row: Row): num
   return columns.reduce((best, column, position) => {
     const value = column.values[row] ?? null;
     const known = columns[best]?.values[row] ?? null;
-    return value !== null && (known === null || signOf(score) * (value - known) > 0)
-      ? position
-      : best;
+    return bestFirst(score, value, known) < 0 ? position : best;
   }, -1);
-}
-
-function signOf(score: FleetScore | undefined): 1 | -1 {
-  return score?.direction === "LowerIsBetter" ? -1 : 1;
 }
 
 /** The rows that the filter leaves, in the order of the sorted column: the best first. */
@@ -77,13 +81,10 @@ export function rowsOf(
     const column = columns[sorted < 0 ? bestOf(score, columns, row) : sorted];
     return expired.has(row) ? null : (column?.values[row] ?? null);
   });
-  return kept.sort((one, other) => {
-    const [first, second] = [values[one] ?? null, values[other] ?? null];
-    if (first === null || second === null) {
-      return Number(first === null) - Number(second === null) || names(one, other);
-    }
-    return signOf(score) * (second - first) || names(one, other);
-  });
+  return kept.sort(
+    (one, other) =>
+      bestFirst(score, values[one] ?? null, values[other] ?? null) || names(one, other),
+  );
 }
 
 function matches(fleet: Fleet, row: Row, wanted: string): boolean {

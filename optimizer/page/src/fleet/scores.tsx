@@ -1,11 +1,12 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Fleet, FleetCluster, FleetScore, ScoreColumn } from "../api/wire";
+import { Choice, Search } from "../parts/choice";
 import { figure } from "../parts/sentences";
 import { go, useAddress } from "../parts/use-address";
 import type { FleetChanges } from "./fleet-changes";
-import { MAX_COLUMNS, type Row } from "./score-rows";
-import { appsOf, bestOf, chosenScore, columnsOf, rowsOf, spreadOf, titleOf } from "./score-rows";
+import { appNames, appsOf, chosenScore, columnsOf, scoreNames, titleOf } from "./score-rows";
+import { bestOf, MAX_COLUMNS, type Row, rowsOf, spreadOf } from "./score-rows";
 import { shown, tint } from "./score-colour";
 
 /** Heights of a row and of the heading in CSS pixels, as in the style sheet. */
@@ -51,41 +52,24 @@ export function Scores({ fleet, changes, onOpen }: Props) {
   return (
     <section aria-label="Scores">
       <div class="controls">
-        <label>
-          Score
-          <select
-            value={score?.name ?? ""}
-            onChange={(event) => go({ score: event.currentTarget.value, sort: "" })}
-          >
-            {fleet.scores.map((item) => (
-              <option key={item.name} value={item.name}>
-                {item.display_name || item.name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          App
-          <select
-            value={app}
-            onChange={(event) => go({ app: event.currentTarget.value, sort: "" })}
-          >
-            {apps.map((name) => (
-              <option key={name} value={name}>
-                {name || "of no app"}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          Find
-          <input
-            type="search"
-            value={filter}
-            placeholder="cluster, policy, workload"
-            onInput={(event) => setFilter(event.currentTarget.value, true)}
-          />
-        </label>
+        <Choice
+          label="Score"
+          value={score?.name ?? ""}
+          options={scoreNames(fleet)}
+          onChange={(name) => go({ score: name, sort: "" })}
+        />
+        <Choice
+          label="App"
+          value={app}
+          options={appNames(apps)}
+          onChange={(name) => go({ app: name, sort: "" })}
+        />
+        <Search
+          label="Find"
+          placeholder="cluster, policy, workload"
+          value={filter}
+          onChange={setFilter}
+        />
         <p class="legend">
           {score ? legend(score.description, score.unit, score.direction) : "No scores yet."}
         </p>

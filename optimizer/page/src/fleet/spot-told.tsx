@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { counted } from "../parts/sentences";
+import { counted, listed } from "../parts/sentences";
 import type { Spot } from "./drawing-layout";
 import type { Occupied } from "../api/wire";
 import { shown } from "./score-colour";
@@ -64,7 +64,9 @@ export function SpotTold({ spot, at, width, height }: Props) {
       {gpu && !slice && (
         <p>{gpu.layout.slices.length ? "memory in no slice" : "it has no slice that is known"}</p>
       )}
-      {cluster.elsewhere.length > 0 && <p>Not drawn: {listed(cluster.elsewhere.map(notDrawn))}</p>}
+      {cluster.elsewhere.length > 0 && (
+        <p>Not drawn: {listed(cluster.elsewhere.map(notDrawn), MAX_LISTED)}</p>
+      )}
       {gpu && <p class="how">{KNOWN[gpu.known]}</p>}
     </div>
   );
@@ -72,11 +74,6 @@ export function SpotTold({ spot, at, width, height }: Props) {
 
 /** Names that are listed at most. */
 const MAX_LISTED = 3;
-
-function listed(names: string[]): string {
-  const more = names.length - MAX_LISTED;
-  return names.slice(0, MAX_LISTED).join(", ") + (more > 0 ? ` and ${more} more` : "");
-}
 
 function notDrawn({ workload, device }: Occupied): string {
   return `${workload || "others"} on ${device || "a device that is not known"}`;

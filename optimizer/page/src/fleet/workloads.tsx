@@ -1,4 +1,5 @@
 import type { Fleet, FleetWorkload } from "../api/wire";
+import { Search } from "../parts/choice";
 import { byNaturalOrder } from "../parts/natural-order";
 import { counted } from "../parts/sentences";
 import { Table } from "../parts/table";
@@ -36,15 +37,12 @@ export function Workloads(props: {
   return (
     <section aria-label="Workloads">
       <div class="controls">
-        <label>
-          Find
-          <input
-            type="search"
-            value={filter}
-            placeholder="workload, cluster, state"
-            onInput={(event) => setFilter(event.currentTarget.value, true)}
-          />
-        </label>
+        <Search
+          label="Find"
+          placeholder="workload, cluster, state"
+          value={filter}
+          onChange={setFilter}
+        />
         <p class="legend">
           {found.length} of {counted(fleet.workloads.length, "workload")}
           {found.length > MAX_ROWS && `, the first ${MAX_ROWS} of them below`}

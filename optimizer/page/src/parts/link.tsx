@@ -5,13 +5,11 @@ import { addressOf, go } from "./use-address";
 export function Link(props: {
   to: Record<string, string>;
   current?: boolean;
-  class?: string;
   title?: string;
   children: ComponentChildren;
 }) {
   return (
     <a
-      class={props.class}
       title={props.title}
       href={addressOf(props.to)}
       aria-current={props.current ? "page" : undefined}

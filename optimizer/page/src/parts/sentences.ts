@@ -9,6 +9,13 @@ export function figure(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
 
+/** The first names, and how many there are besides; `count`: of all of them. */
+export function listed(names: string[], most: number, count = names.length): string {
+  const first = names.slice(0, most);
+  const more = count - first.length;
+  return first.join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
 /** `1 object`, `2 objects`. */
 export function counted(amount: number, noun: string): string {
   return `${amount} ${noun}${amount === 1 ? "" : "s"}`;

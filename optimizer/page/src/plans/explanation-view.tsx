@@ -1,7 +1,7 @@
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Explanation, Plan, Remedy } from "../api/wire";
 import { Busy, ProblemNotice } from "../parts/notice";
-import { figure, sentence } from "../parts/sentences";
+import { figure, listed, sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { useCall } from "../parts/use-call";
 
@@ -25,9 +25,7 @@ export function PlanExplanation({ api, plan }: Props) {
           <ul>
             {alike(unplaced).map(([message, names]) => (
               <li key={message}>
-                <strong>{names.slice(0, MOST_NAMES).join(", ")}</strong>
-                {names.length > MOST_NAMES && ` and ${names.length - MOST_NAMES} more`}:{" "}
-                {sentence(message)}
+                <strong>{listed(names, MOST_NAMES)}</strong>: {sentence(message)}
                 {names
                   .filter((name) => remedies.has(name))
                   .map((name) => (

@@ -5,7 +5,8 @@ import type { Kept } from "../api/wire";
 import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { Busy, ProblemNotice } from "../parts/notice";
-import { figure, sentence } from "../parts/sentences";
+import { shown } from "../fleet/score-colour";
+import { sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { ago, duration, secondsSince } from "../parts/times";
 import { useCall, usePolled } from "../parts/use-call";
@@ -81,7 +82,7 @@ function cells(item: Kept, approve: ComponentChildren) {
   return [
     `${item.name} (${item.mode})`,
     <span class={item.fine ? "good" : "bad"}>{item.fine ? "yes" : "no"}</span>,
-    figure(gain ?? 0),
+    shown(gain ?? null),
     <>
       {item.reason}: {sentence(item.message)} {item.waiting ? "" : sentence(item.move_rule)}
     </>,

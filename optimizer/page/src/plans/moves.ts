@@ -1,5 +1,6 @@
 import type { Assignment, Move, PlanRecord } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
+import { changes } from "./plan-figures";
 
 /** A workload's places before and after, as texts such as `worker01 3g.48gb`. */
 export interface ShownMove {
@@ -15,7 +16,7 @@ export function shownMoves(moves: Move[]): ShownMove[] {
     workload: move.workload,
     before: move.before.map(place),
     after: move.after.map(place),
-    changed: move.action !== "stays" && move.action !== "waits",
+    changed: changes(move),
   }));
   all.sort((one, other) => byNaturalOrder(one.workload, other.workload));
   return [...all.filter((move) => move.changed), ...all.filter((move) => !move.changed)];

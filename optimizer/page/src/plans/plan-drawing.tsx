@@ -4,8 +4,8 @@ import type { Link, Mark, Tone } from "../fleet/drawing-canvas";
 import { FREE, OTHERS, type Colours, type Fill } from "../fleet/drawing-colours";
 import { drawnFleet } from "../fleet/drawn-fleet";
 import { FleetDrawing } from "../fleet/fleet-drawing";
-import { Key } from "../fleet/fleet-view";
-import { counted } from "../parts/sentences";
+import { FillMeaning } from "../fleet/legend";
+import { counted, listed } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { pairs } from "./flows";
 import { clustersOf, fleetAfter, gpuChanges, keyOf, planSteps } from "./plan-steps";
@@ -27,6 +27,14 @@ const FILLS: Record<Move["action"], Fill> = {
 };
 
 const TONES: Record<string, Tone> = { moves: "accent", starts: "good" };
+
+/** Of a cluster that is too small for its slices. */
+const [CHANGES, STAYS]: [Fill, Fill] = [FILLS.moves, { colour: "--calm", pattern: "none" }];
+
+const MEANINGS_OF_CELLS: [string, Fill][] = [
+  ["changes", CHANGES],
+  ["stays as it is", STAYS],
+];
 
 const MEANINGS: [string, Fill][] = [
   ["moves", FILLS.moves],
@@ -152,10 +160,10 @@ export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
         marks={marks}
         changed={changed}
         onOpen={onCluster}
-        legend={() => (
-          <ul class="legend keys">
-            {MEANINGS.map(([text, fill]) => (
-              <Key key={text} fill={fill} text={text} />
+        legend={(detail) => (
+          <ul class="legend key">
+            {(detail === "cell" ? MEANINGS_OF_CELLS : MEANINGS).map(([text, fill]) => (
+              <FillMeaning key={text} fill={fill} text={text} />
             ))}
           </ul>
         )}
@@ -174,7 +182,7 @@ export function GpuChanges({ fleet, plan }: { fleet: Fleet; plan: DrawnPlan }) {
       heads={["GPU", "Now", "Planned", "GPUs", "Clusters"]}
       rows={changes.map(({ model, before, after, count, clusters }) => ({
         key: `${model} ${before} ${after}`,
-        cells: [model || "unknown model", before, after, count, someOf(clusters)],
+        cells: [model || "unknown model", before, after, count, listed(clusters, NAMED)],
       }))}
     />
   );
@@ -182,11 +190,6 @@ export function GpuChanges({ fleet, plan }: { fleet: Fleet; plan: DrawnPlan }) {
 
 /** Clusters that are named; the others are counted. */
 const NAMED = 5;
-
-function someOf(names: string[]): string {
-  const rest = names.length - NAMED;
-  return names.slice(0, NAMED).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
-}
 
 function nameOf(at: number, last: number): string {
   if (at === 0) return "Now";
@@ -211,11 +214,7 @@ function coloursOf(actions: Map<string, Move["action"]>, touched: Set<string>): 
       const action = actions.get(workload);
       return action ? FILLS[action] : OTHERS;
     },
-    cell: (cluster) => ({
-      colour: touched.has(cluster.name) ? "--accent" : "--used",
-      pattern: "none",
-      share: cluster.slices ? cluster.used / cluster.slices : 0,
-    }),
+    cell: (cluster) => (touched.has(cluster.name) ? CHANGES : STAYS),
   };
 }
 

@@ -1,6 +1,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan, Wish } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
+import { chosenScore } from "../fleet/score-rows";
 import { ProblemNotice } from "../parts/notice";
 import { useCall } from "../parts/use-call";
 import { PlanDrawing } from "./plan-drawing";
@@ -235,8 +236,7 @@ function withOneLike(wish: Wish, fleet: Fleet, like: string): Wish {
 
 /** A wish that counts the first score only. */
 export function firstWish(fleet: Fleet): Wish {
-  const first = fleet.scores.find((score) => score.columns.some((column) => column.app));
-  const name = (first ?? fleet.scores[0])?.name;
+  const name = chosenScore(fleet, "")?.name;
   const objective = name ? { [name]: 1 } : {};
   const clusters = { lose: [], drain: [], add: [] };
   return { objective, ...clusters, budget: {}, prove: false, stepwise: false };

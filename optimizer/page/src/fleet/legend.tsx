@@ -1,0 +1,90 @@
+import { type Colouring, type Fill, FREE, OTHERS, STATE_NAMES, STATES } from "./drawing-colours";
+import type { Detail } from "./drawing-layout";
+import type { ChosenScore, DrawnCluster } from "./drawn-fleet";
+import { shown } from "./score-colour";
+
+/** Workloads that are listed by name. */
+const MAX_NAMED = 12;
+
+/** What the colours of the drawn fleet mean. */
+export function Legend(props: {
+  detail: Detail;
+  colour: Colouring;
+  chosen: ChosenScore | null;
+  fills: Map<string, Fill>;
+  clusters: DrawnCluster[];
+}) {
+  const { detail, colour, chosen, fills, clusters } = props;
+  if (colour === "score") {
+    return chosen ? <Scale {...chosen} /> : <p class="legend">No scores yet.</p>;
+  }
+  if (colour === "state") {
+    const there = new Set(clusters.map((cluster) => cluster.state));
+    const states = (Object.keys(STATES) as DrawnCluster["state"][]).filter((one) => there.has(one));
+    return (
+      <ul class="legend key">
+        {states.map((state) => (
+          <FillMeaning key={state} fill={STATES[state]} text={STATE_NAMES[state]} />
+        ))}
+        <FillMeaning fill={FREE} text="free" />
+      </ul>
+    );
+  }
+  if (detail === "cell") return <Ramp what="slices in use" from="0%" to="100%" />;
+  const listed = fills.size <= MAX_NAMED ? [...fills] : [];
+  return (
+    <ul class="legend key">
+      {listed.map(([name, fill]) => (
+        <FillMeaning key={name} fill={fill} text={name} />
+      ))}
+      {!listed.length && fills.size > 0 && (
+        <li>{fills.size} workloads, each in its colour and pattern</li>
+      )}
+      <FillMeaning fill={OTHERS} text="Pods of others" />
+      <FillMeaning fill={FREE} text="free" />
+      <FillMeaning fill={GAP} text="memory in no slice" />
+      {detail === "labels" && <li>small squares: compute slices</li>}
+    </ul>
+  );
+}
+
+const GAP: Fill = { colour: "--gap", pattern: "none" };
+
+/** What a share of the scale means, from its faintest to its strongest colour. */
+function Ramp(props: { what: string; from: string; to: string; more?: string }) {
+  return (
+    <p class="legend">
+      {props.what}: {props.from} <span class="ramp" /> {props.to}
+      {props.more}
+    </p>
+  );
+}
+
+/** A line of a legend. */
+export function FillMeaning({ fill, text }: { fill: Fill; text: string }) {
+  const background = fill.colour === null ? undefined : `var(${fill.colour})`;
+  return (
+    <li>
+      <span class={`swatch ${fill.pattern}`} style={{ backgroundColor: background }} />
+      {text}
+    </li>
+  );
+}
+
+function Scale({ score, app }: ChosenScore) {
+  const { minimum, maximum, unit, direction } = score;
+  const what = [score.display_name || score.name, app && `of ${app}`].filter(Boolean).join(" ");
+  if (minimum === null || maximum === null) return <p class="legend">{what} has no values yet.</p>;
+  const lower = direction === "LowerIsBetter";
+  const [worst, best] = lower ? [maximum, minimum] : [minimum, maximum];
+  const more = " · dot: in use · hatched: no score";
+  if (worst === best) {
+    return (
+      <p class="legend">
+        {what}: {shown(best)} {unit} everywhere{more}
+      </p>
+    );
+  }
+  const to = `${shown(best)} ${unit} (best)`;
+  return <Ramp what={what} from={`${shown(worst)} (worst)`} to={to} more={more} />;
+}
