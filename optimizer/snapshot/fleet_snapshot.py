@@ -30,7 +30,7 @@ from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.snapshot.capacity.seen_capacity import read_inventories
+from optimizer.snapshot.capacity.seen_capacity import Inventories, read_inventories
 from optimizer.snapshot.capacity.seen_fleet import nodes_of, seen_fleet
 from optimizer.snapshot.eligible_clusters import (
     default_tolerations,
@@ -99,9 +99,11 @@ def read_objects(
     listed, cluster_issues = _clusters(observation, request, select, running)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
     inventories = read_inventories(listed, observation)
+    kept = _kept(request, inventories)
+    listed = tuple(_with_those_in_force(item) if item.name in kept else item for item in listed)
     decided = partial(decided_works, observation, request, select, running)
     nodes = nodes_of(inventories, workloads, decided)
-    described, pool_issues = read_gpu_pools(observation.managed_clusters, request, nodes)
+    described, pool_issues = read_gpu_pools(observation.managed_clusters, request, nodes, kept)
     others = others_on_clusters(observation, request, select, running)
     seen = seen_fleet(
         listed,
@@ -169,6 +171,19 @@ def read_objects(
         lasts=min(stuck.lasts, eligible.seconds_left((asked, *tolerations))),
         settled=seen.settled,
     )
+
+
+def _kept(request: OptimizeRequest, inventories: Inventories) -> frozenset[str]:
+    """Return the clusters that keep the devices which their nodes advertise."""
+    if not (request.mig and request.mig.keep_advertised):
+        return frozenset()
+    known = inventories.not_relied.union(inventories.of)
+    return frozenset(item.name for item in request.clusters if item.name in known and not item.gpus)
+
+
+def _with_those_in_force(cluster: Cluster) -> Cluster:
+    """Return a cluster that may keep policies in force that the request does not list."""
+    return replace(cluster, candidates=(*cluster.candidates, *cluster.enforced), enforced=())
 
 
 def _clusters(

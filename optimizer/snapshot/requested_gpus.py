@@ -7,7 +7,7 @@ a NodeInventory, the labels of its nodes are read instead.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -96,16 +96,19 @@ def read_gpu_pools(
     managed_clusters: Iterable[Object],
     request: OptimizeRequest,
     nodes: Mapping[str, ClusterNodes] = MappingProxyType({}),
+    kept: Container[str] = (),
 ) -> tuple[GpuPools, tuple[Issue, ...]]:
     """Return the GPU pools by cluster, and issues for GPU labels that can't be used.
 
-    `nodes`: those of clusters with an inventory.
+    `nodes`: those of clusters with an inventory. `kept`: the clusters whose GPUs stay as they are.
     """
     managed = {name_of(obj): obj for obj in managed_clusters}
     workloads = frozenset(item.name for item in request.target_workloads)
     discover = bool(request.mig and request.mig.discover)
     pools, issues = dict[str, tuple[GpuPool, ...]](), list[Issue]()
     for cluster in request.clusters:
+        if cluster.name in kept:
+            continue
         if discover and not cluster.gpus and cluster.name in nodes:
             gpus, wrong = seen_gpus(nodes[cluster.name])
             pools |= {cluster.name: (GpuPool(cluster.name, gpus),)} if gpus else {}

@@ -132,6 +132,12 @@ class MigOptions(RequestPart):
         " gpu-product.nvidia.com and gpu-count.nvidia.com. Where a cluster has a NodeInventory, the"
         " labels of its nodes are read instead.",
     )
+    keep_advertised: bool = Field(
+        default=False,
+        description="Generate no policy for a cluster that has a NodeInventory and lists no GPUs:"
+        " it has its policies in force and the devices that its nodes advertise. What POST /plan"
+        " and a PlacementOptimization add where nobody states what clusters supply.",
+    )
 
     def rules(self, clusters: int) -> ReconfigurationRules:
         """Return the rules for a request with this number of clusters."""

@@ -15,7 +15,7 @@ from optimizer.snapshot.observation import Observation
 from tests.fields.door import Case, Fields, with_values
 from tests.optimizer.build import NOW, SETTINGS, body, guide, score, workload
 from tests.optimizer.hubs import hub_of
-from tests.optimizer.inventoried_nodes import inventory, node, publish_nodes
+from tests.optimizer.inventoried_nodes import GH200, inventory, node, publish_nodes
 from tests.optimizer.inventories import counted, publish
 from tests.optimizer.operations.test_recorded_plans import client
 from tests.optimizer.service.kept_fleet import declare_waiting
@@ -152,12 +152,13 @@ async def hub_in(on: str) -> EmbeddedHub:
     policies. `waiting`: a plan waits for an approval. Then
     `gone`: worker01 was lost.
     `placeless`: no entry of the score performance tells app and device. `inventoried`: worker01
-    has no GPUs, as its agent sees it.
+    has no GPUs, as its agent sees it, or advertises no device of its GPU.
     """
     hub = await hub_of(observation(on))
     await hub.create(kinds.SECRET, OTHER_KEY)
     if "inventoried" in on:
-        await publish_nodes(hub, inventory("worker01", [node({"cpu": 8})]))
+        gpu: Fields = {"labels": GH200, "names": ["gpu-node-1"]} if "gpus" in on else {}
+        await publish_nodes(hub, inventory("worker01", [node({"cpu": 8}, **gpu)]))
     if "placeless" in on:
         await hub.create(kinds.DYNAMIC_SCORER, PLACELESS)
     async with client(hub) as http:
@@ -399,6 +400,9 @@ CASES: dict[str, Case] = {
     ),
     "mig.maxCandidates": Case(1, MIG),
     "mig.discover": Case(True, {"clusters": [{"name": "worker01"}]}, "gpus"),
+    "mig.keepAdvertised": Case(
+        True, {"clusters": [{"name": "worker01"}], "mig.discover": True}, "gpus inventoried"
+    ),
     "prune": Case(False, {"targetWorkloads": [{"name": "mwrs-app01"}]}, "applied"),
     "dryRun": Case(False),
     "rollout": Case("Stepwise"),

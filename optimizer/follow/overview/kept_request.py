@@ -9,7 +9,7 @@ from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector
 from dsf.placement import bound_sets, sets_of
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.question_completion import policies_of
+from optimizer.follow.overview.question_completion import UNSTATED, policies_of
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
@@ -134,13 +134,13 @@ def _admitted(spec: PlacementOptimizationSpec, cluster: Object, facts: FleetFact
 
 def _generated(
     spec: PlacementOptimizationSpec, clusters: Iterable[Mapping[str, Any]]
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """Return the field that lets policies be generated where nobody says what clusters supply."""
     bare = not any(
         item.get("availablePolicies") or "gpus" in item or "allocatable" in item
         for item in clusters
     )
-    return {"mig": {"discover": True}} if bare and spec.mig is None else {}
+    return UNSTATED if bare and spec.mig is None else {}
 
 
 def _objectives(spec: PlacementOptimizationSpec, now: datetime) -> dict[str, Any]:

@@ -26,6 +26,9 @@ from optimizer.wire.request_problem import (
 MAX_NAMED = 10
 """Existing names that one refusal spells out."""
 
+UNSTATED: Mapping[str, Any] = {"mig": {"discover": True, "keepAdvertised": True}}
+"""The field by which policies are generated where people wrote none and no agent reports nodes."""
+
 
 class PlanningQuestion(NamedTuple):
     """A request, and what the hub is pretended to have; None: nothing is pretended.
@@ -65,7 +68,7 @@ def complete_question(
         clusters = list(_clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if))
         body["clusters"] = clusters
         if not any(item["availablePolicies"] for item in clusters):
-            body["mig"] = {"discover": True}  # policies are generated where people wrote none
+            body |= UNSTATED
     if "targetWorkloads" not in further:
         names = meant.workloads or facts.workloads
         body["targetWorkloads"] = [_workload(facts, name, what_if) for name in names]
