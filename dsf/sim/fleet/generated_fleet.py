@@ -13,12 +13,9 @@ from dsf.api.names import (
     DEFAULT_OPTIMIZATION,
     REQUEST_AMOUNT,
     REQUEST_KIND,
-    SUPPLY_AMOUNT,
-    SUPPLY_DEVICE,
-    SUPPLY_KIND,
 )
 from dsf.kube.changes import Change, Create, Patch
-from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, NODE, PLACEMENT_OPTIMIZATION, POD, POLICY
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, NODE, PLACEMENT_OPTIMIZATION, POD
 from dsf.kube.port import Object
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE
 from dsf.sim.demo.scorers import COUNT_LABEL, PRODUCT_LABEL
@@ -229,30 +226,6 @@ def gpu_pod(name: str, device: str, amount: int) -> Object:
 def strangers_pod(cluster: FleetCluster) -> Object:
     """Return the Pod that somebody runs on a cluster by hand: a notebook on its last device."""
     return gpu_pod(f"notebook-{cluster.number + 1}", list(cluster.devices)[-1], 1)
-
-
-def offered_policy(cluster: FleetCluster) -> Object:
-    """Return a Policy that a cluster may enforce: it makes whole instances of the GPUs.
-
-    No app needs such a device. But where administrators offer a policy, none is generated: the
-    layouts of this fleet are theirs.
-    """
-    device, name = "7g.80gb", f"undivided-{cluster.name}"
-    amount = str(len(cluster.layouts))
-    supply = {SUPPLY_KIND: "gpu", SUPPLY_DEVICE: device, SUPPLY_AMOUNT: amount}
-    labels = {"nvidia.com/mig.config": f"all-{device}"}
-    node = NODE.object(metadata={"name": cluster.node_name, "labels": labels})
-    wanted = {"complianceType": "musthave", "objectDefinition": node}
-    template = {
-        "apiVersion": POLICY.api_version,
-        "kind": "ConfigurationPolicy",
-        "metadata": {"name": name},
-        "spec": {"remediationAction": "enforce", "object-templates": [wanted]},
-    }
-    return POLICY.object(
-        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE, "labels": supply},
-        spec={"disabled": False, "policy-templates": [{"objectDefinition": template}]},
-    )
 
 
 def request(clusters: Iterable[str], objectives: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

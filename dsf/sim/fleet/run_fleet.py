@@ -32,7 +32,6 @@ from dsf.sim.fleet.generated_fleet import (
     fleet_apps,
     fleet_clusters,
     kept,
-    offered_policy,
     request,
     strangers_pod,
     workload,
@@ -43,10 +42,6 @@ EVENT_SECONDS = 60.0
 
 STRANGERS = 4
 """On one in so many clusters somebody runs a Pod by hand."""
-
-
-OFFERING = 1
-"""The number of the cluster whose administrators offer a policy; its GPUs are A100."""
 
 
 async def run_fleet(size: int, output: DemoOutput, work_dir: Path, *, port: int) -> None:
@@ -111,12 +106,7 @@ async def _create_workloads(demo: RunningDemo, fleet: Mapping[str, FleetCluster]
         Create(kinds.MANIFEST_WORK_REPLICA_SET, workload(name, app))
         for name, app in fleet_apps(len(fleet))
     ]
-    offered = [
-        Create(kinds.POLICY, offered_policy(cluster))
-        for cluster in fleet.values()
-        if cluster.number == OFFERING
-    ]
-    await apply_or_fail(demo.clusters.hub.kube, [*sets, *offered])
+    await apply_or_fail(demo.clusters.hub.kube, sets)
 
 
 async def _agent(demo: RunningDemo, cluster: DemoCluster, prometheus: str) -> None:
