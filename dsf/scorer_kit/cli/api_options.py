@@ -41,7 +41,8 @@ def _dimension_formats(
     return value
 
 
-def _token(_: click.Context, __: click.Parameter, value: Path | None) -> str:
+def token_in_file(_: click.Context, __: click.Parameter, value: Path | None) -> str:
+    """Return the token in a file, empty without a file; the callback of an option."""
     from dsf.agent.wire.secret_data import TOKEN_LIMIT, parse_token
 
     if value is None:
@@ -92,7 +93,7 @@ api_options = options(
 token_option = click.option(
     "--token-file",
     type=FILE,
-    callback=_token,
+    callback=token_in_file,
     help="File with the bearer token for the scoring call.",
 )
 """`--token-file`; a command gets the token itself, empty without a file."""

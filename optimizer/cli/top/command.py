@@ -9,6 +9,7 @@ import click
 
 from dsf.cli.options import FILE, Namespace, server_url
 from dsf.cli.root import missing_module
+from dsf.scorer_kit.cli.api_options import token_in_file
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -24,6 +25,7 @@ LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 @click.option(
     "--token-file",
     type=FILE,
+    callback=token_in_file,
     help="File with your bearer token of the hub; read once, sent only to --url, never shown.",
 )
 @click.option(
@@ -39,15 +41,14 @@ LOOPBACK = {"localhost", "127.0.0.1", "::1"}
     show_default=True,
     help="Namespace of the workloads.",
 )
-def top(*, url: str, token_file: Path | None, ca_file: Path | None, namespace: str) -> None:
+def top(*, url: str, token_file: str, ca_file: Path | None, namespace: str) -> None:
     """Watch a fleet live: what is wrong, how GPUs are used, what moves, what a plan would gain.
 
     Keys are as in k9s: `:` goes to a view, `/` filters, Enter tells more, `?` helps, q quits.
     It reads GET /fleet of an optimizer and its events, with your own rights, and writes nothing.
     """
-    token = _text(token_file, "--token-file")
     split = urlsplit(url)
-    if token and split.scheme == "http" and split.hostname not in LOOPBACK:
+    if token_file and split.scheme == "http" and split.hostname not in LOOPBACK:
         raise click.UsageError("--token-file: http would show the token on its way: use https")
     try:
         tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
@@ -61,16 +62,4 @@ def top(*, url: str, token_file: Path | None, ca_file: Path | None, namespace: s
 
     if not sys.stdout.isatty():
         raise click.ClickException("dsf top needs a terminal; elsewhere: dsf status")
-    Top(FleetFollower(url, namespace, token, tls)).run()
-
-
-def _text(path: Path | None, option: str) -> str:
-    if path is None:
-        return ""
-    try:
-        token = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{option}: {path} can't be read as ASCII text") from error
-    if not token or not token.isprintable() or " " in token:
-        raise click.UsageError(f"{option}: {path} has no token: one word is expected")
-    return token
+    Top(FleetFollower(url, namespace, token_file, tls)).run()

@@ -22,11 +22,14 @@ MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class FleetAnswer:
-    """What the optimizer answered, as JSON: the fleet, what is kept placed, and the rollouts."""
+    """What the optimizer answered, as JSON: the fleet, what is kept placed, and the rollouts.
+
+    The latter are None for who may not read them.
+    """
 
     fleet: dict[str, Any]
-    kept: tuple[dict[str, Any], ...] = ()
-    rollouts: tuple[dict[str, Any], ...] = ()
+    kept: list[dict[str, Any]] | None
+    rollouts: list[dict[str, Any]] | None
 
 
 class RefusedRead(Exception):
@@ -91,22 +94,27 @@ async def _listen(client: httpx.AsyncClient, changed: asyncio.Event) -> None:
 
 
 async def _read(client: httpx.AsyncClient) -> FleetAnswer:
-    fleet = await _json(client, "/fleet")
-    kept, rollouts = {}, {}
-    with suppress(RefusedRead):  # who may not read these sees the fleet without them
-        kept = await _json(client, "/placementoptimizations")
+    fleet = await _json(client, "/fleet", "clusters")
+    return FleetAnswer(
+        fleet, await _items(client, "/placementoptimizations"), await _items(client, "/rollouts")
+    )
+
+
+async def _items(client: httpx.AsyncClient, path: str) -> list[dict[str, Any]] | None:
     with suppress(RefusedRead):
-        rollouts = await _json(client, "/rollouts")
-    return FleetAnswer(fleet, tuple(kept.get("items", ())), tuple(rollouts.get("items", ())))
+        found: list[dict[str, Any]] = (await _json(client, path, "items"))["items"]
+        return found
+    return None
 
 
-async def _json(client: httpx.AsyncClient, path: str) -> dict[str, Any]:
+async def _json(client: httpx.AsyncClient, path: str, listed: str) -> dict[str, Any]:
+    """Return an answer, which has a list. Raises RefusedRead."""
     async with client.stream("GET", path) as answer:
         found = await _object(answer)
     if not answer.is_success:
         raise RefusedRead(_refusal(answer, found))
-    if found is None:
-        raise RefusedRead(f"GET {path}: the answer is no JSON object: is it an optimizer?")
+    if found is None or not isinstance(found.get(listed), list):
+        raise RefusedRead(f"GET {path}: the answer lists no {listed}: is it an optimizer?")
     return found
 
 

@@ -17,6 +17,8 @@ from optimizer.cli.top.fleet_reader import FleetAnswer
 
 Item = Mapping[str, Any]
 
+_REFUSED = "not known: GET /rollouts was refused"
+
 
 @dataclass(frozen=True, slots=True)
 class ViewRow:
@@ -68,11 +70,15 @@ def _overview(answer: FleetAnswer, now: datetime) -> Iterator[ViewRow]:
                 f"{ours}+{others} of {item['capacity']:g}",
                 f"{what}: {ours} ours, {others} of others, {free} free",
             )
-    moving = [item for item in answer.rollouts if item.get("phase") == "Progressing"]
-    yield ViewRow.of("moving", len(moving), "rollouts in progress" if moving else "nothing moves")
+    moving = [item for item in answer.rollouts or () if item.get("phase") == "Progressing"]
+    if answer.rollouts is None:
+        yield ViewRow.of("moving", "-", _REFUSED)
+    else:
+        said = "rollouts in progress" if moving else "nothing moves"
+        yield ViewRow.of("moving", len(moving), said)
     for item in moving:
         yield ViewRow.of("", _step(item), f"{item['record']}: {item.get('message', '')}")
-    for item in answer.kept:
+    for item in answer.kept or ():
         status = item.get("status") or {}
         gain = status.get("gain")
         shown = "-" if gain is None else f"{gain:g}"
@@ -150,7 +156,9 @@ def _workloads(answer: FleetAnswer, _: datetime) -> Iterator[ViewRow]:
 
 
 def _rollouts(answer: FleetAnswer, _: datetime) -> Iterator[ViewRow]:
-    for item in answer.rollouts:
+    if answer.rollouts is None:
+        yield ViewRow.of("-", "-", "-", _REFUSED)
+    for item in answer.rollouts or ():
         phase = "Paused" if item.get("paused") else item["phase"]
         waits = (one["message"] for one in item.get("waiting_for", ()))
         message = item.get("message", "")

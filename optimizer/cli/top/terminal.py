@@ -72,7 +72,7 @@ class Top(App[None]):
         self._read: datetime | None = None
         self._failure = ""
         self._view, self._filter = "overview", ""
-        self._rows = list[ViewRow]()
+        self._columns, self._rows = tuple[str, ...](), list[ViewRow]()
 
     def compose(self) -> ComposeResult:
         """Yield the line of what is shown, the table, and the line of keys or of a command."""
@@ -99,11 +99,13 @@ class Top(App[None]):
         table, now = self.query_one(DataTable), utc_now()
         view, at = VIEWS[self._view], table.cursor_row
         rows = list(view.rows(self._answer, now)) if self._answer else []
-        self._rows = matching(rows, self._filter)
-        table.clear(columns=True)
-        table.add_columns(*view.columns)
-        table.add_rows([map(Text, row.cells) for row in self._rows])
-        table.move_cursor(row=at)
+        shown = matching(rows, self._filter)
+        if (view.columns, shown) != (self._columns, self._rows):  # thousands of rows take seconds
+            self._columns, self._rows = view.columns, shown
+            table.clear(columns=True)
+            table.add_columns(*view.columns)
+            table.add_rows([map(Text, row.cells) for row in shown])
+            table.move_cursor(row=at)
         self.query_one("#told", Static).update(escaped(self._told(len(rows), now)))
 
     def _told(self, rows: int, now: datetime) -> str:
@@ -147,8 +149,8 @@ class Top(App[None]):
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Show what more is known of a row."""
-        row = self._rows[event.cursor_row]
-        self.push_screen(Details("\n".join((" ".join(row.cells), "", row.details))))
+        for row in self._rows[event.cursor_row :][:1]:  # there may be fewer rows by now
+            self.push_screen(Details("\n".join((" ".join(row.cells), "", row.details))))
 
     def action_move(self, where: str) -> None:
         """Move the cursor of the table."""

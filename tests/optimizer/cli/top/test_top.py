@@ -1,8 +1,12 @@
 """`dsf top` on Textual's own pilot, beside a real optimizer over HTTP; and what it refuses."""
 
+import asyncio
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -97,6 +101,52 @@ async def test_what_is_no_optimizer_or_refuses_is_a_line() -> None:
                 await until(pilot, lambda app=app, said=said: said in told(app))  # type: ignore[misc]
 
 
+@asynccontextmanager
+async def answering(answers: dict[str, Any]) -> AsyncIterator[str]:
+    """Serve JSON by path, as some other program; anything else is an empty object."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode().partition("?")[0]
+        body = json.dumps(answers.get(path, {})).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_nothing_is_told_that_was_not_answered() -> None:
+    async with answering({}) as other, answering({"/fleet": {"clusters": []}}) as refusing:
+        app = terminal.Top(FleetFollower(other, "default"))
+        async with app.run_test(size=SMALLEST) as pilot:
+            await until(pilot, lambda: "lists no clusters: is it an optimizer?" in told(app))
+            assert cells(app) == []
+        app = terminal.Top(FleetFollower(refusing, "default"))
+        async with app.run_test(size=SMALLEST) as pilot:
+            await until(pilot, lambda: bool(cells(app)))
+            assert [row[:2] for row in cells(app)] == [("wrong", "nothing"), ("moving", "-")]
+            await pilot.press(*":ro", "enter")
+            await until(pilot, lambda: [row[0] for row in cells(app)] == ["-"])
+
+
+async def test_rows_are_drawn_anew_only_when_they_change_and_may_vanish() -> None:
+    clusters = [{"name": name, "enforced": []} for name in "ab"]
+    app = terminal.Top(FleetFollower("http://127.0.0.1:1", "default"))
+    async with app.run_test(size=SMALLEST) as pilot:
+        await pilot.press(*":cl", "enter", "down")
+        app._tell(FleetAnswer({"clusters": clusters}, [], []))
+        table = app.query_one(terminal.DataTable)
+        table.move_cursor(row=1)
+        drawn = [*table.rows]
+        app._tell(FleetAnswer({"clusters": clusters}, [], []))
+        assert [*table.rows] == drawn
+        table.action_select_cursor()
+        app._tell(FleetAnswer({"clusters": clusters[:1]}, [], []))
+        await pilot.pause()
+        assert [row[0] for row in cells(app)] == ["a"]
+        assert not isinstance(app.screen, terminal.Details)
+
+
 def test_rows_tell_in_words_what_is_wrong_and_escape_what_others_wrote() -> None:
     hostile = "app\x1b[31m\u202e"
     finding = {"reason": "NotPlaced", "name": hostile, "message": hostile, "next": "look"}
@@ -108,7 +158,7 @@ def test_rows_tell_in_words_what_is_wrong_and_escape_what_others_wrote() -> None
     kept = {"name": "default", "reason": "Kept", "status": {"gain": 12.5}}
     rollout = {"record": "r", "phase": "Progressing", "step": 2, "steps": [{}, {}, {}]}
     fleet = {"findings": [finding], "clusters": [cluster]}
-    answer = FleetAnswer(fleet, (kept,), (rollout,))
+    answer = FleetAnswer(fleet, [kept], [rollout])
     shown = {name: list(view.rows(answer, NOW)) for name, view in VIEWS.items()}
     assert not any("\x1b" in text or "\u202e" in text for text in map(str, shown.values()))
     assert shown["overview"][0].cells[:2] == ("wrong", "1 error")
@@ -130,7 +180,7 @@ def test_names_are_in_the_order_of_people() -> None:
     [
         (["--url", "ftp://x"], 2, "is not an http or https URL"),
         (["--token-file", "{token}", "--url", "http://hub.example"], 2, "use https"),
-        (["--token-file", "{empty}"], 2, "has no token"),
+        (["--token-file", "{empty}"], 2, "holds no token"),
         (["--ca-file", "{token}"], 2, "no PEM certificates"),
         (["-n", "default"], 1, "needs a terminal"),
     ],
