@@ -210,14 +210,12 @@ def _one_slice(device: str) -> GpuLayout:
     return GpuLayout(slices=(only,), memory=1, compute=1)
 
 
-def occupied_devices(
-    amounts: Mapping[tuple[str, str], float],
-) -> tuple[OccupiedDevice, ...]:
+def occupied_devices(amounts: Mapping[tuple[str, str], float]) -> tuple[OccupiedDevice, ...]:
     """Return what is reserved on a cluster. `amounts`: by device and workload."""
+    reserved = sorted((*key, amount) for key, amount in amounts.items() if amount > 0)
     return tuple(
         OccupiedDevice(device=device, workload=workload, amount=amount)
-        for (device, workload), amount in sorted(amounts.items())[:MAX_OCCUPANTS]
-        if amount > 0
+        for device, workload, amount in reserved[:MAX_OCCUPANTS]
     )
 
 
@@ -229,11 +227,9 @@ def held_devices(nodes: SeenNodes) -> Iterator[tuple[str, str, float]]:
             works = [(name, amounts.get(resource, 0.0)) for name, amounts in nodes.works]
             yield from ((device, name, amount) for name, amount in works)
             yield device, "", max(0.0, requested - sum(amount for _, amount in works))
-    named = [(state, at, work) for work, state, at in nodes.devices.works]
-    ours = Counter((id(state), at) for state, at, _ in named)
+    holders = {(id(state), at): work for work, state, at in nodes.devices.works}
     for item in nodes.devices.devices:
-        others = [(item, at, "") for at in item.taken if not ours[id(item), at]]
-        for state, at, work in (*(one for one in named if one[0] is item), *others):
-            kind, device = scored_as(state.devices.driver, state.devices.devices[at])
+        for at in item.taken:
+            kind, device = scored_as(item.devices.driver, item.devices.devices[at])
             if kind == GPU_KIND:
-                yield device, work, float(state.count)
+                yield device, holders.get((id(item), at), ""), float(item.count)

@@ -272,14 +272,16 @@ class MatrixRows:
 
     def _row(self, facts: FleetFacts, name: str, grouping: Sequence[str]) -> MatrixCluster:
         obj, bound = facts.hub.clusters[name], facts.bound.get(name, ())
+        running = facts.running.get(name, ())
         told = (
             facts.faults.get(name),
             facts.hub.claim(name),
             bound,
-            facts.running.get(name, ()),
+            running,
             grouping,
             facts.inventories.get(name),
             [facts.hub.policies.get(item.policy) for item in bound],
+            [facts.workloads.get(item.workload) for item in running],
         )
         known = self._rows.get(name)
         if known is None or known[0][0] is not obj or known[0][1] != told:

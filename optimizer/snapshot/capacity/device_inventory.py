@@ -89,7 +89,7 @@ def read_node_devices(
         taken = frozenset(one.device for one in item.allocated or ())
         unavailable = frozenset(item.unavailable or ())
         total += item.count * len(known.devices)
-        if max(taken | unavailable, default=0) >= max(len(known.devices), 1):
+        if max(taken | unavailable, default=-1) >= len(known.devices):
             raise ValueError(f"device set {item.set} has no such devices")
         if total > MAX_NODE_DEVICES:
             raise ValueError(f"a node has more than {MAX_NODE_DEVICES} devices")

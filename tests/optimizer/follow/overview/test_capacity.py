@@ -112,10 +112,11 @@ def test_devices_come_first_apart_by_model_and_what_is_no_device_is_left_out() -
         group(FULL, {GPU: "many"}),
         group(FULL, {GPU: "1"}, ({GPU: "NaN"},)),
         group(FULL, count=10**9),
+        {**group(FULL), "devices": [{"set": "none", "count": 1, "allocated": [{"device": 0}]}]},
     ],
 )
 def test_nothing_is_told_of_an_inventory_that_can_not_be_read_but_why(wrong: Object) -> None:
-    found = seen(group(FULL), wrong)
+    found = seen(group(FULL), wrong, deviceSets=[{"name": "none", "driver": "d", "devices": []}])
     assert "status.nodes" in found.unreadable
     assert (found.resources, found.current) == ((), False)
     assert fleet_capacity([found]).resources == ()

@@ -199,6 +199,17 @@ def test_pods_tell_what_is_reserved_before_requests_do() -> None:
     ]
 
 
+def test_what_pods_do_not_hold_takes_no_place_among_the_occupants() -> None:
+    half, names = MIG + "3g.40gb", [f"w{at}" for at in range(drawn_gpus.MAX_OCCUPANTS)]
+    works = [{"name": name, "requested": {half: "1"}} for name in names]
+    node = {**gpu_node(8, g3g_40gb=8, g1g_10gb=28), "requested": {half: "500"}, "works": works}
+    placed = [workload(name, "app01") for name in names]
+    found = fleet_matrix(facts(None, node, placed=placed)).clusters[0]
+    assert [(item.device, item.workload) for item in found.occupied] == [
+        ("3g.40gb", name) for name in sorted(names)
+    ]
+
+
 def test_which_of_several_devices_a_workload_has_is_not_known() -> None:
     placed = [workload("w1", "app01", 2), {**workload("w2", "app02"), "metadata": {"name": "w2"}}]
     found = fleet_matrix(facts(None, gpu_node(2, gpu=1, g3g_40gb=2), placed=placed)).clusters[0]
@@ -248,13 +259,17 @@ def test_too_many_layouts_are_left_out_and_forgotten_later(monkeypatch: pytest.M
     assert drawn(found) == [("H100-80GB", "3g.40gb@0 3g.40gb@4", 1)]
 
 
-def test_a_row_changes_with_its_inventory_and_its_policies() -> None:
-    rows = MatrixRows()
-    same = facts(None, gpu_node(2, gpu=2))
+def test_a_row_changes_with_its_inventory_its_policies_and_its_workloads() -> None:
+    rows, cluster = MatrixRows(), managed_cluster("a")
+    same = facts(cluster, gpu_node(2, gpu=2))
     assert fleet_matrix(same, rows).clusters[0] is fleet_matrix(same, rows).clusters[0]
-    assert drawn(fleet_matrix(facts(None, gpu_node(4, gpu=4)), rows))[0][2] == 4
-    assert drawn(fleet_matrix(facts(policies=[policy("p", amount=1)]), rows))[0][2] == 1
-    assert drawn(fleet_matrix(facts(policies=[policy("p", amount=3)]), rows))[0][2] == 3
+    assert drawn(fleet_matrix(facts(cluster, gpu_node(4, gpu=4)), rows))[0][2] == 4
+    for amount in (1, 3):
+        enforced = facts(cluster, policies=[policy("p", amount=amount)])
+        assert drawn(fleet_matrix(enforced, rows))[0][2] == amount
+    for amount in (1, 3):
+        row = fleet_matrix(facts(cluster, placed=[workload("w", "app01", amount)]), rows)
+        assert [item.amount for item in row.clusters[0].occupied] == [amount]
 
 
 def test_hostile_names_and_numbers_are_told_cut() -> None:
