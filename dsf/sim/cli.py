@@ -100,10 +100,8 @@ def demo(
 
     params = click.get_current_context().command.params
     given = [one.opts[0] for one in params if one.name and authors.get(one.name)]
-    own = "--story" if story else "--fleet"
-    if story and fleet:
-        given = [own]
-        own = "--fleet"
+    own = "--fleet" if fleet else "--story"
+    given += ["--story"] if fleet and story else []
     if (story or fleet) and given:
         said = ", ".join(map(str, given))
         raise click.UsageError(f"{own} has scorers and series of its own: leave out {said}")

@@ -270,7 +270,8 @@ class OptimizeResult(ResultPart):
         default=(), description="How GPUs of `gpus_after` are divided."
     )
     gpus_after: tuple[GpusOnCluster, ...] = Field(
-        default=(), description="The first 1000 clusters with GPUs that the plan changes or uses."
+        default=(),
+        description="The first 1000 clusters with GPUs whose policies or workloads change.",
     )
     uncovers_others: tuple[UncoveredOthers, ...] = Field(
         default=(), description="Workloads of others that the plan uncovers; empty: none."

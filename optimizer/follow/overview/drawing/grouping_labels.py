@@ -23,7 +23,8 @@ def marks(cluster: Object) -> Iterator[tuple[str, str]]:
 def grouping_labels(clusters: Iterable[Object]) -> tuple[str, ...]:
     """Return the labels and claims that group clusters, region and zone first.
 
-    They have two values or more, a missing one included, and several clusters have the same.
+    They have two values or more, a missing one included. Unless they say where a cluster is or what
+    it is, several clusters have the same.
     """
     values, number = defaultdict[str, Counter[str]](Counter), 0
     for cluster in clusters:
