@@ -13,7 +13,7 @@ from tests.earlier_release import code
 from tests.eventually import until
 
 from ..harness.api import condition_of
-from ..product.conftest import AGENT_NAMESPACE, wait_deployed
+from ..product.conftest import AGENT_NAMESPACE, INVENTORY, wait_deployed
 from ..product.parts import DSF, Part, run_program
 from .releases import CORE, core_values, has_agents_of, upgrade
 
@@ -72,6 +72,8 @@ def scoring_api(hub: Hub) -> Iterator[str]:
 def fleet(hub: Hub, clusters: list[ManagedCluster], framework: str) -> Iterator[str]:
     """The hub's namespace of the framework, which has today's chart again in the end."""
     yield framework
+    east = clusters[0].name
+    hub.api.delete(*INVENTORY, east, east)  # expired, it would keep others' workloads away
     upgrade(hub, CORE, framework, core_values(hub))
     until("the agents of today", lambda: has_agents_of(clusters, earlier=False))
 
