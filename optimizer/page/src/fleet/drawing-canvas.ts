@@ -195,8 +195,7 @@ class Painter {
       this.box({ x: x + width - 9, y: y - 5, width: 9, height: 9 }, STATES[cluster.state]);
       width -= 14;
     }
-    const size = zoom.detail === "labels" ? 14 : 12;
-    const end = this.text(cluster.name, x, y, width, this.palette.colour("--text"), 600, size);
+    const end = this.name(cluster.name, x, y, width, zoom.detail === "labels" ? 14 : 12);
     const models = [...new Set(cluster.gpus.map((gpu) => gpu.model))];
     const many = `${cluster.gpus.length + cluster.omitted} × `;
     const told = models.length ? many + models.join(", ") : "";
@@ -208,6 +207,18 @@ class Painter {
       const below = tile.y + lengths.pad + lengths.head + 6;
       this.text("no GPU is known", x, below, width, this.palette.colour("--muted"), 400, 11);
     }
+  }
+
+  /** Writes a name, in two lines if it is too long for one. Returns where it ends. */
+  name(name: string, x: number, y: number, width: number, size: number): number {
+    const font = `600 ${size}px ${this.palette.family}`;
+    const colour = this.palette.colour("--text");
+    const [first, rest] =
+      fitted(this.canvas, font, name, width).text === name ? [name, ""] : inTwo(name);
+    if (!rest) return this.text(first, x, y, width, colour, 600, size);
+    this.text(first, x, y - size / 2, width, colour, 600, size - 1);
+    this.text(rest, x, y + size / 2, width, colour, 600, size - 1);
+    return x + width;
   }
 
   gpus(tile: Tile, dim: boolean): void {
@@ -426,4 +437,12 @@ function around(rects: Rect[]): Rect | null {
   const right = Math.max(...rects.map((one) => one.x + one.width));
   const bottom = Math.max(...rects.map((one) => one.y + one.height));
   return { x, y, width: right - x, height: bottom - y };
+}
+
+/** A name cut behind the separator that is nearest to its middle. */
+function inTwo(name: string): [string, string] {
+  const ends = [...name.matchAll(/[-.]/g)].map(({ index }) => index + 1);
+  const off = (end: number) => Math.abs(end - name.length / 2);
+  const end = ends.sort((one, other) => off(one) - off(other))[0] ?? name.length;
+  return [name.slice(0, end), name.slice(end)];
 }

@@ -39,7 +39,7 @@ export interface Lengths {
 const LENGTHS: Record<Detail, (width: number) => Lengths> = {
   cell: (width) => ({ gap: width > 7 ? 2 : 1, pad: 0, head: 0, between: 0, gpu: width }),
   gpus: (width) => ({ gap: 4, pad: 2, head: 0, between: 1, gpu: Math.round(2 + width * 0.14) }),
-  names: (width) => ({ gap: 8, pad: 7, head: 20, between: 4, gpu: Math.round(2 + width * 0.13) }),
+  names: (width) => ({ gap: 8, pad: 7, head: 28, between: 4, gpu: Math.round(2 + width * 0.13) }),
   labels: (width) => ({ gap: 12, pad: 10, head: 26, between: 6, gpu: Math.round(18 + width / 10) }),
 };
 

@@ -211,8 +211,7 @@ function coloursOf(actions: Map<string, Move["action"]>, touched: Set<string>): 
     slice(_, gpu, slice) {
       const workload = gpu.workloads[slice] ?? null;
       if (workload === null) return FREE;
-      const action = actions.get(workload);
-      return action ? FILLS[action] : OTHERS;
+      return workload ? FILLS[actions.get(workload) ?? "stays"] : OTHERS;
     },
     cell: (cluster) => (touched.has(cluster.name) ? CHANGES : STAYS),
   };
