@@ -52,7 +52,8 @@ export function use(clusters: DrawnCluster[]): string {
   return parts.join(", ");
 }
 
-function titleOf(cluster: DrawnCluster, by: string): string {
+/** The group of a cluster. `by`: a key of `groupings` that is not empty. */
+export function titleOf(cluster: DrawnCluster, by: string): string {
   const several = (names: string[], none: string) => [...new Set(names)].join(", ") || none;
   if (by === "model") {
     const models = cluster.gpus.map((gpu) => gpu.model || "unknown model");

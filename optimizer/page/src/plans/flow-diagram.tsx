@@ -4,7 +4,9 @@ import type { Fleet, Move } from "../api/wire";
 import { counted } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { useWidth } from "../parts/use-width";
-import { flowsOf, groupings, groupsBy, type Flow } from "./flows";
+import { drawnFleet } from "../fleet/drawn-fleet";
+import { groupings, titleOf } from "../fleet/drawn-groups";
+import { flowsOf, type Flow } from "./flows";
 
 /** CSS pixels of a group's bar, between two groups, and of a line of text. */
 const [BAR, GAP, LINE] = [12, 14, 16];
@@ -18,16 +20,19 @@ const VERBS: Record<Flow["kind"], string> = {
 
 /** How many places go from where to where, by groups of clusters: for plans of too many moves to connect. */
 export function FlowDiagram({ moves, fleet }: { moves: Move[]; fleet: Fleet }) {
-  const choices = groupings(fleet);
-  const [grouping, setGrouping] = useState(choices[0]!);
-  const flows = useMemo(() => flowsOf(moves, groupsBy(fleet, grouping)), [moves, fleet, grouping]);
+  const choices = useMemo(() => groupsOf(fleet), [fleet]);
+  const [chosen, choose] = useState("");
+  const { key, groups } = choices.find((item) => item.key === chosen) ?? choices[0]!;
+  const flows = useMemo(() => flowsOf(moves, groups), [moves, groups]);
   return (
     <section aria-label="Flows between groups">
       <label class="inline">
         Group by{" "}
-        <select value={grouping} onChange={(event) => setGrouping(event.currentTarget.value)}>
-          {choices.map((name) => (
-            <option key={name}>{name}</option>
+        <select value={key} onChange={(event) => choose(event.currentTarget.value)}>
+          {choices.map((item) => (
+            <option key={item.key} value={item.key}>
+              {item.name}
+            </option>
           ))}
         </select>
       </label>
@@ -47,6 +52,20 @@ export function FlowDiagram({ moves, fleet }: { moves: Move[]; fleet: Fleet }) {
     </section>
   );
 }
+
+/** The ways to group clusters that tell some apart, and at last the clusters themselves. */
+function groupsOf(fleet: Fleet): { key: string; name: string; groups: Map<string, string> }[] {
+  const clusters = drawnFleet(fleet, null);
+  const { "": _, ...ways } = groupings(clusters);
+  const found = Object.entries(ways).map(([key, name]) => {
+    const groups = new Map(clusters.map((item) => [item.name, titleOf(item, key)]));
+    return { key, name, groups };
+  });
+  const apart = found.filter(({ groups }) => new Set(groups.values()).size > 1);
+  return [...apart, { key: CLUSTER, name: "cluster", groups: new Map() }];
+}
+
+const CLUSTER = "cluster";
 
 function Diagram({ flows }: { flows: Flow[] }) {
   const [box, width] = useWidth<HTMLDivElement>();

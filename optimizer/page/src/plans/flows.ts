@@ -1,5 +1,4 @@
-import type { Fleet, Move } from "../api/wire";
-import { byNaturalOrder } from "../parts/natural-order";
+import type { Move } from "../api/wire";
 
 /** The group of a workload without a place. */
 export const NOWHERE = "no place";
@@ -15,35 +14,16 @@ export interface Flow {
   places: number;
 }
 
-/** The ways to group clusters that tell some apart: GPU model, each label, and the clusters themselves. */
-export function groupings(fleet: Fleet): string[] {
-  const labels = new Set(fleet.clusters.flatMap((item) => Object.keys(item.labels)));
-  const ways = [GPU_MODEL, ...[...labels].sort(byNaturalOrder)];
-  const apart = ways.filter((way) => new Set(groupsBy(fleet, way).values()).size > 1);
-  return [...apart, CLUSTER];
-}
-
-const GPU_MODEL = "GPU model";
-const CLUSTER = "cluster";
-
-/** The group of each cluster; a cluster that the fleet lacks is a group of its own. */
-export function groupsBy(fleet: Fleet, grouping: string): Map<string, string> {
-  if (grouping === CLUSTER) return new Map();
-  return new Map(
-    fleet.clusters.map((item) => [
-      item.name,
-      (grouping === GPU_MODEL ? modelsOf(item) : item.labels[grouping]) || "unknown",
-    ]),
-  );
-}
-
 /** Groups that a diagram tells apart; those that change least are one. */
 const MOST_GROUPS = 14;
 
 /** The group of all groups that a diagram has no room for. */
 const OTHERS = "all others";
 
-/** The places of a plan by group before and after, the largest flows first. */
+/**
+ * The places of a plan by group before and after, the largest flows first. `groups`: the group of each
+ * cluster; one that it lacks is a group of its own.
+ */
 export function flowsOf(moves: Move[], groups: Map<string, string>): Flow[] {
   const flows = allFlows(moves, groups);
   const changed = new Map<string, number>();
@@ -101,9 +81,4 @@ function kindOf(before: string | null, after: string | null): FlowKind {
   if (before === null) return "starts";
   if (after === null) return "stops";
   return before === after ? "stays" : "moves";
-}
-
-function modelsOf({ gpus }: Fleet["clusters"][number]): string {
-  const models = new Set(gpus.map((item) => item.model).filter(Boolean));
-  return [...models].sort(byNaturalOrder).join(", ");
 }
