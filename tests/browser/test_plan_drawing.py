@@ -11,20 +11,25 @@ from playwright.async_api import Page, expect
 from dsf.kube.clock import utc_now
 from optimizer.api.page_picture import page_of_plan
 from optimizer.api.page_route import PAGE
-from optimizer.follow.overview.drawing.gpu_layouts import (
+from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixCluster
+from optimizer.plan.gpu_changes import PlannedGpus
+from optimizer.plan.plan import Plan
+from optimizer.service.optimizer import Optimizer
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.result import (
     ClusterGpus,
     GpuLayout,
     GpuSlice,
+    GpusOnCluster,
     OccupiedDevice,
+    WorkloadMove,
+    WorkloadPlace,
 )
-from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixCluster
-from optimizer.plan.plan import Plan
-from optimizer.service.optimizer import Optimizer
-from optimizer.wire.result import WorkloadMove, WorkloadPlace
 from tests.browser.conftest import Open
 from tests.browser.test_accessibility import violations
 from tests.browser.test_hostile_text import HEBREW, HOSTILE, looked_at
 from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated
+from tests.mcp_server.service import request as request_of
 from tests.optimizer.build import request
 from tests.optimizer.hubs import hub_of
 
@@ -63,6 +68,29 @@ async def test_a_cluster_like_another_one_is_added_by_a_click(
     await page.get_by_role("button", name="… had one more like it").click()
     await expect(page.get_by_text("This plan pretends facts")).to_be_visible()
     await expect(page.get_by_role("button", name="worker01-like-2: remove")).to_be_visible()
+
+
+async def test_gpus_that_a_plan_divides_anew_are_told_and_drawn(
+    service: Service, open_page: Open
+) -> None:
+    optimizer = Optimizer(service.hub, now=utc_now)
+    made = await optimizer.plan(OptimizeRequest(**request_of(PERFORMANCE)))
+    assert isinstance(made, Plan)
+    await optimizer.apply(made)
+    page = await open_page(service.url)
+    await whatif(page)
+    await page.get_by_label(f"Weight of {PERFORMANCE}").fill("0")
+    await page.get_by_label(f"Weight of {POWER}").fill("1")
+    anew = page.get_by_role("table", name="GPUs that are divided anew").get_by_role("row").last
+    cells = ["H100-96GB", "2 \u00d7 3g.48gb", "3 \u00d7 2g.24gb", "2", "worker01, worker02"]
+    await expect(anew.get_by_role("cell").or_(anew.get_by_role("rowheader"))).to_have_text(cells)
+    for side, device in (("Planned", "2g.24gb"), ("Now", "3g.48gb")):
+        await page.get_by_role("button", name=side, exact=True).click()
+        await page.get_by_role("application").focus()
+        for _ in range(2):
+            await page.keyboard.press(".")
+        await expect(page.locator(".told")).to_contain_text(f"{device}: ")
+        await expect(page.locator(".told")).to_contain_text("runs mwrs-app0")
 
 
 async def test_a_weight_is_dragged_and_the_last_plan_stays_until_the_next_one(
@@ -157,6 +185,21 @@ def fleet_of(names: list[str], suffix: str) -> FleetMatrix:
     )
 
 
+def gpus_after(fleet: FleetMatrix, moves: tuple[WorkloadMove, ...]) -> PlannedGpus:
+    """The GPUs of a plan that divides none anew."""
+    running = {place.cluster: move.workload for move in moves for place in move.after}
+    told = (
+        GpusOnCluster(
+            cluster=cluster.name,
+            before=cluster.gpus,
+            gpus=cluster.gpus,
+            occupied=(OccupiedDevice(device=DEVICE, workload=running[cluster.name], amount=1),),
+        )
+        for cluster in fleet.clusters
+    )
+    return PlannedGpus(fleet.layouts, tuple(told))
+
+
 @pytest.fixture(scope="module")
 def planned() -> Plan:
     async def plan() -> object:
@@ -181,9 +224,11 @@ async def test_a_file_draws_a_plan_and_asks_nobody(
     scheme: str,
 ) -> None:
     names = [f"c{number}{suffix}" for number in range(count)]
-    plan = replace(planned, moves=moving(names, suffix), enforcement_changes=())
+    fleet, moves = fleet_of(names, suffix), moving(names, suffix)
+    gpus = gpus_after(fleet, moves)
+    plan = replace(planned, moves=moves, enforcement_changes=(), gpus=gpus)
     file = tmp_path / "plan.html"
-    file.write_text(page_of_plan(PAGE.read_text(), plan, fleet_of(names, suffix)))
+    file.write_text(page_of_plan(PAGE.read_text(), plan, fleet))
     viewport = {"width": width, "height": 800}
     page = await open_page(f"file://{file}", viewport=viewport, color_scheme=scheme)
     await expect(page).to_have_title(f"Plan {plan.digest[:12]} for namespace default")

@@ -69,7 +69,8 @@ export class HostApi implements OptimizerApi {
     } catch (thrown) {
       hindrance = problemOf(thrown).detail;
     }
-    const rest = { gap: null, seconds: null, changes: [], applied: false, record: "" };
+    const unknown = { gap: null, seconds: null, changes: [], layouts: [], gpus_after: [] };
+    const rest = { ...unknown, applied: false, record: "" };
     const unplaced = told.moves
       .filter((move) => move.after.length === 0)
       .map((move) => ({ workload: move.workload, reason: move.action, message: move.why }));

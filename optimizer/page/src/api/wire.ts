@@ -5,9 +5,6 @@
  */
 
 import type {
-  ClusterGpus,
-  GpuLayout,
-  OccupiedDevice,
   HistorySeries,
   OptimizeRequest,
   OptimizeResult,
@@ -43,34 +40,29 @@ export type {
   WorkloadMove as Move,
 } from "./openapi";
 
-/** GPUs and what runs on them after a plan, of the clusters that it changes. */
-interface PlannedGpus {
-  layouts?: GpuLayout[];
-  gpus_after?: { cluster: string; gpus: ClusterGpus[]; occupied: OccupiedDevice[] }[];
-}
-
 /** The answer of POST /optimize and of POST /plan, as far as a chat can show it, too. */
-export type Plan = PlannedGpus &
-  Pick<
-    OptimizeResult,
-    | "status"
-    | "objective_value"
-    | "bound"
-    | "gap"
-    | "digest"
-    | "moves"
-    | "enforcement_changes"
-    | "unplaced"
-    | "gaps"
-    | "changes"
-    | "applied"
-    | "record"
-  > & {
-    /** null: not told. */
-    seconds: number | null;
-    explanation?: OptimizeResult["explanation"];
-    rollout_steps?: OptimizeResult["rollout_steps"];
-  };
+export type Plan = Pick<
+  OptimizeResult,
+  | "status"
+  | "objective_value"
+  | "bound"
+  | "gap"
+  | "digest"
+  | "moves"
+  | "enforcement_changes"
+  | "layouts"
+  | "gpus_after"
+  | "unplaced"
+  | "gaps"
+  | "changes"
+  | "applied"
+  | "record"
+> & {
+  /** null: not told. */
+  seconds: number | null;
+  explanation?: OptimizeResult["explanation"];
+  rollout_steps?: OptimizeResult["rollout_steps"];
+};
 
 /** The body of POST /optimize; the page passes it on without looking into the rest. */
 export type PlanRequest = Pick<OptimizeRequest, "namespace"> & {

@@ -44,13 +44,15 @@ export function PlanExplanation({ api, plan }: Props) {
         <NotComputed parts={explanation.not_computed} />
       )}
       {api && request && !explanation && (
-        <button
-          type="button"
-          disabled={call.running}
-          onClick={() => start(() => api.explain(request, []))}
-        >
-          {unplaced.length > 0 ? "What would place them?" : "What limits this plan?"}
-        </button>
+        <p>
+          <button
+            type="button"
+            disabled={call.running}
+            onClick={() => start(() => api.explain(request, []))}
+          >
+            {unplaced.length > 0 ? "What would place them?" : "What limits this plan?"}
+          </button>
+        </p>
       )}
       {call.running && <Busy what="Looking for limits and the cheapest remedies" />}
       {call.problem && <ProblemNotice problem={call.problem} />}

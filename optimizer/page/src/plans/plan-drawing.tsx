@@ -52,7 +52,7 @@ interface Props {
   onCluster: (name: string) => void;
 }
 
-const NOTHING: DrawnPlan = { moves: [], enforcement_changes: [] };
+const NOTHING: DrawnPlan = { moves: [], enforcement_changes: [], layouts: [], gpus_after: [] };
 
 /** A plan drawn on its fleet: now, after each step of its rollout, and at its end. */
 export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
@@ -173,8 +173,8 @@ export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
 }
 
 /** GPUs that are divided anew, told by GPU. */
-export function GpuChanges({ fleet, plan }: { fleet: Fleet; plan: DrawnPlan }) {
-  const changes = useMemo(() => gpuChanges(fleet, plan), [fleet, plan]);
+export function GpuChanges({ plan }: { plan: DrawnPlan }) {
+  const changes = useMemo(() => gpuChanges(plan), [plan]);
   if (changes.length === 0) return null;
   return (
     <Table
@@ -202,7 +202,7 @@ function told({ starts, stops, divided }: PlanStep): string {
     divided.length && `policies changed on ${counted(divided.length, "cluster")}`,
     starts.length && `${counted(starts.length, "place")} started`,
   ];
-  return parts.filter(Boolean).join(", ");
+  return parts.filter(Boolean).join(", ") || "what runs";
 }
 
 /** By what becomes of the workload. */

@@ -1,4 +1,4 @@
-import type { Fleet, GpuGroup, GpuLayout, Occupied, Plan, StepActions } from "../api/wire";
+import type { Fleet, FleetCluster, GpuGroup, GpuLayout, Plan, StepActions } from "../api/wire";
 import { changes } from "./plan-figures";
 
 /** The part of a plan that is drawn. */
@@ -60,11 +60,10 @@ function gone(
     .map(({ cluster }) => ({ workload: move.workload, cluster }));
 }
 
-/** The fleet as it is after the first steps of a plan. */
+/** The fleet as it is after the first steps of a plan; clusters that it pretends are part of it. */
 export function fleetAfter(fleet: Fleet, plan: DrawnPlan, steps: PlanStep[]): Fleet {
-  const { layouts = [], gpus_after = [] } = plan;
+  const { layouts, gpus_after } = plan;
   const told = new Map(gpus_after.map((item) => [item.cluster, item]));
-  const planned = occupiedAfter(plan);
   const come = new Set(plan.moves.flatMap((move) => gone(move, "after", "before")).map(keyOf));
   const divided = new Set(steps.flatMap((step) => step.divided));
   const running = new Map<string, Map<string, boolean>>();
@@ -74,15 +73,20 @@ export function fleetAfter(fleet: Fleet, plan: DrawnPlan, steps: PlanStep[]): Fl
     for (const item of step.stops) run(item, false);
     for (const item of step.starts) run(item, true);
   }
-  const known = fleet.layouts;
+  const here = (groups: GpuGroup[]) =>
+    groups.map((item) => ({ ...item, layout: item.layout + fleet.layouts.length }));
+  const names = new Set(fleet.clusters.map((item) => item.name));
+  const pretended = gpus_after
+    .filter((item) => !names.has(item.cluster))
+    .map((item) => ({ ...UNKNOWN, name: item.cluster, gpus: here(item.before) }));
   return {
     ...fleet,
-    layouts: [...known, ...layouts],
-    clusters: fleet.clusters.map((cluster) => {
+    layouts: [...fleet.layouts, ...layouts],
+    clusters: [...fleet.clusters, ...pretended].map((cluster) => {
       const anew = divided.has(cluster.name) ? told.get(cluster.name) : undefined;
       const runs = running.get(cluster.name);
       if (!anew && !runs) return cluster;
-      const after = told.get(cluster.name)?.occupied ?? planned.get(cluster.name) ?? [];
+      const after = told.get(cluster.name)?.occupied ?? [];
       const stay = (anew ? after : cluster.occupied).filter(
         ({ workload }) =>
           !runs?.has(workload) && !(anew && come.has(keyOf({ workload, cluster: cluster.name }))),
@@ -90,25 +94,18 @@ export function fleetAfter(fleet: Fleet, plan: DrawnPlan, steps: PlanStep[]): Fl
       const started = after.filter(({ workload }) => runs?.get(workload));
       return {
         ...cluster,
-        gpus: anew
-          ? anew.gpus.map((item) => ({ ...item, layout: item.layout + known.length }))
-          : cluster.gpus,
+        gpus: anew ? here(anew.gpus) : cluster.gpus,
         occupied: [...stay, ...started],
       };
     }),
   };
 }
 
-/** What each workload uses by the devices of its places, where the plan does not tell its GPUs. */
-function occupiedAfter(plan: DrawnPlan): Map<string, Occupied[]> {
-  const found = new Map<string, Occupied[]>();
-  for (const { workload, after } of plan.moves) {
-    for (const { cluster, device } of after) {
-      found.set(cluster, [...(found.get(cluster) ?? []), { device, workload, amount: 1 }]);
-    }
-  }
-  return found;
-}
+/** A cluster of which the hub knows nothing. */
+const UNKNOWN: FleetCluster = {
+  ...{ name: "", eligible: true, obstacles: [], health: "Unknown", hardware: {}, claim: "" },
+  ...{ enforced: [], running: [], gpus: [], occupied: [], labels: {} },
+};
 
 /** A text that names a workload on a cluster. */
 export function keyOf({ workload, cluster }: Replica): string {
@@ -125,43 +122,57 @@ export interface GpuChange {
 }
 
 /** What changes on GPUs, by GPU: equal changes of all clusters together, the most GPUs first. */
-export function gpuChanges(fleet: Fleet, plan: DrawnPlan): GpuChange[] {
+export function gpuChanges({ gpus_after, layouts }: DrawnPlan): GpuChange[] {
   const found = new Map<string, GpuChange>();
-  const clusters = new Map(fleet.clusters.map((item) => [item.name, item]));
-  for (const { cluster, gpus } of plan.gpus_after ?? []) {
-    const now = divisions(clusters.get(cluster)?.gpus ?? [], fleet.layouts);
-    const planned = divisions(gpus, plan.layouts ?? []);
-    for (const [model, after] of planned) {
-      const before = now.get(model) ?? new Map<string, number>();
-      const left = [...before].flatMap(([text, count]) => surplus(text, count, after.get(text)));
-      const come = [...after].flatMap(([text, count]) => surplus(text, count, before.get(text)));
-      come.forEach((text, at) => {
-        const from = left[at] ?? "unknown";
-        const key = JSON.stringify([model, from, text]);
-        const known = found.get(key);
-        const change = known ?? { model, before: from, after: text, count: 0, clusters: [] };
-        change.count += 1;
-        if (change.clusters.at(-1) !== cluster) change.clusters.push(cluster);
-        found.set(key, change);
-      });
+  for (const { cluster, before: groups, gpus } of gpus_after) {
+    const [now, planned] = [divisions(groups, layouts), divisions(gpus, layouts)];
+    const left = surplus(now, planned);
+    for (const come of surplus(planned, now)) {
+      for (const from of [...left, { model: "", text: "unknown", count: Infinity }]) {
+        const count = Math.min(come.count, from.count);
+        if (count === 0 || !mayBeOne(come, from)) continue;
+        come.count -= count;
+        from.count -= count;
+        const change = { model: come.model || from.model, before: from.text, after: come.text };
+        const key = JSON.stringify(change);
+        const known = found.get(key) ?? { ...change, count: 0, clusters: [] };
+        known.count += count;
+        if (known.clusters.at(-1) !== cluster) known.clusters.push(cluster);
+        found.set(key, known);
+      }
     }
   }
   return [...found.values()].sort((one, other) => other.count - one.count);
 }
 
-function surplus(text: string, count: number, elsewhere = 0): string[] {
-  return Array<string>(Math.max(0, count - elsewhere)).fill(text);
+/** So many GPUs of a model, divided in one way. */
+interface Division {
+  model: string;
+  text: string;
+  count: number;
 }
 
-/** By model, how many GPUs are divided in which way. */
-function divisions(gpus: GpuGroup[], layouts: GpuLayout[]): Map<string, Map<string, number>> {
-  const found = new Map<string, Map<string, number>>();
+/** A policy's devices do not always tell the model, and no plan exchanges a GPU. */
+function mayBeOne(one: Division, other: Division): boolean {
+  return !one.model || !other.model || one.model === other.model;
+}
+
+/** What has more GPUs than among the others. */
+function surplus(divided: Division[], others: Division[]): Division[] {
+  return divided.map((item) => {
+    const same = others.find((other) => other.text === item.text && mayBeOne(other, item));
+    return { ...item, count: Math.max(0, item.count - (same?.count ?? 0)) };
+  });
+}
+
+function divisions(gpus: GpuGroup[], layouts: GpuLayout[]): Division[] {
+  const found = new Map<string, Division>();
   for (const { model, layout, count } of gpus) {
     const text = divisionOf(layouts[layout]);
-    const counts = found.get(model) ?? new Map<string, number>();
-    found.set(model, counts.set(text, (counts.get(text) ?? 0) + count));
+    const key = JSON.stringify([model, text]);
+    found.set(key, { model, text, count: count + (found.get(key)?.count ?? 0) });
   }
-  return found;
+  return [...found.values()];
 }
 
 /** How a GPU is divided, such as `2 × 3g.40gb`. */

@@ -35,7 +35,7 @@ export function PlanView({ api, fleet, shown, stale = false, onCluster, onApplie
       )}
       <PlanDrawing fleet={fleet} plan={shown} onCluster={onCluster ?? (() => {})} />
       <Flows fleet={fleet} plan={shown} />
-      <GpuChanges fleet={fleet} plan={shown} />
+      <GpuChanges plan={shown} />
       <PlanExplanation key={shown.digest} api={api} plan={shown} />
       <ValueByScore plan={shown} />
       <ValueByWorkload plan={shown} />

@@ -281,7 +281,7 @@ function ScoreWish(props: { score: FleetScore; wish: Wish; onWish: (wish: Wish) 
           type="number"
           min="0"
           step="any"
-          placeholder="no budget"
+          placeholder="none"
           aria-label={`Budget of ${name}`}
           value={wish.budget[score.name] ?? ""}
           onInput={(event) =>
