@@ -69,7 +69,7 @@ UNSERVED_SECONDS = 60.0
 """Pause before it is asked again whether the hub serves the kind."""
 
 COST_FACTOR = 10.0
-"""Looks take one part in so many of the time."""
+"""Looks take one part in so many of the time, besides those that somebody asks for."""
 
 _CHANGES = (
     MANAGED_CLUSTER,
@@ -86,6 +86,10 @@ _EVERYWHERE = (MANAGED_CLUSTER, MANAGED_CLUSTER_SET)
 """Those of them that matter in each namespace."""
 
 
+_Asked = tuple[str, str]
+"""The digest that somebody has approved, and the last plan that somebody has asked for."""
+
+
 class _Scope:
     """The PlacementOptimizations of a namespace, or of all, and their queue while this leads."""
 
@@ -93,7 +97,13 @@ class _Scope:
         self.view = View(kube, PLACEMENT_OPTIMIZATION, namespace, read=_mark)
         self.found = asyncio.Event()
         self.controller: Controller | None = None
+        self.answered = dict[Key, _Asked]()
         self.view.on_change(self._changed)
+
+    def asked(self, key: Key) -> _Asked:
+        """Return what people ask of one now, who wait for the answer."""
+        mark = self.view.items.get(key)
+        return (mark.approved, mark.requested) if mark else ("", "")
 
     def enqueue(self, namespace: str | None, after: float = SETTLE_SECONDS) -> None:
         """Look at those of a namespace, or at all, after a while."""
@@ -104,6 +114,8 @@ class _Scope:
     def _changed(self, key: Key) -> None:
         self.found.set()
         if self.controller:
+            if self.asked(key) != self.answered.get(key):
+                self.controller.queue.rest("/".join(key), 0.0)
             self.controller.enqueue("/".join(key))
             self.enqueue(key[0])  # what it claims or gives up concerns its neighbours
 
@@ -186,6 +198,8 @@ class OptimizationController:
         Averages of an earlier term would move back what has been moved for newer scores.
         """
         self._keeper.forget(key)
+        for scope in self._scopes:
+            scope.answered.pop(key, None)
         self._specs.pop(key, None)
         self._came.pop(key, None)
 
@@ -197,8 +211,9 @@ class OptimizationController:
         loop = asyncio.get_running_loop()
         began = loop.time()
         namespace, _, name = key.partition("/")
+        asked = scope.answered[namespace, name] = scope.asked((namespace, name))
         again = await self.look(namespace, name)
-        if scope.controller:
+        if scope.controller and scope.asked((namespace, name)) == asked:
             scope.controller.queue.rest(key, COST_FACTOR * (loop.time() - began))
         return RESYNC_SECONDS if again is None else again
 

@@ -11,6 +11,7 @@ from dsf.api.names import HUB_NAMESPACE, PLAN_REQUESTED_ANNOTATION
 from dsf.kube import kinds
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
 from optimizer.plan.plan import Plan
+from optimizer.service import optimization_controller
 from optimizer.service.optimization_controller import LEASE, OptimizationController
 from optimizer.wire.result import Applied
 from tests.eventually import eventually
@@ -317,6 +318,24 @@ async def test_the_server_looks_when_something_changes_and_another_one_goes_on()
     async with running(fleet):
         await fleet.hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app03", "default")
         await eventually(planned_of(fleet, 2))
+
+
+async def test_an_approval_waits_for_no_pause_between_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(optimization_controller, "COST_FACTOR", 1e6)
+    fleet = await kept_fleet(mode="Approve")
+
+    async def waits() -> bool:
+        return said(await fleet.get()).get("Applied") == "False AwaitingApproval"
+
+    async def is_bound() -> bool:
+        return bool(await fleet.bound())
+
+    async with running(fleet):
+        await eventually(waits)
+        await fleet.approve((await fleet.get())["status"]["plan"]["digest"])
+        await eventually(is_bound)
 
 
 async def test_who_leads_again_has_forgotten_the_scores_of_its_last_term(
