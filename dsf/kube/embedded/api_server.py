@@ -240,6 +240,8 @@ class ApiServer:
                 raise status_errors.not_found(kind, name)
             new = write_strategy.with_status(old, sent)
             write_strategy.check_status(resource, new, old)
+            if new != old:
+                new = write_strategy.status_written(new, now=self._time())
         else:
             new = write_strategy.replaced(resource, old, sent)
             write_strategy.check_replaced(resource, new, old)

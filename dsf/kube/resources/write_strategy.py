@@ -131,6 +131,21 @@ def with_status(old: Object, sent: Object) -> Object:
     return {**body, "status": sent["status"]} if "status" in sent else body
 
 
+def status_written(new: Object, *, now: str) -> Object:
+    """Return an object whose status was just written, which its managedFields tell.
+
+    Of managedFields, only this entry is kept.
+    """
+    written = {
+        "manager": "embedded-hub",
+        "operation": "Update",
+        "apiVersion": new["apiVersion"],
+        "time": now,
+        "subresource": "status",
+    }
+    return {**new, "metadata": {**new["metadata"], "managedFields": [written]}}
+
+
 def marked(old: Object, *, now: str) -> Object:
     """Return an object that waits for its deletion, with a deletionTimestamp."""
     meta = {**old["metadata"], "deletionGracePeriodSeconds": 0}
@@ -171,7 +186,7 @@ def _kept(resource: Resource, old: Object, sent: Object) -> Object:
         meta.pop(key, None)
         if key in before:
             meta[key] = before[key]
-    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"):
         if key in before:
             meta[key] = before[key]
     if not resource.kind.namespaced:

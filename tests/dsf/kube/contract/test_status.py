@@ -2,6 +2,7 @@
 
 import pytest
 
+from dsf.api.scoring.placement_scores import status_written
 from dsf.kube.errors import Conflict, Invalid, NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE as SCORE
 from dsf.kube.kinds import CONFIG_MAP, DYNAMIC_SCORER, Kind
@@ -31,6 +32,16 @@ async def test_a_write_of_the_object_leaves_the_status_alone(kube: Kube, namespa
     assert patched["status"] == {"seen": 1}
     del patched["status"]
     assert (await kube.update(WIDGET, patched))["status"] == {"seen": 1}
+
+
+async def test_managed_fields_tell_when_the_status_was_written(kube: Kube, namespace: str) -> None:
+    created = await kube.create(WIDGET, widget(namespace))
+    assert status_written(created) is None
+    body = {"status": {"seen": 1}}
+    written = await kube.patch(WIDGET, "first", body, namespace, subresource="status")
+    assert status_written(written) is not None
+    edited = await kube.patch(WIDGET, "first", {"spec": {"size": 1}}, namespace)
+    assert status_written(edited) == status_written(written)
 
 
 async def test_a_status_is_removed_by_a_write_without_one(kube: Kube, namespace: str) -> None:
