@@ -16,7 +16,7 @@ from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
 from tests.browser.large_fleet import large_fleet
 from tests.browser.test_accessibility import violations
-from tests.browser.test_plans import apply
+from tests.browser.test_plans import LOOKS, apply, planned
 from tests.command_line import invoked
 from tests.mcp_server.service import (
     PERFORMANCE,
@@ -106,7 +106,7 @@ async def test_a_plan_that_is_asked_for_is_looked_at_and_writes_nothing(
     gain = panel(page, "What would a better plan gain?")
     await gain.get_by_role("button", name=f"Plan by {PERFORMANCE}").click()
     await expect(gain).to_contain_text("starts 2")
-    await gain.get_by_role("button", name="Look at the plan").click()
+    await gain.get_by_role("link", name="Look at the plan").click()
     await expect(page.get_by_role("button", name="Apply…")).to_be_visible()
     assert await generated(service.hub) == []
 
@@ -120,11 +120,16 @@ async def test_a_plan_on_offer_is_approved_from_the_first_screen(
     await service.hub.create(kinds.PLACEMENT_OPTIMIZATION, kept)
     page = await open_page(service.url)
     gain = panel(page, "What would a better plan gain?")
-    await gain.get_by_role("button", name="Approve…").click()
     dialog = page.get_by_role("dialog", name="Approve the plan of inference?")
-    await expect(dialog).to_contain_text("kubectl annotate popt inference -n default")
+    await gain.get_by_role("link", name="inference: it moves").click()
+    command = await dialog.locator("code").inner_text()
+    await page.keyboard.press("Escape")
+    message = await page.get_by_role("row", name="inference").inner_text()
+    assert command in message, "the status names the same command"
+    await page.get_by_role("link", name="Fleet", exact=True).click()
+    await gain.get_by_role("button", name="Approve…").click()
     await dialog.get_by_role("button", name="Approve", exact=True).click()
-    await expect(gain).to_contain_text(re.compile("inference: (Planned|NotReported)"))
+    await expect(gain).to_contain_text("inference: Planned", timeout=LOOKS)
     assert "app01-placement" in await generated(service.hub)
 
 
@@ -199,6 +204,9 @@ async def test_a_command_is_copied_and_its_program_knows_it(
 
     await page.get_by_role("button", name="undo…").click()
     await copied()
+    await planned(page, {PERFORMANCE: "1", POWER: "0.5"})
+    await page.get_by_role("button", name="Apply…").click()
+    await copied()
     await page.get_by_role("link", name="Plans").click()
     await page.get_by_role("button", name="Restore this plan…").last.click()
     await copied()
@@ -207,6 +215,7 @@ async def test_a_command_is_copied_and_its_program_knows_it(
     await copied()
     assert commands == [
         "dsf rollout undo --optimization default -n default",
+        f"dsf optimize -n default --objective {PERFORMANCE}:1,{POWER}:0.5",
         "dsf rollback --optimization default --to-revision 1 -n default",
         "dsf why mwrs-app01 -n default",
     ]

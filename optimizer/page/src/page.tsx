@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { OptimizerApi, ShownPlan, Wish } from "./api/optimizer-api";
+import type { OptimizerApi, ShownPlan } from "./api/optimizer-api";
 import type { Fleet } from "./api/wire";
 import { FleetCapacity } from "./fleet/capacity";
 import { ClusterDetails } from "./fleet/cluster-details";
@@ -19,8 +19,9 @@ import { PlanHistory } from "./plans/plan-history";
 import { PlanView } from "./plans/plan-view";
 import { KeptPlacements } from "./plans/kept-placements";
 import { Rollouts } from "./plans/rollouts";
-import { firstWish, WhatIf } from "./plans/what-if";
+import { WhatIf } from "./plans/what-if";
 import { Why } from "./plans/why";
+import { wishParts, useWish } from "./plans/wish-address";
 import { Scorers } from "./scorers/scorers";
 
 const TABS = {
@@ -114,28 +115,24 @@ interface ViewProps {
   onApplied: () => void;
 }
 
-function View({ api, fleet, changes, shown: given, tab, onApplied }: ViewProps) {
-  const [shown, setShown] = useState(given);
+function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
   const [opened, setOpened] = useAddress("cluster");
   const [why, setWhy] = useState<{ workload: string; cluster: string } | null>(null);
-  const [wish, setWish] = useState<Wish>(() => firstWish(fleet));
+  const wished = useWish(fleet);
   const ask = (workload: string, cluster: string) => {
     setOpened("");
     setWhy({ workload, cluster });
   };
-  const look = (plan: ShownPlan) => {
-    setShown(plan);
-    go({ view: "whatif" });
-  };
   const lose = (cluster: string) => {
-    setWish({ ...wish, lose: [...new Set([...wish.lose, cluster])] });
-    go({ view: "whatif", cluster: "" });
+    const { wish } = wished;
+    const lost = { ...wish, lose: [...new Set([...wish.lose, cluster])] };
+    go({ view: "whatif", cluster: "", ...wishParts(lost) });
   };
   return (
     <>
       {tab === "fleet" && (
         <>
-          <Overview api={api} fleet={fleet} onPlan={look} />
+          <Overview api={api} fleet={fleet} />
           <FleetView fleet={fleet} changed={changes.clusters} onOpen={setOpened} />
           <FleetCapacity fleet={fleet} />
         </>
@@ -146,7 +143,7 @@ function View({ api, fleet, changes, shown: given, tab, onApplied }: ViewProps) 
       {tab === "whatif" && (
         <>
           {shown && <PlanView api={api} fleet={fleet} shown={shown} onApplied={onApplied} />}
-          <WhatIf api={api} fleet={fleet} wish={wish} onWish={setWish} onApplied={onApplied} />
+          <WhatIf api={api} fleet={fleet} wished={wished} onApplied={onApplied} />
         </>
       )}
       {tab === "plans" && <PlanHistory api={api} namespace={fleet.namespace} />}

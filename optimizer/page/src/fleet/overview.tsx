@@ -12,6 +12,7 @@ import { type Call, useCall, usePolled } from "../parts/use-call";
 import { effects } from "../plans/confirm-changes";
 import { ApproveKept } from "../plans/kept-placements";
 import { firstWish } from "../plans/what-if";
+import { wishParts } from "../plans/wish-address";
 import { causesOf } from "./causes";
 import { freshness } from "./freshness";
 import { type GpuUse, gpuUse } from "./gpu-use";
@@ -23,17 +24,16 @@ const LINES = 5;
 interface Props {
   api: OptimizerApi;
   fleet: Fleet;
-  onPlan: (plan: ShownPlan) => void;
 }
 
 /** What somebody wants to know first: faults, use, moves, what could be gained, and the age of scores. */
-export function Overview({ api, fleet, onPlan }: Props) {
+export function Overview({ api, fleet }: Props) {
   return (
     <div class="panels">
       <Wrong fleet={fleet} />
       <Use fleet={fleet} />
       <Moving api={api} fleet={fleet} />
-      <Gain api={api} fleet={fleet} onPlan={onPlan} />
+      <Gain api={api} fleet={fleet} />
       <Fresh fleet={fleet} />
     </div>
   );
@@ -197,7 +197,7 @@ function RolloutLine({ rollout }: { rollout: Rollout }) {
   );
 }
 
-function Gain({ api, fleet, onPlan }: Props) {
+function Gain({ api, fleet }: Props) {
   const [call, readAgain] = usePolled(() => api.kept(fleet.namespace), [api, fleet.namespace]);
   const kept = [...(call.answer ?? [])].sort((one, other) => gainOf(other) - gainOf(one));
   const total = kept.reduce((sum, item) => sum + gainOf(item), 0);
@@ -220,7 +220,7 @@ function Gain({ api, fleet, onPlan }: Props) {
       )}
       {kept.slice(0, 2).map((item) => (
         <div key={item.name} class="offer">
-          <Link to={{ view: "kept" }} title={item.effect}>
+          <Link to={{ view: "kept", offer: item.waiting }} title={item.effect}>
             {item.name}: {item.waiting && !item.approved ? `it ${item.effect}` : item.reason}
           </Link>
           {item.waiting && !item.approved && (
@@ -229,7 +229,7 @@ function Gain({ api, fleet, onPlan }: Props) {
         </div>
       ))}
       {kept.length > 2 && <Link to={{ view: "kept" }}>{kept.length - 2} more</Link>}
-      {call.answer?.length === 0 && <AskForPlan api={api} fleet={fleet} onPlan={onPlan} />}
+      {call.answer?.length === 0 && <AskForPlan api={api} fleet={fleet} />}
     </Panel>
   );
 }
@@ -239,7 +239,7 @@ function gainOf(item: Kept): number {
 }
 
 /** Where nothing is kept by itself, a plan says what could be gained. */
-function AskForPlan({ api, fleet, onPlan }: Props) {
+function AskForPlan({ api, fleet }: Props) {
   const [call, start] = useCall<ShownPlan>();
   const [progress, tell] = useState("");
   const wish = firstWish(fleet);
@@ -251,9 +251,7 @@ function AskForPlan({ api, fleet, onPlan }: Props) {
         <p>
           {plan.status}: {effects(plan.moves)}.
         </p>
-        <button type="button" onClick={() => onPlan(plan)}>
-          Look at the plan
-        </button>
+        <Link to={{ view: "whatif", ...wishParts(wish) }}>Look at the plan</Link>
       </>
     );
   }

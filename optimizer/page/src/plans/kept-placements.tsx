@@ -9,6 +9,7 @@ import { shown } from "../fleet/score-colour";
 import { sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { ago, duration, secondsSince } from "../parts/times";
+import { useAddress } from "../parts/use-address";
 import { useCall, usePolled } from "../parts/use-call";
 
 const HEADS = [
@@ -19,10 +20,13 @@ const HEADS = [
 /** What is kept placed by itself: one row for each PlacementOptimization. */
 export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespace: string }) {
   const [call, readAgain] = usePolled(() => api.kept(namespace), [api, namespace]);
+  const [offer] = useAddress("offer");
+  const gone = offer && call.answer && !call.answer.some(({ waiting }) => waiting === offer);
   return (
     <>
       {call.problem && <ProblemNotice problem={call.problem} />}
       {!call.answer && !call.problem && <Busy what="Reading what is kept placed" />}
+      {gone && <p class="notice">Plan {offer} is not on offer any more.</p>}
       {call.answer?.length === 0 && (
         <p class="notice">
           Nothing is kept placed by itself. A <code>PlacementOptimization</code> declares what is.
@@ -34,7 +38,10 @@ export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespac
           heads={HEADS}
           rows={call.answer.map((item) => ({
             key: item.name,
-            cells: cells(item, <ApproveKept api={api} item={item} onDone={readAgain} />),
+            cells: cells(
+              item,
+              <ApproveKept {...{ api, item }} opened={offer === item.waiting} onDone={readAgain} />,
+            ),
           }))}
         />
       )}
@@ -43,9 +50,14 @@ export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespac
 }
 
 /** Approves the plan that waits, after a second click on what it changes. */
-export function ApproveKept(props: { api: OptimizerApi; item: Kept; onDone: () => void }) {
-  const { api, item, onDone } = props;
-  const [asked, setAsked] = useState<Kept | null>(null);
+export function ApproveKept(props: {
+  api: OptimizerApi;
+  item: Kept;
+  opened?: boolean;
+  onDone: () => void;
+}) {
+  const { api, item, opened, onDone } = props;
+  const [asked, setAsked] = useState<Kept | null>(opened ? item : null);
   const [done, start] = useCall<Kept>();
   const confirm = async (shown: Kept) => {
     setAsked(null);
@@ -74,7 +86,7 @@ export function ApproveKept(props: { api: OptimizerApi; item: Kept; onDone: () =
 
 /** The command that approves the same plan. */
 function approving({ name, namespace, waiting }: Kept): string | null {
-  return commandOf`kubectl annotate popt ${name} -n ${namespace} --overwrite dynamic-scoring.open-cluster-management.io/approved-digest=${waiting}`;
+  return commandOf`kubectl annotate placementoptimization ${name} -n ${namespace} --overwrite dynamic-scoring.open-cluster-management.io/approved-digest=${waiting}`;
 }
 
 function cells(item: Kept, approve: ComponentChildren) {

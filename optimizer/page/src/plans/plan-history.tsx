@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Plan, PlanRecord, PlanSummary } from "../api/wire";
 import { commandOf } from "../parts/command";
+import { Link } from "../parts/link";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { counted, figure, sentence } from "../parts/sentences";
 import { ago } from "../parts/times";
@@ -27,9 +28,15 @@ export function PlanHistory({ api, namespace }: { api: OptimizerApi; namespace: 
     );
   }
   const items = [...plans.answer].sort((one, other) => other.revision - one.revision);
+  const gone = picked && !items.some((item) => item.name === picked);
   return (
     <>
       <PlanCurves plans={plans.answer} onOpen={(plan) => setPicked(plan.name)} />
+      {gone && (
+        <p class="notice">
+          Namespace {namespace} has no plan {picked}, or none any more.
+        </p>
+      )}
       <ol class="timeline" aria-label="Plans, the newest first">
         {items.map((item, position) => (
           <PlanEntry
@@ -71,7 +78,10 @@ function PlanEntry({ api, namespace, item, before, opened, picked, onChanged }: 
   return (
     <li ref={entry} tabIndex={-1} class={`phase-${item.phase.toLowerCase()}`}>
       <h2>
-        {item.optimization} {item.revision} <span class="phase">{item.phase}</span>
+        <Link to={{ view: "plans", plan: item.name }} current={picked}>
+          {item.optimization} {item.revision}
+        </Link>{" "}
+        <span class="phase">{item.phase}</span>
       </h2>
       <p>
         <time dateTime={item.created ?? ""}>{ago(item.created)}</time>

@@ -19,20 +19,21 @@ interface Props {
   shown: ShownPlan;
   /** Whether it answers an earlier question than the one that the reader sees. */
   stale?: boolean;
+  /** What applies the same in a terminal. */
+  command?: string | null;
   onCluster?: (name: string) => void;
   onApplied: () => void;
 }
 
 /** A plan beside what runs now, and the button that applies it. */
-export function PlanView({ api, fleet, shown, stale = false, onCluster, onApplied }: Props) {
+export function PlanView(props: Props) {
+  const { api, fleet, shown, stale = false, command = null, onCluster, onApplied } = props;
   return (
     <section aria-label="Plan" class={stale ? "stale" : ""}>
       {shown.objective_from && <p class="notice">{shown.objective_from.message}</p>}
       <PlanSummary plan={shown} />
       <Issues issues={shown.gaps} />
-      {api && !stale && (
-        <ApplyPlan key={shown.digest} api={api} shown={shown} onApplied={onApplied} />
-      )}
+      {api && !stale && <ApplyPlan key={shown.digest} {...{ api, shown, command, onApplied }} />}
       <PlanDrawing fleet={fleet} plan={shown} onCluster={onCluster ?? (() => {})} />
       <Flows fleet={fleet} plan={shown} />
       <GpuChanges plan={shown} />
@@ -44,8 +45,13 @@ export function PlanView({ api, fleet, shown, stale = false, onCluster, onApplie
   );
 }
 
-function ApplyPlan(props: { api: OptimizerApi; shown: ShownPlan; onApplied: () => void }) {
-  const { api, shown, onApplied } = props;
+function ApplyPlan(props: {
+  api: OptimizerApi;
+  shown: ShownPlan;
+  command: string | null;
+  onApplied: () => void;
+}) {
+  const { api, shown, command, onApplied } = props;
   const [asking, setAsking] = useState(false);
   const [call, start] = useCall<Plan>();
   const apply = async () => {
@@ -69,6 +75,7 @@ function ApplyPlan(props: { api: OptimizerApi; shown: ShownPlan; onApplied: () =
           title="Apply this plan?"
           moves={shown.moves}
           changes={shown.changes}
+          command={command}
           onConfirm={apply}
           onClose={() => setAsking(false)}
         />

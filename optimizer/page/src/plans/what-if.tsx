@@ -6,12 +6,12 @@ import { ProblemNotice } from "../parts/notice";
 import { useCall } from "../parts/use-call";
 import { PlanDrawing } from "./plan-drawing";
 import { PlanView } from "./plan-view";
+import { applying, type Wished } from "./wish-address";
 
 interface Props {
   api: OptimizerApi;
   fleet: Fleet;
-  wish: Wish;
-  onWish: (wish: Wish) => void;
+  wished: Wished;
   onApplied: () => void;
 }
 
@@ -25,7 +25,8 @@ interface Answered {
 }
 
 /** Asks for a plan without applying it, at each change: other weights, other clusters, budgets. */
-export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
+export function WhatIf({ api, fleet, wished, onApplied }: Props) {
+  const { wish, asked, change: onWish } = wished;
   const [call, start] = useCall<Answered>();
   const [progress, tell] = useState("");
   const [chosen, choose] = useState("");
@@ -39,10 +40,9 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
       plan: await api.plan(fleet.namespace, wish, tell, signal),
     }));
   };
-  const unchanged = JSON.stringify(wish) === JSON.stringify(firstWish(fleet));
   useEffect(() => {
     // The first plan of the wish that nobody touched, and a proof, which may take long, wait for a click.
-    if (wish.prove || wish === call.answer?.wish || (unchanged && !call.answer)) return;
+    if (wish.prove || wish === call.answer?.wish || (!asked && !call.answer)) return;
     const timer = setTimeout(plan, SETTLED);
     return () => clearTimeout(timer);
   }, [wish]);
@@ -62,7 +62,7 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
             type="submit"
             class="primary"
             disabled={call.running || fleet.scores.length === 0}
-            onClick={plan}
+            onClick={() => (asked ? plan() : onWish(wish))}
           >
             Plan
           </button>
@@ -100,6 +100,7 @@ export function WhatIf({ api, fleet, wish, onWish, onApplied }: Props) {
           fleet={fleet}
           shown={answer.plan}
           stale={stale}
+          command={applying(fleet.namespace, answer.wish)}
           onCluster={choose}
           onApplied={onApplied}
         />
