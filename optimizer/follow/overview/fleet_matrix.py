@@ -40,8 +40,8 @@ MAX_LISTED = 20_000
 MAX_FINDINGS = 1_000
 """Findings of one answer: more than a person reads."""
 
-MAX_NAMES = 100
-"""Names of objects with one cause: `count` tells of more."""
+MAX_NAMES = MAX_CLUSTERS
+"""Names of objects with one cause: the page draws each cluster as wrong that has one."""
 
 MAX_CELLS = 500_000
 """Values of all columns together: about 2 MB of JSON, a tenth of it compressed."""

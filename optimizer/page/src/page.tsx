@@ -89,11 +89,8 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
 }
 
 function sizeOf({ clusters, workloads, omitted }: Fleet): string {
-  const sizes: [number, string][] = [
-    [clusters.length + (omitted.clusters ?? 0), "cluster"],
-    [workloads.length + (omitted.workloads ?? 0), "workload"],
-  ];
-  return sizes.map(([amount, noun]) => counted(amount, noun)).join(", ");
+  const here = counted(clusters.length + (omitted.clusters ?? 0), "cluster");
+  return `${here}, ${counted(workloads.length + (omitted.workloads ?? 0), "workload")}`;
 }
 
 /** How old the shown fleet is. It goes on counting while the optimizer does not answer. */

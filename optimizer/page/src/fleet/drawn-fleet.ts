@@ -118,6 +118,24 @@ function drawnGpus(
   return { gpus, slices, used: Math.min(used, slices), omitted, elsewhere };
 }
 
+/** How a GPU is divided, such as `2 × 3g.40gb`; empty: that is not known. */
+export function divisionOf({ slices }: GpuLayout): string {
+  const devices = slices.map(({ device }) => (device === "all" ? "whole" : device));
+  return [...countsOf(devices)].map(times).join(", ");
+}
+
+/** How often each text is there. */
+export function countsOf(texts: string[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const text of texts) found.set(text, (found.get(text) ?? 0) + 1);
+  return found;
+}
+
+/** `2 × text`, or the text alone. */
+export function times([text, count]: [string, number]): string {
+  return count > 1 ? `${count} × ${text}` : text;
+}
+
 /** What is wrong, by the name of the object; not what OCM is at work on. */
 function wrong({ findings }: Fleet, stage: Finding["stage"]): Map<string, string> {
   const found = findings.filter((item) => item.stage === stage && item.severity !== "info");
@@ -152,8 +170,5 @@ function bestScore(
   const here = new Set(gpus.flatMap((gpu) => gpu.layout.slices.map((slice) => slice.device)));
   const usable = [...values].filter(([device]) => here.has(device) || !device);
   const all = (usable.length ? usable : [...values]).map(([, value]) => value);
-  return all.reduce<number | null>(
-    (best, value) => (bestFirst(score, value, best) < 0 ? value : best),
-    null,
-  );
+  return all.sort((one, other) => bestFirst(score, one, other))[0] ?? null;
 }

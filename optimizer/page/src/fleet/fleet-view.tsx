@@ -8,7 +8,8 @@ import { useAddress } from "../parts/use-address";
 import { byScore, byState, byWorkload, COLOURS, type Colouring } from "./drawing-colours";
 import { type Fill, STATE_NAMES, workloadFills } from "./drawing-colours";
 import type { DrawnGroup } from "./drawing-layout";
-import { type ChosenScore, type DrawnCluster, drawnFleet } from "./drawn-fleet";
+import { type ChosenScore, countsOf, divisionOf, type DrawnCluster } from "./drawn-fleet";
+import { drawnFleet, times } from "./drawn-fleet";
 import { grouped, groupings, SORTS, type Sort, use } from "./drawn-groups";
 import { type DrawingHandle, FleetDrawing } from "./fleet-drawing";
 import { Legend } from "./legend";
@@ -202,18 +203,12 @@ function FleetTable(props: {
 
 /** `4 × A100-80GB: 2 × 3g.40gb`, for each kind of GPU and layout. */
 function gpusTold({ gpus }: DrawnCluster): string {
-  return counts(
-    gpus.map(({ model, layout }) => {
-      const devices = layout.slices.map((slice) =>
-        slice.device === "all" ? "whole" : slice.device,
-      );
-      return `${model || "unknown"}: ${counts(devices, times, ", ")}`;
-    }),
-    (text, count) => `${count} × ${text}`,
+  const texts = gpus.map(
+    ({ model, layout }) => `${model || "unknown"}: ${divisionOf(layout) || "none"}`,
   );
+  const told = [...countsOf(texts)].map(([text, count]) => `${count} × ${text}`);
+  return told.join("; ") || "none";
 }
-
-const times = (text: string, count: number) => (count > 1 ? `${count} × ${text}` : text);
 
 function runsTold({ gpus, elsewhere }: DrawnCluster): string {
   const there = gpus.flatMap(({ layout, workloads }) =>
@@ -222,15 +217,6 @@ function runsTold({ gpus, elsewhere }: DrawnCluster): string {
     ),
   );
   const also = elsewhere.map((item) => `${item.workload || "others"} on ${item.device}`);
-  return counts([...there, ...also].sort(byNaturalOrder), times);
-}
-
-function counts(
-  texts: string[],
-  told: (text: string, count: number) => string,
-  between = "; ",
-): string {
-  const found = new Map<string, number>();
-  for (const text of texts) found.set(text, (found.get(text) ?? 0) + 1);
-  return [...found].map(([text, count]) => told(text, count)).join(between) || "none";
+  const counts = countsOf([...there, ...also].sort(byNaturalOrder));
+  return [...counts].map(times).join("; ") || "none";
 }

@@ -25,7 +25,7 @@ export function Key({ parts }: { parts: { name: string; tone: Part["tone"]; said
     <ul class="key">
       {parts.map(({ name, tone, said }) => (
         <li key={name}>
-          <span class={`sample fill-${tone}`} aria-hidden="true" />
+          <span class={`swatch fill-${tone}`} aria-hidden="true" />
           {said ? `${said} ${name}` : name}
         </li>
       ))}

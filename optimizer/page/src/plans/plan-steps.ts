@@ -1,4 +1,5 @@
 import type { Fleet, FleetCluster, GpuGroup, GpuLayout, Plan, StepActions } from "../api/wire";
+import { divisionOf } from "../fleet/drawn-fleet";
 import { changes } from "./plan-figures";
 
 /** The part of a plan that is drawn. */
@@ -168,19 +169,9 @@ function surplus(divided: Division[], others: Division[]): Division[] {
 function divisions(gpus: GpuGroup[], layouts: GpuLayout[]): Division[] {
   const found = new Map<string, Division>();
   for (const { model, layout, count } of gpus) {
-    const text = divisionOf(layouts[layout]);
+    const text = (layouts[layout] && divisionOf(layouts[layout])) || "unknown";
     const key = JSON.stringify([model, text]);
     found.set(key, { model, text, count: count + (found.get(key)?.count ?? 0) });
   }
   return [...found.values()];
-}
-
-/** How a GPU is divided, such as `2 × 3g.40gb`. */
-function divisionOf(layout: GpuLayout | undefined): string {
-  const counts = new Map<string, number>();
-  for (const { device } of layout?.slices ?? []) counts.set(device, (counts.get(device) ?? 0) + 1);
-  const parts = [...counts].map(([device, count]) =>
-    device === "all" ? "whole" : `${count} × ${device}`,
-  );
-  return parts.join(", ") || "unknown";
 }

@@ -214,6 +214,6 @@ def test_one_cause_is_one_finding_the_worst_first_since_the_oldest(
     severities = [item.severity for item in found]
     assert severities == sorted(severities, key=["error", "warning", "info"].index)
     assert Counter((item.count, len(item.names), item.since) for item in found) == Counter(
-        (len(items), min(len(items), 100), min(filter(None, items), default=None))
+        (len(items), len(items), min(filter(None, items), default=None))
         for items in expected.values()
     )
