@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import Browser, Page, async_playwright
 
+from dsf.kube.kinds import MANAGED_CLUSTER
+from optimizer.api.operation_routes import matrix_document
 from tests.browser.chromium import chromium
 from tests.browser.invented_fleet import invented_fleet, show_fleet
 from tests.mcp_server.service import serving
@@ -81,6 +83,17 @@ async def _measure(browser: Browser, clusters: int) -> None:
                 await colour.select_option(value)
 
         print(f"{'':15} {await _cost(page, recolour) / 3:.1f} ms another colour")
+        changed = matrix_document(invented_fleet(clusters, seed=2)).body
+
+        async def update() -> None:
+            body = {"spec": {"taints": [{"key": "changed", "effect": "NoSelect"}]}}
+            async with page.expect_response("**/fleet?*") as answered:
+                await service.hub.patch(MANAGED_CLUSTER, "worker01", body)
+            await (await answered.value).finished()
+            await page.evaluate(_FRAMES.replace("FRAME", ""), 3)
+
+        await page.route("**/fleet?*", lambda route: route.fulfill(body=changed))
+        print(f"{'':15} {await _cost(page, update):.1f} ms an update in which all changes")
         await page.close()
 
 
