@@ -1,6 +1,6 @@
 """What solving again costs after a change, as a share of solving the changed problem from nothing.
 
-python -m benchmarks.optimizer.resolves [--draws 6] [--only "dist 0.25%"]
+python -m benchmarks.optimizer.resolves [--draws 6] [--only "dist 1, 0.25%"] [--change anywhere]
 python -m benchmarks.optimizer.resolves --memory 10000
 
 A row is a change, drawn several times. `CPU` is the mean over draws of the re-solve's CPU seconds,
@@ -56,6 +56,12 @@ def one_drawn_anew(given: Problem, _: Solution, random: np.random.Generator) -> 
     return _with(given, _any(given, random), float(random.integers(-_NOISE, _NOISE + 1)))
 
 
+def one_set_anywhere(given: Problem, _: Solution, random: np.random.Generator) -> Problem:
+    """Give any score any value."""
+    at = _any(given, random)
+    return _with(given, at, float(random.integers(0, _BEST + 1)) - float(given.values[at]))
+
+
 def one_used_falls(given: Problem, last: Solution, random: np.random.Generator) -> Problem:
     """Take 15 points from the score of an assignment that was chosen."""
     chosen = given.indexes_of(last.decision.assignments)
@@ -98,6 +104,7 @@ def workload_added(given: Problem, _: Solution, random: np.random.Generator) -> 
 
 CHANGES: tuple[Change, ...] = (
     one_drawn_anew,
+    one_set_anywhere,
     one_used_falls,
     one_becomes_best,
     hundredth_drawn_anew,
@@ -117,7 +124,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """Yield 200 x 500 of three kinds, linking rows, two priorities, and a proof of the optimum."""
-    for seed in (1, 2):
+    for seed in (1, 2, 3):
         yield Case(
             f"200 x 500 dist {seed}, 0.25%", problem(instance(200, 500, "dist", seed)), 25e-4
         )
@@ -203,6 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=6)
     parser.add_argument("--only", default="", help="cases whose names contain this")
+    parser.add_argument("--change", default="", help="changes whose names contain this")
     parser.add_argument("--memory", type=int, default=0, help="re-solves of a small problem")
     asked = parser.parse_args()
     if asked.memory:
@@ -216,7 +224,7 @@ def main() -> None:
             header = f"{'CPU s':>8}{'of cold':>10}{'at once':>11}{'worst gap':>10}{'cold':>9}"
             print(f"  {'change':<24}{header}")
             for change in CHANGES:
-                if last is not None:
+                if last is not None and asked.change in change.__name__:
                     print(_row(case, last, change, asked.draws), flush=True)
 
 
