@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dsf.api.names import score_object_name
 from dsf.api.untrusted_text import UntrustedName
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, POLICY, Kind
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, NODE_INVENTORY, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.wire.base import Name, ObjectName, RequestPart
@@ -156,4 +156,17 @@ def _copied(kind: Kind, obj: Object, name: str, like: str) -> Object | None:
         }
     if kind == ADD_ON_PLACEMENT_SCORE and metadata.get("namespace") == like:
         return {**obj, "metadata": {**metadata, "namespace": name}}
+    if kind == NODE_INVENTORY and metadata.get("namespace") == like:
+        moved = {**metadata, "name": name, "namespace": name}
+        return {**obj, "metadata": moved, "status": _without_pods(obj.get("status") or {})}
     return None
+
+
+def _without_pods(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status of a NodeInventory whose nodes run nothing."""
+    nodes = []
+    for item in status.get("nodes") or ():
+        sets = [{**one, "allocated": []} for one in item.get("devices") or ()]
+        nodes.append({**item, "requested": {}, "works": [], "devices": sets})
+    rest = {key: value for key, value in status.items() if key not in {"works", "others"}}
+    return {**rest, "nodes": nodes}

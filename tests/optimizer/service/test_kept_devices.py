@@ -92,3 +92,14 @@ async def test_a_policy_that_was_generated_stays_in_force_when_agents_begin_to_r
     await fleet.look()
     assert await fleet.bound() == generated
     assert [item["spec"] for item in await fleet.all(kinds.PLACEMENT)] == before
+
+
+async def test_a_copy_of_a_cluster_has_its_nodes_without_what_runs_there() -> None:
+    fleet = await fleet_without_policies()
+    full = {"of_node": {"works": {"theirs": {MIG: 4}}}}
+    await publish_nodes(fleet.hub, divided(**full), divided("worker02", **full))
+    async with client(fleet.hub) as http:
+        now = await planned(http)
+        copied = await planned(http, whatIf={"add": [{"name": "worker03", "like": "worker01"}]})
+    assert now["placements"] == []
+    assert {cluster for _, cluster, _ in devices(copied)} == {"worker03"}
