@@ -20,6 +20,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, REPLICA_SET_LABEL, ROLLOUT_LABEL
 from dsf.kube.changes import ChangeResult, Patch
 from dsf.kube.errors import Conflict, Forbidden, KubeError, NotFound
+from dsf.kube.json_merge_patch import without_nulls
 from dsf.kube.kinds import MANIFEST_WORK, PLACEMENT_PLAN
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
@@ -411,7 +412,8 @@ class RolloutController:
         """Write a progress, unless the record says the same; raises Conflict if it has changed."""
         patch = progress_patch(record, progress, self._now())
         before = record.obj.get("status") or {}
-        if all(before.get(field) == value for field, value in _stated(patch.body).items()):
+        after = without_nulls(patch.body["status"])  # they say that a field is absent
+        if all(before.get(field) == value for field, value in after.items()):
             return False
         await self._patch(patch)
         return True
@@ -456,13 +458,6 @@ class _Look:
 
     record: RolloutRecord
     move: RolloutMove
-
-
-def _stated(body: Object) -> Object:
-    """Return a status without its nulls, which say that a field is absent."""
-    rollout = {k: v for k, v in body["status"]["rollout"].items() if v is not None}
-    waits = [{k: v for k, v in wait.items() if v is not None} for wait in rollout["waitingFor"]]
-    return {**body["status"], "rollout": {**rollout, "waitingFor": waits}}
 
 
 def _refused(outcomes: Sequence[ChangeResult]) -> tuple[RolloutWait, ...]:
