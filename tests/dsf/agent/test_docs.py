@@ -26,6 +26,8 @@ ELSEWHERE = {
     "DuplicateScore",
     "DuplicateScorer",
     "FileUnreadable",
+    # Of a pool of devices: the inventory's condition Complete says it.
+    "Unreadable",
 }
 
 

@@ -406,6 +406,7 @@ async def test_the_documentation_is_complete() -> None:
         "/rollouts/{namespace}/{optimization}",
         "/rollouts/{namespace}/{optimization}/events",
         "/rollouts/{namespace}/{optimization}/{command}",
+        "/scorers/history",
         "/scores/history",
         "/healthz",
         "/readyz",

@@ -31,6 +31,7 @@ async def printed(folder: Path) -> str:
             command, *rest = shlex.split(found[1])
             _, out, _ = await invoked_meanwhile(root, command, f"--kubeconfig={config}", *rest)
             shown = out.replace(url, "https://hub01:6443").rstrip("\n")
+            shown = re.sub(r"\b\d+s\b", lambda age: "5s".ljust(len(age[0])), shown)
             text = text.replace(found[0], f"```text\n$ dsf {found[1]}\n{shown}\n```")
     return text
 
