@@ -145,7 +145,7 @@ async def test_hostile_text_in_every_place_of_every_answer(open_page: Open) -> N
         await page.get_by_role("rowheader").filter(has_text="worker01").first.click()
         for summary in await dialog.locator("summary").all():
             await summary.click()
-        await page.get_by_role("button", name="Last 24 hours").first.click()
+        await dialog.get_by_role("button", name="Over time").first.click()
         await expect(dialog.get_by_role("alert")).to_be_visible()
         await looked_at(page, "cluster")
         await closed(dialog)

@@ -9,11 +9,12 @@ from typing import Any
 
 from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
+from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from optimizer.snapshot.observation import Observation
 from tests.fields.door import Case, Fields, with_values
-from tests.optimizer.build import NOW, SETTINGS, body, guide, score, workload
+from tests.optimizer.build import SETTINGS, body, guide, score, workload
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.inventoried_nodes import GH200, inventory, node, publish_nodes
 from tests.optimizer.inventories import counted, publish
@@ -167,7 +168,7 @@ async def hub_in(on: str) -> EmbeddedHub:
             (await http.post(path, json=asked)).raise_for_status()
     for cluster in ("worker01", "worker02") if "pending" in on else ():
         pending = (counted(0, 0, 2, name=name) for name in WORKLOADS)
-        await publish(hub, *pending, cluster=cluster, now=NOW)
+        await publish(hub, *pending, cluster=cluster, now=utc_now())
     if "waiting" in on:
         await declare_waiting(hub)
     for kind, name, namespace, patch in (AFTER[word] for word in on.split() if word in AFTER):

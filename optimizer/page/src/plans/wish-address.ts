@@ -10,8 +10,8 @@ export function wishParts(wish: Wish): Record<string, string> {
   return {
     weights: pairsIn(Object.entries(wish.objective)) || "none",
     budgets: pairsIn(Object.entries(wish.budget)),
-    lost: wish.lose.join(),
-    drained: wish.drain.join(),
+    lost: wish.lose.map(escaped).join(),
+    drained: wish.drain.map(escaped).join(),
     added: pairsIn(wish.add.map(({ name, like }) => [name, like])),
     how: [wish.prove && "prove", wish.stepwise && "stepwise"].filter(Boolean).join(),
   };
@@ -33,8 +33,8 @@ export function useWish(fleet: Fleet): Wished {
     const wish: Wish = {
       objective: weights ? numbersIn(weights) : first.objective,
       budget: numbersIn(budgets),
-      lose: itemsIn(lost),
-      drain: itemsIn(drained),
+      lose: itemsIn(lost).map(named),
+      drain: itemsIn(drained).map(named),
       add: itemsIn(added).map((item) => ({ name: head(item), like: tail(item) })),
       prove: itemsIn(how).includes("prove"),
       stepwise: itemsIn(how).includes("stepwise"),
@@ -57,7 +57,7 @@ export function applying(namespace: string, wish: Wish): string | null {
 }
 
 function pairsIn(pairs: [string, string | number][]): string {
-  return pairs.map(([name, said]) => `${name}:${said}`).join();
+  return pairs.map(([name, said]) => `${escaped(name)}:${escaped(String(said))}`).join();
 }
 
 function itemsIn(text = ""): string[] {
@@ -69,9 +69,18 @@ function numbersIn(text = ""): Record<string, number> {
 }
 
 function head(pair: string): string {
-  return pair.split(":")[0] ?? "";
+  return named(pair.split(":")[0] ?? "");
 }
 
 function tail(pair: string): string {
-  return pair.slice(head(pair).length + 1);
+  return named(pair.split(":").slice(1).join(":"));
+}
+
+/** A name without what separates names in the address. */
+function escaped(name: string): string {
+  return name.replace(/[%,:]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
+}
+
+function named(text: string): string {
+  return text.replace(/%(25|2c|3a)/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
 }
