@@ -167,6 +167,6 @@ async def stored(hub: EmbeddedHub, found: Object) -> None:
 
 
 def _unassigned(found: Object) -> Object:
-    dropped = {*ASSIGNED, "ownerReferences"}
+    dropped = {*ASSIGNED, "ownerReferences", "managedFields"}
     meta = {key: value for key, value in found["metadata"].items() if key not in dropped}
     return {**found, "metadata": meta}
