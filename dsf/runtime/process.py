@@ -14,12 +14,12 @@ START_SECONDS = 3.0
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run `main` until it ends, or until SIGTERM or SIGINT cancels it, which is not an error.
 
-    If task groups wrap a single error, that error itself is raised.
+    If task groups wrap errors of one kind only, the first of them is raised itself.
     """
     try:
         asyncio.run(_until_signalled(main))
     except BaseExceptionGroup as group:
-        raise _only(group) from None
+        raise _first_of_one_kind(group) from None
 
 
 async def _until_signalled(main: Coroutine[Any, Any, None]) -> None:
@@ -47,7 +47,9 @@ def collect_what_is_new() -> None:
     gc.enable()
 
 
-def _only(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
+def _first_of_one_kind(group: BaseExceptionGroup) -> BaseException:
+    first: BaseException = group
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    _, others = group.split(type(first))
+    return group if others else first

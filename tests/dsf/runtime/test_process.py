@@ -66,17 +66,29 @@ def test_a_process_may_end_by_itself() -> None:
     assert ended == [True]
 
 
-def test_a_single_error_is_taken_out_of_the_groups_around_it() -> None:
-    async def fail() -> None:
-        raise Unreachable("away")
+@pytest.mark.parametrize(
+    ("errors", "raised"),
+    [
+        ([Unreachable("away")], Unreachable),
+        ([Unreachable("away"), Unreachable("away, too")], Unreachable),
+        ([Unreachable("away"), KeyError("a bug")], ExceptionGroup),
+    ],
+)
+def test_errors_of_one_kind_are_taken_out_of_the_groups_around_them(
+    errors: list[Exception], raised: type[Exception]
+) -> None:
+    async def fail(error: Exception) -> None:
+        raise error
 
     async def main() -> None:
         async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
             outer.create_task(asyncio.sleep(3600))
-            inner.create_task(fail())
+            for error in errors:
+                inner.create_task(fail(error))
 
-    with pytest.raises(Unreachable, match="away"):
+    with pytest.raises(raised) as caught:
         run(main())
+    assert raised is ExceptionGroup or caught.value is errors[0]
 
 
 def test_a_cancellation_that_no_signal_asked_for_is_an_error() -> None:
