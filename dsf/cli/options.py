@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -71,9 +73,11 @@ class Namespace(click.ParamType[str]):
 
 def server_url(_: click.Context, __: click.Parameter, value: str) -> str:
     """Return the URL of a server, or an empty text; the callback of an option."""
-    if value and not re.match(r"https?://[^/\s?#]+(/[^\s?#]*)?$", value):
-        raise click.BadParameter(f"{value!r} is not an http or https URL of a server")
-    return value
+    usable = re.match(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?$", value)
+    with suppress(ValueError):  # of a port above 65535, or half an IPv6 address
+        if usable and urlsplit(value).port != 0:
+            return value
+    raise click.BadParameter(f"{value!r} is not an http or https URL of a server")
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:

@@ -51,7 +51,7 @@ class FleetFollower:
             try:
                 async with self._client() as client:
                     await self._follow(client, tell)
-            except* (httpx.HTTPError, RefusedRead) as errors:
+            except* (httpx.HTTPError, httpx.InvalidURL, UnicodeError, RefusedRead) as errors:
                 tell(_line(errors.exceptions[0]))
             await asyncio.sleep(RETRY_SECONDS)
 
