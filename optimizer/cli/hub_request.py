@@ -23,17 +23,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-namespace_option = options(
-    cluster_options("the hub"),
-    click.option(
-        "--namespace",
-        "-n",
-        type=Namespace(),
-        default="default",
-        show_default=True,
-        help="Namespace of the workloads.",
-    ),
+workloads_option = click.option(
+    "--namespace",
+    "-n",
+    type=Namespace(),
+    default="default",
+    show_default=True,
+    help="Namespace of the workloads.",
 )
+
+namespace_option = options(cluster_options("the hub"), workloads_option)
 
 
 def optimization_option(what: str, default: str | None = "default") -> Callable[[Command], Command]:

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from dsf.cli.options import FILE, Namespace, server_url
+from dsf.cli.options import FILE, server_url
 from dsf.cli.root import missing_module
 from dsf.scorer_kit.cli.api_options import token_in_file
+from optimizer.cli.hub_request import workloads_option
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -33,18 +34,11 @@ LOOPBACK = {"localhost", "127.0.0.1", "::1"}
     type=FILE,
     help="PEM certificates to trust for https, such as that of a self-signed optimizer.",
 )
-@click.option(
-    "--namespace",
-    "-n",
-    type=Namespace(),
-    default="default",
-    show_default=True,
-    help="Namespace of the workloads.",
-)
+@workloads_option
 def top(*, url: str, token_file: str, ca_file: Path | None, namespace: str) -> None:
     """Watch a fleet live: what is wrong, how GPUs are used, what moves, what a plan would gain.
 
-    Keys are as in k9s: `:` goes to a view, `/` filters, Enter tells more, `?` helps, q quits.
+    Keys are as in k9s: `:` goes to a view, `/` filters, Enter shows details, `?` helps, q quits.
     It reads GET /fleet of an optimizer and its events, with your own rights, and writes nothing.
     """
     split = urlsplit(url)

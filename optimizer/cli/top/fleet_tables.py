@@ -19,10 +19,16 @@ Item = Mapping[str, Any]
 
 _REFUSED = "not known: GET /rollouts was refused"
 
+MALFORMED = (
+    *(LookupError, TypeError, ValueError, AttributeError),
+    *(ArithmeticError, RecursionError),
+)
+"""What the rows of a view raise for an answer that is JSON, but not that of an optimizer."""
+
 
 @dataclass(frozen=True, slots=True)
 class ViewRow:
-    """A row: its cells, and what more is known, for the one who asks."""
+    """A row: its cells, and the details that Enter shows."""
 
     cells: tuple[str, ...]
     details: str = ""

@@ -13,18 +13,18 @@ from textual.widgets import DataTable, Input, Static
 from dsf.api.untrusted_text import escaped
 from dsf.kube.clock import utc_now
 from optimizer.cli.top.fleet_reader import FleetAnswer, FleetFollower
-from optimizer.cli.top.fleet_tables import VIEWS, ViewRow, matching
+from optimizer.cli.top.fleet_tables import MALFORMED, VIEWS, ViewRow, matching
 
 HELP = f"""\
 :       go to a view: {", ".join(VIEWS)} (the beginning of a name is enough)
 /       only rows with a text; an empty one shows all
 j k     down, up; also the arrows, PageUp, PageDown, Home and End
-Enter   what more is known of a row
+Enter   details of a row
 Esc     close, or show all rows again
 ?       this help
 q       quit"""
 
-KEYS = ": view  / filter  j k move  enter more  ? help  q quit"
+KEYS = ": view  / filter  j k move  enter details  ? help  q quit"
 
 
 class Details(ModalScreen[None]):
@@ -98,7 +98,11 @@ class Top(App[None]):
     def _show(self) -> None:
         table, now = self.query_one(DataTable), utc_now()
         view, at = VIEWS[self._view], table.cursor_row
-        rows = list(view.rows(self._answer, now)) if self._answer else []
+        rows, problem = list[ViewRow](), self._failure
+        try:
+            rows += view.rows(self._answer, now) if self._answer else []
+        except MALFORMED as error:
+            problem = f"the answer can't be read: {error!r}: is the optimizer of another version?"
         shown = matching(rows, self._filter)
         if (view.columns, shown) != (self._columns, self._rows):  # thousands of rows take seconds
             self._columns, self._rows = view.columns, shown
@@ -106,17 +110,17 @@ class Top(App[None]):
             table.add_columns(*view.columns)
             table.add_rows([map(Text, row.cells) for row in shown])
             table.move_cursor(row=at)
-        self.query_one("#told", Static).update(escaped(self._told(len(rows), now)))
+        self.query_one("#told", Static).update(escaped(self._told(len(rows), now, problem)))
 
-    def _told(self, rows: int, now: datetime) -> str:
+    def _told(self, rows: int, now: datetime, problem: str) -> str:
         where = f"{self._view} of {self._reader.namespace}"
         shown = f"{len(self._rows)} of {rows} rows" if self._filter else f"{rows} rows"
         parts = [where, shown, *([f"/{self._filter}"] if self._filter else [])]
         if self._read:
             parts.append(f"read {(now - self._read).total_seconds():.0f}s ago")
-        elif not self._failure:
+        elif not problem:
             parts.append("reading ...")
-        return " | ".join([*parts, *([self._failure] if self._failure else [])])
+        return " | ".join([*parts, *([problem] if problem else [])])
 
     def action_ask(self, what: str) -> None:
         """Ask for a view (`:`), or for a text to filter by (`/`)."""
@@ -148,7 +152,7 @@ class Top(App[None]):
         self.query_one(DataTable).focus()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Show what more is known of a row."""
+        """Show the details of a row."""
         for row in self._rows[event.cursor_row :][:1]:  # there may be fewer rows by now
             self.push_screen(Details("\n".join((" ".join(row.cells), "", row.details))))
 

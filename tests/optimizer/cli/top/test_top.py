@@ -4,43 +4,46 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dsf.kube import kinds
 from optimizer.cli.top.command import top
 from optimizer.cli.top.fleet_reader import FleetAnswer, FleetFollower
-from optimizer.cli.top.fleet_tables import VIEWS, matching, natural
+from optimizer.cli.top.fleet_tables import MALFORMED, VIEWS, matching, natural
 from tests.dsf.sim.builders import NOW
+from tests.eventually import eventually
 from tests.mcp_server.service import serving
 from tests.optimizer.build import obj
 
 terminal = pytest.importorskip("optimizer.cli.top.terminal")
 
 SMALLEST = (80, 24)
-PATIENCE = 200
-"""Looks at a screen before a test gives up."""
 
 
-async def until(pilot: object, reached: Callable[[], bool]) -> None:
+async def until(pilot: Any, reached: Callable[[], bool]) -> None:
     """Wait until a screen shows something."""
-    for _ in range(PATIENCE):
-        if reached():
-            return
-        await pilot.pause(0.1)  # type: ignore[attr-defined]
-    raise AssertionError("the screen never showed it")
+
+    async def shown() -> bool:
+        await pilot.pause()
+        return reached()
+
+    await eventually(shown)
 
 
-def cells(app: object) -> list[tuple[str, ...]]:
-    return [row.cells for row in app._rows]  # type: ignore[attr-defined]
+def cells(app: Any) -> list[tuple[str, ...]]:
+    table = app.query_one(terminal.DataTable)
+    return [tuple(map(str, table.get_row_at(at))) for at in range(table.row_count)]
 
 
-def told(app: object) -> str:
-    return str(app.query_one("#told").content)  # type: ignore[attr-defined]
+def told(app: Any) -> str:
+    return str(app.query_one("#told").content)
 
 
 async def test_keys_go_through_the_views_of_a_fleet_that_changes() -> None:
@@ -95,6 +98,7 @@ async def test_what_is_no_optimizer_or_refuses_is_a_line() -> None:
             (service.url, "unknown", "answered 404"),
             (f"{service.url}/nothing", "default", "answered 404"),
             ("http://127.0.0.1:1", "default", "the optimizer can't be reached: ConnectError"),
+            ("http://xn--a", "default", "the optimizer can't be reached: InvalidCodepoint"),
         ):
             app = terminal.Top(FleetFollower(url, namespace))
             async with app.run_test(size=SMALLEST) as pilot:
@@ -116,7 +120,12 @@ async def answering(answers: dict[str, Any]) -> AsyncIterator[str]:
 
 
 async def test_nothing_is_told_that_was_not_answered() -> None:
-    async with answering({}) as other, answering({"/fleet": {"clusters": []}}) as refusing:
+    broken = {"/fleet": {"clusters": [{}], "findings": [{}]}}
+    async with (
+        answering({}) as other,
+        answering({"/fleet": {"clusters": []}}) as refusing,
+        answering(broken) as strange,
+    ):
         app = terminal.Top(FleetFollower(other, "default"))
         async with app.run_test(size=SMALLEST) as pilot:
             await until(pilot, lambda: "lists no clusters: is it an optimizer?" in told(app))
@@ -127,6 +136,11 @@ async def test_nothing_is_told_that_was_not_answered() -> None:
             assert [row[:2] for row in cells(app)] == [("wrong", "nothing"), ("moving", "-")]
             await pilot.press(*":ro", "enter")
             await until(pilot, lambda: [row[0] for row in cells(app)] == ["-"])
+        app = terminal.Top(FleetFollower(strange, "default"))
+        async with app.run_test(size=SMALLEST) as pilot:
+            await until(pilot, lambda: "can't be read: KeyError('name')" in told(app))
+            await pilot.press(*":wo", "enter")
+            await until(pilot, lambda: told(app).startswith("workloads of default | 0 rows | read"))
 
 
 async def test_rows_are_drawn_anew_only_when_they_change_and_may_vanish() -> None:
@@ -170,6 +184,24 @@ def test_rows_tell_in_words_what_is_wrong_and_escape_what_others_wrote() -> None
     assert matching(shown["clusters"], "CLUSTERL") == shown["clusters"]
 
 
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+)
+KEYS = ["name", "reason", "message", "since", "next", "count", "names", "valid_until", "enforced"]
+ITEMS = st.lists(st.dictionaries(st.sampled_from(KEYS), JUNK) | JUNK, max_size=2) | JUNK
+
+
+@given(st.dictionaries(st.sampled_from([*VIEWS, "scores", "capacity"]), ITEMS), JUNK, JUNK)
+def test_whatever_json_answers_it_is_rows_or_malformed(
+    fleet: Any, kept: Any, rollouts: Any
+) -> None:
+    for view in VIEWS.values():
+        with suppress(*MALFORMED):
+            for row in view.rows(FleetAnswer(fleet, kept, rollouts), NOW):
+                assert len(row.cells) == len(view.columns)
+
+
 def test_names_are_in_the_order_of_people() -> None:
     names = ["app10", "app2", "app", "2b", "app2x"]
     assert sorted(names, key=natural) == ["2b", "app", "app2", "app2x", "app10"]
@@ -179,6 +211,8 @@ def test_names_are_in_the_order_of_people() -> None:
     ("arguments", "code", "said"),
     [
         (["--url", "ftp://x"], 2, "is not an http or https URL"),
+        (["--url", "http://[::1"], 2, "is not an http or https URL"),
+        (["--url", "http://x:65536"], 2, "is not an http or https URL"),
         (["--token-file", "{token}", "--url", "http://hub.example"], 2, "use https"),
         (["--token-file", "{empty}"], 2, "holds no token"),
         (["--ca-file", "{token}"], 2, "no PEM certificates"),
