@@ -9,15 +9,18 @@ from optimizer.follow.overview.plan_request import PlanResult
 from optimizer.follow.record.recorded_plan import recorded_request
 from optimizer.plan.plan import Plan, result
 
-_ROOT = '<div id="page">'
-"""Where the page draws itself; the plan stands before it."""
+HEAD = "<head>"
+"""After this stand the policy of a built page and the plan, before anything is loaded."""
 
 _SERVED_ONLY = re.compile("; (connect-src|frame-ancestors) [^;]*")
 """Directives that a file needs not, or that a browser takes from a header alone."""
 
 
 def page_of_plan(page: str, plan: Plan, fleet: FleetMatrix) -> str:
-    """Return the built page with a plan and its fleet inside, under the policy of the page."""
+    """Return the built page with a plan and its fleet inside, under the policy of the page.
+
+    Raises ValueError if the page has no HEAD.
+    """
     told = PlanResult(**dict(result(plan, None)), request=recorded_request(plan))
     shown = {
         "plan": told.model_dump(mode="json", exclude={"output_yaml"}),
@@ -26,8 +29,8 @@ def page_of_plan(page: str, plan: Plan, fleet: FleetMatrix) -> str:
     policy = _SERVED_ONLY.sub("", content_policy(page.encode()))
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}" />'
     data = f'<script type="application/json" id="picture">{_inert(json.dumps(shown))}</script>'
-    top, root, rest = page.rpartition(_ROOT)
-    return top.replace("<head>", f"<head>{meta}", 1) + data + root + rest
+    at = page.index(HEAD) + len(HEAD)
+    return page[:at] + meta + data + page[at:]
 
 
 def _inert(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -251,12 +251,13 @@ def _changed(request: "OptimizeRequest", changes: dict[str, Any]) -> "OptimizeRe
 
 def _built_page() -> str:
     """Return the page that the optimizer serves. Raises ClickException."""
+    from optimizer.api.page_picture import HEAD
     from optimizer.api.page_route import NOT_BUILT, PAGE
 
-    try:
-        return PAGE.read_text(encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{NOT_BUILT.title}: {NOT_BUILT.detail}") from error
+    with suppress(OSError):
+        if HEAD in (page := PAGE.read_text(encoding="utf-8")):
+            return page
+    raise click.ClickException(f"{NOT_BUILT.title}: {NOT_BUILT.detail}")
 
 
 async def _plan(

@@ -158,6 +158,19 @@ def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert f"cannot write {picture}: No such file or directory" in err
 
 
+def test_a_picture_without_a_policy_of_what_it_loads_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that was built in part has no place for the policy."""
+    page, picture = tmp_path / "index.html", tmp_path / "plan.html"
+    page.write_text("<!doctype html><title>Cut")
+    monkeypatch.setattr("optimizer.api.page_route.PAGE", page)
+    code, _, err = invoked(plan, *FOLDERS, "--objective=power", f"--picture={picture}")
+    assert code == 1
+    assert "The page was not built: run `make page`" in err
+    assert not picture.exists()
+
+
 @pytest.mark.parametrize("command", [plan, diff, optimize])
 async def test_what_a_request_file_says_otherwise_is_refused(
     command: click.Command, tmp_path: Path
