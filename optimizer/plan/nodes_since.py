@@ -7,12 +7,16 @@ change that makes the decision impossible makes its plan out of date.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dsf.api.plural import joined
 from dsf.api.untrusted_text import UntrustedName
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet
 from optimizer.domain.solution import Decision, PolicyEnforcement
 from optimizer.model.formulate import decided_problem
 from optimizer.model.rules import capacity, node_fit, supplied, violations
 from optimizer.wire.request_problem import FieldProblem
+
+MAX_BROKEN = 3
+"""Rules that one message names: a missing device breaks its own and that of each workload on it."""
 
 Enforced = Mapping[str, tuple[CandidatePolicy, ...]]
 """The policies that a decision enforces, by cluster."""
@@ -53,7 +57,8 @@ def lacking_nodes(fleet: Fleet, decision: Decision, enforced: Enforced) -> Itera
         )
         known = replace(cluster, candidates=_candidates(cluster, enforced.get(cluster.name, ())))
         problem = decided_problem(replace(fleet, clusters=(known,), limits=()), there)
-        for said in violations(problem, there, (capacity, supplied, node_fit)):
+        if broken := violations(problem, there, (capacity, supplied, node_fit)):
+            said = joined((f"{rule}" for rule in broken), MAX_BROKEN, separator="; ")
             yield FieldProblem(
                 f"managed cluster {UntrustedName(cluster.name)}", f"not true: {said}"
             )

@@ -345,9 +345,10 @@ async def test_a_step_waits_while_the_nodes_lack_what_it_starts() -> None:
     nodes = [node(devices, stranger, works)]
     await publish_nodes(rollout.hub, inventory("worker02", nodes, **always))
     await rollout.until(name, "ProgressDeadlineExceeded")
-    waits = (await rollout.record(name)).progress.waiting_for
-    assert {wait.reason for wait in waits} == {"NodesTaken"}
-    assert "managed cluster worker02: not true: " in waits[0].message
+    (wait,) = (await rollout.record(name)).progress.waiting_for
+    assert wait.reason == "NodesTaken"
+    assert wait.message.startswith("managed cluster worker02: not true: gpu 2g.24gb of cluster")
+    assert "; workload mwrs-app02 has 2g.24gb on cluster worker02: wait for it" in wait.message
     assert "mwrs-app02 on worker02" not in await rollout.running()
     nodes = [node(devices, {}, works)]
     await publish_nodes(rollout.hub, inventory("worker02", nodes, **always))
