@@ -55,6 +55,12 @@ def labels_of(obj: Object) -> Mapping[str, str]:
     return obj["metadata"].get("labels") or {}
 
 
+def claims_of(cluster: Object) -> dict[str, str]:
+    """Return the values of a managed cluster's ClusterClaims, by name."""
+    claims = (cluster.get("status") or {}).get("clusterClaims") or ()
+    return {str(item.get("name")): str(item.get("value") or "") for item in claims}
+
+
 def is_generated(obj: Object) -> bool:
     """Return whether an object has the label of generated objects."""
     return generating_optimization(labels_of(obj)) is not None

@@ -21,15 +21,15 @@ from optimizer.domain.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, Rec
 from optimizer.domain.mig.policy_spec import ALL_DISABLED
 from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, kind_and_device
 from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
+from optimizer.snapshot.capacity.labelled_gpus import MAX_GPUS_PER_NODE
 from optimizer.snapshot.capacity.node_gpus import seen_gpus
-from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.capacity.node_inventories import MIG_PRODUCT_MARK
+from optimizer.snapshot.object_readers import claims_of, labels_of, name_of
 from optimizer.wire.mig_request import MigOptions
 from optimizer.wire.mig_request import gpu_pools_of as pools_of
 from optimizer.wire.request import OptimizeRequest, RequestedCluster
 
 PRODUCT, COUNT, CONFIG = "gpu.product", "gpu.count", "mig.config"
-MIG_PRODUCT_MARK = "-MIG-"
-MAX_GPUS_PER_NODE = 16
 
 
 def discover_gpus(managed_cluster: Object) -> tuple[GpuPool, ...] | Issue:
@@ -78,14 +78,10 @@ def stated_gpus(managed_cluster: Object) -> StatedGpus:
 
 def _fact(managed_cluster: Object, key: str) -> str:
     """Return the label `nvidia.com/gpu.product`, or else the claim `gpu-product.nvidia.com`."""
-    labels = managed_cluster["metadata"].get("labels") or {}
-    if labels.get(f"nvidia.com/{key}"):
-        return UntrustedName(labels[f"nvidia.com/{key}"])
-    wanted = f"{key.replace('.', '-')}.nvidia.com"
-    claims = (managed_cluster.get("status") or {}).get("clusterClaims") or []
-    return next(
-        (UntrustedName(item.get("value")) for item in claims if item.get("name") == wanted), ""
-    )
+    if label := labels_of(managed_cluster).get(f"nvidia.com/{key}"):
+        return UntrustedName(label)
+    claim = f"{key.replace('.', '-')}.nvidia.com"
+    return UntrustedName(claims_of(managed_cluster).get(claim, ""))
 
 
 def _issue(cluster: str, why: str) -> Issue:

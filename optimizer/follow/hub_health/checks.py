@@ -30,7 +30,7 @@ from optimizer.follow.optimization.report import READY
 from optimizer.follow.overview.findings import cluster_findings, scorer_findings
 from optimizer.follow.overview.score_overview import scorer_overview
 from optimizer.follow.placement_status.hub_state import cluster_fault
-from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.object_readers import claims_of, name_of
 from optimizer.wire.base import ResultPart, Sentence
 
 MAX_CLOCK_SKEW_SECONDS = 10
@@ -367,18 +367,13 @@ def _prometheus(found: HubInstallation) -> _Judged:
 def _policy_watcher(found: HubInstallation) -> _Judged:
     if unread := _unread(found, kinds.MANAGED_CLUSTER):
         return unread
-    claiming = [item for item in found.clusters if _claims(item)]
+    claiming = [item for item in found.clusters if CLUSTER_CLAIM in claims_of(item)]
     if found.clusters and not claiming:
         return _skipped(
             f"no cluster claims {CLUSTER_CLAIM}: it is needed only where policies divide GPUs",
             "install the chart policy-watcher",
         )
     return _ok(f"claims on {counted(len(claiming), 'cluster')}")
-
-
-def _claims(cluster: Object) -> bool:
-    claims = (cluster.get("status") or {}).get("clusterClaims") or ()
-    return any(item.get("name") == CLUSTER_CLAIM for item in claims)
 
 
 def _rights(found: HubInstallation) -> _Judged:

@@ -26,7 +26,13 @@ from dsf.placement import (
     taint_obstacle,
     untolerated,
 )
-from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, replica_set_of
+from optimizer.snapshot.object_readers import (
+    claims_of,
+    generated_by,
+    labels_of,
+    name_of,
+    replica_set_of,
+)
 from optimizer.snapshot.observation import CEL_CLUSTER_NAME, Observation
 from optimizer.snapshot.workload_pods import InventoriedWorks, inventoried_works
 
@@ -233,9 +239,7 @@ class HubState:
 
     def claim(self, cluster: str, name: str = CLUSTER_CLAIM) -> str:
         """Return the value of a cluster's claim as the hub has it; empty if it has none."""
-        status = self.clusters.get(cluster, {}).get("status") or {}
-        values = {item["name"]: item.get("value", "") for item in status.get("clusterClaims") or ()}
-        return str(values.get(name, ""))
+        return claims_of(self.clusters.get(cluster, {})).get(name, "")
 
 
 def read_hub_state(

@@ -33,8 +33,8 @@ MAX_NODES = 1_000_000
 GRACE = timedelta(seconds=180)
 """For how long an inventory is relied on at most, and how far an agent's clock may be ahead."""
 
-PRODUCT, GPU_COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
-"""Labels of GPU feature discovery."""
+PRODUCT = "nvidia.com/gpu.product"
+"""The label of GPU feature discovery with the model of GPUs."""
 
 MIG_PRODUCT_MARK = "-MIG-"
 """What a product's label has before the profile, where MIG devices are advertised as GPUs."""

@@ -22,7 +22,7 @@ from optimizer.snapshot.capacity.seen_capacity import (
     settling,
     without_seen_uses,
 )
-from optimizer.snapshot.object_readers import name_of, stated_allocatable
+from optimizer.snapshot.object_readers import claims_of, name_of, stated_allocatable
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.namespace_reader import ResourceUse
 from optimizer.snapshot.ownership.others import OthersOnCluster
@@ -153,8 +153,5 @@ def _is_settled(
     """
     if bound is not None and inventory.observed < bound + STARTING:
         return False
-    claims = (managed.get("status") or {}).get("clusterClaims") or ()
-    compliant = any(
-        item.get("name") == claim_name and item.get("value") == "compliant" for item in claims
-    )
+    compliant = claims_of(managed).get(claim_name) == "compliant"
     return compliant and all(item.labels.get(STATE) not in CHANGING for item in inventory.nodes)

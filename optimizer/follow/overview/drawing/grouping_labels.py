@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from dsf.kube.port import Object
-from optimizer.snapshot.object_readers import labels_of
+from optimizer.snapshot.object_readers import claims_of, labels_of
 
 MAX_LABELS, MAX_GROUPS = 6, 64
 """Labels by which a fleet is grouped, and the groups that each may make."""
@@ -16,8 +16,7 @@ _FIRST = ("region", "zone", "platform", "product", "vendor", "cloud", "clusterse
 def marks(cluster: Object) -> Iterator[tuple[str, str]]:
     """Yield the labels of a cluster, then its claims."""
     yield from labels_of(cluster).items()
-    for claim in (cluster.get("status") or {}).get("clusterClaims") or ():
-        yield str(claim.get("name")), str(claim.get("value") or "")
+    yield from claims_of(cluster).items()
 
 
 def grouping_labels(clusters: Iterable[Object]) -> tuple[str, ...]:
