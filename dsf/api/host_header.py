@@ -10,6 +10,9 @@ _HOST = re.compile(
     r"(?P<name>\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+)(?::[0-9]*)?", re.ASCII
 )
 
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""Names of the machine itself."""
+
 MALFORMED_HOST = "the Host header is no host with a port; see RFC 9110, section 7.2"
 
 

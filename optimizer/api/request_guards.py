@@ -24,7 +24,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dsf.api.host_header import MALFORMED_HOST, host_name
+from dsf.api.host_header import LOOPBACK, MALFORMED_HOST, host_name
 from dsf.api.untrusted_text import NAME_LIMIT, quoted
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
@@ -41,7 +41,6 @@ MALFORMED = 400
 MISDIRECTED = 421
 FORBIDDEN_ORIGIN = 403
 TOO_LARGE = 413
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 EMPTY = (b"", b"{}")
 """Bodies that say nothing; some clients send an empty object with each POST."""
 NO_BODY = "this operation takes no body"

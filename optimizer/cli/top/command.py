@@ -7,12 +7,11 @@ from urllib.parse import urlsplit
 
 import click
 
+from dsf.api.host_header import LOOPBACK, host_name
 from dsf.cli.options import FILE, server_url
 from dsf.cli.root import missing_module
 from dsf.scorer_kit.cli.api_options import token_in_file
 from optimizer.cli.hub_request import workloads_option
-
-LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 @click.command()
@@ -42,7 +41,7 @@ def top(*, url: str, token_file: str, ca_file: Path | None, namespace: str) -> N
     It reads GET /fleet of an optimizer and its events, with your own rights, and writes nothing.
     """
     split = urlsplit(url)
-    if token_file and split.scheme == "http" and split.hostname not in LOOPBACK:
+    if token_file and split.scheme == "http" and host_name(split.netloc) not in LOOPBACK:
         raise click.UsageError("--token-file: http would show the token on its way: use https")
     try:
         tls = ssl.create_default_context(cafile=ca_file) if ca_file else None

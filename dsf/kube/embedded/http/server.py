@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dsf.api.host_header import MALFORMED_HOST, host_name
+from dsf.api.host_header import LOOPBACK, MALFORMED_HOST, host_name
 from dsf.api.strict_http import StrictConnection
 from dsf.kube.embedded.http import kubectl, request_info
 from dsf.kube.embedded.http.handlers import ResourceHandlers
@@ -28,7 +28,6 @@ from dsf.kube.errors import ApiError, BadRequest, Forbidden, NotFound, ServerErr
 from dsf.kube.port import Object
 from dsf.kube.resources.resource_catalog import PAGE_NOT_FOUND
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 IDLE_SECONDS = 90
 """Seconds that an idle connection stays open, as in kube-apiserver.
 
