@@ -338,12 +338,11 @@ async def test_a_step_waits_while_the_nodes_lack_what_it_starts() -> None:
     """A stranger takes a device between two steps, and gives it back."""
     rollout = await guide_rollout()
     name = await rollout.begin(progressDeadlineSeconds=600)
-    always = {"observedTime": "2099-01-01T00:00:00Z", "validUntil": "2100-01-01T00:00:00Z"}
     works = {"mwrs-app01": {"nvidia.com/mig-3g.48gb": 2}}
     devices = {"nvidia.com/mig-2g.24gb": 3, **works["mwrs-app01"]}
     stranger = {"nvidia.com/mig-2g.24gb": 2}
     nodes = [node(devices, stranger, works)]
-    await publish_nodes(rollout.hub, inventory("worker02", nodes, **always))
+    await publish_nodes(rollout.hub, inventory("worker02", nodes))
     await rollout.until(name, "ProgressDeadlineExceeded")
     (wait,) = (await rollout.record(name)).progress.waiting_for
     assert wait.reason == "NodesTaken"
@@ -351,7 +350,7 @@ async def test_a_step_waits_while_the_nodes_lack_what_it_starts() -> None:
     assert "; workload mwrs-app02 has 2g.24gb on cluster worker02: wait for it" in wait.message
     assert "mwrs-app02 on worker02" not in await rollout.running()
     nodes = [node(devices, {}, works)]
-    await publish_nodes(rollout.hub, inventory("worker02", nodes, **always))
+    await publish_nodes(rollout.hub, inventory("worker02", nodes))
     await rollout.finish(name)
     assert await rollout.condition(name) == ("True", "RolloutComplete")
 
