@@ -1,4 +1,4 @@
-"""A plan told by GPU: how those of the clusters that it changes are divided, now and then."""
+"""How the GPUs of the clusters that a plan changes are divided, before and after it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -23,8 +23,8 @@ from optimizer.snapshot.requested_gpus import StatedGpus, stated_gpus
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import GpuLayout, GpusOnCluster, WorkloadMove
 
-MAX_TOLD = 1_000
-"""Clusters whose GPUs are told: more than anybody looks at."""
+MAX_CLUSTERS = 1_000
+"""Clusters whose GPUs a plan lists: more than anybody looks at."""
 
 
 class PlannedGpus(NamedTuple):
@@ -66,7 +66,7 @@ def planned_gpus(
     )
     found = list[GpusOnCluster]()
     for cluster in sorted(fleet.clusters, key=lambda item: item.name):
-        if cluster.name not in changed or len(found) == MAX_TOLD:
+        if cluster.name not in changed or len(found) == MAX_CLUSTERS:
             continue
         now = reader.now(cluster, old_policies.get(cluster.name, ()))
         policies = new_policies.get(cluster.name, ())
@@ -79,8 +79,8 @@ def planned_gpus(
             found.append(
                 GpusOnCluster(
                     cluster=cluster.name,
-                    before=table.told(now),
-                    gpus=table.told(then),
+                    before=table.listed(now),
+                    gpus=table.listed(then),
                     occupied=occupied_devices(reserved[cluster.name]),
                 )
             )

@@ -1,4 +1,4 @@
-"""The GPUs of a managed cluster as they are drawn, by what tells of them.
+"""The GPUs of a managed cluster as the page draws them, from the best source that there is.
 
 Nobody reports where an instance lies on its GPU: a layout is one that the table of MIG profiles
 allows, with the devices that nodes advertise or policies supply.
@@ -32,14 +32,14 @@ MAX_LAYOUTS = 1_000
 """Layouts of one answer: more than all GPU models together are divided into in a fleet."""
 
 MAX_GROUPS, MAX_GPUS = 64, 100_000
-"""Groups of equal GPUs that are told of one cluster, and the largest number of one group."""
+"""Groups of equal GPUs that an answer lists for a cluster, and the largest count of a group."""
 
 MAX_OCCUPANTS = 500
-"""Workloads by device whose reservations are told of one cluster."""
+"""Reservations that an answer lists for a cluster: one for each device and workload."""
 
 
 class Gpus(NamedTuple):
-    """Equal GPUs: of which model, how they are divided, and who tells it."""
+    """Equal GPUs: of which model they are, how they are divided, and from where it is known."""
 
     model: str
     layout: GpuLayout
@@ -47,7 +47,7 @@ class Gpus(NamedTuple):
 
 
 GpuCounts = Mapping[Gpus, int]
-"""How many of them there are."""
+"""The number of GPUs of each kind."""
 
 
 class LayoutTable:
@@ -66,8 +66,8 @@ class LayoutTable:
         """Whether no other layout can be added."""
         return len(self._positions) >= MAX_LAYOUTS
 
-    def told(self, gpus: GpuCounts) -> tuple[ClusterGpus, ...]:
-        """Return the GPUs of a cluster, and add their layouts; none of a layout without place."""
+    def listed(self, gpus: GpuCounts) -> tuple[ClusterGpus, ...]:
+        """Return the GPUs of a cluster and add their layouts, except those that have no room."""
         return tuple(
             ClusterGpus(
                 model=item.model,
@@ -83,10 +83,10 @@ class LayoutTable:
 def gpus_of_cluster(
     cluster: Object, inventory: Inventory | None, policies: Iterable[CandidatePolicy]
 ) -> GpuCounts:
-    """Return the GPUs of a managed cluster by the best of what tells of them.
+    """Return the GPUs of a managed cluster.
 
-    That is its inventory, or else the policies that are in force there, or else what labels, claims
-    and `status.allocatable` of the ManagedCluster state.
+    They are known from its inventory, or else from the policies in force there, or else from
+    labels, claims and `status.allocatable` of the ManagedCluster.
     """
     if inventory is not None:
         return _summed(part for nodes in inventory.nodes for part in _of_nodes(nodes))
@@ -132,7 +132,10 @@ def _of_nodes(nodes: SeenNodes) -> Iterator[GpuCounts]:
 
 
 def _of_devices(item: NodeDevices) -> tuple[str, dict[str, int]]:
-    """Return the product and the devices of a device set; of what shares counters, those in use."""
+    """Return the product and the devices of a device set.
+
+    Devices that share counters are parts of one GPU: only those in use count, or else it is whole.
+    """
     named = [scored_as(item.devices.driver, device) for device in item.devices.devices]
     gpus = [device for kind, device in named if kind == GPU_KIND]
     if item.devices.counters and gpus:
@@ -153,7 +156,10 @@ def _summed(parts: Iterable[GpuCounts]) -> GpuCounts:
 def _divided(
     product: str, devices: Mapping[str, int], number: int, times: int, known: GpuSource
 ) -> GpuCounts:
-    """Return `times` as many GPUs as have these devices; `number`: how many have, 0: not known."""
+    """Return the GPUs that together have these devices, `times` over.
+
+    `number`: how many GPUs have them; 0: not known.
+    """
     having = tuple(sorted((device, most) for device, most in devices.items() if most > 0))
     found = _gpus_with(product, having, number)
     return {Gpus(*gpu, known): count * times for gpu, count in found.items() if count > 0}

@@ -169,7 +169,7 @@ async def test_a_work_of_others_counts_once_whether_or_not_its_pods_are_seen() -
     ("stated", "amount", "reason"),
     [
         ("gpu/all=8", 8, True),
-        ("gpu/all=4", 4, False),  # what a stranger has of them is told of the stranger
+        ("gpu/all=4", 4, False),  # UsedWithoutTheHub says that a Pod of others uses one
         ("gpu/all=2,license=1", 2, False),
     ],
 )

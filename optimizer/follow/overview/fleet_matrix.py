@@ -365,7 +365,7 @@ def _cluster(
         claim=facts.hub.claim(name),
         enforced=tuple(EnforcedOnCluster(**dict(item)) for item in facts.bound.get(name, ())),
         running=tuple(WorkloadOnCluster(**dict(item)) for item in facts.running.get(name, ())),
-        gpus=table.told(gpus),
+        gpus=table.listed(gpus),
         occupied=occupied,
         labels={key: value for key, value in marks(obj) if key in grouping},
     )

@@ -23,7 +23,7 @@ def taken_nodes(
     observation: Observation,
     settings: OptimizerSettings,
 ) -> tuple[RolloutWait, ...]:
-    """Return what a step needs of nodes that they no longer have, as a plan that is applied does.
+    """Return what a step needs and nodes no longer have, checked as for a plan that is applied.
 
     Clusters are left out where something runs that the plan does not place, since its device is
     not recorded: those of a rollout that turns back, and of replicas that only help to move others.

@@ -117,7 +117,7 @@ def says_the_same(
 ) -> bool:
     """Return whether an inventory reads now as one did then: it differs in nothing but times.
 
-    Renewed ones were both observed after `settled`, and each is relied on.
+    If their times differ, both were observed after `settled`, and both are relied on.
     """
     was, renewed = _times(before), _times(after)
     if was is None or renewed is None:

@@ -1,4 +1,4 @@
-"""A plan told by GPU: how those of the clusters that it changes are divided, now and then."""
+"""How the GPUs of the clusters that a plan changes are divided, before and after it."""
 
 from typing import Any
 
