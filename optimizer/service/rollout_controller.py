@@ -30,7 +30,6 @@ from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
 from dsf.runtime.reconcile.followed_view import FollowedView
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.follow.record.content import RecordContent, unpacked
 from optimizer.follow.record.plan_annotations import with_plan
 from optimizer.follow.record.recorded_plan import EDITED, NOT_SIGNED
 from optimizer.follow.rollout.held_policies import held_policies, uncovered_workloads
@@ -366,9 +365,7 @@ class RolloutController:
         select = cluster_selectors(observation.managed_clusters, self._settings.cluster_label_key)
         states = states_of(record.plan)
         source, state = states[move.progress.source], states[move.progress.target]
-        content = await asyncio.to_thread(
-            unpacked, record.obj["spec"].get("content"), RecordContent
-        )
+        packed = record.obj["spec"].get("content")
         found = (
             *held_policies(state, move.changes, observation, record.plan.owner, select),
             *uncovered_workloads(
@@ -381,7 +378,7 @@ class RolloutController:
                 claim_name=self._settings.claim_name,
             ),
             *await asyncio.to_thread(
-                taken_nodes, source, state, content, observation, self._settings
+                taken_nodes, source, state, packed, observation, self._settings
             ),
         )
         if not found:

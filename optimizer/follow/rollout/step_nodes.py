@@ -6,7 +6,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.kube.kinds import POLICY
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import Assignment, Decision
-from optimizer.follow.record.content import RecordContent
+from optimizer.follow.record.content import RecordContent, unpacked
 from optimizer.follow.rollout.rollout_state import RolloutState
 from optimizer.plan.nodes_since import enforced_candidates, lacking_nodes
 from optimizer.snapshot.fleet_snapshot import read_objects
@@ -19,22 +19,26 @@ from optimizer.wire.rollout import RolloutWait
 def taken_nodes(
     before: RolloutState,
     after: RolloutState,
-    content: RecordContent | InvalidInput,
+    packed: str | None,
     observation: Observation,
     settings: OptimizerSettings,
 ) -> tuple[RolloutWait, ...]:
     """Return what a step needs and nodes no longer have, checked as for a plan that is applied.
 
+    `packed`: the content of the plan's record; await this in a thread, since it is unpacked.
     Clusters are left out where something runs that the plan does not place, since its device is
     not recorded: those of a rollout that turns back, and of replicas that only help to move others.
     """
+    if not observation.inventories:
+        return ()
+    content = unpacked(packed, RecordContent)
     request = content if isinstance(content, InvalidInput) else content.asked()
     if isinstance(content, InvalidInput) or isinstance(request, InvalidInput):
         return ()
     devices = {(item.workload, item.cluster): item.device for item in content.assignments}
     unknown = {item.cluster for item in after.replicas if item not in devices}
     starting = {item.cluster for item in after.replicas - before.replicas} - unknown
-    if not starting or not observation.inventories:
+    if not starting:
         return ()
     policies = {name_of(obj): obj for obj in observation.policies}
     policies |= {name: obj for (kind, name), obj in after.objects.items() if kind == POLICY.kind}
