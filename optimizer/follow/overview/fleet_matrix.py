@@ -367,7 +367,7 @@ def _cluster(
         running=tuple(WorkloadOnCluster(**dict(item)) for item in facts.running.get(name, ())),
         gpus=table.listed(gpus),
         occupied=occupied,
-        labels={key: value for key, value in marks(obj) if key in grouping},
+        labels={key: value for key, value in marks(obj).items() if key in grouping},
     )
 
 

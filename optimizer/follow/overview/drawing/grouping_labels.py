@@ -1,7 +1,7 @@
 """Which labels and ClusterClaims of managed clusters divide a fleet into groups."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import claims_of, labels_of
@@ -10,13 +10,12 @@ MAX_LABELS, MAX_GROUPS = 6, 64
 """Labels by which a fleet is grouped, and the groups that each may make."""
 
 _FIRST = ("region", "zone", "platform", "product", "vendor", "cloud", "clusterset")
-"""What the last word of a label or the first of a claim says where OCM and clouds set it."""
+"""The last word of labels, or the first of claims, that OCM and clouds set."""
 
 
-def marks(cluster: Object) -> Iterator[tuple[str, str]]:
-    """Yield the labels of a cluster, then its claims."""
-    yield from labels_of(cluster).items()
-    yield from claims_of(cluster).items()
+def marks(cluster: Object) -> dict[str, str]:
+    """Return the labels of a cluster, and its claims, which win."""
+    return {**labels_of(cluster), **claims_of(cluster)}
 
 
 def grouping_labels(clusters: Iterable[Object]) -> tuple[str, ...]:
@@ -28,7 +27,7 @@ def grouping_labels(clusters: Iterable[Object]) -> tuple[str, ...]:
     values, number = defaultdict[str, Counter[str]](Counter), 0
     for cluster in clusters:
         number += 1
-        for key, value in marks(cluster):
+        for key, value in marks(cluster).items():
             if len(values[key]) <= MAX_GROUPS:
                 values[key][value] += 1
     grouping = [

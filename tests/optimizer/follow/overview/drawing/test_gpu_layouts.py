@@ -216,18 +216,21 @@ def test_which_of_several_devices_a_workload_has_is_not_known() -> None:
     assert [(item.device, item.workload, item.amount) for item in found.occupied] == [("", "w1", 2)]
 
 
-def test_labels_that_make_groups_are_told_region_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_that_make_groups_are_told_region_first() -> None:
     clusters = []
     for number in range(8):
         own = {"name": f"c{number}", "team": f"t{number % 3}", "vendor": "OpenShift", "one": ""}
         clusters.append(managed_cluster(f"c{number}", **own))
         claim = {"name": "region.open-cluster-management.io", "value": f"eu-{number % 2}"}
-        clusters[-1]["status"] = {"clusterClaims": [claim]}
+        both = [{"name": "both", "value": "x"}] if number < 4 else []
+        clusters[-1]["metadata"]["labels"] |= {item["name"]: item["value"] for item in both}
+        clusters[-1]["status"] = {"clusterClaims": [claim, *both]}
     del clusters[0]["metadata"]["labels"]["one"]
     made = facts()
     seen = FleetFacts("default", Observation(managed_clusters=tuple(clusters)), made.status)
     first = fleet_matrix(seen).clusters[1].labels
-    assert first == {"team": "t1", "one": "", "region.open-cluster-management.io": "eu-1"}
+    region = {"region.open-cluster-management.io": "eu-1"}
+    assert first == {**region, "both": "x", "team": "t1", "one": ""}
 
 
 @given(
