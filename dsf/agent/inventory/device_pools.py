@@ -20,7 +20,10 @@ MAX_POOL_DEVICES = 1_024
 
 _MAX_AMOUNT = 2.0**63
 _MAX_KNOWN = 1 << 14
-"""Pools that are not read again while they are the same: those of 5,000 nodes, and of changes."""
+"""Pools that are not read again while they are the same: those of 5,000 nodes, and of changes.
+
+They are kept as long as the process runs: at most 72 MiB of nodes with eight GPUs that MIG divides.
+"""
 
 _IDENTITIES = frozenset({"pciaddress", "pcibusid", "serial", "serialnumber"})
 _KINDS = {"string": "strings", "version": "versions", "int": "ints", "bool": "bools"}
