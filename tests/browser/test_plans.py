@@ -41,6 +41,7 @@ async def planned(page: Page, weights: dict[str, str]) -> None:
     for score in (PERFORMANCE, POWER):
         await page.get_by_label(f"Weight of {score}").fill(weights.get(score, "0"))
     await page.get_by_role("button", name="Plan", exact=True).click()
+    await expect(page.get_by_role("button", name="Plan", exact=True)).to_be_enabled()
     await expect(page.get_by_text("Workloads before and after")).to_be_visible()
 
 
@@ -86,6 +87,22 @@ async def test_only_the_second_click_applies(service: Service, open_page: Open) 
     await dialog.get_by_role("button", name="Apply").click()
     await expect(page.get_by_text("Applied as default-1")).to_be_visible()
     assert "app01-placement" in await generated(service.hub)
+
+
+async def test_a_click_plans_once_and_not_again_when_the_wish_has_settled(
+    service: Service, open_page: Open
+) -> None:
+    page = await open_page(f"{service.url}/#whatif")
+    wishes: list[str | None] = []
+    page.on(
+        "request", lambda one: wishes.append(one.post_data) if one.url.endswith("/plan") else None
+    )
+    await page.clock.install()
+    await planned(page, {PERFORMANCE: "1"})
+    await page.clock.fast_forward(1_000)
+    await page.get_by_role("button", name="Apply…").click()
+    assert wishes
+    assert len(wishes) == len(set(wishes))
 
 
 async def test_a_plan_that_the_hub_outran_is_refused(service: Service, open_page: Open) -> None:

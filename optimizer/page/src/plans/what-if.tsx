@@ -31,7 +31,9 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
   const [progress, tell] = useState("");
   const [chosen, choose] = useState("");
   const running = useRef<AbortController | null>(null);
+  const settling = useRef(0);
   const plan = () => {
+    clearTimeout(settling.current);
     running.current?.abort();
     const { signal } = (running.current = new AbortController());
     tell("Planning");
@@ -43,8 +45,8 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
   useEffect(() => {
     // The first plan of the wish that nobody touched, and a proof, which may take long, wait for a click.
     if (wish.prove || wish === call.answer?.wish || (!asked && !call.answer)) return;
-    const timer = setTimeout(plan, SETTLED);
-    return () => clearTimeout(timer);
+    settling.current = setTimeout(plan, SETTLED);
+    return () => clearTimeout(settling.current);
   }, [wish]);
   useEffect(() => () => running.current?.abort(), []);
   const answer = call.answer;
