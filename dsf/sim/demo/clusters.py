@@ -7,14 +7,20 @@ from pathlib import Path
 
 import yaml
 
-from dsf.api.names import AGENT_NAMESPACE, HUB_NAMESPACE
+from dsf.api.names import AGENT_NAMESPACE, APP, HUB_NAMESPACE, REQUEST_AMOUNT, REQUEST_KIND
 from dsf.api.times import rfc3339
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.kinds import MANAGED_CLUSTER_SET_BINDING, NAMESPACE, NODE, Kind
+from dsf.kube.kinds import (
+    MANAGED_CLUSTER_SET_BINDING,
+    MANIFEST_WORK_REPLICA_SET,
+    NAMESPACE,
+    NODE,
+    Kind,
+)
 from dsf.kube.port import Object
 from dsf.sim.controllers.registration import join
 from dsf.sim.demo.processes import DemoError
@@ -90,6 +96,18 @@ def _hub_objects(labels: ClusterLabels) -> list[Change]:
         ),
         Create(MANAGED_CLUSTER_SET_BINDING, {**binding, "spec": {"clusterSet": "default"}}),
     ]
+
+
+def replica_set(name: str, app: str, gpus: int, manifest: Object) -> Object:
+    """Return the ManifestWorkReplicaSet of a workload that needs GPUs, with a Placement to come."""
+    labels = {APP: app, REQUEST_KIND: "gpu", REQUEST_AMOUNT: str(gpus)}
+    return MANIFEST_WORK_REPLICA_SET.object(
+        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE, "labels": labels},
+        spec={
+            "placementRefs": [{"name": f"{name}-placement", "rolloutStrategy": {"type": "All"}}],
+            "manifestWorkTemplate": {"workload": {"manifests": [manifest]}},
+        },
+    )
 
 
 def _namespaces(cluster: str) -> list[Change]:

@@ -121,17 +121,19 @@ def throughput_scorer(sample_url: str) -> Object:
     found = _better_if_higher("example-throughput", f"{sample_url}/config")
     own = {
         "configSyncMode": "None",
-        "source": {
-            "type": "Prometheus",
-            "host": PROMETHEUS_URL,
-            "params": {"query": THROUGHPUT_QUERY, "range": 600, "step": 60},
-        },
+        "source": prometheus_source(THROUGHPUT_QUERY, window=600, step=60),
         "scoring": {
             "path": "/scoring",
             "params": {"name": "example_throughput_score", "interval": 30},
         },
     }
     return {**found, "spec": {**found["spec"], **own}}
+
+
+def prometheus_source(query: str, *, window: int, step: int) -> Object:
+    """Return a source of a DynamicScorer; `window` and `step` are in seconds."""
+    params = {"query": query, "range": window, "step": step}
+    return {"type": "Prometheus", "host": PROMETHEUS_URL, "params": params}
 
 
 def scoring_config() -> Object:

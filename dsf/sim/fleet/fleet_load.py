@@ -12,9 +12,8 @@ from dsf.api.names import HUB_NAMESPACE
 from dsf.kube.kinds import DYNAMIC_SCORER
 from dsf.kube.port import Object
 from dsf.scorer_kit.prometheus_replay import RecordedSeries, Recording
-from dsf.sim.demo.scorers import THROUGHPUT_QUERY
+from dsf.sim.demo.scorers import THROUGHPUT_QUERY, prometheus_source
 from dsf.sim.fleet.generated_fleet import APPS, REGIONS, App, FleetCluster
-from dsf.sim.stories.story import prometheus_source
 
 STEP_SECONDS = 15
 DAY_SECONDS = 1200

@@ -3,21 +3,17 @@
 The same N gives the same fleet. All figures are invented; the ranking of the GPUs is plausible.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any
 
-from dsf.api.names import (
-    APP,
-    DEFAULT_OPTIMIZATION,
-    REQUEST_AMOUNT,
-    REQUEST_KIND,
-)
+from dsf.api.names import DEFAULT_OPTIMIZATION
 from dsf.kube.changes import Change, Create, Patch
-from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, NODE, PLACEMENT_OPTIMIZATION, POD
+from dsf.kube.kinds import NODE, PLACEMENT_OPTIMIZATION, POD
 from dsf.kube.port import Object
-from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE
+from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, replica_set
 from dsf.sim.demo.scorers import COUNT_LABEL, PRODUCT_LABEL
 
 WHOLE = "nvidia.com/gpu"
@@ -144,11 +140,7 @@ class FleetCluster:
     @property
     def devices(self) -> Mapping[str, int]:
         """How many of each device its GPUs are together."""
-        found = dict[str, int]()
-        for layout in self.layouts:
-            for device, amount in layout.items():
-                found[device] = found.get(device, 0) + amount
-        return found
+        return sum(map(Counter, self.layouts), Counter[str]())
 
     def has(self, app: App) -> bool:
         """Tell whether its GPUs are divided into what an app needs."""
@@ -175,19 +167,12 @@ def resource(device: str) -> str:
 
 def fleet_clusters(count: int) -> tuple[FleetCluster, ...]:
     """Return so many clusters: models in turn, each in all regions, their nodes divided in turn."""
-    return tuple(
-        FleetCluster(
-            number,
-            MODELS[number % len(MODELS)],
-            REGIONS[(number // len(MODELS) + number) % len(REGIONS)],
-            _in_turn(MODELS[number % len(MODELS)].nodes, number // len(MODELS)),
-        )
-        for number in range(count)
-    )
-
-
-def _in_turn(nodes: tuple[Layouts, ...], turn: int) -> Layouts:
-    return nodes[turn % len(nodes)]
+    found = list[FleetCluster]()
+    for number in range(count):
+        turn, position = divmod(number, len(MODELS))
+        model, region = MODELS[position], REGIONS[(turn + number) % len(REGIONS)]
+        found.append(FleetCluster(number, model, region, model.nodes[turn % len(model.nodes)]))
+    return tuple(found)
 
 
 def fleet_apps(count: int) -> Iterator[tuple[str, App]]:
@@ -202,15 +187,7 @@ def fleet_apps(count: int) -> Iterator[tuple[str, App]]:
 
 def workload(name: str, app: App) -> Object:
     """Return the ManifestWorkReplicaSet that runs one Pod of an app."""
-    labels = {APP: app.name, REQUEST_KIND: "gpu", REQUEST_AMOUNT: str(app.amount)}
-    pod = gpu_pod(name, app.device, app.amount)
-    return MANIFEST_WORK_REPLICA_SET.object(
-        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE, "labels": labels},
-        spec={
-            "placementRefs": [{"name": f"{name}-placement", "rolloutStrategy": {"type": "All"}}],
-            "manifestWorkTemplate": {"workload": {"manifests": [pod]}},
-        },
-    )
+    return replica_set(name, app.name, app.amount, gpu_pod(name, app.device, app.amount))
 
 
 def gpu_pod(name: str, device: str, amount: int) -> Object:

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from dsf.cli.output import TextTable
 from dsf.scorer_kit.prometheus_replay import RecordedSeries, Recording
+from dsf.sim.demo.scorers import prometheus_source
 from dsf.sim.stories.story import (
     SCORING_INTERVAL,
     Moment,
@@ -19,7 +20,6 @@ from dsf.sim.stories.story import (
     Story,
     gpus,
     moves,
-    prometheus_source,
     rollout_sentences,
 )
 

@@ -11,13 +11,11 @@ from dsf.cli.output import TextTable
 from dsf.kube.kinds import (
     CONFIG_MAP,
     DYNAMIC_SCORER,
-    MANIFEST_WORK_REPLICA_SET,
     PLACEMENT_OPTIMIZATION,
 )
 from dsf.kube.port import Object
 from dsf.scorer_kit.prometheus_replay import Recording
-from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, ClusterLabels
-from dsf.sim.demo.scorers import PROMETHEUS_URL
+from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, ClusterLabels, replica_set
 
 SCORING_INTERVAL = 1
 """Seconds between two rounds of an agent: short, because a moment lasts as long as a round."""
@@ -129,26 +127,13 @@ class Story:
         )
 
 
-def prometheus_source(query: str, *, window: int, step: int) -> Object:
-    """Return a source of a DynamicScorer; `window` and `step` are in seconds."""
-    params = {"query": query, "range": window, "step": step}
-    return {"type": "Prometheus", "host": PROMETHEUS_URL, "params": params}
-
-
-def replica_set(name: str) -> Object:
+def story_workload(name: str) -> Object:
     """Return the ManifestWorkReplicaSet of a workload that needs one GPU."""
-    labels = {"app": name, "resource-request-kind": "gpu", "resource-request-amount": "1"}
     config_map = CONFIG_MAP.object(
         metadata={"name": name, "namespace": WORKLOAD_NAMESPACE},
         data={"model": name},
     )
-    return MANIFEST_WORK_REPLICA_SET.object(
-        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE, "labels": labels},
-        spec={
-            "placementRefs": [{"name": f"{name}-placement", "rolloutStrategy": {"type": "All"}}],
-            "manifestWorkTemplate": {"workload": {"manifests": [config_map]}},
-        },
-    )
+    return replica_set(name, name, 1, config_map)
 
 
 def gpus(amount: int) -> dict[str, Any]:

@@ -49,7 +49,7 @@ from dsf.sim.stories.story import (
     PlacedWorkload,
     RolloutStep,
     Story,
-    replica_set,
+    story_workload,
 )
 
 STORIES: Mapping[str, Story] = {"inference": INFERENCE, "airan": AIRAN}
@@ -75,7 +75,7 @@ async def tell(
     setup = _setup(story, replays)
     async with running_demo(setup, output, work_dir, port) as demo:
         hub = demo.clusters.hub.kube
-        workloads = [replica_set(one) for one in story.workloads]
+        workloads = [story_workload(one) for one in story.workloads]
         await apply_or_fail(
             hub, [Create(kinds.MANIFEST_WORK_REPLICA_SET, one) for one in workloads]
         )
