@@ -43,11 +43,6 @@ export class RestApi implements OptimizerApi {
     }
   }
 
-  /** Makes the next call return the whole fleet. */
-  forget() {
-    this.#tag = "";
-  }
-
   async plan(namespace: string, wish: Wish, tell: Tell, signal?: AbortSignal) {
     const answer = await this.#send("/plan", {
       method: "POST",

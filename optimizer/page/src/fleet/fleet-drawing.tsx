@@ -7,6 +7,7 @@ import { type Detail, type DrawnGroup, type Layout, type Spot, ZOOMS } from "./d
 import { fitting, layOut, spotAt, visibleTiles } from "./drawing-layout";
 import { type Palette, paletteOf } from "./drawing-palette";
 import "./drawing.css";
+import { useSize } from "../parts/use-size";
 import { SpotTold } from "./spot-told";
 
 /** What a caller may ask of a drawing. */
@@ -51,39 +52,27 @@ const [WHEEL, PINCH] = [60, 1.25];
  */
 export function FleetDrawing(props: Props) {
   const { groups, colours, found = null, changed = NONE, onOpen } = props;
-  const box = useRef<HTMLDivElement>(null);
+  const [box, width] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const probe = useRef<HTMLSpanElement>(null);
-  const [size, setSize] = useState({ width: 0, height: 0 });
   const [chosen, setChosen] = useState<number | null>(null);
   const [hovered, setHovered] = useState<{ spot: Spot; x: number; y: number } | null>(null);
   const [focused, setFocused] = useState<{ cluster: string; slice: number } | null>(null);
   const [palette, setPalette] = useState<Palette | null>(null);
   const anchor = useRef<{ cluster: string; offset: number } | null>(null);
 
-  const fits = useMemo(() => fitting(groups, size.width, size.height), [groups, size]);
+  const most = useMemo(() => Math.max(LEAST, Math.floor(innerHeight * SHARE)), [width]);
+  const fits = useMemo(() => fitting(groups, width, most), [groups, width, most]);
   const zoom = chosen ?? fits;
-  const layout = useMemo(() => layOut(groups, size.width, ZOOMS[zoom]!), [groups, size, zoom]);
-  const height = Math.min(size.height, Math.max(layout.height, 60));
+  const layout = useMemo(() => layOut(groups, width, ZOOMS[zoom]!), [groups, width, zoom]);
+  const height = Math.min(most, Math.max(layout.height, 60));
 
   useLayoutEffect(() => {
-    const element = box.current!;
-    const measure = () =>
-      setSize({
-        width: element.clientWidth,
-        height: Math.max(LEAST, Math.floor(innerHeight * SHARE)),
-      });
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     const recolour = () => setPalette(paletteOf(probe.current!));
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
     scheme.addEventListener("change", recolour);
-    measure();
     recolour();
-    return () => {
-      observer.disconnect();
-      scheme.removeEventListener("change", recolour);
-    };
+    return () => scheme.removeEventListener("change", recolour);
   }, []);
 
   const spot = focused && spotOf(layout, focused);
@@ -95,9 +84,9 @@ export function FleetDrawing(props: Props) {
   const paint = useRef<(glow?: number) => void>(() => {});
   paint.current = (glow = 0) => {
     const [element, frame] = [canvas.current, box.current];
-    if (!element || !frame || !palette || !size.width) return;
+    if (!element || !frame || !palette || !width) return;
     const ratio = devicePixelRatio;
-    const pen = sized(element, size.width, height, ratio);
+    const pen = sized(element, width, height, ratio);
     draw(pen, layout, { ...scene, glow }, palette, { top: frame.scrollTop, height, ratio });
   };
 
@@ -107,7 +96,7 @@ export function FleetDrawing(props: Props) {
     const onPrint = () => {
       element.style.colorScheme = "light";
       const all = Math.min(layout.height, Math.floor(MAX_PIXELS / 2));
-      const pen = sized(canvas.current!, size.width, all, 2);
+      const pen = sized(canvas.current!, width, all, 2);
       const still = { ...scene, hovered: null, focused: null };
       draw(pen, layout, still, paletteOf(probe.current!), { top: 0, height: all, ratio: 2 });
     };
@@ -249,7 +238,7 @@ export function FleetDrawing(props: Props) {
           <SpotTold
             spot={told}
             at={hovered ?? placeOf(told, box.current)}
-            width={size.width}
+            width={width}
             height={height}
           />
         )}

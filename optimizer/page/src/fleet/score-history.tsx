@@ -1,12 +1,14 @@
 import { useMemo, useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { FleetScore, ScoreHistory as History } from "../api/wire";
+import { Choice } from "../parts/choice";
 import { byNaturalOrder } from "../parts/natural-order";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { useLoaded } from "../parts/use-call";
 import { Curve } from "../time/curve";
 import type { Line } from "../time/curve-lines";
 import { shown } from "./score-colour";
+import { appNames, appsOf } from "./score-rows";
 
 /** Hours that can be looked at, and their names. */
 export const HOURS: Record<number, string> = { 1: "hour", 6: "6 hours", 24: "day", 168: "week" };
@@ -30,7 +32,7 @@ export function ScoreHistory(props: Props) {
 }
 
 function Asked({ api, score, cluster }: Props) {
-  const apps = useMemo(() => appsOf(score), [score]);
+  const apps = useMemo(() => appsOf(score).filter(Boolean), [score]);
   const [app, setApp] = useState(apps[0] ?? "");
   const [hours, setHours] = useState(24);
   const call = useLoaded(
@@ -41,14 +43,7 @@ function Asked({ api, score, cluster }: Props) {
     <>
       <div class="controls">
         {apps.length > 1 && (
-          <label>
-            App
-            <select value={app} onChange={(event) => setApp(event.currentTarget.value)}>
-              {apps.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <Choice label="App" value={app} options={appNames(apps)} onChange={setApp} />
         )}
         <HoursChoice hours={hours} onHours={setHours} />
       </div>
@@ -62,19 +57,12 @@ function Asked({ api, score, cluster }: Props) {
 /** Chooses how far back curves go. */
 export function HoursChoice(props: { hours: number; onHours: (hours: number) => void }) {
   return (
-    <label>
-      Last
-      <select
-        value={props.hours}
-        onChange={(event) => props.onHours(Number(event.currentTarget.value))}
-      >
-        {Object.entries(HOURS).map(([hours, name]) => (
-          <option key={hours} value={hours}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Last"
+      value={String(props.hours)}
+      options={HOURS}
+      onChange={(hours) => props.onHours(Number(hours))}
+    />
   );
 }
 
@@ -117,9 +105,4 @@ function linesOf({ series }: History): Line[] {
   return series
     .map((line) => ({ ...line, lowName: line.low_name, highName: line.high_name }))
     .sort((one, other) => byNaturalOrder(one.name, other.name));
-}
-
-function appsOf(score: FleetScore): string[] {
-  const found = new Set(score.columns.map((column) => column.app).filter(Boolean));
-  return [...found].sort(byNaturalOrder);
 }

@@ -13,9 +13,9 @@ const CONFIRM = 60_000;
 const SILENT = 45_000;
 
 /**
- * The fleet as it was read last, what changed by that, of when it is in milliseconds of this machine's clock,
- * and what hinders reading it now. It is read when the optimizer says that it has changed, once a minute besides, and every
- * ten seconds while there is no stream that would say so. A hidden page does none of it.
+ * The fleet as it was read last, what differs from the read before, when that was in milliseconds of this
+ * machine's clock, and what hinders reading it now. It is read when the optimizer says that it has changed, once
+ * a minute besides, and every ten seconds while there is no stream that would say so. A hidden page reads nothing.
  */
 export function useFleet(api: OptimizerApi, namespace: string) {
   const [fleet, setFleet] = useState<Fleet | null>(null);

@@ -19,6 +19,24 @@ export function Choice(props: {
   );
 }
 
+/** What is on or off. */
+export function Check(props: {
+  label: string;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+}) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={props.checked}
+        onChange={(event) => props.onChange(event.currentTarget.checked)}
+      />
+      {props.label}
+    </label>
+  );
+}
+
 /** A text to search for, which the address keeps while somebody types. */
 export function Search(props: {
   label: string;

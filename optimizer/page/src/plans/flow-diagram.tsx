@@ -1,9 +1,10 @@
 import { sankey, sankeyLinkHorizontal } from "d3-sankey";
 import { useMemo, useState } from "preact/hooks";
 import type { Fleet, Move } from "../api/wire";
+import { Choice } from "../parts/choice";
 import { counted } from "../parts/sentences";
 import { Table } from "../parts/table";
-import { useWidth } from "../parts/use-width";
+import { useSize } from "../parts/use-size";
 import { drawnFleet } from "../fleet/drawn-fleet";
 import { groupings, titleOf } from "../fleet/drawn-groups";
 import { flowsOf, type Flow } from "./flows";
@@ -26,16 +27,12 @@ export function FlowDiagram({ moves, fleet }: { moves: Move[]; fleet: Fleet }) {
   const flows = useMemo(() => flowsOf(moves, groups), [moves, groups]);
   return (
     <section aria-label="Flows between groups">
-      <label class="inline">
-        Group by{" "}
-        <select value={key} onChange={(event) => choose(event.currentTarget.value)}>
-          {choices.map((item) => (
-            <option key={item.key} value={item.key}>
-              {item.name}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Choice
+        label="Group by "
+        value={key}
+        options={Object.fromEntries(choices.map((item) => [item.key, item.name]))}
+        onChange={choose}
+      />
       <Diagram flows={flows} />
       <details>
         <summary>The same as a table</summary>
@@ -68,7 +65,7 @@ function groupsOf(fleet: Fleet): { key: string; name: string; groups: Map<string
 const CLUSTER = "cluster";
 
 function Diagram({ flows }: { flows: Flow[] }) {
-  const [box, width] = useWidth<HTMLDivElement>();
+  const [box, width] = useSize<HTMLDivElement>();
   const layout = useMemo(() => layoutOf(flows, width), [flows, width]);
   const said = flows.map(sentenceOf).join("; ");
   return (

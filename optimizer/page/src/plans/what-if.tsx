@@ -2,6 +2,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan, Wish } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
 import { chosenScore } from "../fleet/score-rows";
+import { Check } from "../parts/choice";
 import { ProblemNotice } from "../parts/notice";
 import { useCall } from "../parts/use-call";
 import { PlanDrawing } from "./plan-drawing";
@@ -68,22 +69,16 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
           >
             Plan
           </button>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={wish.prove}
-              onChange={(event) => onWish({ ...wish, prove: event.currentTarget.checked })}
-            />
-            Prove that no plan is better, which can take as long as the solver may
-          </label>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={wish.stepwise}
-              onChange={(event) => onWish({ ...wish, stepwise: event.currentTarget.checked })}
-            />
-            Apply it step by step
-          </label>
+          <Check
+            label="Prove that no plan is better, which can take as long as the solver may"
+            checked={wish.prove}
+            onChange={(prove) => onWish({ ...wish, prove })}
+          />
+          <Check
+            label="Apply it step by step"
+            checked={wish.stepwise}
+            onChange={(stepwise) => onWish({ ...wish, stepwise })}
+          />
           <span>Each change plans again. Nothing is written.</span>
         </div>
       </form>

@@ -38,9 +38,11 @@ export const MEASURES: Measure[] = [
   { name: "Skill", lines: (history) => [line(history.skill)], say: percent },
 ];
 
+export const WORST_FIRST = "worst first";
+
 /** A number by which panels are sorted, the highest first; null: not known, so last. */
 const KEYS: Record<string, (panel: Panel) => number | null> = {
-  "worst first": ({ scorer, history }) =>
+  [WORST_FIRST]: ({ scorer, history }) =>
     (scorer.working ? 0 : 1e6) +
     (latest(history?.failed) ?? 0) * 1e3 +
     (latest(history?.age) ?? 0) / (scorer.interval_seconds || 60),
@@ -54,7 +56,8 @@ const KEYS: Record<string, (panel: Panel) => number | null> = {
   },
 };
 
-export const ORDERS = Object.keys(KEYS);
+/** What panels can be sorted by: texts by value. */
+export const ORDERS = Object.fromEntries(Object.keys(KEYS).map((name) => [name, name]));
 
 /** Scorers with their curves in an order of ORDERS; equal ones by name. */
 export function panelsOf(
@@ -63,7 +66,7 @@ export function panelsOf(
   order: string,
 ): Panel[] {
   const known = new Map(histories?.map((history) => [history.score, history]));
-  const key = KEYS[order] ?? KEYS["worst first"]!;
+  const key = KEYS[order] ?? KEYS[WORST_FIRST]!;
   const rank = (panel: Panel) => key(panel) ?? -Infinity;
   return scorers
     .map((scorer) => ({ scorer, history: known.get(scorer.score) }))

@@ -2,6 +2,7 @@ import { useMemo } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, ScorerHistories } from "../api/wire";
 import { HoursChoice, ScoreHistory } from "../fleet/score-history";
+import { Choice } from "../parts/choice";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { figure, sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
@@ -9,7 +10,7 @@ import { useAddress } from "../parts/use-address";
 import { useLoaded } from "../parts/use-call";
 import { Sparkline } from "../time/curve";
 import { latest } from "../time/curve-lines";
-import { MEASURES, ORDERS, panelsOf, type Measure, type Panel } from "./scorer-panels";
+import { MEASURES, ORDERS, panelsOf, type Measure, type Panel, WORST_FIRST } from "./scorer-panels";
 import "./scorers.css";
 
 /** Milliseconds after which curves are read again: each reads every score of the fleet. */
@@ -18,7 +19,7 @@ const REFRESH = 300_000;
 /** Scorers side by side: how each does, over time where a Prometheus is configured. */
 export function Scorers({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
   const [hours, setHours] = useAddress("hours", "24");
-  const [order, setOrder] = useAddress("order", ORDERS[0]);
+  const [order, setOrder] = useAddress("order", WORST_FIRST);
   const turn = Math.floor(Date.now() / REFRESH);
   const call = useLoaded(() => api.scorers(Number(hours)), [api, hours, turn]);
   const panels = panelsOf(fleet.scorers, call.answer?.scorers, order);
@@ -33,14 +34,7 @@ export function Scorers({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
   return (
     <section aria-label="Scorers">
       <div class="controls">
-        <label>
-          Order
-          <select value={order} onChange={(event) => setOrder(event.currentTarget.value)}>
-            {ORDERS.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+        <Choice label="Order" value={order} options={ORDERS} onChange={setOrder} />
         <HoursChoice hours={Number(hours)} onHours={(chosen) => setHours(String(chosen))} />
         {call.answer && <p class="legend">{LEGEND}</p>}
       </div>

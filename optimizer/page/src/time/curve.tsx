@@ -3,6 +3,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { figure } from "../parts/sentences";
 import { Table } from "../parts/table";
+import { useSize } from "../parts/use-size";
 import "./curve.css";
 import { aligned, isolated, moment, summary, tick, type Aligned, type Line } from "./curve-lines";
 
@@ -165,31 +166,31 @@ function cell(data: Aligned, line: number, at: number, say: (value: number) => s
 
 /** Draws into an element as wide as its place; the index under the pointer is that of a position. */
 function usePlot(data: Aligned, props: Props | Parameters<typeof Sparkline>[0], bare = false) {
-  const place = useRef<HTMLDivElement>(null);
+  const [place, width] = useSize<HTMLDivElement>();
+  const height = (props as Props).height ?? 180;
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
   useEffect(() => {
     const element = place.current;
     if (!element || data.at.length === 0) return;
     const whole = props as Props;
-    const height = whole.height ?? 180;
     const options = plotOptions(element, data, whole, bare, (index) => setAt(index));
     const columns = data.lines.flatMap(({ middle, low, high }) => [low, high, middle]);
-    const width = element.clientWidth;
-    const made = new uPlot({ ...options, width, height }, [data.at, ...columns], element);
+    const size = { width: element.clientWidth, height };
+    const made = new uPlot({ ...options, ...size }, [data.at, ...columns], element);
     plot.current = made;
-    const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
-    resized.observe(element);
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const redraw = () => made.redraw(false);
     dark.addEventListener("change", redraw);
     return () => {
       dark.removeEventListener("change", redraw);
-      resized.disconnect();
       made.destroy();
       plot.current = null;
     };
   }, [data]);
+  useEffect(() => {
+    if (width) plot.current?.setSize({ width, height });
+  }, [width, height]);
   return [place, plot, at, setAt] as const;
 }
 
@@ -260,7 +261,8 @@ function plotOptions(
     ],
     legend: { show: false },
     cursor: { show: !bare, y: false, drag: { x: false, y: false } },
-    padding: bare ? [4, 2, 4, 2] : [10, 12, null, null],
+    // To the right of the last tick is half of its label.
+    padding: bare ? [4, 2, 4, 2] : [10, 30, null, null],
     hooks: { setCursor: [(plot) => onMove(plot.cursor.idx ?? null)] },
   };
 }
