@@ -33,7 +33,7 @@ def drawing(page: Page) -> Locator:
 
 
 def told(page: Page) -> Locator:
-    """What is told of the place under the pointer or the focus."""
+    """The box that describes what is under the pointer or has the focus."""
     return page.get_by_role("status").filter(has_text=re.compile("slices? free|no GPU is known"))
 
 

@@ -5,15 +5,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from dsf.api.conditions import Condition, merged
 from dsf.api.times import rfc3339
 from dsf.cli.root import root
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
+from optimizer.follow.overview.fleet_matrix import MatrixFinding
 from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
+from tests.browser.invented_fleet import invented_fleet, show_fleet
 from tests.browser.large_fleet import large_fleet
 from tests.browser.test_accessibility import violations
 from tests.browser.test_plans import LOOKS, apply, planned
@@ -131,6 +133,44 @@ async def test_a_plan_on_offer_is_approved_from_the_first_screen(
     await dialog.get_by_role("button", name="Approve", exact=True).click()
     await expect(gain).to_contain_text("inference: Planned", timeout=LOOKS)
     assert "app01-placement" in await generated(service.hub)
+
+
+async def test_gains_of_different_objectives_have_no_sum(service: Service, open_page: Open) -> None:
+    page = await open_page(service.url)
+    items = [
+        {"name": name, "reason": "BelowHysteresis", "message": "", "status": {"gain": gain}}
+        for name, gain in (("nothing", 0), ("power", 12.5), ("latency", 30))
+    ]
+
+    async def answer(route: Route) -> None:
+        await route.fulfill(json={"items": items})
+
+    await page.route("**/placementoptimizations?*", answer)
+    gain = panel(page, "What would a better plan gain?")
+    await expect(gain).to_contain_text("+12.5 on offer power: BelowHysteresis")
+    await expect(gain).to_contain_text("+30 on offer latency: BelowHysteresis")
+    await expect(gain).not_to_contain_text("42.5")
+
+
+async def test_sentences_leave_commands_and_names_as_they_are(
+    service: Service, open_page: Open
+) -> None:
+    said = {
+        "http://scorer:8080 does not answer": "http://scorer:8080 does not answer.",
+        "plan_placement makes a plan": "plan_placement makes a plan.",
+        "kubectl get pods shows why": "kubectl get pods shows why.",
+        "app01 has no place": "app01 has no place.",
+        "it can't be reached": "It can't be reached.",
+        "scorer power: no score": "Scorer power: no score.",
+    }
+    findings = tuple(
+        MatrixFinding(stage="score", name=str(number), reason="Down", message=message, next="look")
+        for number, message in enumerate(said)
+    )
+    page = await open_page(f"{service.url}/#findings")
+    await show_fleet(page, invented_fleet(2).model_copy(update={"findings": findings}))
+    for number, sentence in enumerate(said.values()):
+        await expect(panel(page, "Findings")).to_contain_text(f"score {number}: {sentence}")
 
 
 async def test_of_many_apps_one_is_shown_with_its_devices_and_their_spread(open_page: Open) -> None:

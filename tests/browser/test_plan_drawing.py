@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from dsf.kube.clock import utc_now
 from optimizer.api.page_picture import page_of_plan
@@ -105,7 +105,7 @@ async def test_a_weight_is_dragged_and_the_last_plan_stays_until_the_next_one(
     await expect(figures).to_contain_text("→")
     held = asyncio.Event()
 
-    async def hold(route) -> None:  # type: ignore[no-untyped-def]
+    async def hold(route: Route) -> None:
         await held.wait()
         await route.continue_()
 
@@ -247,3 +247,17 @@ async def test_a_file_draws_a_plan_and_asks_nobody(
     if suffix:
         await looked_at(page, "picture", HEBREW)
     assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+async def test_a_plan_that_does_not_tell_all_gpus_says_so(
+    open_page: Open, planned: Plan, tmp_path: Path
+) -> None:
+    names = ["c0", "c1", "c2"]
+    fleet, moves = fleet_of(names, ""), moving(names, "")
+    told = gpus_after(fleet, moves)
+    some = PlannedGpus(told.layouts, told.clusters[:2])
+    plan = replace(planned, moves=moves, enforcement_changes=(), gpus=some)
+    file = tmp_path / "plan.html"
+    file.write_text(page_of_plan(PAGE.read_text(), plan, fleet))
+    page = await open_page(f"file://{file}")
+    await expect(page.get_by_text("tells the GPUs of 2 of 3 clusters that it")).to_be_visible()

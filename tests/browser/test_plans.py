@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
@@ -237,6 +237,16 @@ async def test_applied_plans_tell_what_they_moved_and_can_be_restored(
     await expect(page.get_by_text("It restored plan 1.")).to_be_visible()
 
 
+async def test_what_a_plan_stopped_is_no_move(service: Service, open_page: Open) -> None:
+    await apply(service, PERFORMANCE)
+    score = {"addonPlacementScore": PERFORMANCE, "scoreDimensionFormat": "${app};${device}"}
+    await apply(service, PERFORMANCE, limits=[{"name": "most", "score": score, "maximum": 60}])
+    page = await open_page(f"{service.url}/#plans")
+    newest = page.get_by_role("listitem").filter(has_text="default 2")
+    await expect(newest).to_contain_text(re.compile("mwrs-app0[12]: stopped on worker0[12] 3g"))
+    await expect(newest).not_to_contain_text("→")
+
+
 async def test_a_restore_that_the_hub_outran_can_be_asked_for_again(
     service: Service, open_page: Open
 ) -> None:
@@ -268,6 +278,23 @@ async def test_a_rollout_shows_its_steps_and_is_paused_after_a_second_click(
     dialog = page.get_by_role("dialog", name="pause the rollout of default?")
     await dialog.get_by_role("button", name="pause").click()
     await expect(page.get_by_text("Paused")).to_be_visible()
+
+
+async def test_a_step_that_moves_nothing_says_what_it_writes(
+    service: Service, open_page: Open
+) -> None:
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER, rollout="Stepwise")
+    page = await open_page(service.url)
+
+    async def answer(route: Route) -> None:
+        found = await (await route.fetch()).json()
+        found["items"][0]["steps"][0]["stop"] = []
+        await route.fulfill(json=found)
+
+    await page.route("**/rollouts?*", answer)
+    await page.get_by_role("link", name="Rollouts").click()
+    await expect(page.get_by_text("write what does not change where anything")).to_be_visible()
 
 
 async def test_a_plan_that_takes_its_time_says_how_far_it_is(open_page: Open) -> None:

@@ -16,14 +16,19 @@ export function Legend(props: {
 }) {
   const { detail, colour, chosen, fills, clusters } = props;
   if (colour === "score") {
-    return chosen ? <Scale {...chosen} /> : <p class="legend">No scores yet.</p>;
+    return (
+      <>
+        {chosen ? <Scale {...chosen} /> : <p class="legend">No scores yet.</p>}
+        <ul class="key">
+          <MarkMeanings {...{ detail, clusters }} />
+        </ul>
+      </>
+    );
   }
   if (colour === "state") {
-    const there = new Set(clusters.map((cluster) => cluster.state));
-    const states = (Object.keys(STATES) as DrawnCluster["state"][]).filter((one) => there.has(one));
     return (
       <ul class="legend key">
-        {states.map((state) => (
+        {statesOf(clusters).map((state) => (
           <FillMeaning key={state} fill={STATES[state]} text={STATE_NAMES[state]} />
         ))}
         <FillMeaning fill={FREE} text="free" />
@@ -44,8 +49,23 @@ export function Legend(props: {
       <FillMeaning fill={FREE} text="free" />
       <FillMeaning fill={GAP} text="memory in no slice" />
       {detail === "labels" && <li>small squares: compute slices</li>}
+      <MarkMeanings {...{ detail, clusters }} />
     </ul>
   );
+}
+
+function statesOf(clusters: DrawnCluster[]): DrawnCluster["state"][] {
+  const there = new Set(clusters.map((cluster) => cluster.state));
+  return (Object.keys(STATES) as DrawnCluster["state"][]).filter((one) => there.has(one));
+}
+
+/** What the squares beside names of clusters mean, where names are drawn. */
+export function MarkMeanings(props: { detail: Detail; clusters: DrawnCluster[] }) {
+  if (props.detail !== "names" && props.detail !== "labels") return null;
+  const marked = statesOf(props.clusters).filter((state) => state !== "eligible");
+  return marked.map((state) => (
+    <FillMeaning key={state} fill={STATES[state]} text={`beside a name: ${STATE_NAMES[state]}`} />
+  ));
 }
 
 const GAP: Fill = { colour: "--gap", pattern: "none" };

@@ -199,27 +199,22 @@ function RolloutLine({ rollout }: { rollout: Rollout }) {
 
 function Gain({ api, fleet }: Props) {
   const [call, readAgain] = usePolled(() => api.kept(fleet.namespace), [api, fleet.namespace]);
-  const kept = [...(call.answer ?? [])].sort((one, other) => gainOf(other) - gainOf(one));
-  const total = kept.reduce((sum, item) => sum + gainOf(item), 0);
+  // Gains of different objectives do not compare, and have no sum.
+  const kept = [...(call.answer ?? [])].sort((one, other) => +gains(other) - +gains(one));
   const known = kept.every((item) => (item.status.gain ?? null) !== null);
   return (
     <Panel title="What would a better plan gain?" class="gain">
       <Unread call={call} />
-      {kept.length > 0 && (
-        <p class="lead">
-          {total > 0 ? (
-            <>
-              <b>+{figure(total)}</b> on offer
-            </>
-          ) : known ? (
-            "Nothing: what runs is as good."
-          ) : (
-            "Not known yet."
-          )}
-        </p>
+      {kept.length > 0 && !kept.some(gains) && (
+        <p class="lead">{known ? "Nothing: what runs is as good." : "Not known yet."}</p>
       )}
       {kept.slice(0, 2).map((item) => (
         <div key={item.name} class="offer">
+          {gains(item) && (
+            <span class="lead">
+              <b>+{figure(item.status.gain!)}</b> on offer
+            </span>
+          )}{" "}
           <Link to={{ view: "kept", offer: item.waiting }} title={item.effect}>
             {item.name}: {item.waiting && !item.approved ? `it ${item.effect}` : item.reason}
           </Link>
@@ -234,8 +229,8 @@ function Gain({ api, fleet }: Props) {
   );
 }
 
-function gainOf(item: Kept): number {
-  return item.status.gain ?? 0;
+function gains({ status }: Kept): boolean {
+  return (status.gain ?? 0) > 0;
 }
 
 /** Where nothing is kept by itself, a plan says what could be gained. */

@@ -1,7 +1,11 @@
+/** Begins with a word of a sentence: not with a command, nor with a name such as `plan_placement` or a URL. */
+const WORDS = /^(?!(dsf|kubectl|helm|clusteradm)\b)\p{Ll}[\p{Ll}'’]*[,:;.]?(\s|$)/u;
+
 /** A message of the API as a sentence of its own: they begin small, to stand behind a name. */
 export function sentence(message: string): string {
   const end = /[.!?]$/.test(message) ? "" : ".";
-  return message && message.charAt(0).toUpperCase() + message.slice(1) + end;
+  const first = message.charAt(0);
+  return message && (WORDS.test(message) ? first.toUpperCase() : first) + message.slice(1) + end;
 }
 
 /** A number with at most two decimals. */

@@ -4,7 +4,8 @@ import type { Link, Mark, Tone } from "../fleet/drawing-canvas";
 import { FREE, OTHERS, type Colours, type Fill } from "../fleet/drawing-colours";
 import { drawnFleet } from "../fleet/drawn-fleet";
 import { FleetDrawing } from "../fleet/fleet-drawing";
-import { FillMeaning } from "../fleet/legend";
+import { FillMeaning, MarkMeanings } from "../fleet/legend";
+import { Check } from "../parts/choice";
 import { counted, listed } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { pairs } from "./flows";
@@ -70,6 +71,7 @@ export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
   }, [playing, at, last]);
 
   const touched = useMemo(() => new Set(steps.flatMap(clustersOf)), [steps]);
+  const untold = useMemo(() => gpusNotTold(fleet, plan, touched), [fleet, plan, touched]);
   const [all, showAll] = useState(false);
   const few = touched.size > 0 && touched.size < fleet.clusters.length;
   const groups = useMemo(() => {
@@ -138,19 +140,13 @@ export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
           </>
         )}
         {few && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={all}
-              onChange={(event) => showAll(event.currentTarget.checked)}
-            />
-            all {fleet.clusters.length} clusters
-          </label>
+          <Check label={`all ${fleet.clusters.length} clusters`} checked={all} onChange={showAll} />
         )}
         <p role="status">
           {last > 0 && <strong>{nameOf(at, last)}: </strong>}
           {given ? steps[at] && told(steps[at]) : "Choose a cluster: what if it were lost?"}
         </p>
+        {untold && <p class="notice">{untold}</p>}
       </div>
       <FleetDrawing
         label={`The fleet ${nameOf(at, last).toLowerCase()}`}
@@ -165,11 +161,23 @@ export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
             {(detail === "cell" ? MEANINGS_OF_CELLS : MEANINGS).map(([text, fill]) => (
               <FillMeaning key={text} fill={fill} text={text} />
             ))}
+            <MarkMeanings detail={detail} clusters={groups[0]!.clusters} />
           </ul>
         )}
       />
     </section>
   );
+}
+
+/** Which changed clusters are drawn without what they would run; empty: none. A plan tells the GPUs of 1,000. */
+function gpusNotTold(fleet: Fleet, plan: DrawnPlan, touched: Set<string>): string {
+  const known = new Set(plan.gpus_after.map((item) => item.cluster));
+  const lacking = fleet.clusters.filter(
+    ({ name, gpus }) => gpus.length && touched.has(name) && !known.has(name),
+  );
+  if (lacking.length === 0) return "";
+  const which = `${known.size} of ${counted(known.size + lacking.length, "cluster")}`;
+  return `The plan tells the GPUs of ${which} that it changes. The others are drawn without what they would run.`;
 }
 
 /** GPUs that are divided anew, told by GPU. */

@@ -131,11 +131,13 @@ function MoveList({ records: [record, before] }: { records: PlanRecord[] }) {
   const { moved, started, stopped, stayed } = movesBetween(before, record);
   return (
     <>
-      {moved.length + stopped.length === 0 && <p>It moved nothing.</p>}
+      {moved.length === 0 && <p>It moved nothing.</p>}
       <ul class="moves">
-        {[...moved, ...stopped].map((move) => (
-          <li key={move.workload} class="changed">
-            {move.workload}: {move.before.join(", ")} → {move.after.join(", ") || "nowhere"}
+        {[...moved, ...stopped].map(({ workload, before, after }) => (
+          <li key={workload} class="changed">
+            {workload}: {after.length === 0 && "stopped on "}
+            {before.join(", ")}
+            {after.length > 0 && ` → ${after.join(", ")}`}
           </li>
         ))}
       </ul>

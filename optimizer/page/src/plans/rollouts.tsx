@@ -114,6 +114,7 @@ function actions(step: StepActions): string {
     ...step.release.map((item) => `release ${item.policy} on ${item.cluster}`),
     ...step.enforce.map((item) => `enforce ${item.policy} on ${item.cluster}`),
     ...step.start.map((item) => `start ${item.workload} on ${item.cluster}`),
+    ...step.keep.map((item) => `keep ${item.workload} on ${item.cluster}`),
   ];
-  return said.join(", ") || "nothing";
+  return said.join(", ") || "write what does not change where anything runs";
 }
