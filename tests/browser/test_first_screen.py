@@ -173,6 +173,21 @@ async def test_sentences_leave_commands_and_names_as_they_are(
         await expect(panel(page, "Findings")).to_contain_text(f"score {number}: {sentence}")
 
 
+async def test_each_view_has_an_order_of_its_own(service: Service, open_page: Open) -> None:
+    page = await open_page(f"{service.url}/#fleet?sort=name")
+    sort = page.get_by_role("combobox", name="Sort")
+    await page.get_by_role("link", name="Scores", exact=True).click()
+    rank = page.get_by_role("columnheader", name="Rank")
+    await expect(rank).to_have_attribute("aria-sort", "descending")
+    await page.get_by_role("button", name="Cluster", exact=True).click()
+    await expect(rank).to_have_attribute("aria-sort", "none")
+    await page.get_by_role("link", name="Fleet", exact=True).click()
+    await sort.select_option("use")
+    await page.get_by_role("link", name="Scores", exact=True).click()
+    cluster = page.get_by_role("columnheader", name="Cluster")
+    await expect(cluster).to_have_attribute("aria-sort", "ascending")
+
+
 async def test_of_many_apps_one_is_shown_with_its_devices_and_their_spread(open_page: Open) -> None:
     """Apps, devices and clusters stand in natural order; the best cluster stands first."""
     hub = await large_fleet(40)

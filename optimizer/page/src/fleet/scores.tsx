@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Fleet, FleetCluster, FleetScore, ScoreColumn } from "../api/wire";
 import { Choice, Search } from "../parts/choice";
 import { figure } from "../parts/sentences";
 import { go, useAddress } from "../parts/use-address";
+import { useSize } from "../parts/use-size";
 import type { FleetChanges } from "./fleet-changes";
 import { appNames, appsOf, chosenScore, columnsOf, scoreNames, titleOf } from "./score-rows";
 import { bestOf, MAX_COLUMNS, type Row, rowsOf, spreadOf } from "./score-rows";
@@ -38,12 +39,13 @@ export function Scores({ fleet, changes, onOpen }: Props) {
   const [wanted] = useAddress("score");
   const [wantedApp] = useAddress("app");
   const [filter, setFilter] = useAddress("find");
-  const [sort, setSort] = useAddress("sort", "best");
+  const [sortedBy, setSort] = useAddress("column", "best");
   const score = chosenScore(fleet, wanted);
   const apps = useMemo(() => appsOf(score), [score]);
   const app = apps.includes(wantedApp) ? wantedApp : (apps[0] ?? "");
   const all = useMemo(() => columnsOf(score, app), [score, app]);
   const columns = all.slice(0, MAX_COLUMNS);
+  const sort = ["name", ...columns.map(titleOf)].includes(sortedBy) ? sortedBy : "best";
   const order = useMemo(
     () => rowsOf(fleet, score, columns, { filter, sort }),
     [fleet, score, app, filter, sort],
@@ -56,13 +58,13 @@ export function Scores({ fleet, changes, onOpen }: Props) {
           label="Score"
           value={score?.name ?? ""}
           options={scoreNames(fleet)}
-          onChange={(name) => go({ score: name, sort: "" })}
+          onChange={(name) => go({ score: name, column: "" })}
         />
         <Choice
           label="App"
           value={app}
           options={appNames(apps)}
-          onChange={(name) => go({ app: name, sort: "" })}
+          onChange={(name) => go({ app: name, column: "" })}
         />
         <Search
           label="Find"
@@ -111,20 +113,11 @@ interface GridProps extends Props {
 
 function Grid(props: GridProps) {
   const { fleet, score, app, order, columns, sort, changes, onSort, onOpen } = props;
-  const box = useRef<HTMLDivElement>(null);
+  const [box, , height] = useSize<HTMLDivElement>();
   const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
   const [active, setActive] = useState(0);
   const last = Math.max(0, order.length - 1);
   const focused = Math.min(active, last);
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const observer = new ResizeObserver(() => setHeight(element.clientHeight));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
 
   const move = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget) return; // a heading's own key
