@@ -82,13 +82,19 @@ Question = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "description": "What if: clusters lost, drained or added (copies), workloads pinned or"
-            " excluded, scores changed, budgets (most of a score's sum).",
+            "description": "What if: clusters lost, drained or added (copies, or with other gpus),"
+            " workloads pinned or excluded, scores changed, budgets (most of a score's sum).",
             "examples": [
                 {
                     "lose": ["worker02"],
                     "drain": ["worker01"],
-                    "add": [{"name": "worker03", "like": "worker01"}],
+                    "add": [
+                        {
+                            "name": "worker03",
+                            "like": "worker01",
+                            "gpus": [{"product": "H100", "count": 2}],
+                        }
+                    ],
                     "pin": {"app01": "worker01"},
                     "exclude": {"app02": ["worker01"]},
                     "scores": [

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dsf.kube.port import Kube, Lister
     from optimizer.domain.settings import OptimizerSettings
     from optimizer.follow.overview.plan_request import PartialRequest
+    from optimizer.follow.overview.question_completion import PlanningQuestion
+    from optimizer.follow.overview.what_if import WhatIf
     from optimizer.service.optimizer import Optimizer
     from optimizer.wire.request import Aggregation, OptimizeRequest
     from optimizer.wire.request_problem import RequestProblem
@@ -100,7 +102,13 @@ class AskedPlan(NamedTuple):
     optimization: str = ""
     request_file: Path | None = None
     paths: tuple[Path, ...] = ()
+    what_if: str = ""
     stated: frozenset[str] = frozenset()
+
+    @property
+    def says_something(self) -> bool:
+        """Whether options say what to plan, so that it is not what the plan in force was for."""
+        return bool(self.objective or self.clusters or self.workloads or self.what_if)
 
 
 def asked_plan(flags: dict[str, Any]) -> AskedPlan:
@@ -109,9 +117,10 @@ def asked_plan(flags: dict[str, Any]) -> AskedPlan:
     taken = {name: flags.pop(name) for name in AskedPlan._fields if name in flags}
     typed = (name for name in taken if source(name) is ParameterSource.COMMANDLINE)
     asked = AskedPlan(**taken, stated=frozenset(typed))
-    said = bool(asked.objective or asked.clusters or asked.workloads)
-    if asked.request_file and said:
-        raise click.UsageError("--request says all: give no --objective, --cluster or --workload")
+    if asked.request_file and asked.says_something:
+        raise click.UsageError(
+            "--request says all: give no --objective, --cluster, --workload or --what-if"
+        )
     if asked.aggregation and not asked.objective:
         raise click.UsageError("--aggregation is of the scores of --objective: say that too")
     if asked.paths and asked.stated & {"kubeconfig", "context"}:
@@ -123,10 +132,10 @@ def _require_same(asked: AskedPlan, request: "OptimizeRequest") -> None:
     """Raise UsageError if options say something else than a request that says all."""
     from dsf.api.untrusted_text import UntrustedName
 
-    if asked.clusters or asked.workloads:
+    if asked.clusters or asked.workloads or asked.what_if:
         raise click.UsageError(
-            "the files have a request, which says all: give no --cluster or --workload, or say"
-            " --objective too"
+            "the files have a request, which says all: give no --cluster, --workload or --what-if,"
+            " or say --objective too"
         )
     for name in ("namespace", "optimization"):
         there = getattr(request, name)
@@ -185,10 +194,10 @@ def named_request(asked: AskedPlan) -> "OptimizeRequest | None":
     return named
 
 
-async def request_of_files(
+async def question_of_files(
     files: "Lister", asked: AskedPlan, settings: "OptimizerSettings"
-) -> "OptimizeRequest":
-    """Return the request that the options mean, for the objects of files. Raises ClickException."""
+) -> "PlanningQuestion":
+    """Return the question that options ask of the objects of files. Raises ClickException."""
     from dsf.kube.clock import utc_now
     from optimizer.follow.overview.question_completion import complete_question
     from optimizer.service.observe_fleet import observe_fleet
@@ -199,27 +208,28 @@ async def request_of_files(
         now=utc_now,
         cluster_label_key=settings.cluster_label_key,
     )
-    return usable(complete_question(facts, _partial_request(asked))).request
+    return usable(complete_question(facts, _partial_request(asked)))
 
 
-async def request_for(
+async def question_for(
     optimizer: "Optimizer", asked: AskedPlan, workload: str = ""
-) -> "OptimizeRequest":
-    """Return the request that the options mean, or that of the plan in force, with the workload.
+) -> "PlanningQuestion":
+    """Return the question that the options mean, or that of the plan in force, with the workload.
 
     Raises ClickException.
     """
     from optimizer.domain.issue import Issue
     from optimizer.follow.overview.name_search import find_name
     from optimizer.follow.overview.placement_answer import request_in_force
+    from optimizer.follow.overview.question_completion import PlanningQuestion
     from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.operations.planning import question
 
-    if not (asked.objective or asked.clusters or asked.workloads):
+    if not asked.says_something:
         records = await optimizer.plans(asked.namespace)
         kept = () if isinstance(records, Issue) else records
         if found := request_in_force(kept, workload, asked.optimization):
-            return usable(found)
+            return PlanningQuestion(usable(found))
     facts = await optimizer.fleet(asked.namespace)
     if workload:
         usable(find_name(workload, facts.workloads, field="workload", what="workload"))
@@ -227,7 +237,7 @@ async def request_for(
     if meant.objective is not None:
         click.echo(meant.objective.message, err=True)
     # The gap of a command is that of its option.
-    return meant.request.model_copy(update={"gap": None})
+    return meant._replace(request=meant.request.model_copy(update={"gap": None}))
 
 
 def _partial_request(asked: AskedPlan) -> "PartialRequest":
@@ -237,10 +247,25 @@ def _partial_request(asked: AskedPlan) -> "PartialRequest":
         usable(read_objective(asked.objective)),
         asked.clusters,
         asked.workloads,
+        _what_if(asked.what_if),
         further={"optimization": asked.optimization} if asked.optimization else {},
         namespace=asked.namespace,
         aggregation=asked.aggregation,
     )
+
+
+def _what_if(text: str) -> "WhatIf":
+    from pydantic import ValidationError
+
+    from optimizer.follow.overview.what_if import WhatIf
+    from optimizer.wire.request_problem import field_problems, invalid_request, known_fields
+
+    try:
+        return WhatIf.model_validate_json(text or "{}")
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        wrong = invalid_request(field_problems(found, known_fields(WhatIf)))
+        raise click.UsageError(f"--what-if: {wrong.detail}") from error
 
 
 @asynccontextmanager

@@ -26,8 +26,8 @@ from optimizer.cli.hub_request import (
     files_option,
     named_request,
     own_name,
-    request_for,
-    request_of_files,
+    question_for,
+    question_of_files,
     request_options,
     usable,
 )
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dsf.kube.client.kube_client import Client
     from dsf.kube.port import Lister
     from optimizer.domain.solution import Solution
+    from optimizer.follow.overview.question_completion import PlanningQuestion
     from optimizer.plan.plan import Plan
     from optimizer.plan.text.object_diffs import ObjectDiff
     from optimizer.service.optimizer import Optimizer
@@ -63,6 +64,12 @@ EXIT_DIFFERENT, EXIT_NO_DIFF = 1, 2
 )
 @picture_option(
     "Write what runs where before and after into this HTML file, for any browser.", ".html"
+)
+@click.option(
+    "--what-if",
+    default="",
+    help="What if something were else: `whatIf` of POST /plan as JSON, such as"
+    ' {"lose": ["worker02"]}.',
 )
 @click.option(
     "--explain",
@@ -200,9 +207,13 @@ async def _planned_hub(
     settings = settings_of(rest)
     async with connected(asked.kubeconfig, asked.context, settings) as (kube, optimizer):
         with Progress("Planning") as progress:
-            request = named or _not_dry(await request_for(optimizer, asked))
+            question = _said(named) or _not_dry(await question_for(optimizer, asked))
             made = usable(
-                await optimizer.plan(_changed(request, changes), report=_shown_on(progress))
+                await optimizer.plan(
+                    _changed(question.request, changes),
+                    pretended=question.pretended,
+                    report=_shown_on(progress),
+                )
             )
         yield _PlannedHub(kube, optimizer, made)
 
@@ -217,15 +228,15 @@ async def _planned(
             yield found.kube, found.plan
         return
     from dsf.kube.clock import utc_now
-    from optimizer.service.planner import Planner
+    from optimizer.service.planner import Planner, pretended_hub
 
     files, named = asked_files(asked)
     settings = settings_of(rest)
     with Progress("Planning") as progress:
-        request = named or _not_dry(await request_of_files(files, asked, settings))
-        planner = Planner(files, settings, now=utc_now)
+        question = _said(named) or _not_dry(await question_of_files(files, asked, settings))
+        planner = Planner(pretended_hub(files, question.pretended), settings, now=utc_now)
         made = await planner.plan(
-            _changed(request, changes), name_others=True, report=_shown_on(progress)
+            _changed(question.request, changes), name_others=True, report=_shown_on(progress)
         )
     yield files, usable(made)
 
@@ -240,9 +251,16 @@ def _shown_on(progress: Progress) -> "Callable[[Solution], None]":
     return show_best
 
 
-def _not_dry(request: "OptimizeRequest") -> "OptimizeRequest":
-    """Return a request that was made of a question, which is for a dry run: a command says that."""
-    return request.model_copy(update={"dry_run": False})
+def _said(request: "OptimizeRequest | None") -> "PlanningQuestion | None":
+    from optimizer.follow.overview.question_completion import PlanningQuestion
+
+    return PlanningQuestion(request) if request else None
+
+
+def _not_dry(question: "PlanningQuestion") -> "PlanningQuestion":
+    """Return a question, which is for a dry run, for a command that says that itself."""
+    request = question.request.model_copy(update={"dry_run": False})
+    return question._replace(request=request)
 
 
 def _changed(request: "OptimizeRequest", changes: dict[str, Any]) -> "OptimizeRequest":

@@ -8,7 +8,7 @@ import click
 
 from dsf.cli.options import SHOWN
 from dsf.cli.output import Progress, document_of, output_option, show
-from optimizer.cli.hub_request import AskedPlan, connected, namespace_option, request_for, usable
+from optimizer.cli.hub_request import AskedPlan, connected, namespace_option, question_for, usable
 from optimizer.cli.model_options import choice_options, formulation_options, settings_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ async def _answer(
 
     settings = settings_of(rest)
     async with connected(asked.kubeconfig, asked.context, settings) as (_, optimizer):
-        base = await request_for(optimizer, asked, workload)
+        base = (await question_for(optimizer, asked, workload)).request
         names = [item.name for item in base.target_workloads]
         name = usable(find_name(workload, names, field="workload", what="workload"))
         clusters = (await optimizer.fleet(asked.namespace)).hub.clusters if cluster else ()

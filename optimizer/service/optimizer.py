@@ -49,10 +49,10 @@ from optimizer.service.observe_fleet import OPTIONAL_KINDS, observe_fleet
 from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
 from optimizer.service.planner import (
-    HypotheticalHub,
     Planner,
     Restraint,
     no_solved_problems,
+    pretended_hub,
 )
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import RolloutController
@@ -284,11 +284,8 @@ class Optimizer:
         """
 
         async def planned(kube: Lister) -> Plan | RequestProblem:
-            hub = HypotheticalHub(kube, pretended) if pretended else None
-            planner = self._planner(hub or kube)
-            made = await planner.plan(request, name_others=name_others, report=report)
-            unused = hub.changes_without_effect() if hub and isinstance(made, Plan) else None
-            return unused or made
+            planner = self._planner(pretended_hub(kube, pretended))
+            return await planner.plan(request, name_others=name_others, report=report)
 
         made = await self._in_turn(lambda: self._confirmed(planned, to_apply=to_apply))
         if isinstance(made, Plan) and not pretended:

@@ -67,6 +67,11 @@ class HypotheticalHub:
         return ObjectList(items, page.resource_version, page.continue_token, page.remaining)
 
 
+def pretended_hub(kube: Lister, pretended: PretendedObjects | None) -> Lister:
+    """Return a hub, or what lists it as a question pretends it."""
+    return HypotheticalHub(kube, pretended) if pretended else kube
+
+
 SolvedProblems = LruCache[tuple[str, str], SolvedProblem]
 """The last problem and solution of each optimization, by its namespace and name."""
 
@@ -140,6 +145,8 @@ class Planner:
         fleet, problem = formulated
         solution = await self._solve(problem, request, report)
         made = await self._planned(found, fleet, problem, solution)
+        if isinstance(made, Plan) and isinstance(self._kube, HypotheticalHub):
+            made = self._kube.changes_without_effect() or made
         if isinstance(made, RequestProblem) or not request.explained:
             return made
         case = case_of(request, fleet, problem, solution, found.snapshot)

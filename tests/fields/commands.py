@@ -105,6 +105,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--filename": Case("scenario", {"--objective": "performance", "--output": "json"}),
         **PLANNED,
         "--picture": Case("plan.html", ASKED),
+        "--what-if": Case('{"lose": ["worker02"]}', ASKED),
         "--explain": Case(True, ASKED),
     },
     "diff": {

@@ -36,6 +36,17 @@ COPY = {
     "body:whatIf.lose": ["worker01", "worker02"],
     "body:whatIf.add": [{"name": "worker03", "like": "worker01"}],
 }
+ADDED_GPUS = {
+    **ASKED,
+    "body:whatIf.drain": ["worker01", "worker02"],
+    "body:whatIf.add": [
+        {
+            "name": "worker03",
+            "like": "worker01",
+            "gpus": [{"product": "NVIDIA-GH200-480GB", "count": 1}],
+        }
+    ],
+}
 CHANGED = {"score": "performance", "cluster": "worker01", "entry": "2g.24gb", "value": 99}
 RESCORED = {**ASKED, "body:whatIf.scores": [CHANGED]}
 BASE: dict[str, Fields] = {
@@ -87,6 +98,8 @@ CASES: dict[str, dict[str, Case]] = {
         "body:whatIf.drain": Case(["worker01"], ASKED),
         "body:whatIf.add[].name": Case("worker09", COPY),
         "body:whatIf.add[].like": Case("worker02", COPY, "uneven"),
+        "body:whatIf.add[].gpus[].product": Case("NVIDIA-A30", ADDED_GPUS),
+        "body:whatIf.add[].gpus[].count": Case(2, ADDED_GPUS),
         "body:whatIf.pin": Case({"app01": "worker02"}, ASKED),
         "body:whatIf.exclude": Case({"app01": ["worker01"]}, ASKED),
         "body:whatIf.scores[].score": Case("power", RESCORED),

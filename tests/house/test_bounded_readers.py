@@ -88,6 +88,7 @@ BOUNDS = {
     "optimizer/follow/record/content.py:unpacked": (
         "MAX_CONTENT_BYTES, MAX_CONTENT_VALUES, first error"
     ),
+    "optimizer/cli/hub_request.py:_what_if": USER,
     "optimizer/cli/top/fleet_reader.py:_object": "MAX_BYTES",
     "optimizer/service/record_keys.py:_key_of": SERVER,
     "optimizer/api/self_signed_certificate.py:_decoded": SERVER,

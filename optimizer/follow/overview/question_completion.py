@@ -8,11 +8,20 @@ from typing import Any, NamedTuple
 from dsf.api.names import score_object_name
 from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.domain.fleet import CandidatePolicy, Workload
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.plan_request import PartialRequest, with_namespace
 from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
 from optimizer.follow.record.plan_history import ObjectiveInForce, PlanInForce
+from optimizer.snapshot.added_gpus import (
+    TABLED,
+    VENDOR,
+    GpusOfModel,
+    products_on,
+    requested_fields,
+    why_no_room,
+)
 from optimizer.snapshot.object_readers import name_of, read_policy, read_workload
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
@@ -140,7 +149,12 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         ("clusters", "managed cluster", partial.clusters, existing),
         ("workloads", "workload", partial.workloads, facts.workloads),
         ("what_if.lose", "managed cluster", what_if.lose, existing),
-        ("what_if.add", "managed cluster", (item.like for item in what_if.add), existing),
+        (
+            "what_if.add",
+            "managed cluster",
+            (item.like for item in what_if.add if item.like),
+            existing,
+        ),
         ("what_if.drain", "managed cluster", what_if.drain, every),
         ("what_if.pin", "managed cluster", what_if.pin.values(), every),
         ("what_if.exclude", "managed cluster", excluded, every),
@@ -158,6 +172,10 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
             names[what][said] = meant
     scores, clusters = names["score"], names["managed cluster"]
     workloads = names["workload"]
+    copies = _added(facts, what_if.add, clusters)
+    if isinstance(copies, RequestProblem):
+        return copies
+    what_if = what_if.model_copy(update={"add": copies})
     pinned = Counter(workloads[name] for name in what_if.pin)
     problems = [
         FieldProblem("what_if.add", f"{UntrustedName(name)}: there is such a cluster")
@@ -178,6 +196,48 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         workloads=tuple(dict.fromkeys(workloads[name] for name in partial.workloads)),
         what_if=_renamed(what_if, clusters, workloads, scores),
     )
+
+
+def _added(
+    facts: FleetFacts, said: Collection[AddedCluster], clusters: Mapping[str, str]
+) -> tuple[AddedCluster, ...] | RequestProblem:
+    """Return the added clusters with the names of their GPU models, and like which ones they are.
+
+    `clusters`: the names in full of those that were said.
+    """
+    wanted = any(item.gpus for item in said)
+    existing = facts.hub.clusters if wanted else {}
+    products = {name: products_on(existing[name], facts.inventories.get(name)) for name in existing}
+    of_fleet, found = set[str]().union(*products.values()), list[AddedCluster]()
+    for item in said:
+        gpus = list[GpusOfModel]()
+        for each in item.gpus:
+            product = _product(each.product, of_fleet)
+            if isinstance(product, RequestProblem):
+                return product
+            gpus.append(each.model_copy(update={"product": product}))
+        having = (name for name in sorted(products) if gpus[0].product in products[name])
+        like = clusters[item.like] if item.like else next(having, "")
+        why = why_no_room(facts.inventories.get(like)) if gpus else ""
+        if not like:
+            why = f"no cluster has {gpus[0].product}, so say like which one it is: its scores count"
+        elif why:
+            why = f"{UntrustedName(like)} {why}; say like which other cluster it is"
+        if why:
+            return invalid_request((FieldProblem("what_if.add", why),))
+        found.append(item.model_copy(update={"like": like, "gpus": tuple(gpus)}))
+    return tuple(found)
+
+
+def _product(wanted: str, of_fleet: Collection[str]) -> str | RequestProblem:
+    """Return the GPU model that is meant: of the fleet, or else of those that are known."""
+    spelt = wanted.upper().removeprefix(VENDOR)
+    for names in (of_fleet, TABLED.union(of_fleet)):
+        exact = [name for name in names if name.upper().removeprefix(VENDOR) == spelt]
+        found = find_name(next(iter(exact), wanted), names, field="what_if.add", what="GPU model")
+        if isinstance(found, str):
+            return found
+    return found
 
 
 def policies_of(facts: FleetFacts, cluster: str) -> tuple[CandidatePolicy, ...]:
@@ -205,7 +265,7 @@ def _renamed(
     return WhatIf(
         lose=tuple(clusters[name] for name in what_if.lose),
         drain=tuple(clusters[name] for name in what_if.drain),
-        add=tuple(AddedCluster(name=item.name, like=clusters[item.like]) for item in what_if.add),
+        add=what_if.add,
         pin={workloads[name]: clusters[where] for name, where in what_if.pin.items()},
         exclude=excluded,
         scores=tuple(
@@ -244,9 +304,14 @@ def _clusters(facts: FleetFacts, names: Sequence[str], what_if: WhatIf) -> Itera
             policies = [item.policy for item in policies_of(facts, name)]
             yield _cluster(name, policies)
     for added in what_if.add:
-        policies = [item.policy for item in policies_of(facts, added.like)]
-        renamed = [policy_of_copy(item, added.name, added.like) or item for item in policies]
-        yield _cluster(added.name, renamed)
+        policies = [
+            policy_of_copy(item.policy, added.name, added.like) or item.policy
+            for item in policies_of(facts, added.like)
+            if not (added.gpus and GPU_KIND in {supply.kind for supply in item.supplies})
+        ]
+        like = facts.hub.clusters[added.like]
+        fields = requested_fields(like, added.nodes) if added.gpus else {}
+        yield {**_cluster(added.name, policies), **fields}
 
 
 def _cluster(name: str, policies: Iterable[str]) -> dict[str, Any]:

@@ -2,14 +2,22 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dsf.api.names import score_object_name
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, NODE_INVENTORY, POLICY, Kind
 from dsf.kube.port import Object
+from optimizer.snapshot.added_gpus import (
+    MAX_GPUS,
+    AddedNode,
+    GpusOfModel,
+    added_nodes,
+    cluster_with,
+    nodes_with,
+)
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.wire.base import Name, ObjectName, RequestPart
 
@@ -23,7 +31,31 @@ class AddedCluster(RequestPart):
     """A managed cluster that does not exist, and an existing one that it is a copy of."""
 
     name: ObjectName
-    like: ObjectName
+    like: Annotated[
+        ObjectName,
+        Field(description="Default: the first cluster that has the first of the `gpus`."),
+    ] = ""
+    gpus: Annotated[
+        tuple[GpusOfModel, ...],
+        Field(
+            min_length=1,
+            max_length=8,
+            description="Its GPUs, instead of those of the other cluster.",
+        ),
+    ] = ()
+
+    @model_validator(mode="after")
+    def _says_what(self) -> Self:
+        if not self.like and not self.gpus:
+            raise ValueError("say like which cluster it is, or which gpus it has")
+        if sum(item.count for item in self.gpus) > MAX_GPUS:
+            raise ValueError(f"gpus: a cluster has at most {MAX_GPUS} in all")
+        return self
+
+    @property
+    def nodes(self) -> Sequence[AddedNode]:
+        """The nodes that have its GPUs; none: the copied ones."""
+        return added_nodes(self.gpus)
 
 
 class ScoreChange(RequestPart):
@@ -62,14 +94,14 @@ class WhatIf(RequestPart):
         """What the hub is pretended to have; None if the question only changes the request."""
         if not self.add and not self.scores:
             return None
-        return PretendedObjects({item.name: item.like for item in self.add}, self.scores)
+        return PretendedObjects(self.add, self.scores)
 
 
 @dataclass(frozen=True)
 class PretendedObjects:
-    """Managed clusters that are copies of others, by the copy's name, and changed scores."""
+    """Managed clusters that are copies of others, and changed scores."""
 
-    copies: Mapping[str, str]
+    added: tuple[AddedCluster, ...]
     scores: tuple[ScoreChange, ...]
 
     def seen(self, kind: Kind, objects: Iterable[Object]) -> Iterator[Object]:
@@ -77,15 +109,15 @@ class PretendedObjects:
         for obj in objects:
             changed = self._rescored(obj) if kind == ADD_ON_PLACEMENT_SCORE else obj
             yield changed
-            for name, like in self.copies.items():
-                copy = _copied(kind, obj, name, like)
+            for added in self.added:
+                copy = _copied(kind, obj, added)
                 yield from () if copy is None else (self._rescored(copy),)
 
     def effective(self, objects: Iterable[Object]) -> Iterator[ScoreChange]:
         """Yield the changes that decide the value of an entry of these AddOnPlacementScores."""
         for obj in objects:
             cluster = obj["metadata"].get("namespace", "")
-            copies = (name for name, like in self.copies.items() if like == cluster)
+            copies = (item.name for item in self.added if item.like == cluster)
             for place in (cluster, *copies):
                 changes = self._changes(place, name_of(obj))
                 entries = _entries(obj) if changes else ()
@@ -143,12 +175,13 @@ def _changed(entry: dict[str, Any], change: ScoreChange | None) -> dict[str, Any
     return {**entry, "value": change.value} if change else entry
 
 
-def _copied(kind: Kind, obj: Object, name: str, like: str) -> Object | None:
+def _copied(kind: Kind, obj: Object, added: AddedCluster) -> Object | None:
     """Return the object that a copy of a cluster has where the cluster has this one; else None."""
-    metadata = obj["metadata"]
+    metadata, name, like = obj["metadata"], added.name, added.like
     if kind == MANAGED_CLUSTER and name_of(obj) == like:
         labels = {key: name if value == like else value for key, value in labels_of(obj).items()}
-        return {**obj, "metadata": {**metadata, "name": name, "labels": labels}}
+        copy = {**obj, "metadata": {**metadata, "name": name, "labels": labels}}
+        return cluster_with(copy, added.nodes) if added.gpus else copy
     if kind == POLICY and policy_of_copy(name_of(obj), name, like):
         return {
             **obj,
@@ -158,7 +191,10 @@ def _copied(kind: Kind, obj: Object, name: str, like: str) -> Object | None:
         return {**obj, "metadata": {**metadata, "namespace": name}}
     if kind == NODE_INVENTORY and metadata.get("namespace") == like:
         moved = {**metadata, "name": name, "namespace": name}
-        return {**obj, "metadata": moved, "status": _without_pods(obj.get("status") or {})}
+        status = obj.get("status") or {}
+        if added.gpus:
+            status = {**status, "nodes": nodes_with(status.get("nodes") or (), added.nodes)}
+        return {**obj, "metadata": moved, "status": _without_pods(status)}
     return None
 
 

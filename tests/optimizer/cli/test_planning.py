@@ -1,6 +1,8 @@
 """`dsf plan`, `dsf diff` and `dsf optimize` against a hub over HTTP."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import click
@@ -17,7 +19,9 @@ from tests.mcp_server.service import request as guide_request
 from tests.optimizer.build import body
 from tests.optimizer.cli.test_object_files import FOLDERS
 from tests.optimizer.hubs import bound, hub_of, names
+from tests.repository import ROOT
 
+PAGE = (ROOT / "docs/how-to/plans.md").read_text(encoding="utf-8")
 PERFORMANCE = ("--objective", "performance")
 
 
@@ -70,6 +74,21 @@ def test_an_aggregation_without_an_objective_is_refused() -> None:
     code, _, err = invoked(plan, "--aggregation=Mean")
     said = "--aggregation is of the scores of --objective: say that too"
     assert (code, err.splitlines()[-1]) == (2, f"Error: {said}")
+
+
+async def test_a_plan_may_pretend_a_cluster_with_other_gpus(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^dsf plan (.*--what-if .*)$", PAGE, re.MULTILINE)
+    asked = (*shlex.split(line), "--output=json")
+    for code, out, err in (
+        await dsf(plan, await hub_of(), tmp_path, *asked),
+        await invoked_meanwhile(plan, *FOLDERS, *asked),
+    ):
+        assert code == 0, err
+        assert "worker03" in {item["cluster"] for item in json.loads(out)["placements"]}
+    for text, said in (("lose", "not valid JSON"), ('{"los": []}', "did you mean lose?")):
+        code, out, err = await dsf(plan, await hub_of(), tmp_path, f"--what-if={text}")
+        assert (code, out) == (2, "")
+        assert said in err
 
 
 async def test_nothing_is_applied_without_a_yes(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from optimizer.follow.overview.score_overview import (
     score_summary,
     scorer_overview,
 )
-from optimizer.follow.overview.what_if import PretendedObjects, ScoreChange, WhatIf
+from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, ScoreChange, WhatIf
 from optimizer.plan.plan import Plan
 from optimizer.plan.workload_moves import score_totals
 from optimizer.service.optimizer import Optimizer
@@ -361,7 +361,7 @@ async def test_the_last_change_of_an_entry_counts_and_others_are_named(
         | {"status": {"scores": [{"name": name, "value": each} for name, each in of.items()]}}
         for cluster, of in values.items()
     ]
-    pretended = PretendedObjects({"copy": "c1"}, tuple(changes))
+    pretended = PretendedObjects((AddedCluster(name="copy", like="c1"),), tuple(changes))
     expected = {**values, "copy": values["c1"]}
     decides: dict[tuple[str, str], ScoreChange] = {}
     for change in changes:
