@@ -39,6 +39,9 @@ class ScorePage(ResultPart):
     total: Annotated[int, Field(description="Score entries that match, on all pages.")]
     offset: int
     next_offset: Annotated[int | None, Field(description="Offset of the next page; null: none.")]
+    newest: Annotated[
+        datetime | None, Field(description="When the newest of all was published.")
+    ] = None
     items: Annotated[tuple[ScoreObject, ...], Field(description="Sorted by cluster and name.")]
 
 
@@ -68,13 +71,15 @@ class DiagnosisView(ResultPart):
 
 def score_page(scores: Iterable[ScoreObject], *, offset: int, limit: int) -> ScorePage:
     """Return `limit` entries, starting at `offset`; an object without entries counts as one."""
-    rows = [row for score in sorted(scores, key=_identity) for row in _rows(score)]
+    every = sorted(scores, key=_identity)
+    rows = [row for score in every for row in _rows(score)]
     end = offset + limit
     return cleaned_texts(
         ScorePage(
             total=len(rows),
             offset=offset,
             next_offset=end if end < len(rows) else None,
+            newest=max((item.written for item in every if item.written), default=None),
             items=_regrouped(rows[offset:end]),
         )
     )
@@ -109,7 +114,10 @@ def overview_text(view: FleetOverview, now: datetime) -> str:
     lines = [
         f"{head} {_DATA}",
         *_capacity_lines(view.capacity, now),
-        *_first(map(_ranked, view.scores), view.omitted.get("scores", 0), " scores"),
+        *_stalest(view.scores, now),
+        *_first(
+            (_ranked(item, now) for item in view.scores), view.omitted.get("scores", 0), " scores"
+        ),
         *_first(
             (
                 f"{UntrustedName(item.name)}: {_places(item.places) or 'not placed'}"
@@ -136,8 +144,12 @@ def _capacity_lines(fleet: FleetCapacity, now: datetime) -> Iterator[str]:
         yield _room(item) + (f" ({_name(item.largest_on)})" if item.largest_on else "")
     for cluster in fleet.clusters:
         rooms = joined(map(_room, cluster.resources), _LINES, separator="; ")
-        age = (now - cluster.observed).total_seconds() if cluster.observed else 0.0
-        yield f"{_name(cluster.cluster)}: {rooms} (seen {shown_duration(max(0.0, age))} ago)"
+        seen = f" (seen {_ago(cluster.observed, now)})" if cluster.observed else ""
+        yield f"{_name(cluster.cluster)}: {rooms}{seen}"
+
+
+def _ago(then: datetime, now: datetime) -> str:
+    return f"{shown_duration(max(0.0, (now - then).total_seconds()))} ago"
 
 
 def _name(name: str) -> str:
@@ -158,17 +170,27 @@ def _room(item: ResourceCapacity) -> str:
     )
 
 
-def scores_text(view: ScoresView) -> str:
+def scores_text(view: ScoresView, now: datetime) -> str:
     """Return a line for each score with its best and worst clusters, then the entries."""
-    lines = [_ranked(item) for item in view.scores] or ["There are no scores."]
+    lines = [_ranked(item, now) for item in view.scores] or ["There are no scores."]
     if view.omitted:
         lines.append(f"and {view.omitted} more scores: name one")
+    lines = [*_stalest(view.scores, now), *lines]
     if view.entries is not None:
-        lines += score_lines(view.entries)
+        lines += score_lines(view.entries, now)
     return "\n".join([*lines, _DATA])
 
 
-def scorer_text(view: ScorerView) -> str:
+def _stalest(scores: Iterable[ScoreOverview], now: datetime) -> Iterator[str]:
+    """Yield which of several scores is the oldest, and of which cluster."""
+    known = [(item.oldest, item) for item in scores if item.oldest]
+    if len(known) > 1:
+        oldest, score = min(known, key=lambda found: found[0].written)
+        where = f"{UntrustedName(score.name)} of {UntrustedName(oldest.cluster)}"
+        yield f"Stalest score: {where}, published {_ago(oldest.written, now)}."
+
+
+def scorer_text(view: ScorerView, now: datetime) -> str:
     """Return what a scorer means and how it is."""
     scorer, lines = view.scorer, list[str]()
     if scorer is None:
@@ -179,8 +201,13 @@ def scorer_text(view: ScorerView) -> str:
             f" ({UntrustedName(scorer.reason)}); it {scorer.reach}."
             f" Score {UntrustedName(scorer.score or 'unknown')}: {quoted(scorer.description)}"
         )
+        lines += _first(
+            f"It fails on {UntrustedName(item.cluster)}: {UntrustedName(item.reason)}:"
+            f" {_quoted(item.message)}"
+            for item in scorer.failing
+        )
     if view.score is not None:
-        lines.append(_ranked(view.score))
+        lines.append(_ranked(view.score, now))
     return "\n".join([*lines, *_first(map(finding_line, view.findings)), _DATA])
 
 
@@ -212,7 +239,7 @@ def diagnosis_text(view: DiagnosisView, name: str) -> str:
     return "\n".join([head, *_first(map(finding_line, view.findings), view.omitted)])
 
 
-def _ranked(score: ScoreOverview) -> str:
+def _ranked(score: ScoreOverview, now: datetime) -> str:
     unit = f" {UntrustedName(plain(score.unit))}" if score.unit else ""
     better = "lower" if score.direction == "LowerIsBetter" else "higher"
     stated = "" if score.direction else ", as none is stated"
@@ -224,8 +251,18 @@ def _ranked(score: ScoreOverview) -> str:
     until = f"; valid until {rfc3339(score.valid_until)}" if score.valid_until else ""
     return (
         f"Score {UntrustedName(score.name)} ({better} is better{stated}) on"
-        f" {counted(score.clusters, 'cluster')}: {ranked}{expired}{until}"
+        f" {counted(score.clusters, 'cluster')}: {ranked}{expired}{until}{_published(score, now)}"
     )
+
+
+def _published(score: ScoreOverview, now: datetime) -> str:
+    """Return how old the values are, and where the oldest is."""
+    if not (score.oldest and score.newest):
+        return ""
+    newest, oldest = _ago(score.newest.written, now), _ago(score.oldest.written, now)
+    if newest == oldest:
+        return f"; published {newest}"
+    return f"; published {newest} to {oldest} ({UntrustedName(score.oldest.cluster)})"
 
 
 def finding_line(item: FleetFinding) -> str:
@@ -253,20 +290,22 @@ def _first(lines: Iterable[str], omitted: int = 0, what: str = "") -> list[str]:
     return first_lines(every, _LINES, of=len(every) + omitted, what=what)
 
 
-def score_lines(page: ScorePage) -> list[str]:
+def score_lines(page: ScorePage, now: datetime) -> list[str]:
     """Return a heading, and one line for each AddOnPlacementScore of a page."""
     if not page.total:
         return ["There are no scores."]
     shown = sum(max(1, len(item.scores)) for item in page.items)
     more = "" if page.next_offset is None else f" Next page: offset {page.next_offset}."
     head = f"{shown} of {page.total} score entries from offset {page.offset}.{more}"
-    return [head, *map(_score_line, page.items)]
+    newest = [f"The newest was published {_ago(page.newest, now)}."] if page.newest else []
+    return [" ".join([head, *newest]), *(_score_line(item, now) for item in page.items)]
 
 
-def _score_line(score: ScoreObject) -> str:
+def _score_line(score: ScoreObject, now: datetime) -> str:
     values = ", ".join(f"{quoted(entry.name)}={entry.value}" for entry in score.scores)
     until = f" until {score.valid_until.isoformat()}" if score.valid_until else ""
     validity = "EXPIRED" if score.expired else f"valid{until}"
     trust = "" if score.trust is None else f", trust {score.trust:.2f}"
+    published = f", published {_ago(score.written, now)}" if score.written else ""
     about = f"{UntrustedName(score.cluster)} {UntrustedName(score.name)}"
-    return f"{about} ({validity}{trust}): {values or 'no entries'}"
+    return f"{about} ({validity}{published}{trust}): {values or 'no entries'}"

@@ -38,7 +38,10 @@ def kept_text(items: Sequence[KeptOptimization]) -> str:
     """Return for each whether it is fine, why it moves nothing, and the plan that waits."""
     lines = [" ".join(_sentences(item)) for item in items]
     shown = first_lines(lines, _ITEMS, what=" PlacementOptimizations")
-    return "\n".join(shown) or "Nothing is kept placed here: there is no PlacementOptimization."
+    return "\n".join(shown) or (
+        "Nothing is kept placed here: there is no PlacementOptimization, so nothing moves until"
+        " somebody plans and applies. Next: plan_placement says what would move now."
+    )
 
 
 def _sentences(item: KeptOptimization) -> Iterator[str]:

@@ -77,13 +77,18 @@ Digests = Annotated[
     Field(max_length=4),
     _names("Plans that were shown."),
 ]
+_NOTHING = Field(default_factory=WhatIf)
+"""A default that no schema spells out."""
+
 Question = Annotated[
     WhatIf,
+    _NOTHING,
     WithJsonSchema(
         {
             "type": "object",
-            "description": "What if: clusters lost, drained or added (copies, or with other gpus),"
-            " workloads pinned or excluded, scores changed, budgets (most of a score's sum).",
+            "description": "Clusters lost, drained, added (copies, or with other gpus); workloads"
+            " that don't exist (run), pinned, excluded; scores changed; budget: most of a score's"
+            " sum.",
             "examples": [
                 {
                     "lose": ["worker02"],
@@ -95,6 +100,7 @@ Question = Annotated[
                             "gpus": [{"product": "H100", "count": 2}],
                         }
                     ],
+                    "run": [{"name": "new", "amount": 4, "like": "app01"}],
                     "pin": {"app01": "worker01"},
                     "exclude": {"app02": ["worker01"]},
                     "scores": [
@@ -107,7 +113,9 @@ Question = Annotated[
     ),
 ]
 SameQuestion = Annotated[
-    WhatIf, WithJsonSchema({"type": "object", "description": "As of plan_placement."})
+    WhatIf,
+    _NOTHING,
+    WithJsonSchema({"type": "object", "description": "As of plan_placement."}),
 ]
 Request = Annotated[
     dict[str, Any],

@@ -1,6 +1,7 @@
 """Tools that see: the fleet, scores, a scorer, a workload, how far a plan is, what is broken."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from fastmcp.tools.base import ToolResult
 
@@ -72,7 +73,7 @@ class FleetTools:
         Call it first: tools take its names.
         """
         view = fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS)
-        text = fleet_results.overview_text(view, self._caller().service.now())
+        text = fleet_results.overview_text(view, self._now())
         return answer(text, view, brief=True)
 
     async def list_scores(
@@ -98,7 +99,7 @@ class FleetTools:
         view = ScoresView(
             scores=found[:SCORES_SHOWN], omitted=max(0, len(found) - SCORES_SHOWN), entries=page
         )
-        return answer(fleet_results.scores_text(view), view)
+        return answer(fleet_results.scores_text(view, self._now()), view, brief=True)
 
     async def describe_scorer(self, name: Scorer, namespace: Namespace = "default") -> ToolResult:
         """Say what a scorer's score means, where it comes from, on which clusters it fails."""
@@ -115,7 +116,7 @@ class FleetTools:
             score=found[0] if found else None,
             findings=findings_about(findings(facts), {said, score, *by_name} & {said, score}),
         )
-        return answer(fleet_results.scorer_text(view), view)
+        return answer(fleet_results.scorer_text(view, self._now()), view, brief=True)
 
     async def describe_workload(
         self, name: Workload, namespace: Namespace = "default"
@@ -159,6 +160,9 @@ class FleetTools:
             kept = tuple(item for item in kept if item.name == meant)
         ordered = sorted(kept, key=lambda item: item.fine)
         return answer(kept_text(ordered), kept_view(ordered, whole=bool(name)))
+
+    def _now(self) -> datetime:
+        return self._caller().service.now()
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(fleet_facts(self._caller(), namespace))

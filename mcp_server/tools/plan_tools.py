@@ -70,9 +70,10 @@ class PlanTools:
         namespace: PlannedNamespace = "",
         clusters: Clusters = (),
         workloads: Workloads = (),
-        what_if: Question = WhatIf(),  # noqa: B008 - frozen
         request: Request = {},  # noqa: B006 - never changed
         objects: bool = False,
+        *,
+        what_if: Question,
     ) -> ToolResult:
         """Plan which policy each cluster enforces and where each workload runs; write nothing.
 
@@ -122,8 +123,9 @@ class PlanTools:
         objectives: Objectives = (),
         digests: Digests = (),
         trade_offs: bool = False,
-        what_if: SameQuestion = WhatIf(),  # noqa: B008 - frozen
         namespace: Namespace = "default",
+        *,
+        what_if: SameQuestion,
     ) -> ToolResult:
         """Compare plans: one for each objective, or those of digests.
 

@@ -64,6 +64,8 @@ class HypotheticalHub:
         if kind == ADD_ON_PLACEMENT_SCORE:
             self._effective.update(self._pretended.effective(page.items))
         items = tuple(self._pretended.seen(kind, page.items))
+        if not page.continue_token:
+            items += tuple(self._pretended.besides(kind, namespace))
         return ObjectList(items, page.resource_version, page.continue_token, page.remaining)
 
 

@@ -38,6 +38,9 @@ class ScoreObject(ResultPart):
     display_name: Text = ""
     unit: Text = ""
     direction: Direction | None = None
+    written: datetime | None = Field(
+        default=None, description="When it was published last; null: not kept by the hub."
+    )
     valid_until: datetime | None = None
     expired: bool = False
     trust: float | None = Field(

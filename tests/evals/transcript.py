@@ -1,10 +1,12 @@
 """The page with a whole conversation: the questions, the calls and what the tools answer."""
 
 import json
+import re
 from pathlib import Path
 
 import yaml
 
+from dsf.kube.clock import utc_now
 from tests.evals.conversation import Conversation, ToolCall
 from tests.evals.fleets import guide
 from tests.evals.replay import Exchange, Replay, assistant
@@ -31,7 +33,8 @@ async def transcript() -> str:
     parts = yaml.safe_load(FILE.read_text())
     replay = Replay(Conversation("transcript", "guide", "", (), (), writes=True))
     sections = [_HEAD]
-    async with assistant(await guide(), writes=True) as client:
+    start = utc_now()
+    async with assistant(await guide(now=lambda: start), writes=True) as client:
         for part in parts:
             made = [await client.call(replay, ToolCall(**call)) for call in part["calls"]]
             sections.append(f"## {part['question']}\n\n" + "\n".join(map(_shown, made)))
@@ -40,4 +43,5 @@ async def transcript() -> str:
 
 def _shown(exchange: Exchange) -> str:
     arguments = json.dumps(exchange.call.arguments)
-    return f"```text\n> {exchange.call.tool} {arguments}\n{exchange.text}\n```\n"
+    text = re.sub(r"\d+s ago", "2s ago", exchange.text)
+    return f"```text\n> {exchange.call.tool} {arguments}\n{text}\n```\n"

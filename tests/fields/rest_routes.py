@@ -48,6 +48,7 @@ ADDED_GPUS = {
     ],
 }
 CHANGED = {"score": "performance", "cluster": "worker01", "entry": "2g.24gb", "value": 99}
+RUN = {**ASKED, "body:whatIf.run": [{"name": "new", "amount": 1}]}
 RESCORED = {**ASKED, "body:whatIf.scores": [CHANGED]}
 BASE: dict[str, Fields] = {
     "post /optimize": {f"body:{name}": value for name, value in base_body().items()},
@@ -100,6 +101,10 @@ CASES: dict[str, dict[str, Case]] = {
         "body:whatIf.add[].like": Case("worker02", COPY, "uneven"),
         "body:whatIf.add[].gpus[].product": Case("NVIDIA-A30", ADDED_GPUS),
         "body:whatIf.add[].gpus[].count": Case(2, ADDED_GPUS),
+        "body:whatIf.run[].name": Case("newer", RUN),
+        "body:whatIf.run[].amount": Case(9, RUN),
+        "body:whatIf.run[].kind": Case("cpu", RUN),
+        "body:whatIf.run[].like": Case("app01", RUN),
         "body:whatIf.pin": Case({"app01": "worker02"}, ASKED),
         "body:whatIf.exclude": Case({"app01": ["worker01"]}, ASKED),
         "body:whatIf.scores[].score": Case("power", RESCORED),

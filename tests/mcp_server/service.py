@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,10 @@ def wish(score: str = PERFORMANCE, **changes: Any) -> dict[str, Any]:
     return {"request": {**request(score), **changes}}
 
 
-async def scenario_hub(access: AccessTable | None = None) -> EmbeddedHub:
-    hub = ReviewingHub(access=access or AccessTable())
+async def scenario_hub(
+    access: AccessTable | None = None, now: Callable[[], datetime] = utc_now
+) -> EmbeddedHub:
+    hub = ReviewingHub(access=access or AccessTable(), now=now)
     for name in (HUB_NAMESPACE, *NAMESPACES):
         await put(hub, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for obj in _scenario():

@@ -221,7 +221,8 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         lambda: fleet_results.scores_text(
             ScoresView(
                 scores=scores(SCORES_SHOWN), omitted=max(0, ALL - SCORES_SHOWN), entries=None
-            )
+            ),
+            NOW,
         ),
         {"score": ALL},
     ),

@@ -83,7 +83,7 @@ async def test_a_plan_that_waits_is_told_and_approved_after_a_yes(era: Any) -> N
 async def test_a_read_only_server_says_so_and_has_no_tool_that_approves() -> None:
     async with serving() as service, Client(service.mcp) as client:
         text, _ = await told(client)
-        assert text == "Nothing is kept placed here: there is no PlacementOptimization."
+        assert "so nothing moves until somebody plans and applies. Next: plan_placement" in text
         await declare(service, "Approve")
         text, _ = await told_of(client, "ReadOnly")
         assert "allow writes (the chart's allowWrites)" in text

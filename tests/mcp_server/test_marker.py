@@ -62,6 +62,7 @@ from optimizer.wire.rollout import RolloutStatus
 from tests.house.marker import MARKER, WORDS, filled, forged_lines, raw, unquoted
 from tests.mcp_server.service import POWER, Service, request, serving, wish
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = "dynamic-scoring.open-cluster-management.io"
 
 
@@ -106,11 +107,9 @@ def _texts() -> Mapping[str, str]:
         "explanation": plan_results.explanation_text(filled(PlacementAnswer)),
         "comparison": plan_results.comparison_text(filled(ComparisonView), applicable=True),
         "follow": plan_results.follow_text(filled(FollowView), MARKER),
-        "overview": fleet_results.overview_text(
-            filled(FleetOverview), datetime(2026, 1, 1, tzinfo=UTC)
-        ),
-        "scores": fleet_results.scores_text(filled(ScoresView)),
-        "scorer": fleet_results.scorer_text(filled(ScorerView)),
+        "overview": fleet_results.overview_text(filled(FleetOverview), NOW),
+        "scores": fleet_results.scores_text(filled(ScoresView), NOW),
+        "scorer": fleet_results.scorer_text(filled(ScorerView), NOW),
         "workload": fleet_results.workload_text(filled(WorkloadDescription)),
         "diagnosis": fleet_results.diagnosis_text(filled(DiagnosisView), MARKER),
         "applied": write_results.applied_text(

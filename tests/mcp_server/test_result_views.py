@@ -1,5 +1,6 @@
 """Pages of scores: bounded, complete, in a fixed order."""
 
+from datetime import UTC, datetime
 from random import Random
 
 from hypothesis import given
@@ -63,7 +64,12 @@ def test_every_text_of_a_result_is_cleaned() -> None:
     assert shown.scores == (ScoreEntry(name="c\ufffdd", value=1),)
 
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
 def test_a_line_of_scores_tells_how_far_they_can_be_trusted() -> None:
     known = ScoreObject(cluster="c", name="n", trust=0.5)
-    lines = score_lines(score_page([known, ScoreObject(cluster="d", name="n")], offset=0, limit=5))
+    lines = score_lines(
+        score_page([known, ScoreObject(cluster="d", name="n")], offset=0, limit=5), NOW
+    )
     assert lines[1:] == ["c n (valid, trust 0.50): no entries", "d n (valid): no entries"]

@@ -88,9 +88,11 @@ async def test_an_explanation_names_the_node_that_is_missing() -> None:
     (found,) = made.explanation.unplaced
     assert [item.message for item in found.limits] == ["each Pod on cluster worker01 finds a node"]
     assert found.remedy is not None
-    assert [item.message for item in found.remedy.changes] == [
-        "give cluster worker01 a node for each Pod of workload mwrs-app01"
-    ]
+    [change] = found.remedy.changes
+    assert change.message == (
+        "give cluster worker01 a node for each Pod of workload mwrs-app01: add nodes, or end what"
+        " holds them"
+    )
 
 
 async def test_packing_of_a_cluster_says_which_pods_come_first() -> None:

@@ -191,7 +191,10 @@ class NodeBoundary(RelaxableLimit):
         if all(item.cluster != self.cluster for item in sizing.assignments):
             return None
         name = sizing.required.workload
-        message = f"give cluster {self.cluster} a node for each Pod of workload {name}"
+        message = (
+            f"give cluster {self.cluster} a node for each Pod of workload {name}: add nodes, or"
+            " end what holds them"
+        )
         return LimitChange(message, self.relax, GIVEN_UP)
 
 

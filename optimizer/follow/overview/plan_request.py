@@ -162,6 +162,7 @@ def _contradictions(partial: PartialRequest) -> Iterator[FieldProblem]:
         },
         "targetWorkloads": {
             "workloads": partial.workloads,
+            "what_if.run": what_if.run,
             "what_if.drain": what_if.drain,
             "what_if.pin": what_if.pin,
             "what_if.exclude": what_if.exclude,

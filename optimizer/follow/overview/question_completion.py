@@ -79,8 +79,7 @@ def complete_question(
         if not any(item["availablePolicies"] for item in clusters):
             body |= UNSTATED
     if "targetWorkloads" not in further:
-        names = meant.workloads or facts.workloads
-        body["targetWorkloads"] = [_workload(facts, name, what_if) for name in names]
+        body |= _targets(facts, meant.workloads, what_if)
     stated = {"aggregation": partial.aggregation} if partial.aggregation else {}
     preferences = [{**_preference(facts, *item), **stated} for item in meant.weights]
     if preferences:
@@ -96,7 +95,8 @@ def complete_question(
     if without_effect:
         return invalid_request(without_effect)
     objective = taken.taken_objective(request) if taken else None
-    return PlanningQuestion(request, what_if.pretended, objective)
+    pretended = what_if.pretended(facts.namespace, facts.workloads)
+    return PlanningQuestion(request, pretended, objective)
 
 
 def _without_effect(
@@ -142,6 +142,8 @@ class _NamesMeant(NamedTuple):
 def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | RequestProblem:
     what_if, added = partial.what_if, [item.name for item in partial.what_if.add]
     existing, every = facts.hub.clusters, [*facts.hub.clusters, *added]
+    run, likes = [item.name for item in what_if.run], [item.like for item in what_if.run]
+    all_workloads = [*facts.workloads, *run]
     excluded = [name for names in what_if.exclude.values() for name in names]
     searches: tuple[tuple[str, str, Iterable[str], Iterable[str]], ...] = (
         ("objective", "score", partial.objective, facts.scores),
@@ -159,8 +161,9 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         ("what_if.pin", "managed cluster", what_if.pin.values(), every),
         ("what_if.exclude", "managed cluster", excluded, every),
         ("what_if.scores", "managed cluster", (item.cluster for item in what_if.scores), every),
-        ("what_if.pin", "workload", what_if.pin, facts.workloads),
-        ("what_if.exclude", "workload", what_if.exclude, facts.workloads),
+        ("what_if.run", "workload", filter(None, likes), facts.workloads),
+        ("what_if.pin", "workload", what_if.pin, all_workloads),
+        ("what_if.exclude", "workload", what_if.exclude, all_workloads),
         ("what_if.scores", "score", (item.score for item in what_if.scores), facts.scores),
     )
     names: dict[str, dict[str, str]] = defaultdict(dict)
@@ -181,6 +184,11 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         FieldProblem("what_if.add", f"{UntrustedName(name)}: there is such a cluster")
         for name in added
         if name in existing
+    ]
+    problems += [
+        FieldProblem("what_if.run", f"{UntrustedName(name)}: there is such a workload")
+        for name in run
+        if name in facts.workloads
     ]
     problems += [
         FieldProblem("what_if.pin", f"{UntrustedName(name)} is named more than once")
@@ -266,6 +274,10 @@ def _renamed(
         lose=tuple(clusters[name] for name in what_if.lose),
         drain=tuple(clusters[name] for name in what_if.drain),
         add=what_if.add,
+        run=tuple(
+            item.model_copy(update={"like": workloads[item.like]}) if item.like else item
+            for item in what_if.run
+        ),
         pin={workloads[name]: clusters[where] for name, where in what_if.pin.items()},
         exclude=excluded,
         scores=tuple(
@@ -318,6 +330,20 @@ def _cluster(name: str, policies: Iterable[str]) -> dict[str, Any]:
     return {"name": name, "availablePolicies": [{"name": policy} for policy in policies]}
 
 
+def _targets(facts: FleetFacts, named: Sequence[str], what_if: WhatIf) -> dict[str, Any]:
+    """Return the fields that say which workloads are planned, and how those that don't exist."""
+    run = [item.name for item in what_if.run]
+    names = [*named, *what_if.pin, *what_if.exclude, *run] if run else named or facts.workloads
+    body: dict[str, Any] = {
+        "targetWorkloads": [_workload(facts, name, what_if) for name in dict.fromkeys(names)]
+    }
+    if run:
+        body |= {"explain": True, "prune": False}
+    if not all(item.like for item in what_if.run):
+        body["missingScore"] = 1
+    return body
+
+
 def _workload(facts: FleetFacts, name: str, what_if: WhatIf) -> dict[str, Any]:
     """Return a workload of a request; clusters that its annotations exclude stay excluded."""
     asked: dict[str, Any] = {"name": name}
@@ -325,7 +351,8 @@ def _workload(facts: FleetFacts, name: str, what_if: WhatIf) -> dict[str, Any]:
         asked["clusters"] = [what_if.pin[name]]
     excluded = (*what_if.drain, *what_if.exclude.get(name, ()))
     if excluded:
-        read = read_workload(facts.workloads[name])
+        like = next((item.like for item in what_if.run if item.name == name), name)
+        read = read_workload(facts.workloads.get(like) or {"metadata": {"name": name}})
         before = read.excluded_clusters if isinstance(read, Workload) else ()
         asked["excludedClusters"] = list(dict.fromkeys((*before, *excluded)))
     return asked

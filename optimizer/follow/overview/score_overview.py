@@ -146,10 +146,18 @@ class ScoreSummary(NamedTuple):
     entries: int
     valid_until: datetime | None = None
     expired: bool = False
+    written: datetime | None = None
 
 
 ClusterScores = Mapping[str, Sequence[ScoreSummary]]
 """The scores of all managed clusters by score name."""
+
+
+class PublishedScore(ResultPart):
+    """When the score of a managed cluster was published last."""
+
+    cluster: Name
+    written: datetime
 
 
 class ScoreOverview(ResultPart):
@@ -168,6 +176,11 @@ class ScoreOverview(ResultPart):
         datetime | None,
         Field(description="When the first of them expires; left out: never."),
     ] = None
+    oldest: Annotated[
+        PublishedScore | None,
+        Field(description="Published before all others, expired or not; null: not known."),
+    ] = None
+    newest: PublishedScore | None = None
     mean: Annotated[float | None, Field(description="Mean over the clusters; null: none valid.")]
     best: tuple[ClusterScore, ...]
     worst: Annotated[
@@ -180,7 +193,8 @@ def score_summary(row: ScoreRow, *, now: datetime) -> ScoreSummary:
     """Return the aggregate of one AddOnPlacementScore; without entries its mean is 0."""
     valid_until = None if row.until == LONG_AGO else row.until
     entries = len(row.values)
-    return ScoreSummary(row.cluster, *row.range, entries, valid_until, row.expired(now))
+    expired = row.expired(now)
+    return ScoreSummary(row.cluster, *row.range, entries, valid_until, expired, row.written)
 
 
 def score_overviews(
@@ -199,6 +213,8 @@ def _overview(
 ) -> ScoreOverview:
     ranked = ranking(rows, scorer.direction if scorer else None)
     until = [item.valid_until for item in ranked if item.valid_until]
+    published = sorted((row.written, row.cluster) for row in rows if row.written)
+    ages = [PublishedScore(cluster=cluster, written=at) for at, cluster in published]
     worse = [item for item in ranked[shown:][-shown:] if item.mean != ranked[0].mean]
     return ScoreOverview(
         name=name,
@@ -206,11 +222,17 @@ def _overview(
         entries=sum(item.entries for item in rows),
         expired=sum(item.expired for item in rows),
         valid_until=min(until, default=None),
+        oldest=ages[0] if ages else None,
+        newest=ages[-1] if ages else None,
         mean=round(sum(item.mean for item in ranked) / len(ranked), 2) if ranked else None,
-        best=tuple(ClusterScore(**item._asdict()) for item in ranked[:shown]),
-        worst=tuple(ClusterScore(**item._asdict()) for item in reversed(worse)),
+        best=tuple(_cluster_score(item) for item in ranked[:shown]),
+        worst=tuple(_cluster_score(item) for item in reversed(worse)),
         **(scorer.stated if scorer else {}),
     )
+
+
+def _cluster_score(item: ScoreSummary) -> ClusterScore:
+    return ClusterScore(**{name: getattr(item, name) for name in ClusterScore.model_fields})
 
 
 def ranking(rows: Iterable[ScoreSummary], direction: Direction | None) -> tuple[ScoreSummary, ...]:

@@ -6,10 +6,18 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from dsf.api.names import score_object_name
+from dsf.api.names import APP, REQUEST_AMOUNT, REQUEST_KIND, score_object_name
 from dsf.api.untrusted_text import UntrustedName
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, NODE_INVENTORY, POLICY, Kind
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    NODE_INVENTORY,
+    POLICY,
+    Kind,
+)
 from dsf.kube.port import Object
+from optimizer.domain.nodes import WHOLE_GPU, resource_of
 from optimizer.snapshot.added_gpus import (
     MAX_GPUS,
     AddedNode,
@@ -58,6 +66,19 @@ class AddedCluster(RequestPart):
         return added_nodes(self.gpus)
 
 
+class AddedWorkload(RequestPart):
+    """A workload that does not exist: one Pod that asks for an amount of a kind.
+
+    It has the scores, labels and annotations of `like`. Without it, its scores count as 1, as
+    those of others do where they are missing.
+    """
+
+    name: ObjectName
+    amount: Annotated[float, Field(gt=0, le=1e15)]
+    kind: Annotated[ObjectName, Field(description="As resource-request-kind states it.")] = "gpu"
+    like: Annotated[str, Field(max_length=253, description="An existing workload.")] = ""
+
+
 class ScoreChange(RequestPart):
     """Another value for entries of a score: all of a cluster's, or those that contain a text.
 
@@ -71,11 +92,15 @@ class ScoreChange(RequestPart):
 
 
 class WhatIf(RequestPart):
-    """Changes to plan with. Only `add` and `scores` pretend; the rest is a request to apply."""
+    """Changes to plan with. Only `add`, `run` and `scores` pretend; the rest can be applied."""
 
     lose: Annotated[Names, Field(description="Clusters that are gone.")] = ()
     drain: Annotated[Names, Field(description="Clusters that no workload may use.")] = ()
     add: Annotated[tuple[AddedCluster, ...], Field(max_length=MAX_CHANGES)] = ()
+    run: Annotated[
+        tuple[AddedWorkload, ...],
+        Field(max_length=MAX_CHANGES, description="Workloads that do not exist."),
+    ] = ()
     pin: Annotated[
         dict[ObjectName, ObjectName],
         Field(max_length=MAX_CHANGES, description="Workload to cluster."),
@@ -89,20 +114,26 @@ class WhatIf(RequestPart):
         Field(max_length=MAX_CHANGES, description="Score to the most of its sum."),
     ] = Field(default_factory=dict)
 
-    @property
-    def pretended(self) -> "PretendedObjects | None":
-        """What the hub is pretended to have; None if the question only changes the request."""
-        if not self.add and not self.scores:
+    def pretended(
+        self, namespace: str, workloads: Mapping[str, Object]
+    ) -> "PretendedObjects | None":
+        """Return what the hub is pretended to have; None if only the request changes.
+
+        `workloads`: those of the namespace, by name.
+        """
+        if not (self.add or self.scores or self.run):
             return None
-        return PretendedObjects(self.add, self.scores)
+        run = tuple(_added(item, namespace, workloads.get(item.like, {})) for item in self.run)
+        return PretendedObjects(self.add, self.scores, run)
 
 
 @dataclass(frozen=True)
 class PretendedObjects:
-    """Managed clusters that are copies of others, and changed scores."""
+    """Managed clusters that are copies of others, changed scores, and new workloads."""
 
     added: tuple[AddedCluster, ...]
     scores: tuple[ScoreChange, ...]
+    workloads: tuple[Object, ...] = ()
 
     def seen(self, kind: Kind, objects: Iterable[Object]) -> Iterator[Object]:
         """Yield the objects of one kind as the question pretends them: changed, then copied."""
@@ -112,6 +143,12 @@ class PretendedObjects:
             for added in self.added:
                 copy = _copied(kind, obj, added)
                 yield from () if copy is None else (self._rescored(copy),)
+
+    def besides(self, kind: Kind, namespace: str | None) -> Iterator[Object]:
+        """Yield the objects of one kind that a list of a namespace has besides; None: of all."""
+        for obj in self.workloads if kind == MANIFEST_WORK_REPLICA_SET else ():
+            if namespace in (None, obj["metadata"]["namespace"]):
+                yield obj
 
     def effective(self, objects: Iterable[Object]) -> Iterator[ScoreChange]:
         """Yield the changes that decide the value of an entry of these AddOnPlacementScores."""
@@ -160,6 +197,28 @@ class PretendedObjects:
 def policy_of_copy(policy: str, name: str, like: str) -> str:
     """Return the name that a policy of one cluster has for its copy; empty if it is no such."""
     return f"{policy.removesuffix(like)}{name}" if policy.endswith(f"-{like}") else ""
+
+
+def _added(item: AddedWorkload, namespace: str, like: Object) -> Object:
+    """Return the ManifestWorkReplicaSet of a workload that does not exist, with one Pod."""
+    metadata = like.get("metadata") or {}
+    own = {APP: item.name, **labels_of(like)} if like else {APP: item.name}
+    own |= {REQUEST_KIND: item.kind, REQUEST_AMOUNT: f"{item.amount:g}"}
+    requests = {resource_of(item.kind, WHOLE_GPU): f"{item.amount:g}"}
+    pod = {"containers": [{"name": "main", "resources": {"requests": requests}}]}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": item.name}, "spec": pod}
+    return {
+        "metadata": {
+            "name": item.name,
+            "namespace": namespace,
+            "labels": own,
+            "annotations": metadata.get("annotations") or {},
+        },
+        "spec": {
+            "placementRefs": [{"name": item.name}],
+            "manifestWorkTemplate": {"workload": {"manifests": [manifest]}},
+        },
+    }
 
 
 def _entries(obj: Object) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dsf.api.scoring.placement_scores import validity_of
+from dsf.api.scoring.placement_scores import status_written, validity_of
 from dsf.api.scoring.score_conditions import read_trust
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
@@ -97,6 +97,7 @@ def score_object(obj: Object, *, now: datetime) -> ScoreObject:
     return ScoreObject(
         cluster=str(obj["metadata"].get("namespace") or ""),
         name=str(obj["metadata"]["name"]),
+        written=status_written(obj),
         valid_until=valid_until,
         expired=expired,
         trust=read_trust(obj),

@@ -59,7 +59,7 @@ def asked(facts: FleetFacts, **partial: Any) -> OptimizeRequest:
 
 
 async def planned(hub: EmbeddedHub, made: OptimizeRequest, what_if: WhatIf) -> Plan:
-    plan = await Optimizer(hub, now=utc_now).plan(made, pretended=what_if.pretended)
+    plan = await Optimizer(hub, now=utc_now).plan(made, pretended=what_if.pretended("default", {}))
     assert isinstance(plan, Plan), plan
     return plan
 
@@ -119,6 +119,41 @@ async def test_a_pretended_cluster_takes_what_its_model_would(
         "worker01",
         "worker02",
     ]
+
+
+async def test_a_workload_that_does_not_exist_is_placed_beside_what_runs(
+    hub: EmbeddedHub, facts: FleetFacts
+) -> None:
+    for amount, places in ((2, 1), (4, 0)):
+        run = [{"name": "new", "amount": amount, "like": "app01"}]
+        partial = PartialRequest({"performance": 1}, what_if=WhatIf.model_validate({"run": run}))
+        found = complete_question(facts, partial)
+        assert isinstance(found, PlanningQuestion)
+        assert [item.name for item in found.request.target_workloads] == ["new"]
+        plan = await Optimizer(hub, now=utc_now).plan(found.request, pretended=found.pretended)
+        assert isinstance(plan, Plan)
+        assert [place.workload for place in plan.placements] == ["new"] * places
+        assert plan.explanation is not None
+        assert [item.workload for item in plan.explanation.unplaced] == ["new"] * (1 - places)
+    names = {obj["metadata"]["name"] for obj in (await hub.list(MANIFEST_WORK_REPLICA_SET)).items}
+    assert names == {"mwrs-app01", "mwrs-app02"}
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        ({"name": "mwrs-app01", "amount": 1}, "there is such a workload"),
+        ({"name": "new", "amount": 1, "like": "app"}, "what_if.run"),
+        ({"name": "new", "amount": 1, "like": "gone"}, "what_if.run"),
+    ],
+)
+async def test_a_workload_that_exists_or_is_like_none_is_refused(
+    facts: FleetFacts, run: Any, why: str
+) -> None:
+    what_if = WhatIf.model_validate({"run": [run]})
+    found = complete_question(facts, PartialRequest({"power": 1}, what_if=what_if))
+    assert isinstance(found, RequestProblem)
+    assert why in f"{found.errors[0].field}: {found.errors[0].message}"
 
 
 async def test_a_changed_score_changes_the_plan_and_not_the_hub(
