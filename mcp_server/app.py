@@ -1,6 +1,6 @@
 """The MCP server as an ASGI application, alone or together with the optimizer's HTTP API."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,6 +29,7 @@ def create_service_app(
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
     access: Access | None = None,
     hub_name: str = "",
+    toolsets: Collection[str] = (),
     requests_per_second: float = 0.0,
     streams: StreamLimits = DEFAULT_STREAMS,
     alone: bool = False,
@@ -44,6 +45,7 @@ def create_service_app(
         when_client_cannot_ask=when_client_cannot_ask,
         access=access,
         hub_name=hub_name,
+        toolsets=toolsets,
     )
     sub = mcp.http_app(
         path=PATH,

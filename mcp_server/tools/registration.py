@@ -1,6 +1,6 @@
 """Registers the tools: each with title, annotations and output schema."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from fastmcp.server.providers import LocalProvider
@@ -40,10 +40,14 @@ _WRITES_AGAIN = _WRITES.model_copy(update={"idempotent_hint": False})
 """A repeated rollback goes back by one more plan."""
 
 
+TOOLSETS = ("fleet", "plans", "rollouts")
+"""Tools that belong together. The overview, and how far a plan is, belong to each."""
+
+
 class _ToolDefinition(NamedTuple):
     """A tool: its title, the method that it calls, its result and the lists in it to describe.
 
-    `meta`: what a host that can show a view is told.
+    `toolset`: of TOOLSETS; empty: of each. `meta`: what a host that can show a view is told.
     """
 
     title: str
@@ -51,6 +55,7 @@ class _ToolDefinition(NamedTuple):
     result: type[ResultPart]
     inner: tuple[str, ...] = ()
     meta: dict[str, Any] | None = None
+    toolset: str = ""
 
 
 def add_tools(
@@ -60,19 +65,25 @@ def add_tools(
     read_only: bool,
     when_client_cannot_ask: WhenClientCannotAsk,
     hub_name: str = "",
+    toolsets: Collection[str] = (),
 ) -> None:
-    """Add the tools to a server; a read-only one has no tool that writes."""
+    """Add the tools to a server; a read-only one has no tool that writes. No `toolsets`: all."""
     plans = PlanTools(caller, read_only=read_only)
-    for item in _reading(FleetTools(caller), plans):
-        _add(provider, item, _READS)
+    chosen = {"", *(toolsets or TOOLSETS)}
+    reading = [*_reading(FleetTools(caller), plans)]
     if caller().service.prometheus_url:  # a tool that can only refuse costs each conversation
-        _add(provider, _simulating(SimulationTools(caller)), _READS)
+        reading.append(_simulating(SimulationTools(caller)))
+    for item in reading:
+        if item.toolset in chosen:
+            _add(provider, item, _READS)
     view = ViewTools(caller, plans, read_only=read_only)
     page_data = _ToolDefinition("Data of the page", view.page_data, ViewAnswer, (), FOR_VIEW_ONLY)
     _add(provider, page_data, _READS)
     if not read_only:
         write = WriteTools(caller, plans, when_client_cannot_ask, hub_name)
         for item in _writing(write):
+            if item.toolset not in chosen:
+                continue
             repeats = item.method == write.rollback
             _add(provider, item, _WRITES_AGAIN if repeats else _WRITES)
 
@@ -98,32 +109,54 @@ def _reading(
         _ToolDefinition(
             "Fleet overview", fleet.fleet_overview, FleetOverview, ("clusters",), OPENS_VIEW
         ),
-        _ToolDefinition("Scores by cluster", fleet.list_scores, ScoresView),
-        _ToolDefinition("One scorer", fleet.describe_scorer, ScorerView),
-        _ToolDefinition("One workload", fleet.describe_workload, WorkloadDescription),
-        _ToolDefinition("Plan or what-if", plans.plan_placement, PlanView, ("moves",), OPENS_VIEW),
+        _ToolDefinition("Scores by cluster", fleet.list_scores, ScoresView, toolset="fleet"),
+        _ToolDefinition("One scorer", fleet.describe_scorer, ScorerView, toolset="fleet"),
         _ToolDefinition(
-            "Why here, why not there", plans.explain_placement, PlacementAnswer, ("here",)
+            "One workload", fleet.describe_workload, WorkloadDescription, toolset="fleet"
         ),
-        _ToolDefinition("Plans side by side", plans.compare_plans, ComparisonView, ("plans",)),
+        _ToolDefinition(
+            "Plan or what-if", plans.plan_placement, PlanView, ("moves",), OPENS_VIEW, "plans"
+        ),
+        _ToolDefinition(
+            "Why here, why not there",
+            plans.explain_placement,
+            PlacementAnswer,
+            ("here",),
+            toolset="plans",
+        ),
+        _ToolDefinition(
+            "Plans side by side", plans.compare_plans, ComparisonView, ("plans",), toolset="plans"
+        ),
         _ToolDefinition("Follow a plan", fleet.follow_rollout, FollowView),
-        _ToolDefinition("Kept by itself", fleet.kept_placements, KeptView),
-        _ToolDefinition("What is broken", fleet.diagnose, DiagnosisView, ("findings",)),
+        _ToolDefinition("Kept by itself", fleet.kept_placements, KeptView, toolset="rollouts"),
+        _ToolDefinition(
+            "What is broken", fleet.diagnose, DiagnosisView, ("findings",), toolset="fleet"
+        ),
     )
 
 
 def _simulating(simulation: SimulationTools | type[SimulationTools]) -> _ToolDefinition:
     asked = simulation.simulate_settings
-    return _ToolDefinition("What other settings were worth", asked, SimulationResult)
+    return _ToolDefinition(
+        "What other settings were worth", asked, SimulationResult, toolset="plans"
+    )
 
 
 def _writing(write: WriteTools | type[WriteTools]) -> tuple[_ToolDefinition, ...]:
     return (
-        _ToolDefinition("Apply a plan", write.apply_plan, AppliedView),
-        _ToolDefinition("Approve a plan that waits", write.approve_kept_plan, KeptView),
-        _ToolDefinition("Pause, resume, turn back", write.change_rollout, FollowView),
-        _ToolDefinition("Go back to an earlier plan", write.rollback, RollbackView),
-        _ToolDefinition("Delete what was generated", write.reset_placements, ResetView),
+        _ToolDefinition("Apply a plan", write.apply_plan, AppliedView, toolset="plans"),
+        _ToolDefinition(
+            "Approve a plan that waits", write.approve_kept_plan, KeptView, toolset="rollouts"
+        ),
+        _ToolDefinition(
+            "Pause, resume, turn back", write.change_rollout, FollowView, toolset="rollouts"
+        ),
+        _ToolDefinition(
+            "Go back to an earlier plan", write.rollback, RollbackView, toolset="plans"
+        ),
+        _ToolDefinition(
+            "Delete what was generated", write.reset_placements, ResetView, toolset="plans"
+        ),
     )
 
 

@@ -32,6 +32,18 @@ SERVICE_APP = "mcp_server.app:create_service_app"
 
 _log = logging.getLogger(__name__)
 
+TOOLSETS = ("fleet", "plans", "rollouts", "dynamic")
+"""Toolsets of the MCP server, and the one that lists no tool that reads."""
+
+
+def _toolsets(_: click.Context, __: click.Parameter, said: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(filter(None, map(str.strip, said.split(",")))))
+    unknown = [name for name in names if name not in TOOLSETS]
+    if unknown:
+        raise click.BadParameter(f"no toolset {unknown[0]!r}; there are {', '.join(TOOLSETS)}")
+    return names
+
+
 approval_options = options(
     click.option(
         "--when-client-cannot-ask",
@@ -46,6 +58,13 @@ approval_options = options(
         default="",
         help="What questions to users of MCP tools call the hub. Default: the URL of its API"
         " server.",
+    ),
+    click.option(
+        "--toolsets",
+        default="",
+        callback=_toolsets,
+        help=f"MCP tools that there are, separated by commas: {', '.join(TOOLSETS)}. Default: all"
+        " of them, and not dynamic: with it tools that read are found by a search, not listed.",
     ),
 )
 

@@ -124,10 +124,11 @@ def app_settings(rest: Mapping[str, Any], kube: "Client") -> dict[str, Any]:
 
 
 def mcp_settings(rest: Mapping[str, Any], kube: "Client") -> dict[str, Any]:
-    """Return what MCP tools ask a user with before a write, and the hub that the question names."""
+    """Return which MCP tools there are, and what they ask a user with before a write."""
     return {
         "when_client_cannot_ask": rest["when_client_cannot_ask"],
         "hub_name": rest["hub_name"] or kube.server,
+        "toolsets": rest["toolsets"],
     }
 
 

@@ -184,7 +184,7 @@ async def observe_installation(
         optimizations=await _readable(kube, kinds.PLACEMENT_OPTIMIZATION),
         source_failures=failures[0],
         sources_read=failures[1],
-        rights=await _rights(kube, rights),
+        rights=await own_rights(kube, rights),
         prometheus=prometheus,
     )
 
@@ -261,9 +261,10 @@ async def _read_source_failures(kube: Kube) -> tuple[tuple[SourceFailure, ...], 
     return tuple(failures), read
 
 
-async def _rights(
+async def own_rights(
     kube: Kube, asked: Iterable[ResourceAttributes]
 ) -> dict[ResourceAttributes, bool]:
+    """Return whether we have each right ourselves; nothing if the API server does not say."""
     found: dict[ResourceAttributes, bool] = {}
     for item in asked:
         try:

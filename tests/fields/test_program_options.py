@@ -16,6 +16,7 @@ from tests.repository import ROOT
 
 OPTIMIZER = (
     "mcp_server/test_cli.py",
+    "mcp_server/test_toolsets.py",
     "optimizer/cli/test_access_options.py",
     "optimizer/cli/test_commands.py",
     "optimizer/cli/test_http_server.py",

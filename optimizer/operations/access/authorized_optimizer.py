@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from dsf.kube.access_reviews import UserInfo, impersonated, right
+from dsf.kube.access_reviews import ResourceAttributes, UserInfo, impersonated, right
 from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import NAMESPACE
@@ -14,6 +14,7 @@ from optimizer.operations.access.caller import Caller
 from optimizer.operations.access.delegated_auth import DelegatedAuth, ProtectedResource
 from optimizer.operations.access.rights import Rights, changing_rights, naming_rights
 from optimizer.operations.access.shown_plans import ShownPlans
+from optimizer.service.observe_fleet import own_rights
 from optimizer.service.optimizer import Optimizer
 from optimizer.service.plan_writer import Writer
 from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem
@@ -21,6 +22,10 @@ from optimizer.wire.result import Applied, ResetResult
 from optimizer.wire.rollout import RolloutStatus
 
 T = TypeVar("T")
+
+DEFAULT_NAMESPACE = "default"
+MOST_NAMESPACES = 20
+"""Namespaces with workloads in which rights are looked for: each costs questions to the hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,22 @@ class AuthorizedOptimizer:
     async def may(self, rights: Rights) -> bool:
         """Return whether the caller has the rights."""
         return await self.refusal(rights) is None
+
+    async def may_somewhere(self, rights: Callable[[str], Rights]) -> bool:
+        """Return whether the caller has the rights of a namespace, in all or in one of the known.
+
+        Known are `default` and those with workloads. Without `access` they are our own rights.
+        """
+        known = (await self.service.namespaces_with_workloads())[:MOST_NAMESPACES]
+        for namespace in ("", DEFAULT_NAMESPACE, *known):
+            asked = rights(namespace)
+            if self._access is None:
+                resources = [item for item in asked if isinstance(item, ResourceAttributes)]
+                if all((await own_rights(self.service.kube, resources)).values()):
+                    return True
+            elif await self.may(asked):
+                return True
+        return False
 
     async def may_name_others(self) -> bool:
         """Return whether the user may list in all namespaces what others' parts are read from."""
