@@ -97,7 +97,7 @@ Question = Annotated[
                         {
                             "name": "worker03",
                             "like": "worker01",
-                            "gpus": [{"product": "H100", "count": 2}],
+                            "gpus": [{"product": "H100-NVL", "count": 2}],
                         }
                     ],
                     "run": [{"name": "new", "amount": 4, "like": "app01"}],
