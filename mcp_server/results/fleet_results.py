@@ -297,8 +297,9 @@ def score_lines(page: ScorePage, now: datetime) -> list[str]:
     shown = sum(max(1, len(item.scores)) for item in page.items)
     more = "" if page.next_offset is None else f" Next page: offset {page.next_offset}."
     head = f"{shown} of {page.total} score entries from offset {page.offset}.{more}"
-    newest = [f"The newest was published {_ago(page.newest, now)}."] if page.newest else []
-    return [" ".join([head, *newest]), *(_score_line(item, now) for item in page.items)]
+    if page.newest:
+        head += f" The newest was published {_ago(page.newest, now)}."
+    return [head, *(_score_line(item, now) for item in page.items)]
 
 
 def _score_line(score: ScoreObject, now: datetime) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dsf.api.untrusted_text import listed
 from dsf.cli.options import (
     cluster_options,
     http_options,
@@ -40,7 +41,7 @@ def _toolsets(_: click.Context, __: click.Parameter, said: str) -> tuple[str, ..
     names = tuple(dict.fromkeys(filter(None, map(str.strip, said.split(",")))))
     unknown = [name for name in names if name not in TOOLSETS]
     if unknown:
-        raise click.BadParameter(f"no toolset {unknown[0]!r}; there are {', '.join(TOOLSETS)}")
+        raise click.BadParameter(f"no toolset {unknown[0]!r}; there are {listed(TOOLSETS)}")
     return names
 
 
@@ -63,7 +64,7 @@ approval_options = options(
         "--toolsets",
         default="",
         callback=_toolsets,
-        help=f"MCP tools that there are, separated by commas: {', '.join(TOOLSETS)}. Default: all"
+        help=f"MCP tools that there are, separated by commas: {listed(TOOLSETS)}. Default: all"
         " of them, and not dynamic: with it tools that read are found by a search, not listed.",
     ),
 )

@@ -153,7 +153,7 @@ ClusterScores = Mapping[str, Sequence[ScoreSummary]]
 """The scores of all managed clusters by score name."""
 
 
-class PublishedScore(ResultPart):
+class ScoreAge(ResultPart):
     """When the score of a managed cluster was published last."""
 
     cluster: Name
@@ -177,10 +177,10 @@ class ScoreOverview(ResultPart):
         Field(description="When the first of them expires; left out: never."),
     ] = None
     oldest: Annotated[
-        PublishedScore | None,
+        ScoreAge | None,
         Field(description="Published before all others, expired or not; null: not known."),
     ] = None
-    newest: PublishedScore | None = None
+    newest: ScoreAge | None = None
     mean: Annotated[float | None, Field(description="Mean over the clusters; null: none valid.")]
     best: tuple[ClusterScore, ...]
     worst: Annotated[
@@ -214,7 +214,7 @@ def _overview(
     ranked = ranking(rows, scorer.direction if scorer else None)
     until = [item.valid_until for item in ranked if item.valid_until]
     published = sorted((row.written, row.cluster) for row in rows if row.written)
-    ages = [PublishedScore(cluster=cluster, written=at) for at, cluster in published]
+    ages = [ScoreAge(cluster=cluster, written=at) for at, cluster in published]
     worse = [item for item in ranked[shown:][-shown:] if item.mean != ranked[0].mean]
     return ScoreOverview(
         name=name,
