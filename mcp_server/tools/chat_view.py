@@ -22,7 +22,7 @@ from optimizer.api.page_route import PAGE
 from optimizer.follow.overview.plan_request import PlanResult
 from optimizer.follow.record.recorded_plan import recorded_request
 from optimizer.operations.fleet import fleet
-from optimizer.operations.kept_placements import list_optimizations
+from optimizer.operations.kept_placements import list_optimizations, show_waiting_plan
 from optimizer.operations.operation import Operation
 from optimizer.operations.planning import make_plan, plan
 from optimizer.operations.recorded_plans import list_plans, rollback, show_plan
@@ -111,7 +111,15 @@ def _asked(operation: Operation[..., Any]) -> type[RequestPart]:
 
 
 _READ: dict[str, Operation[..., Any]] = {
-    item.name: item for item in (plan, list_plans, show_plan, list_rollouts, list_optimizations)
+    item.name: item
+    for item in (
+        plan,
+        list_plans,
+        show_plan,
+        list_rollouts,
+        list_optimizations,
+        show_waiting_plan,
+    )
 }
 """The operations whose answer the page gets as it is; none of them writes."""
 

@@ -128,6 +128,12 @@ def diff(*, output: str, **rest: Any) -> None:
     help="How the changes are made; default: as the request says. Stepwise needs a running `dsf"
     " optimizer`.",
 )
+@click.option(
+    "--expected-digest",
+    "expected",
+    default="",
+    help="Apply the plan only if it has this digest, which a dry run or the page showed.",
+)
 @click.option("--yes", "-y", is_flag=True, help="Apply without asking.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @history_option
@@ -136,6 +142,7 @@ def diff(*, output: str, **rest: Any) -> None:
 def optimize(
     *,
     strategy: "RolloutStrategy | None",
+    expected: str,
     yes: bool,
     dry_run: bool,
     output: str,
@@ -157,7 +164,9 @@ def optimize(
             click.echo(render(made), err=True)
 
     made, applied = asyncio.run(
-        _optimize(asked, rest, strategy, ask=not yes, dry_run=dry_run, show_plan=show_plan)
+        _optimize(
+            asked, rest, strategy, expected, ask=not yes, dry_run=dry_run, show_plan=show_plan
+        )
     )
     dry_run = made.request.dry_run
     if output != "table":
@@ -312,16 +321,18 @@ async def _optimize(
     asked: AskedPlan,
     rest: dict[str, Any],
     strategy: "RolloutStrategy | None",
+    expected: str,
     *,
     ask: bool,
     dry_run: bool,
     show_plan: Callable[["Plan"], None],
 ) -> "tuple[Plan, Applied | None]":
+    from optimizer.operations.access.shown_plans import not_as_shown
     from optimizer.plan.text.approval_questions import plan_question
     from optimizer.service.plan_writer import Writer
 
     async with _planned_hub(asked, rest, rollout=strategy, dry_run=dry_run) as found:
-        made = found.plan
+        made = usable(not_as_shown(found.plan, expected) or found.plan)
         show_plan(made)
         if not made.changes or made.request.dry_run:
             return made, None

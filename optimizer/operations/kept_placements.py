@@ -12,15 +12,24 @@ from dsf.kube.reads import find_object
 from optimizer.follow.optimization.kept_optimization import (
     kept_optimization,
     no_optimization,
+    no_waiting_plan,
     refused_approval,
 )
+from optimizer.follow.optimization.report import objects_digest
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.operations.access.rights import approving_rights, keeping_rights
+from optimizer.operations.access.rights import (
+    approving_rights,
+    keeping_rights,
+    naming_rights,
+    planning_rights,
+)
 from optimizer.operations.operation import Route, operation
+from optimizer.plan.plan import result
 from optimizer.service.observe import list_all
 from optimizer.wire.kept_optimization import KeptList, KeptOptimization
 from optimizer.wire.request import Namespace, OptimizationName
 from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import OptimizeResult
 
 ATTEMPTS = 5
 """How often an approval is tried while the status of the object is written."""
@@ -55,6 +64,30 @@ async def show_optimization(
         return found
     named = (item for item in found.items if item.name == optimization)
     return next(named, None) or no_optimization(namespace, optimization)
+
+
+@operation(
+    rights=lambda namespace: (
+        *keeping_rights(namespace),
+        *planning_rights(namespace),
+        *naming_rights(),
+    ),
+    route=Route("GET", f"{_ONE}/plan", "Show the plan that waits for an approval", tag=_TAG),
+)
+async def show_waiting_plan(
+    optimizer: AuthorizedOptimizer, namespace: Namespace, optimization: OptimizationName
+) -> OptimizeResult | RequestProblem:
+    """Show what the plan that waits would change, as POST /plan does.
+
+    It names what other namespaces have, so only those who may see these are shown it.
+    """
+    kept = await show_optimization(optimizer, namespace, optimization)
+    if isinstance(kept, RequestProblem):
+        return kept
+    found = optimizer.service.waiting.get((namespace, optimization))
+    if found is None or objects_digest(found.plan) != kept.waiting:
+        return no_waiting_plan(kept)
+    return result(found.plan, None)
 
 
 @operation(

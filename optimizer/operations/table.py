@@ -7,6 +7,7 @@ from optimizer.operations.kept_placements import (
     approve_plan,
     list_optimizations,
     show_optimization,
+    show_waiting_plan,
 )
 from optimizer.operations.operation import Operation
 from optimizer.operations.planning import optimize, plan
@@ -39,6 +40,7 @@ OPERATIONS: tuple[Operation[..., Any], ...] = (
     change_rollout,
     list_optimizations,
     show_optimization,
+    show_waiting_plan,
     approve_plan,
     metrics,
 )

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
@@ -70,6 +71,9 @@ from optimizer.wire.request_problem import (
 )
 from optimizer.wire.result import ScoreObject
 
+if TYPE_CHECKING:
+    from optimizer.follow.optimization.subject import WaitingPlan
+
 
 class Optimizer:
     """Plans placements for the workloads of one hub, and applies the plans.
@@ -134,6 +138,7 @@ class Optimizer:
             plans=self.rollouts.plans,
             metrics=self.metrics,
         )
+        self.waiting: dict[tuple[str, str], WaitingPlan] = {}
         self._solved = no_solved_problems()
         self._history = PrometheusHistory(settings.prometheus_url)
         writer = PlanWriter(

@@ -88,7 +88,7 @@ class PlacementKeeper:
         self._kube: Kube = optimizer.kube
         self._now = optimizer.now
         self._read_only = read_only
-        self._waiting = dict[Key, WaitingPlan]()
+        self._waiting = optimizer.waiting
         self._memories = dict[Key, KeptMemory]()
 
     def forget(self, key: Key) -> None:

@@ -132,14 +132,19 @@ class Asker:
 def refusal(found: httpx.Response) -> Answer:
     """Read a refusal by problem details."""
     problem = found.json()
-    if problem["reason"] == "Forbidden":
+    if problem["reason"] in ("Forbidden", "NoWaitingPlan"):
         return of_text(problem["detail"])
     assert found.status_code == 401, problem
     return Answer("401")
 
 
 def of_text(text: str) -> Answer:
-    """Read a refusal that names the rights that the caller lacks."""
+    """Read a refusal that names the rights that the caller lacks.
+
+    That a process which started later has no plan that waits is told to those who may see it.
+    """
+    if "made before the optimizer started" in text:
+        return Answer(shown=text)
     lacking = frozenset(_LACKING.findall(text))
     assert lacking, text
     return Answer("403", lacking)

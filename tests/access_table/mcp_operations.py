@@ -149,6 +149,12 @@ PAGE: dict[str, Operation] = {
     "list_rollouts": Operation(
         "rollouts", paged("list_rollouts", namespace="default"), "paused", like="GET /rollouts"
     ),
+    "show_waiting_plan": Operation(
+        "waiting",
+        paged("show_waiting_plan", namespace="default", optimization="kept"),
+        "kept",
+        like=f"GET {KEPT}/{{namespace}}/{{optimization}}/plan",
+    ),
     "list_optimizations": Operation(
         "kept", paged("list_optimizations", namespace="default"), "kept", like=f"GET {KEPT}"
     ),

@@ -98,6 +98,13 @@ DOCUMENTED: dict[str, tuple[Operation, ...]] = {
             f"GET {KEPT}/{{namespace}}/{{optimization}}", got(f"{KEPT}/default/kept"), "kept"
         ),
     ),
+    f"GET {KEPT}/{{namespace}}/{{optimization}}/plan": (
+        Operation(
+            f"GET {KEPT}/{{namespace}}/{{optimization}}/plan",
+            got(f"{KEPT}/default/kept/plan"),
+            "kept",
+        ),
+    ),
     f"POST {KEPT}/{{namespace}}/{{optimization}}/approve": (
         Operation(
             f"POST {KEPT}/{{namespace}}/{{optimization}}/approve",

@@ -124,6 +124,11 @@ async def test_a_plan_on_offer_is_approved_from_the_first_screen(
     gain = panel(page, "What would a better plan gain?")
     dialog = page.get_by_role("dialog", name="Approve the plan of inference?")
     await gain.get_by_role("link", name="inference: it moves").click()
+    plan = page.get_by_role("region", name="The plan of inference that waits")
+    await expect(plan.get_by_role("region", name="Fleet before and after")).to_contain_text(
+        "Planned: policies changed on 2 clusters, 2 places started"
+    )
+    await page.get_by_role("button", name="Approve…").click()
     command = await dialog.locator("code").inner_text()
     await page.keyboard.press("Escape")
     message = await page.get_by_role("row", name="inference").inner_text()
@@ -268,9 +273,11 @@ async def test_a_command_is_copied_and_its_program_knows_it(
     await page.get_by_role("link", name="Workloads").click()
     await page.get_by_role("button", name="Why").first.click()
     await copied()
+    digest = re.findall("--expected-digest ([0-9a-f]{64}) ", commands[1])[0]
+    weights = f"{PERFORMANCE}:1,{POWER}:0.5"
     assert commands == [
         "dsf rollout undo --optimization default -n default",
-        f"dsf optimize -n default --objective {PERFORMANCE}:1,{POWER}:0.5",
+        f"dsf optimize -n default --expected-digest {digest} --objective {weights}",
         "dsf rollback --optimization default --to-revision 1 -n default",
         "dsf why mwrs-app01 -n default",
     ]

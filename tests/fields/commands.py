@@ -120,6 +120,7 @@ CASES: dict[str, dict[str, Case]] = {
             for name, case in PLANNED.items()
         },
         "--rollout": Case("Stepwise", {**ASKED, "--yes": True}, "applied"),
+        "--expected-digest": Case("0" * 64, {**ASKED, "--yes": True}),
         "--yes": Case(True, ASKED),
         "--dry-run": Case(True, {**ASKED, "--yes": True}),
         "--plan-history-limit": Case(1, {**ASKED, "--yes": True}, "applied"),

@@ -172,6 +172,10 @@ QUESTION_CASES: dict[str, tuple[Fields, dict[str, Case]]] = {
         },
     ),
     "list_rollouts": ({"of": "list_rollouts"}, _of_route("get /rollouts")),
+    "show_waiting_plan": (
+        {"of": "show_waiting_plan"},
+        _of_route("get /placementoptimizations/{namespace}/{optimization}/plan"),
+    ),
     "list_optimizations": (
         {"of": "list_optimizations"},
         _of_route("get /placementoptimizations"),

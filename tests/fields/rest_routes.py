@@ -150,6 +150,10 @@ CASES: dict[str, dict[str, Case]] = {
         "path:namespace": Case("other", KEPT, "waiting"),
         "path:optimization": Case("other", KEPT, "waiting"),
     },
+    "get /placementoptimizations/{namespace}/{optimization}/plan": {
+        "path:namespace": Case("other", KEPT, "waiting"),
+        "path:optimization": Case("other", KEPT, "waiting"),
+    },
     "post /placementoptimizations/{namespace}/{optimization}/approve": {
         "path:namespace": Case("other", APPROVED, "waiting"),
         "path:optimization": Case("other", APPROVED, "waiting"),

@@ -92,6 +92,22 @@ def no_optimization(namespace: str, name: str) -> RequestProblem:
     )
 
 
+def no_waiting_plan(kept: KeptOptimization) -> RequestProblem:
+    """Return the problem that the plan which waits can't be shown."""
+    detail = f"{kept.reason}: {kept.message}"
+    if kept.waiting:
+        shown = UntrustedName(kept.waiting[:SHOWN_DIGEST])
+        detail = (
+            f"plan {shown} was made before the optimizer started: ask again after its next look"
+        )
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="NoWaitingPlan",
+        title="No plan that waits can be shown",
+        detail=f"PlacementOptimization {kept.name}: {detail}",
+    )
+
+
 def refused_approval(kept: KeptOptimization, digest: str) -> RequestProblem | None:
     """Return why a digest can't be approved; None if it is that of the plan that waits."""
     if digest == kept.waiting:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from dsf.api.names import score_object_name
 from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.domain.fleet import CandidatePolicy, Workload
+from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.nodes import GPU_KIND
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.name_search import find_name
@@ -238,10 +239,15 @@ def _added(
 
 
 def _product(wanted: str, of_fleet: Collection[str]) -> str | RequestProblem:
-    """Return the GPU model that is meant: of the fleet, or else of those that are known."""
-    spelt = wanted.upper().removeprefix(VENDOR)
+    """Return the GPU model that is meant: of the fleet, or else of those that are known.
+
+    A name that stands for models which MIG divides alike, such as A100-40GB, means any of them.
+    """
+    spelt, alike = wanted.upper().removeprefix(VENDOR), geometry(wanted)
     for names in (of_fleet, TABLED.union(of_fleet)):
         exact = [name for name in names if name.upper().removeprefix(VENDOR) == spelt]
+        if isinstance(alike, Geometry) and alike.model.upper() == spelt:
+            exact += [name for name in sorted(names) if geometry(name) == alike]
         found = find_name(next(iter(exact), wanted), names, field="what_if.add", what="GPU model")
         if isinstance(found, str):
             return found

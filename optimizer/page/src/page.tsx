@@ -145,7 +145,7 @@ function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
       )}
       {tab === "plans" && <PlanHistory api={api} namespace={fleet.namespace} />}
       {tab === "rollouts" && <Rollouts api={api} namespace={fleet.namespace} />}
-      {tab === "kept" && <KeptPlacements api={api} namespace={fleet.namespace} />}
+      {tab === "kept" && <KeptPlacements api={api} fleet={fleet} />}
       {tab === "scorers" && <Scorers api={api} fleet={fleet} />}
       {opened && (
         <ClusterDetails

@@ -105,6 +105,19 @@ async def test_nothing_is_applied_without_a_yes(tmp_path: Path) -> None:
     assert await names(hub, kinds.PLACEMENT) == []
 
 
+async def test_only_the_plan_with_the_expected_digest_is_applied(tmp_path: Path) -> None:
+    hub = await hub_of()
+    asked = (optimize, hub, tmp_path, *PERFORMANCE, "-o", "json")
+    digest = json.loads((await dsf(*asked, "--dry-run"))[1])["digest"]
+    for wrong in (digest[:12], "0" * 64):
+        code, out, err = await dsf(*asked, "--yes", "--expected-digest", wrong)
+        assert (code, out) == (1, "")
+        assert "The plan is not the one that was shown" in err
+    assert await names(hub, kinds.PLACEMENT) == []
+    code, out, _ = await dsf(*asked, "--yes", "--expected-digest", digest)
+    assert (code, json.loads(out)["applied"]) == (0, True)
+
+
 async def test_a_diff_says_what_changes_in_an_object(tmp_path: Path) -> None:
     hub = await hub_of()
     await dsf(optimize, hub, tmp_path, *PERFORMANCE, "--yes")

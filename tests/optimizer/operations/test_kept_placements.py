@@ -3,10 +3,14 @@
 from collections.abc import Coroutine
 from typing import Any
 
+import httpx
+
 from dsf.api.names import APPROVED_DIGEST_ANNOTATION
 from dsf.kube import kinds
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
 from dsf.kube.port import Kube
+from optimizer.api.app import create_app
+from optimizer.service.optimization_controller import OptimizationController
 from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 from tests.optimizer.api.test_app import client, problem
 from tests.optimizer.service.kept_fleet import MIG_3G, POWER, KeptFleet, kept_fleet
@@ -48,6 +52,30 @@ async def test_the_plan_that_waits_is_shown_and_applied_once_its_digest_is_appro
     async with client(fleet.hub) as http:
         shown = (await http.get(KEPT)).json()
     assert (shown["waiting"], shown["approved"], shown["status"]["gain"]) == ("", False, 0.0)
+
+
+async def test_the_plan_that_waits_is_told_as_any_plan_until_it_is_approved() -> None:
+    fleet = await kept_fleet(mode="Approve")
+    service = fleet.service()
+    controller = OptimizationController(service, read_only=False)
+    transport = httpx.ASGITransport(app=create_app(service, read_only=False))
+    async with httpx.AsyncClient(transport=transport, base_url="http://optimizer") as http:
+        problem(await http.get(f"{KEPT}/plan"), 404, "NoWaitingPlan")
+        await controller.look("default", "kept")
+        shown = (await http.get(f"{KEPT}/plan")).json()
+        kept = (await http.get(KEPT)).json()
+        await approved(fleet, kept["waiting"])
+        await controller.look("default", "kept")
+        problem(await http.get(f"{KEPT}/plan"), 404, "NoWaitingPlan")
+        problem(await http.get(f"{KEPT}s/plan"), 404, "NoPlacementOptimization")
+    assert (shown["applied"], len(shown["changes"])) == (False, 6)
+    assert {move["action"] for move in shown["moves"]} == {"starts"}
+    assert {item["cluster"] for item in shown["gpus_after"]} == {"worker01", "worker02"}
+    async with client(fleet.hub) as http:
+        await fleet.declare(mode="Approve", preference=POWER)
+        await fleet.look()
+        said = problem(await http.get(f"{KEPT}/plan"), 404, "NoWaitingPlan")
+    assert "ask again after its next look" in said["detail"]
 
 
 async def test_another_digest_or_mode_is_refused_and_nothing_is_written() -> None:

@@ -51,7 +51,7 @@ async def test_gpus_that_are_added_are_divided_as_is_best(reported: bool) -> Non
     async with client(hub) as http:
         one = await placed(http, ("gh200", 1), like="worker01")
         two = await placed(http, ("NVIDIA-GH200-480GB", 2), like="worker01")
-        whole = await placed(http, ("GH200", 4), like="worker01")
+        whole = await placed(http, ("H100-96GB", 4), like="worker01")
         drawn = (await planned(http, **adding(("gh200", 2), like="worker01")))["gpus_after"]
     assert one == {"app01": "3g.48gb"}
     assert two == {"app01": "3g.48gb", "app02": "3g.48gb"}

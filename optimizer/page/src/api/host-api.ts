@@ -120,6 +120,11 @@ export class HostApi implements OptimizerApi {
     return (answer as { items: wire.Kept[] }).items;
   }
 
+  async waitingPlan({ namespace, name }: wire.Kept) {
+    const question = { of: "show_waiting_plan", namespace, optimization: name };
+    return (await this.#data(question)).answer as wire.Plan;
+  }
+
   async approve({ namespace, name, waiting }: wire.Kept) {
     await this.#write("approve_kept_plan", { namespace, name, digest: waiting });
     const all = await this.kept(namespace);

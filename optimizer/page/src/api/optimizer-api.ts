@@ -1,6 +1,13 @@
 import type { Fleet, Plan, PlanRecord, PlanRequest, PlanSummary, Problem } from "./wire";
 import type { Kept, Rollout, RolloutCommand, ScoreHistory, ScorerHistories } from "./wire";
 
+/** A managed cluster that does not exist: a copy of another one, maybe with other GPUs. */
+export interface Added {
+  name: string;
+  like: string;
+  gpus?: { product: string; count: number }[];
+}
+
 /** What somebody wants planned; the server completes it to a whole request. */
 export interface Wish {
   /** Weight by score. Empty: the server chooses, or says which scores there are. */
@@ -9,8 +16,7 @@ export interface Wish {
   lose: string[];
   /** Managed clusters that no workload may use. */
   drain: string[];
-  /** Managed clusters that do not exist: copies of others. */
-  add: { name: string; like: string }[];
+  add: Added[];
   /** The most that a score may sum up to, by score. */
   budget: Record<string, number>;
   /** Whether solving goes on until the plan is proven best, or the time is over. */
@@ -70,6 +76,8 @@ export interface OptimizerApi {
   command(rollout: Rollout, command: RolloutCommand): Promise<Rollout>;
   /** What is kept placed by itself. */
   kept(namespace: string): Promise<Kept[]>;
+  /** The plan that waits for an approval. */
+  waitingPlan(kept: Kept): Promise<Plan>;
   /** Approves the plan that waits, as it was shown, or is refused. */
   approve(shown: Kept): Promise<Kept>;
   /** A score over time; an empty cluster or app stands for all of them. */

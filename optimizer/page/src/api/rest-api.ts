@@ -93,10 +93,12 @@ export class RestApi implements OptimizerApi {
     return found.items;
   }
 
-  approve({ namespace, name, waiting }: wire.Kept) {
-    const where = [namespace, name].map(encodeURIComponent).join("/");
-    const path = `/placementoptimizations/${where}/approve?digest=${waiting}`;
-    return this.#post<wire.Kept>(path, undefined);
+  waitingPlan(kept: wire.Kept) {
+    return this.#get<wire.Plan>(`${pathOf(kept)}/plan`, {});
+  }
+
+  approve(kept: wire.Kept) {
+    return this.#post<wire.Kept>(`${pathOf(kept)}/approve?digest=${kept.waiting}`, undefined);
   }
 
   history(score: string, cluster: string, hours: number, app: string) {
@@ -132,6 +134,11 @@ export class RestApi implements OptimizerApi {
     if (answer.ok || answer.status === 304) return answer;
     throw new ApiProblem(await problemIn(answer));
   }
+}
+
+function pathOf({ namespace, name }: wire.Kept): string {
+  const where = [namespace, name].map(encodeURIComponent).join("/");
+  return `/placementoptimizations/${where}`;
 }
 
 /** The plan at the end of a stream of events; `tell` hears how far it is. */

@@ -215,7 +215,7 @@ function Gain({ api, fleet }: Props) {
               <b>+{figure(item.status.gain!)}</b> on offer
             </span>
           )}{" "}
-          <Link to={{ view: "kept", offer: item.waiting }} title={item.effect}>
+          <Link to={{ view: "kept", offer: item.waiting, step: "" }} title={item.effect}>
             {item.name}: {item.waiting && !item.approved ? `it ${item.effect}` : item.reason}
           </Link>
           {item.waiting && !item.approved && (

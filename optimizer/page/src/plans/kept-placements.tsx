@@ -1,16 +1,18 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
-import type { Kept } from "../api/wire";
+import type { Fleet, Kept } from "../api/wire";
 import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
+import { Link } from "../parts/link";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { shown } from "../fleet/score-colour";
 import { sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { ago, duration, secondsSince } from "../parts/times";
 import { useAddress } from "../parts/use-address";
-import { useCall, usePolled } from "../parts/use-call";
+import { useCall, useLoaded, usePolled } from "../parts/use-call";
+import { PlanView } from "./plan-view";
 
 const HEADS = [
   ...["PlacementOptimization", "Fine", "Gain on offer", "Why nothing more moves"],
@@ -18,15 +20,18 @@ const HEADS = [
 ];
 
 /** What is kept placed by itself: one row for each PlacementOptimization. */
-export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespace: string }) {
+export function KeptPlacements({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
+  const { namespace } = fleet;
   const [call, readAgain] = usePolled(() => api.kept(namespace), [api, namespace]);
   const [offer] = useAddress("offer");
-  const gone = offer && call.answer && !call.answer.some(({ waiting }) => waiting === offer);
+  const opened = offer && call.answer?.find(({ waiting }) => waiting === offer);
   return (
     <>
       {call.problem && <ProblemNotice problem={call.problem} />}
       {!call.answer && !call.problem && <Busy what="Reading what is kept placed" />}
-      {gone && <p class="notice">Plan {offer} is not on offer any more.</p>}
+      {offer && call.answer && !opened && (
+        <p class="notice">Plan {offer} is not on offer any more.</p>
+      )}
       {call.answer?.length === 0 && (
         <p class="notice">
           Nothing is kept placed by itself. A <code>PlacementOptimization</code> declares what is.
@@ -40,24 +45,49 @@ export function KeptPlacements({ api, namespace }: { api: OptimizerApi; namespac
             key: item.name,
             cells: cells(
               item,
-              <ApproveKept {...{ api, item }} opened={offer === item.waiting} onDone={readAgain} />,
+              <>
+                <Link
+                  to={{ view: "kept", offer: item.waiting, step: "" }}
+                  current={offer === item.waiting}
+                >
+                  Look at it
+                </Link>{" "}
+                <ApproveKept api={api} item={item} onDone={readAgain} />
+              </>,
             ),
           }))}
         />
       )}
+      {opened && <WaitingPlan key={offer} api={api} fleet={fleet} item={opened} />}
     </>
   );
 }
 
+/** The plan that waits, drawn as any plan is. */
+function WaitingPlan(props: { api: OptimizerApi; fleet: Fleet; item: Kept }) {
+  const { api, fleet, item } = props;
+  const call = useLoaded(() => api.waitingPlan(item), [api, item.waiting]);
+  return (
+    <section aria-label={`The plan of ${item.name} that waits`}>
+      <h2>The plan of {item.name} that waits</h2>
+      {call.problem && <ProblemNotice problem={call.problem} />}
+      {!call.answer && !call.problem && <Busy what="Reading the plan" />}
+      {call.answer && (
+        <PlanView
+          api={null}
+          fleet={fleet}
+          shown={{ ...call.answer, request: null }}
+          onApplied={() => {}}
+        />
+      )}
+    </section>
+  );
+}
+
 /** Approves the plan that waits, after a second click on what it changes. */
-export function ApproveKept(props: {
-  api: OptimizerApi;
-  item: Kept;
-  opened?: boolean;
-  onDone: () => void;
-}) {
-  const { api, item, opened, onDone } = props;
-  const [asked, setAsked] = useState<Kept | null>(opened ? item : null);
+export function ApproveKept(props: { api: OptimizerApi; item: Kept; onDone: () => void }) {
+  const { api, item, onDone } = props;
+  const [asked, setAsked] = useState<Kept | null>(null);
   const [done, start] = useCall<Kept>();
   const confirm = async (shown: Kept) => {
     setAsked(null);

@@ -8,6 +8,7 @@ import { FillMeaning, MarkMeanings } from "../fleet/legend";
 import { Check } from "../parts/choice";
 import { counted, listed } from "../parts/sentences";
 import { Table } from "../parts/table";
+import { useAddress } from "../parts/use-address";
 import { pairs } from "./flows";
 import { clustersOf, fleetAfter, gpuChanges, keyOf, planSteps } from "./plan-steps";
 import type { DrawnPlan, PlanStep } from "./plan-steps";
@@ -60,9 +61,10 @@ export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
   const plan = given ?? NOTHING;
   const steps = useMemo(() => planSteps(plan), [plan]);
   const last = steps.length - 1;
-  const [chosen, choose] = useState(last);
+  const [chosen, setChosen] = useAddress("step");
+  const choose = (to: number) => setChosen(to < last ? String(to) : "", true);
   const [playing, play] = useState(false);
-  const at = Math.min(chosen, last);
+  const at = /^\d+$/.test(chosen) ? Math.min(Number(chosen), last) : last;
   useEffect(() => {
     if (!playing) return;
     if (at === last) return play(false);

@@ -1,8 +1,9 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import type { OptimizerApi, ShownPlan, Wish } from "../api/optimizer-api";
+import type { Added, OptimizerApi, ShownPlan, Wish } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
 import { chosenScore } from "../fleet/score-rows";
 import { Check } from "../parts/choice";
+import { byNaturalOrder } from "../parts/natural-order";
 import { ProblemNotice } from "../parts/notice";
 import { useCall } from "../parts/use-call";
 import { PlanDrawing } from "./plan-drawing";
@@ -88,7 +89,14 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
       </p>
       {call.problem && <ProblemNotice problem={call.problem} />}
       {chosen && (
-        <ClusterChoice name={chosen} fleet={fleet} wish={wish} onWish={onWish} onClose={choose} />
+        <ClusterChoice
+          key={chosen}
+          name={chosen}
+          fleet={fleet}
+          wish={wish}
+          onWish={onWish}
+          onClose={choose}
+        />
       )}
       {!answer && <PlanDrawing fleet={fleet} plan={null} onCluster={choose} />}
       {answer && (
@@ -97,7 +105,7 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
           fleet={fleet}
           shown={answer.plan}
           stale={stale}
-          command={applying(fleet.namespace, answer.wish)}
+          command={applying(fleet.namespace, answer.wish, answer.plan.digest)}
           onCluster={choose}
           onApplied={onApplied}
         />
@@ -136,6 +144,7 @@ function Weights({ fleet, wish, onWish }: WishProps) {
 }
 
 function ClusterWishes({ fleet, wish, onWish }: WishProps) {
+  const [gpus, setGpus] = useState<TypedGpus>({ count: "", product: "" });
   return (
     <fieldset>
       <legend>Clusters</legend>
@@ -151,15 +160,19 @@ function ClusterWishes({ fleet, wish, onWish }: WishProps) {
         names={wish.drain}
         onNames={(drain) => onWish({ ...wish, drain })}
       />
-      <ClusterNames
-        label="Added: one more like"
-        fleet={fleet}
-        names={wish.add.map((item) => item.name)}
-        onAdd={(like) => onWish(withOneLike(wish, fleet, like))}
-        onNames={(names) =>
-          onWish({ ...wish, add: wish.add.filter((item) => names.includes(item.name)) })
-        }
-      />
+      <div class="with-gpus">
+        Added: with <GpusInput fleet={fleet} gpus={gpus} onGpus={setGpus} />
+        <ClusterNames
+          label="one more like"
+          fleet={fleet}
+          names={wish.add.map((item) => item.name)}
+          told={(name) => toldOf(wish.add.find((item) => item.name === name))}
+          onAdd={(like) => onWish(withOneLike(wish, fleet, like, gpus))}
+          onNames={(names) =>
+            onWish({ ...wish, add: wish.add.filter((item) => names.includes(item.name)) })
+          }
+        />
+      </div>
     </fieldset>
   );
 }
@@ -178,6 +191,7 @@ function ClusterChoice(props: WishProps & { name: string; onClose: (name: string
     drain: wish.drain.filter((other) => other !== name),
   };
   const added = wish.add.some((item) => item.name === name);
+  const [gpus, setGpus] = useState({ count: "", product: modelOf(fleet, name) });
   const changed = wish.lose.includes(name) || wish.drain.includes(name) || added;
   return (
     <div class="card" role="group" aria-label={`What if, for ${name}`}>
@@ -207,9 +221,12 @@ function ClusterChoice(props: WishProps & { name: string; onClose: (name: string
           >
             … were drained
           </button>{" "}
-          <button type="button" onClick={() => wanted(withOneLike(wish, fleet, name))}>
-            … had one more like it
-          </button>
+          <span class="with-gpus">
+            <button type="button" onClick={() => wanted(withOneLike(wish, fleet, name, gpus))}>
+              … had one more like it
+            </button>
+            with <GpusInput fleet={fleet} gpus={gpus} onGpus={setGpus} />
+          </span>
         </>
       )}{" "}
       <button type="button" class="quiet" onClick={() => onClose("")}>
@@ -222,13 +239,64 @@ function ClusterChoice(props: WishProps & { name: string; onClose: (name: string
 /** The longest name of a managed cluster. */
 const LONGEST = 253;
 
+/** GPUs of an added cluster as they are typed; no count: those of the other cluster. */
+interface TypedGpus {
+  count: string;
+  product: string;
+}
+
+function GpusInput(props: { fleet: Fleet; gpus: TypedGpus; onGpus: (gpus: TypedGpus) => void }) {
+  const { fleet, gpus, onGpus } = props;
+  const id = useId();
+  const models = new Set(fleet.clusters.flatMap((item) => item.gpus.map(({ model }) => model)));
+  return (
+    <>
+      <input
+        type="number"
+        min="1"
+        max="512"
+        placeholder="all"
+        aria-label="How many GPUs it has"
+        value={gpus.count}
+        onInput={(event) => onGpus({ ...gpus, count: event.currentTarget.value })}
+      />
+      <span aria-hidden="true">×</span>
+      <input
+        type="text"
+        list={id}
+        placeholder="its GPUs"
+        aria-label="Model of its GPUs"
+        value={gpus.product}
+        onInput={(event) => onGpus({ ...gpus, product: event.currentTarget.value })}
+      />
+      <datalist id={id}>
+        {[...models].sort(byNaturalOrder).map((model) => (
+          <option key={model} value={model} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+function modelOf(fleet: Fleet, cluster: string): string {
+  return fleet.clusters.find((item) => item.name === cluster)?.gpus[0]?.model ?? "";
+}
+
+/** An added cluster in words, such as `worker01-like-2, with 8 × H100-80GB`. */
+function toldOf(added: Added | undefined): string {
+  const gpus = (added?.gpus ?? []).map(({ product, count }) => `${count} × ${product}`);
+  return [added?.name, ...gpus].join(", with ");
+}
+
 /** A wish with one more cluster like another one, under a name that is free. */
-function withOneLike(wish: Wish, fleet: Fleet, like: string): Wish {
+function withOneLike(wish: Wish, fleet: Fleet, like: string, typed: TypedGpus): Wish {
+  const product = typed.product || modelOf(fleet, like);
+  const gpus = typed.count ? { gpus: [{ product, count: Number(typed.count) }] } : {};
   const taken = new Set([...fleet.clusters, ...wish.add].map((item) => item.name));
   for (let number = 2; ; number += 1) {
     const end = `-like-${number}`;
     const name = like.slice(0, LONGEST - end.length) + end;
-    if (!taken.has(name)) return { ...wish, add: [...wish.add, { name, like }] };
+    if (!taken.has(name)) return { ...wish, add: [...wish.add, { name, like, ...gpus }] };
   }
 }
 
@@ -309,12 +377,14 @@ interface ClusterNamesProps {
   fleet: Fleet;
   names: string[];
   onNames: (names: string[]) => void;
+  /** What is said of a name; missing: the name. */
+  told?: (name: string) => string;
   /** Takes a name of the fleet; missing: it joins `names`. */
   onAdd?: (name: string) => void;
 }
 
 /** Cluster names to choose by typing: lists of thousands are no menu. */
-function ClusterNames({ label, fleet, names, onNames, onAdd }: ClusterNamesProps) {
+function ClusterNames({ label, fleet, names, told, onNames, onAdd }: ClusterNamesProps) {
   const id = useId();
   const [unknown, setUnknown] = useState("");
   const add = (event: Event & { currentTarget: HTMLInputElement }) => {
@@ -345,7 +415,7 @@ function ClusterNames({ label, fleet, names, onNames, onAdd }: ClusterNamesProps
           aria-label={`${name}: remove`}
           onClick={() => onNames(names.filter((other) => other !== name))}
         >
-          {name} <span aria-hidden="true">×</span>
+          {told?.(name) ?? name} <span aria-hidden="true">×</span>
         </button>
       ))}
       {unknown && (

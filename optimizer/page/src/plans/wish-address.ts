@@ -1,19 +1,21 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Wish } from "../api/optimizer-api";
+import type { Added, Wish } from "../api/optimizer-api";
 import type { Fleet } from "../api/wire";
 import { commandOf } from "../parts/command";
 import { go, useAddress } from "../parts/use-address";
 import { firstWish } from "./what-if";
 
-/** The wish as parts of the address, such as `weights=performance:2,power:1` and `lost=worker02`. */
+/** The wish as parts of the address, such as `weights=performance:2,power:1`, `lost=worker02` and `added=w3:worker01:8:H100-80GB`. */
 export function wishParts(wish: Wish): Record<string, string> {
   return {
     weights: pairsIn(Object.entries(wish.objective)) || "none",
     budgets: pairsIn(Object.entries(wish.budget)),
     lost: wish.lose.map(escaped).join(),
     drained: wish.drain.map(escaped).join(),
-    added: pairsIn(wish.add.map(({ name, like }) => [name, like])),
+    added: wish.add.map(addedIn).join(),
     how: [wish.prove && "prove", wish.stepwise && "stepwise"].filter(Boolean).join(),
+    // Another plan is looked at whole.
+    step: "",
   };
 }
 
@@ -35,7 +37,7 @@ export function useWish(fleet: Fleet): Wished {
       budget: numbersIn(budgets),
       lose: itemsIn(lost).map(named),
       drain: itemsIn(drained).map(named),
-      add: itemsIn(added).map((item) => ({ name: head(item), like: tail(item) })),
+      add: itemsIn(added).map(addedOf),
       prove: itemsIn(how).includes("prove"),
       stepwise: itemsIn(how).includes("stepwise"),
     };
@@ -44,20 +46,31 @@ export function useWish(fleet: Fleet): Wished {
   }, [first, weights, budgets, lost, drained, added, how]);
 }
 
-/** The command that applies the plan of a wish; null where it takes a file to say the wish. */
-export function applying(namespace: string, wish: Wish): string | null {
+/** The command that applies exactly the plan of a wish; null where it takes a file to say the wish. */
+export function applying(namespace: string, wish: Wish, digest: string): string | null {
   const { objective, budget, lose, drain, add, prove, stepwise } = wish;
   const weights = Object.entries(objective);
   const pretends = lose.length + drain.length + add.length > 0;
   if (pretends || Object.keys(budget).length > 0 || weights.length === 0) return null;
   const terms = weights.map(([score, weight]) => commandOf`${score}:${String(weight)}`);
-  const start = commandOf`dsf optimize -n ${namespace} --objective `;
+  const start = commandOf`dsf optimize -n ${namespace} --expected-digest ${digest}`;
   if (start === null || terms.includes(null)) return null;
-  return start + terms.join() + (prove ? " --gap 0" : "") + (stepwise ? " --rollout Stepwise" : "");
+  const how = (prove ? " --gap 0" : "") + (stepwise ? " --rollout Stepwise" : "");
+  return `${start} --objective ${terms.join()}${how}`;
 }
 
 function pairsIn(pairs: [string, string | number][]): string {
   return pairs.map(([name, said]) => `${escaped(name)}:${escaped(String(said))}`).join();
+}
+
+function addedIn({ name, like, gpus = [] }: Added): string {
+  const told = gpus.flatMap(({ count, product }) => [String(count), product]);
+  return [name, like, ...told].map(escaped).join(":");
+}
+
+function addedOf(item: string): Added {
+  const [name = "", like = "", count, product = ""] = item.split(":").map(named);
+  return { name, like, ...(count && { gpus: [{ product, count: Number(count) }] }) };
 }
 
 function itemsIn(text = ""): string[] {
