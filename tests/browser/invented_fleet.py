@@ -40,13 +40,14 @@ def invented_fleet(
     gpus: Sequence[int] = (8,),
     names: Sequence[str] = (),
     values: Sequence[int] = range(101),
+    now: datetime | None = None,
 ) -> FleetMatrix:
     """Return it; `gpus` are numbers of GPUs of a node, of which each cluster has one or two.
 
-    `names`: those of the first clusters. `values`: scores; those of one cluster in twenty are
-    missing.
+    `now`: when it is read. `names`: those of the first clusters. `values`: scores; those of one
+    cluster in twenty are missing.
     """
-    random, now = Random(seed), utc_now()  # noqa: S311 - no secret
+    random, now = Random(seed), now or utc_now()  # noqa: S311 - no secret
     named = [*names, *(f"{random.choice(REGIONS)}-gpu-{n + 1}" for n in range(clusters))][:clusters]
     works = [f"w{number + 1}" for number in range(min(400, 3 * clusters))]
     landings = list[WorkloadLanding]()

@@ -15,6 +15,7 @@ from tests.mcp_server.service import Service
 
 NARROW, WIDE = {"width": 320, "height": 700}, {"width": 1600, "height": 900}
 
+CANVAS = ".drawing-box canvas"
 _COLOURS = """canvas => {
   const {width, height} = canvas;
   const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
@@ -53,9 +54,9 @@ async def test_a_fleet_of_any_size_is_drawn_within_the_window(
     page = await drawn(service, open_page, fleet, viewport=viewport, color_scheme=scheme)
     gpus = sum(item.count for cluster in fleet.clusters for item in cluster.gpus)
     await expect(page.get_by_text(f"{clusters} clusters, {gpus} GPUs").first).to_be_visible()
-    assert await page.locator("canvas").evaluate(_COLOURS) > 8
+    assert await page.locator(CANVAS).evaluate(_COLOURS) > 8
     assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert await page.locator("canvas").evaluate("at => at.width == at.clientWidth")
+    assert await page.locator(CANVAS).evaluate("at => at.width == at.clientWidth")
     if clusters == 40:
         assert await violations(page) == []
 
@@ -65,12 +66,12 @@ async def test_the_pointer_is_told_cluster_gpu_slice_and_workload(
 ) -> None:
     fleet = invented_fleet(2)
     page = await drawn(service, open_page, fleet, device_scale_factor=2)
-    await page.locator("canvas").hover(position={"x": 60, "y": 60})
+    await page.locator(CANVAS).hover(position={"x": 60, "y": 60})
     [first, *_] = sorted(item.name for item in fleet.clusters)
     for text in (first, "GPU 1 of ", "memory slices", "runs w", "slices free", "profile table"):
         await expect(told(page)).to_contain_text(text)
-    assert await page.locator("canvas").evaluate("at => at.width == 2 * at.clientWidth")
-    await page.locator("canvas").click(position={"x": 60, "y": 60})
+    assert await page.locator(CANVAS).evaluate("at => at.width == 2 * at.clientWidth")
+    await page.locator(CANVAS).click(position={"x": 60, "y": 60})
     await expect(page.get_by_role("dialog", name=first)).to_be_visible()
 
 
@@ -139,7 +140,7 @@ async def test_the_wheel_zooms_with_ctrl_and_keeps_the_cluster_below_the_pointer
     service: Service, open_page: Open
 ) -> None:
     page = await drawn(service, open_page, invented_fleet(1_000))
-    await page.locator("canvas").hover(position={"x": 700, "y": 300})
+    await page.locator(CANVAS).hover(position={"x": 700, "y": 300})
     await expect(told(page)).to_be_visible()
     name = (await told(page).inner_text()).partition("\n")[0]
     await page.keyboard.down("Control")
@@ -148,7 +149,7 @@ async def test_the_wheel_zooms_with_ctrl_and_keeps_the_cluster_below_the_pointer
     await expect(page.locator(".legend").filter(has_text="Pods of others")).to_be_visible()
     seen = set[str]()
     for x in range(20, 1_400, 40):
-        await page.locator("canvas").hover(position={"x": x, "y": 300})
+        await page.locator(CANVAS).hover(position={"x": x, "y": 300})
         seen |= {text.partition("\n")[0] for text in await told(page).all_inner_texts()}
     assert name in seen
 
@@ -210,7 +211,7 @@ async def test_the_whole_drawing_is_saved_and_printed(
     service: Service, open_page: Open, tmp_path: Path
 ) -> None:
     page = await drawn(service, open_page, invented_fleet(40))
-    canvas, seen = page.locator("canvas"), "at => [at.width, at.height]"
+    canvas, seen = page.locator(CANVAS), "at => [at.width, at.height]"
     for _ in range(6):
         await page.get_by_role("button", name="Larger").click()
     width, height = await canvas.evaluate(seen)

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
+from dsf.kube.clock import utc_now
 from tests.browser.conftest import Open
 from tests.browser.invented_fleet import invented_fleet, show_fleet
 from tests.browser.test_plans import planned
 from tests.mcp_server.service import POWER, Service
+from tests.optimizer.build import NOW
 
 PICTURES = Path(__file__).with_name("pictures")
 
@@ -65,7 +67,8 @@ async def test_a_fleet_looks_as_it_did(
     service: Service, open_page: Open, clusters: int, scheme: str
 ) -> None:
     page = await open_page(service.url, **_look(scheme))
-    await show_fleet(page, invented_fleet(clusters))
+    await page.clock.set_fixed_time(NOW)
+    await show_fleet(page, invented_fleet(clusters, now=NOW))
     await expect(page.get_by_role("banner")).to_contain_text(f"{clusters} clusters")
     await expect(page.get_by_text("Reading…")).to_have_count(0)
     assert await difference(page, f"fleet-{clusters}-{scheme}") <= TOLERATED
@@ -76,6 +79,7 @@ async def test_a_fleet_looks_as_it_did(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_a_plan_looks_as_it_did(service: Service, open_page: Open, scheme: str) -> None:
     page = await open_page(service.url, **_look(scheme))
+    await page.clock.set_fixed_time(utc_now())
     await planned(page, {POWER: "1"})
     await page.evaluate("document.querySelector('[aria-label=Plan]').scrollIntoView()")
     assert await difference(page, f"plan-{scheme}") <= TOLERATED

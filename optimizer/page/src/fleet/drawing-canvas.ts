@@ -32,9 +32,6 @@ export interface Link {
 /** All that is drawn besides the layout. */
 export interface Scene {
   colours: Colours;
-  /** Clusters that changed, and how visible that still is: 1 at first, 0 at the end. */
-  changed: ReadonlySet<string>;
-  glow: number;
   /** What a search finds: all else is dimmed. */
   found: ((cluster: DrawnCluster, workload: string | null) => boolean) | null;
   marks: Mark[];
@@ -78,6 +75,28 @@ export function draw(
   painter.flush();
   for (let at = from; at < to; at += 1) painter.outlines(layout.tiles[at]!);
   painter.marksAndLinks();
+}
+
+/** Draws around each visible cluster that has changed, on a canvas that is clear else. */
+export function drawChanges(
+  canvas: CanvasRenderingContext2D,
+  layout: Layout,
+  changed: ReadonlySet<string>,
+  palette: Palette,
+  view: { top: number; height: number; ratio: number },
+): void {
+  const { ratio } = view;
+  canvas.setTransform(ratio, 0, 0, ratio, 0, 0);
+  canvas.clearRect(0, 0, layout.width, view.height);
+  canvas.translate(0, -view.top);
+  canvas.strokeStyle = palette.colour("--changed");
+  canvas.lineWidth = 3;
+  canvas.beginPath();
+  const [from, to] = visibleTiles(layout.tiles, view.top, view.top + view.height);
+  for (const tile of layout.tiles.slice(from, to)) {
+    if (changed.has(tile.cluster.name)) canvas.rect(tile.x, tile.y, tile.width, tile.height);
+  }
+  canvas.stroke();
 }
 
 /** What covers what: tiles, then GPUs, and so on. */
@@ -296,11 +315,6 @@ class Painter {
 
   outlines(tile: Tile): void {
     const { scene } = this;
-    if (scene.glow > 0 && scene.changed.has(tile.cluster.name)) {
-      this.canvas.globalAlpha = scene.glow;
-      this.outline(tile, "--changed", 3);
-      this.canvas.globalAlpha = 1;
-    }
     const { hovered, focused } = scene;
     const workload = hovered && workloadAt(hovered);
     if (workload) {

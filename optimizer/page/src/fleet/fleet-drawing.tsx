@@ -1,6 +1,6 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { draw, type Scene } from "./drawing-canvas";
+import { draw, drawChanges, type Scene } from "./drawing-canvas";
 import type { Link, Mark } from "./drawing-canvas";
 import type { Colours } from "./drawing-colours";
 import { type Detail, type DrawnGroup, type Layout, type Spot, ZOOMS } from "./drawing-layout";
@@ -54,6 +54,7 @@ export function FleetDrawing(props: Props) {
   const { groups, colours, found = null, changed = NONE, onOpen } = props;
   const [box, width] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
+  const lit = useRef<HTMLCanvasElement>(null);
   const probe = useRef<HTMLSpanElement>(null);
   const [chosen, setChosen] = useState<number | null>(null);
   const [hovered, setHovered] = useState<{ spot: Spot; x: number; y: number } | null>(null);
@@ -77,18 +78,26 @@ export function FleetDrawing(props: Props) {
 
   const spot = focused && spotOf(layout, focused);
   const scene: Scene = {
-    ...{ colours, changed, found, glow: 0 },
+    ...{ colours, found },
     ...{ marks: props.marks ?? [], links: props.links ?? [] },
     ...{ hovered: hovered?.spot ?? null, focused: spot },
   };
-  const paint = useRef<(glow?: number) => void>(() => {});
-  paint.current = (glow = 0) => {
-    const [element, frame] = [canvas.current, box.current];
-    if (!element || !frame || !palette || !width) return;
-    const ratio = devicePixelRatio;
-    const pen = sized(element, width, height, ratio);
-    draw(pen, layout, { ...scene, glow }, palette, { top: frame.scrollTop, height, ratio });
+  const paint = useRef(() => {});
+  paint.current = () => {
+    const [element, over, frame] = [canvas.current, lit.current, box.current];
+    if (!element || !over || !frame || !palette || !width) return;
+    const view = { top: frame.scrollTop, height, ratio: devicePixelRatio };
+    draw(sized(element, width, height, view.ratio), layout, scene, palette, view);
+    if (over.getAnimations().length === 0) return;
+    drawChanges(sized(over, width, height, view.ratio, true), layout, changed, palette, view);
   };
+  // The browser fades a canvas that is drawn once; a large fleet is not drawn again in each frame.
+  useLayoutEffect(() => {
+    if (!changed.size) return;
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const easing = still ? "steps(1, end)" : "ease-in";
+    lit.current!.animate([{ opacity: 1 }, { opacity: 0 }], { duration: FADE, easing });
+  }, [changed]);
 
   useEffect(() => {
     const element = document.documentElement;
@@ -127,21 +136,10 @@ export function FleetDrawing(props: Props) {
   useLayoutEffect(
     () => paint.current(),
     [
-      ...[layout, palette, height, colours, found, props.marks, props.links, focused],
+      ...[layout, palette, height, colours, found, changed, props.marks, props.links, focused],
       ...[over?.tile, over?.gpu, over?.slice],
     ],
   );
-  useEffect(() => {
-    if (!changed.size) return;
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const since = performance.now();
-    let frame = requestAnimationFrame(function glow(now) {
-      const left = 1 - (now - since) / FADE;
-      paint.current(left <= 0 ? 0 : still ? 1 : Math.min(1, left * 1.5));
-      if (left > 0) frame = requestAnimationFrame(glow);
-    });
-    return () => cancelAnimationFrame(frame);
-  }, [changed]);
 
   const zoomTo = (next: number | null, at?: { x: number; y: number }) => {
     const to = next === null ? null : Math.min(ZOOMS.length - 1, Math.max(0, next));
@@ -234,6 +232,7 @@ export function FleetDrawing(props: Props) {
           <canvas ref={canvas} class={hovered ? "over" : ""} style={{ height: `${height}px` }} />
           <div style={{ height: `${Math.max(0, layout.height - height)}px` }} />
         </div>
+        <canvas ref={lit} class="lit" style={{ width: `${width}px`, height: `${height}px` }} />
         {told && (
           <SpotTold
             spot={told}
@@ -299,11 +298,17 @@ function reveal(box: HTMLElement, top: number, size: number, height: number): vo
 }
 
 /** A canvas of a size in CSS pixels, ready to draw. */
-function sized(canvas: HTMLCanvasElement, width: number, height: number, ratio: number) {
+function sized(
+  canvas: HTMLCanvasElement,
+  width: number,
+  height: number,
+  ratio: number,
+  alpha = false,
+) {
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide) canvas.width = wide;
   if (canvas.height !== high) canvas.height = high;
-  return canvas.getContext("2d", { alpha: false })!;
+  return canvas.getContext("2d", { alpha })!;
 }
 
 /** Draws everything on a canvas of its own, as sharp as browsers can. */
