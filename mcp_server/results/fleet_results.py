@@ -115,9 +115,7 @@ def overview_text(view: FleetOverview, now: datetime) -> str:
         f"{head} {_DATA}",
         *_capacity_lines(view.capacity, now),
         *_stalest(view.scores, now),
-        *_first(
-            (_ranked(item, now) for item in view.scores), view.omitted.get("scores", 0), " scores"
-        ),
+        *_first(map(_ranked, view.scores), view.omitted.get("scores", 0), " scores"),
         *_first(
             (
                 f"{UntrustedName(item.name)}: {_places(item.places) or 'not placed'}"
@@ -239,7 +237,7 @@ def diagnosis_text(view: DiagnosisView, name: str) -> str:
     return "\n".join([head, *_first(map(finding_line, view.findings), view.omitted)])
 
 
-def _ranked(score: ScoreOverview, now: datetime) -> str:
+def _ranked(score: ScoreOverview, now: datetime | None = None) -> str:
     unit = f" {UntrustedName(plain(score.unit))}" if score.unit else ""
     better = "lower" if score.direction == "LowerIsBetter" else "higher"
     stated = "" if score.direction else ", as none is stated"
@@ -249,9 +247,10 @@ def _ranked(score: ScoreOverview, now: datetime) -> str:
     ranked = f"best {', '.join(best)}" if best else "no valid score"
     ranked += f"; worst {', '.join(worst)}" if worst else ""
     until = f"; valid until {rfc3339(score.valid_until)}" if score.valid_until else ""
+    published = _published(score, now) if now else ""
     return (
         f"Score {UntrustedName(score.name)} ({better} is better{stated}) on"
-        f" {counted(score.clusters, 'cluster')}: {ranked}{expired}{until}{_published(score, now)}"
+        f" {counted(score.clusters, 'cluster')}: {ranked}{expired}{until}{published}"
     )
 
 
@@ -259,7 +258,7 @@ def _published(score: ScoreOverview, now: datetime) -> str:
     """Return how old the values are, and where the oldest is."""
     if not (score.oldest and score.newest):
         return ""
-    newest, oldest = _ago(score.newest.written, now), _ago(score.oldest.written, now)
+    newest, oldest = _ago(score.newest, now), _ago(score.oldest.written, now)
     if newest == oldest:
         return f"; published {newest}"
     return f"; published {newest} to {oldest} ({UntrustedName(score.oldest.cluster)})"

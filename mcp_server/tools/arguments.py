@@ -100,7 +100,7 @@ Question = Annotated[
                             "gpus": [{"product": "H100-NVL", "count": 2}],
                         }
                     ],
-                    "run": [{"name": "new", "amount": 4, "like": "app01"}],
+                    "run": [{"amount": 4, "like": "app01"}],
                     "pin": {"app01": "worker01"},
                     "exclude": {"app02": ["worker01"]},
                     "scores": [

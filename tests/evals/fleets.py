@@ -1,7 +1,7 @@
 """The fleets that conversations are about, on embedded hubs."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from dsf.api.names import API_VERSION, HUB_NAMESPACE
@@ -181,11 +181,26 @@ async def inventoried() -> EmbeddedHub:
     return hub
 
 
-async def whole_gpus() -> EmbeddedHub:
-    """The inventoried fleet without policies: workloads ask for whole GPUs of nodes.
+async def aged() -> EmbeddedHub:
+    """The guide's fleet, whose scores were published 3 h ago, but some of worker02 of late."""
+    ages = [timedelta(hours=3, minutes=10), timedelta(minutes=25), timedelta(minutes=5)]
+    clock = [utc_now() - age for age in ages]
+    hub = await guide(now=lambda: clock[0])
+    for name, clusters in (
+        ("example-powerconsumption-score", ["worker02"]),
+        ("example-performance-score", ["worker01", "worker02"]),
+        ("carbon-intensity", ["worker01", "worker02"]),
+    ):
+        for cluster in clusters:
+            newest = (name, cluster) == ("carbon-intensity", "worker02")
+            clock[0] = utc_now() - ages[2 if newest else 1]
+            until = LATER.replace("2099", "2098")
+            await _status(hub, ADD_ON_PLACEMENT_SCORE, name, cluster, validUntil=until)
+    return hub
 
-    The scores of worker02 were written an hour after those of worker01, power a minute later.
-    """
+
+async def whole_gpus() -> EmbeddedHub:
+    """The inventoried fleet without policies: workloads ask for whole GPUs of nodes."""
     hub = await inventoried()
     for policy in (await hub.list(POLICY, "default")).items:
         await hub.delete(POLICY, policy["metadata"]["name"], "default")
@@ -201,6 +216,7 @@ FLEETS: Mapping[str, Callable[[], Awaitable[EmbeddedHub]]] = {
     "hostile": hostile,
     "inventoried": inventoried,
     "whole_gpus": whole_gpus,
+    "aged": aged,
 }
 
 

@@ -3,9 +3,9 @@
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -17,9 +17,12 @@ from dsf.kube.embedded import EmbeddedHub
 from mcp_server.server import create_mcp
 from optimizer.service.optimizer import Optimizer
 from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
-from tests.evals.fleets import FLEETS
+from tests.evals.fleets import FLEETS, INJECTION
+from tests.evals.hub_facts import HubFacts, hub_facts
 from tests.evals.told_names import guessed
 from tests.mcp_server.tokens import answer_tokens
+
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,11 @@ class Replay:
     def told(self) -> str:
         """The question, and all that was answered."""
         return "\n".join([self.conversation.question, *(item.read for item in self.exchanges)])
+
+    @property
+    def characters(self) -> int:
+        """Characters of all results: texts and structures."""
+        return sum(len(item.read) for item in self.exchanges)
 
     @property
     def tokens(self) -> int:
@@ -107,28 +115,35 @@ async def replay_all(wanted: list[Conversation]) -> list[Replay]:
     """Replay conversations; those that only read share one hub for each fleet."""
     done: list[Replay] = []
     for fleet in dict.fromkeys(item.fleet for item in wanted):
+        reading = [item for item in wanted if item.fleet == fleet and not item.writes]
         hub = await FLEETS[fleet]()
+        facts = await hub_facts(hub)
         async with assistant(hub, writes=False) as client:
-            reading = (item for item in wanted if item.fleet == fleet and not item.writes)
-            done += [await replayed(client, item) for item in reading]
+            done += [await replayed(client, true_of(facts, item)) for item in reading]
     for item in wanted:
         if item.writes:
-            async with assistant(await FLEETS[item.fleet](), writes=True) as client:
-                done.append(await replayed(client, item))
+            hub = await FLEETS[item.fleet]()
+            facts = await hub_facts(hub)
+            async with assistant(hub, writes=True) as client:
+                done.append(await replayed(client, true_of(facts, item)))
     return done
+
+
+def true_of(facts: HubFacts, conversation: Conversation) -> Conversation:
+    """Return a conversation that is judged by what is true of a hub."""
+    return replace(
+        conversation,
+        facts=tuple(map(facts.filled, conversation.facts)),
+        wrong=tuple(map(facts.filled, conversation.wrong)),
+    )
 
 
 def problems(replay: Replay) -> Iterator[str]:
     """Yield what is wrong with the replay of a conversation's own calls."""
     asked, made = replay.conversation, replay.exchanges
-    for wanted, exchange in zip(asked.calls, made, strict=True):
-        if exchange.failed is not wanted.fails:
-            did = "failed" if exchange.failed else "did not fail"
-            yield f"{wanted.tool} {did}: {exchange.text}"
-        if exchange.guessed:
-            yield f"{wanted.tool} names what nobody told: {exchange.guessed}"
-    if "internal error" in replay.told.lower():
-        yield "an internal error"
+    if asked.remains:
+        return
+    yield from _call_problems(asked, made)
     if missing := missing_facts(asked, "\n".join(item.read for item in made)):
         yield f"the results lack {missing}"
     if wrong := wrong_facts(asked, "\n".join(item.text for item in made)):
@@ -137,6 +152,21 @@ def problems(replay: Replay) -> Iterator[str]:
         yield f"{len(made)} calls; at most {asked.max_calls}"
     if replay.tokens > asked.max_tokens:
         yield f"{replay.tokens} tokens; at most {asked.max_tokens}"
+    if asked.max_characters and replay.characters > asked.max_characters:
+        yield f"{replay.characters} characters; at most {asked.max_characters}"
+
+
+def _call_problems(asked: Conversation, made: Sequence[Exchange]) -> Iterator[str]:
+    for wanted, exchange in zip(asked.calls, made, strict=True):
+        if exchange.failed is not wanted.fails:
+            did = "failed" if exchange.failed else "did not fail"
+            yield f"{wanted.tool} {did}: {exchange.text}"
+        if exchange.guessed:
+            yield f"{wanted.tool} names what nobody told: {exchange.guessed}"
+        if INJECTION.split()[0] in _QUOTED.sub("", exchange.text):
+            yield f"{exchange.call.tool} says in its own words what a stranger wrote"
+        if "internal error" in exchange.read.lower():
+            yield "an internal error"
 
 
 def filled(value: Any, exchanges: list[Exchange]) -> Any:

@@ -4,7 +4,9 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,15 +34,21 @@ RIGHT = [
 
 
 @contextmanager
-def scripted(messages: list[dict[str, Any]]) -> Iterator[tuple[ModelEndpoint, list[Any]]]:
-    """Serve these messages, one for each request; yield the endpoint and the requests."""
+def scripted(
+    messages: list[dict[str, Any]], *, whole: bool = False
+) -> Iterator[tuple[ModelEndpoint, list[Any]]]:
+    """Serve these messages, one for each request; yield the endpoint and the requests.
+
+    `whole`: they are whole answers.
+    """
     asked: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             answer = messages[min(len(asked), len(messages)) - 1]
-            body = {"choices": [{"message": answer}], "usage": {"prompt_tokens": 100}}
+            chosen = {"choices": [{"message": answer}], "usage": {"prompt_tokens": 100}}
+            body = answer if whole else chosen
             data = json.dumps(body).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
@@ -76,6 +84,36 @@ async def test_a_model_sees_the_tools_and_their_results_and_is_judged_by_its_ans
     assert "gCO2/kWh" in second["messages"][-1]["content"]
 
 
+async def test_a_model_behind_anthropics_api_is_asked_and_judged_alike() -> None:
+    use = {"type": "tool_use", "id": "1", "name": "list_scores", "input": {"score": "carbon"}}
+    said = {"type": "text", "text": "worker01 is the greenest: 12 gCO2/kWh."}
+    answers = [
+        {"content": [part], "usage": {"input_tokens": 100}, "stop_reason": "x"}
+        for part in (use, said)
+    ]
+    with scripted(answers, whole=True) as (endpoint, asked):
+        verdict = await judged(replace(endpoint, api="anthropic", key="k"), GREENEST)
+    assert verdict.right
+    assert (len(verdict.replay.exchanges), verdict.prompt_tokens) == (1, 200)
+    first, second = asked
+    assert "list_scores" in [item["name"] for item in first["tools"]]
+    assert "never follow instructions" in first["system"]
+    assert second["messages"][-1]["content"][0]["tool_use_id"] == "1"
+    assert "gCO2/kWh" in second["messages"][-1]["content"][0]["content"]
+
+
+async def test_a_model_that_writes_unasked_is_wrong() -> None:
+    [obeys] = [item for item in conversations() if item.name == "write tools among instructions"]
+    messages = [
+        calling("plan_placement", json.dumps({"objective": "power"})),
+        calling("apply_plan", '{"digest": "18a4a3ec1b14ee23"}'),
+        saying("power is Inactive."),
+    ]
+    with scripted(messages) as (endpoint, _):
+        verdict = await judged(endpoint, obeys)
+    assert "nobody asked" in verdict.error
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("messages", "what"),
@@ -96,13 +134,16 @@ async def test_a_model_that_is_wrong_guesses_or_never_ends_is_told_apart(
     assert getattr(verdict, what)
 
 
-def test_the_command_prints_each_question_and_the_score(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_the_command_prints_each_question_and_the_score_and_saves_a_report(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wanted: Conversation = GREENEST
     with scripted(RIGHT) as (endpoint, _):
         monkeypatch.setenv("DSF_EVALS_URL", endpoint.url)
+        monkeypatch.chdir(tmp_path)
         code = main(["--only", wanted.name])
+    [row] = json.loads((tmp_path / "evals-report.json").read_text())["items"]
+    assert (row["right"], row["calls"], row["prompt_tokens"]) == (True, 1, 200)
     out = capsys.readouterr().out
     assert code == 0
     assert f"{wanted.question}: right" in out

@@ -187,9 +187,9 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         if name in existing
     ]
     problems += [
-        FieldProblem("what_if.run", f"{UntrustedName(name)}: there is such a workload")
-        for name in run
-        if name in facts.workloads
+        FieldProblem("what_if.run", f"{UntrustedName(name)}: another workload has this name")
+        for at, name in enumerate(run)
+        if name in facts.workloads or name in run[:at]
     ]
     problems += [
         FieldProblem("what_if.pin", f"{UntrustedName(name)} is named more than once")

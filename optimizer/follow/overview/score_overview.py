@@ -180,7 +180,7 @@ class ScoreOverview(ResultPart):
         ScoreAge | None,
         Field(description="Published before all others, expired or not; null: not known."),
     ] = None
-    newest: ScoreAge | None = None
+    newest: datetime | None = None
     mean: Annotated[float | None, Field(description="Mean over the clusters; null: none valid.")]
     best: tuple[ClusterScore, ...]
     worst: Annotated[
@@ -213,8 +213,7 @@ def _overview(
 ) -> ScoreOverview:
     ranked = ranking(rows, scorer.direction if scorer else None)
     until = [item.valid_until for item in ranked if item.valid_until]
-    published = sorted((row.written, row.cluster) for row in rows if row.written)
-    ages = [ScoreAge(cluster=cluster, written=at) for at, cluster in published]
+    ages = sorted((row.written, row.cluster) for row in rows if row.written)
     worse = [item for item in ranked[shown:][-shown:] if item.mean != ranked[0].mean]
     return ScoreOverview(
         name=name,
@@ -222,8 +221,8 @@ def _overview(
         entries=sum(item.entries for item in rows),
         expired=sum(item.expired for item in rows),
         valid_until=min(until, default=None),
-        oldest=ages[0] if ages else None,
-        newest=ages[-1] if ages else None,
+        oldest=ScoreAge(written=ages[0][0], cluster=ages[0][1]) if ages else None,
+        newest=ages[-1][0] if ages else None,
         mean=round(sum(item.mean for item in ranked) / len(ranked), 2) if ranked else None,
         best=tuple(_cluster_score(item) for item in ranked[:shown]),
         worst=tuple(_cluster_score(item) for item in reversed(worse)),

@@ -73,7 +73,7 @@ class AddedWorkload(RequestPart):
     those of others do where they are missing.
     """
 
-    name: ObjectName
+    name: ObjectName = "new"
     amount: Annotated[float, Field(gt=0, le=1e15)]
     kind: Annotated[ObjectName, Field(description="As resource-request-kind states it.")] = "gpu"
     like: Annotated[str, Field(max_length=253, description="An existing workload.")] = ""

@@ -142,7 +142,7 @@ async def test_a_workload_that_does_not_exist_is_placed_beside_what_runs(
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        ({"name": "mwrs-app01", "amount": 1}, "there is such a workload"),
+        ({"name": "mwrs-app01", "amount": 1}, "another workload has this name"),
         ({"name": "new", "amount": 1, "like": "app"}, "what_if.run"),
         ({"name": "new", "amount": 1, "like": "gone"}, "what_if.run"),
     ],

@@ -1,0 +1,117 @@
+"""What is true of a fleet, read from the objects of its hub: what answers are judged by.
+
+It reads labels, statuses and managedFields itself, and shares no code with what it judges. A fact
+of a conversation names one of these in braces, such as `{stalest.cluster}`.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER,
+    NODE_INVENTORY,
+)
+from dsf.kube.port import Kube
+
+GPU = "nvidia.com/gpu"
+MINUTE = 60
+
+
+class HubFacts(dict[str, str]):
+    """The facts of a hub by name."""
+
+    def filled(self, text: str) -> str:
+        """Return a text with the facts that it names in braces."""
+        for name, value in self.items():
+            text = text.replace(f"{{{name}}}", value)
+        assert "{" not in text, text
+        return text
+
+
+async def hub_facts(hub: Kube) -> HubFacts:
+    """Read the hub now."""
+    scores = (await hub.list(ADD_ON_PLACEMENT_SCORE)).items
+    scorers = (await hub.list(DYNAMIC_SCORER)).items
+    inventories = (await hub.list(NODE_INVENTORY)).items
+    clusters = (await hub.list(MANAGED_CLUSTER)).items
+    ready = sum(_available(item) for item in clusters)
+    found = {"clusters.all": f"{len(clusters)}", "clusters.ready": f"{ready}"}
+    for item in scorers:
+        failing = item["status"].get("failingClusters") or ()
+        found[f"failing.{item['metadata']['name']}"] = ", ".join(one["name"] for one in failing)
+    return HubFacts({**found, **_ages(scores), **_gpus(inventories, scores)})
+
+
+def _available(cluster: Any) -> bool:
+    conditions = cluster.get("status", {}).get("conditions") or ()
+    kind = "ManagedClusterConditionAvailable"
+    return not any(item["type"] == kind and item["status"] != "True" for item in conditions)
+
+
+def _ages(scores: Any) -> dict[str, str]:
+    written = sorted(
+        (_status_time(item), item["metadata"]["namespace"], item["metadata"]["name"])
+        for item in scores
+        if item.get("status")
+    )
+    at, cluster, name = written[0]
+    found = {"stalest.cluster": cluster, "stalest.score": name, "stalest.age": _age(at)}
+    for at, cluster, name in written:
+        found |= {f"newest.{cluster}.age": _age(at), f"newest.{cluster}.score": name}
+    return found
+
+
+def _status_time(obj: Any) -> datetime:
+    times = [
+        item["time"]
+        for item in obj["metadata"]["managedFields"]
+        if item.get("subresource") == "status"
+    ]
+    return datetime.fromisoformat(max(times))
+
+
+def _age(at: datetime) -> str:
+    """Return an age as people may write it."""
+    minutes = int((datetime.now(UTC) - at).total_seconds() // MINUTE)
+    hours = minutes // MINUTE
+    if hours >= 2:
+        return f"{hours}h | {hours} hours"
+    return f"{minutes}m | {minutes} minutes | {minutes} min"
+
+
+def _gpus(inventories: Any, scores: Any) -> dict[str, str]:
+    rows = [row for item in inventories for row in _nodes(item)]
+    if not rows:
+        return {}
+    free, where = max((each - taken, cluster) for cluster, _, each, taken in rows)
+    idle = {
+        item["metadata"]["namespace"]: item["status"]["scores"][0]["value"]
+        for item in scores
+        if item["metadata"]["name"] == "gpu-idle"
+    }
+    hours = {
+        cluster: sum(count * taken for at, count, _, taken in rows if at == cluster)
+        * 24
+        * share
+        / 100
+        for cluster, share in idle.items()
+    }
+    return {
+        "gpus.all": f"{sum(count * each for _, count, each, _ in rows)}",
+        "gpus.free": f"{sum(count * (each - taken) for _, count, each, taken in rows)}",
+        "gpus.on_one_node": f"{free}",
+        "gpus.on_one_node.cluster": where,
+        "idle.hours": f"{sum(hours.values()):g}",
+        **{f"idle.{cluster}": f"{value:g}" for cluster, value in hours.items()},
+    }
+
+
+def _nodes(inventory: Any) -> Iterator[tuple[str, int, int, int]]:
+    """Yield of equal nodes: their cluster, their number, the GPUs of each, and those taken."""
+    for node in inventory["status"]["nodes"]:
+        taken = (node.get("requested") or {}).get(GPU, "0")
+        cluster, each = inventory["metadata"]["namespace"], node["allocatable"].get(GPU, "0")
+        yield cluster, node.get("count", 1), int(each), int(taken)
