@@ -22,6 +22,8 @@ from mcp_server.install.config_text import (
     RefusedConfig,
     installed,
 )
+from mcp_server.install.one_line import LINE_ONLY
+from mcp_server.install.one_line import one_line as line_of
 
 SERVER_NAME = "dynamic-scoring-framework"
 _PERMISSIONS = 0o777
@@ -30,7 +32,16 @@ _PERMISSIONS = 0o777
 
 @click.command()
 @click.option(
-    "--client", "client_name", type=click.Choice(list(CLIENTS)), required=True, help="MCP client."
+    "--client",
+    "client_name",
+    type=click.Choice([*CLIENTS, *LINE_ONLY]),
+    required=True,
+    help="MCP client.",
+)
+@click.option(
+    "--one-line",
+    is_flag=True,
+    help="Print a command or a link that adds the server. copilot, codex and goose have only that.",
 )
 @click.option("--write", is_flag=True, help="Write the client's file, instead of printing it.")
 @click.option(
@@ -58,6 +69,7 @@ _PERMISSIONS = 0o777
 def install(
     *,
     client_name: str,
+    one_line: bool,
     write: bool,
     path: Path | None,
     name: str,
@@ -74,7 +86,6 @@ def install(
     Nothing secret is written: clients read the token of --url from an environment variable, or ask
     for it.
     """
-    client = CLIENTS[client_name]
     if url and (kubeconfig or context or allow_writes):
         raise click.UsageError(
             "--url names a server that runs already; --kubeconfig, --context and --allow-writes"
@@ -85,6 +96,14 @@ def install(
     server = (
         HttpServer(url, token=not no_token) if url else _started(kubeconfig, context, allow_writes)
     )
+    if one_line or client_name in LINE_ONLY:
+        if write or path or replace:
+            raise click.UsageError(
+                "--write, --file and --replace are about a file; a line is run or opened as it is"
+            )
+        click.echo(_line(client_name, name, server))
+        return
+    client = CLIENTS[client_name]
     file = path or Path(client.path(sys.platform)).expanduser()
     wanted = _installation(client, name, server)
     before = _read(file)
@@ -100,6 +119,15 @@ def install(
         return
     _replace(file, after)
     click.echo(f"{file} has the server {name!r} now. {_next(client, server)}")
+
+
+def _line(client: str, name: str, server: StdioServer | HttpServer) -> str:
+    line = line_of(client, name, server)
+    if line is None:
+        title = LINE_ONLY.get(client) or CLIENTS[client].title
+        what = "a server that runs already" if isinstance(server, HttpServer) else "this"
+        raise click.UsageError(f"{title} has no line for {what}: leave out --one-line, or --url")
+    return line
 
 
 def _installation(client: McpClient, name: str, server: StdioServer | HttpServer) -> Installation:

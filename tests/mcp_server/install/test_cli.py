@@ -1,11 +1,15 @@
 """`dsf mcp install`: what it prints and writes, and what it leaves alone."""
 
+import base64
 import json
 import os
+import re
+import shlex
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from hypothesis import given
@@ -14,6 +18,7 @@ from hypothesis import strategies as st
 from mcp_server.cli import mcp
 from mcp_server.install.clients import CLIENTS
 from tests.command_line import invoked
+from tests.repository import ROOT
 
 URL = "http://localhost:8338/mcp"
 NAME = "dynamic-scoring-framework"
@@ -257,3 +262,65 @@ def test_a_file_that_can_not_be_used_is_one_line(tmp_path: Path) -> None:
         code, _, err = install("cursor", "--file", str(path), "--write")
         assert code == 1
         assert str(path) in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("vscode",), ["code", "--add-mcp"]),
+        (("claude",), ["claude", "mcp", "add-json", NAME]),
+        (("copilot",), ["copilot", "mcp", "add", NAME, "--", sys.executable, "-m", "dsf", "mcp"]),
+        (("codex",), ["codex", "mcp", "add", NAME, "--", sys.executable, "-m", "dsf", "mcp"]),
+        (
+            ("codex", "--url", URL),
+            f"codex mcp add {NAME} --url {URL} --bearer-token-env-var DSF_MCP_TOKEN".split(),
+        ),
+    ],
+)
+def test_a_line_is_a_command_of_the_client(arguments: tuple[str, ...], words: list[str]) -> None:
+    code, out, err = install(*arguments, "--one-line")
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    said = shlex.split(out)
+    assert said[: len(words)] == words
+    if words[-1] in ("--add-mcp", NAME):
+        assert json.loads(said[-1])["args"] == ["-m", "dsf", "mcp"]
+
+
+def test_a_line_is_a_link_that_the_client_opens() -> None:
+    cursor, goose = (urlsplit(install(each, "--one-line")[1]) for each in ("cursor", "goose"))
+    asked = dict(parse_qsl(cursor.query))
+    entry = {"command": sys.executable, "args": ["-m", "dsf", "mcp"]}
+    assert (cursor.scheme, asked["name"]) == ("cursor", NAME)
+    assert json.loads(base64.b64decode(asked["config"])) == entry
+    assert goose.scheme == "goose"
+    assert parse_qsl(goose.query)[:4] == [
+        ("cmd", sys.executable),
+        *(("arg", word) for word in entry["args"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("goose", "--url", URL),
+        ("copilot", "--url", URL),
+        ("vscode", "--url", URL, "--one-line"),
+        ("gemini", "--one-line"),
+        ("codex", "--write"),
+    ],
+)
+def test_a_client_without_such_a_line_says_so(arguments: tuple[str, ...]) -> None:
+    code, out, err = install(*arguments)
+    assert (code, out) == (2, "")
+    assert "line" in err
+
+
+def test_the_buttons_of_the_guide_start_the_published_package() -> None:
+    page = (ROOT / "docs/how-to/assistants.md").read_text()
+    [vscode] = re.findall(r"\((https://insiders\.vscode\.dev/\S+)\)", page)
+    [cursor] = re.findall(r"\((https://cursor\.com/\S+)\)", page)
+    found = [dict(parse_qsl(urlsplit(link).query)) for link in (vscode, cursor)]
+    configs = [json.loads(found[0]["config"]), json.loads(base64.b64decode(found[1]["config"]))]
+    for config in configs:
+        assert config["command"] == "uvx"
+        assert config["args"] == ["--from", f"{NAME}[mcp]", "dsf", "mcp"]
