@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub test-scheduler charts test-sources test-browser screenshots story-pictures fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-resolves benchmark-families benchmark-fleet benchmark-forecast benchmark-page docs clean
+.PHONY: help house setup page demo test test-exhaustive test-random lint lint-workflows release images push kind-load types check crds references hub test-hub neighbours test-neighbours test-scheduler charts test-sources test-browser screenshots story-pictures fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-resolves benchmark-families benchmark-fleet benchmark-forecast benchmark-page docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -46,6 +46,12 @@ hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, 
 test-hub: hub ## Run the suite against a real hub
 	@$(RUN)/python -m tests.charts.programs
 	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_hub) $(ARGS)
+
+neighbours: hub ## Build what runs beside the hub, once: Kueue's manager and Argo CD's ApplicationSet controller
+	@$(RUN)/python tests/real_hub/build.py --neighbours
+
+test-neighbours: neighbours ## Let Kueue's own manager admit Jobs where the dispatcher nominates
+	@$(RUN)/python -m pytest $(or $(TESTS),tests/neighbours) $(ARGS)
 
 test-scheduler: hub ## Compare what is said to fit with what kube-scheduler does, on 200 random layouts of nodes
 	@DSF_LAYOUTS=$${DSF_LAYOUTS:-200} $(RUN)/python -m pytest tests/real_hub/scheduler $(ARGS)

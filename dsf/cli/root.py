@@ -37,6 +37,11 @@ COMMANDS = {
         "dsf.sim.cli:demo", "Run the whole loop on this machine: no cluster needed.", "demo", PLAN
     ),
     "controller": Command("dsf.hub.cli:controller", "Run the hub controller.", section=PROGRAMS),
+    "dispatcher": Command(
+        "dsf.hub.dispatch.cli:dispatcher",
+        "Run the dispatcher of Kueue's MultiKueue.",
+        section=PROGRAMS,
+    ),
     "agent": Command(
         "dsf.agent.cli:agent", "Run the scoring agent of one managed cluster.", section=PROGRAMS
     ),

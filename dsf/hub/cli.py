@@ -76,44 +76,49 @@ scorer_options = options(
 )
 """Limits of probes; the keyword arguments of `prober`."""
 
-leader_options = options(
-    click.option(
-        "--leader-elect",
-        type=bool,
-        is_flag=False,
-        flag_value=True,
-        default=False,
-        show_default=True,
-        help="Write only while holding a Lease; needed if more than one process runs.",
-    ),
-    _duration(
-        "--leader-elect-lease-duration",
-        "15s",
-        "Time after which a leader that does not renew loses the Lease.",
-    ),
-    _duration(
-        "--leader-elect-renew-deadline",
-        "10s",
-        "Time after which a leader that cannot renew stops its work.",
-    ),
-    _duration(
-        "--leader-elect-retry-period",
-        "2s",
-        "Time between two attempts to get or renew the Lease.",
-    ),
-    click.option(
-        "--leader-elect-resource-name",
-        default=names.CONTROLLER_LEASE,
-        show_default=True,
-        help="Name of the Lease.",
-    ),
-    click.option(
-        "--leader-elect-resource-namespace",
-        help="Namespace of the Lease; default: --namespace.",
-    ),
-    identity_option,
-)
-"""Leader election, with kube-controller-manager's names and defaults; arguments of `candidacy`."""
+
+def leader_options(lease: str) -> Callable[[Command], Command]:
+    """Return the flags of leader election, with kube-controller-manager's names and defaults.
+
+    They are the arguments of `candidacy`; `lease` is the default name of the Lease.
+    """
+    return options(
+        click.option(
+            "--leader-elect",
+            type=bool,
+            is_flag=False,
+            flag_value=True,
+            default=False,
+            show_default=True,
+            help="Write only while holding a Lease; needed if more than one process runs.",
+        ),
+        _duration(
+            "--leader-elect-lease-duration",
+            "15s",
+            "Time after which a leader that does not renew loses the Lease.",
+        ),
+        _duration(
+            "--leader-elect-renew-deadline",
+            "10s",
+            "Time after which a leader that cannot renew stops its work.",
+        ),
+        _duration(
+            "--leader-elect-retry-period",
+            "2s",
+            "Time between two attempts to get or renew the Lease.",
+        ),
+        click.option(
+            "--leader-elect-resource-name",
+            default=lease,
+            show_default=True,
+            help="Name of the Lease.",
+        ),
+        click.option(
+            "--leader-elect-resource-namespace",
+            help="Namespace of the Lease; default: --namespace.",
+        ),
+        identity_option,
+    )
 
 
 @click.command()
@@ -174,7 +179,7 @@ leader_options = options(
 )
 @write_options
 @scorer_options
-@leader_options
+@leader_options(names.CONTROLLER_LEASE)
 @endpoint_option
 @log_options
 def controller(

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -32,12 +32,11 @@ from dsf.kube.port import Kube
 from dsf.kube.reads import require_answer
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
+from dsf.runtime.leader_election import Lead, alone
 from dsf.runtime.metrics import measure_writes
 from dsf.runtime.reconcile.controller import Controller, WorkQueue
 
 log = logging.getLogger(__name__)
-
-Lead = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 
 COMPONENT = "dynamic-scoring-controller"
 FLEET = "fleet"
@@ -78,10 +77,6 @@ class HubOptions:
     distribute_secrets: bool = False
     manifest_namespaces: tuple[str, ...] = ()
     writes: ConcurrencyBounds = field(default_factory=ConcurrencyBounds)
-
-
-async def _alone(work: Callable[[], Awaitable[None]]) -> None:
-    await work()
 
 
 class HubController:
@@ -193,7 +188,7 @@ class HubController:
 
             if lead:
                 group.create_task(stand_by())
-            await (lead or _alone)(take_over)
+            await (lead or alone)(take_over)
 
     async def _work(self) -> None:
         """Probe, plan and apply, without what is left of an earlier term as leader."""

@@ -23,6 +23,8 @@ from typing import Any, ClassVar
 
 FLOW_SCHEMA_UID, PRIORITY_LEVEL_UID = "flowSchemaUID", "priorityLevelUID"
 """Keys of an error's details: what API priority and fairness says about a refused request."""
+FIELD_MANAGER_CONFLICT = "FieldManagerConflict"
+"""Reason of a cause in an error's details: another client owns a field that is applied."""
 LONGEST_RETRY_AFTER_SECONDS = 300.0
 """A server that asks for a longer pause gets this one, so that a mistake of it does not last."""
 

@@ -119,6 +119,17 @@ _POLICY = "policy.open-cluster-management.io"
 POLICY = Kind(_POLICY, "v1", "Policy", "policies")
 PLACEMENT_BINDING = Kind(_POLICY, "v1", "PlacementBinding", "placementbindings")
 
+_KUEUE = "kueue.x-k8s.io"
+ADMISSION_CHECK = Kind(_KUEUE, "v1beta2", "AdmissionCheck", "admissionchecks", namespaced=False)
+LOCAL_QUEUE = Kind(_KUEUE, "v1beta2", "LocalQueue", "localqueues")
+MULTI_KUEUE_CLUSTER = Kind(
+    _KUEUE, "v1beta2", "MultiKueueCluster", "multikueueclusters", namespaced=False
+)
+MULTI_KUEUE_CONFIG = Kind(
+    _KUEUE, "v1beta2", "MultiKueueConfig", "multikueueconfigs", namespaced=False
+)
+WORKLOAD = Kind(_KUEUE, "v1beta2", "Workload", "workloads")
+
 KINDS = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 """The kinds of this module."""
 

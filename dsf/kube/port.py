@@ -123,3 +123,19 @@ class Kube(ListerWatcher, Protocol):
         preconditions: raises Conflict if they differ.
         """
         ...
+
+
+class StatusApplier(Kube, Protocol):
+    """An API server to which statuses are applied, too.
+
+    Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
+    """
+
+    async def apply_status(self, kind: Kind, obj: Mapping[str, Any], *, manager: str) -> Object:
+        """Apply the status of an object: `manager` owns the fields that it states, and no others.
+
+        A field that `manager` owned, that is not stated and that nobody else owns, is removed.
+        Raises Conflict if another client owns a field with another value, or if the object has
+        another uid or resource version than `obj` states.
+        """
+        ...

@@ -27,6 +27,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+Lead = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
+"""Runs the work that it is given while this process leads."""
+
+
+async def alone(work: Callable[[], Awaitable[None]]) -> None:
+    """Run the work as the only process there is."""
+    await work()
+
+
 RELEASE_SECONDS = 5.0
 """Time limit of a release; after it, the Lease stays until it expires."""
 

@@ -19,7 +19,8 @@ RENDERED: tuple[tuple[str, Values], ...] = (
         CORE,
         {
             "hubSetting": {
-                "resourceController": {"distributeSecrets": True, "manifestNamespaces": ["shop"]}
+                "resourceController": {"distributeSecrets": True, "manifestNamespaces": ["shop"]},
+                "dispatcher": {"enabled": True},
             },
             "spokeSetting": {
                 "agent": {
@@ -62,6 +63,8 @@ USED = "tests/real_hub/product/test_use_of_rights.py"
 NEEDED = {
     "dynamic-scoring-controller": f"{USED}::test_the_controller",
     "dynamic-scoring-controller-manifests": f"{USED}::test_the_controller",
+    "dynamic-scoring-dispatcher": "tests/neighbours/test_kueue.py",
+    "dynamic-scoring-dispatcher-kueue": "tests/neighbours/test_kueue.py",
     "dynamic-scoring-agent": f"{USED}::test_the_agent_on_the_hub",
     "dynamic-scoring-agent-secrets": f"{USED}::test_the_agent_on_its_cluster",
     "dynamic-scoring-agent-nodes.metrics.k8s.io": (
@@ -99,6 +102,22 @@ WHY: dict[str, dict[str, str]] = {
     "dynamic-scoring-controller-manifests": {
         "manifestworkreplicasets": "workloads for the scorers that ask for them",
         "policies": "what policies supply, for the scorers that ask for it",
+    },
+    "dynamic-scoring-dispatcher": {
+        "leases": ELECTION,
+        "admissionchecks": "which checks are MultiKueue's, and for which clusters",
+        "localqueues": "which scores the queue of a Workload prefers",
+        "multikueueclusters": "which clusters Kueue is connected to",
+        "multikueueconfigs": "which clusters a Workload may go to",
+        "workloads": "which of them wait for a cluster",
+        "workloads/status": "the nominated clusters, and a condition that says why",
+        "addonplacementscores": "the scores of clusters",
+        "managedclusters": "which clusters OCM can't select",
+        "nodeinventories": "where there is room",
+        "events": EVENTS,
+    },
+    "dynamic-scoring-dispatcher-kueue": {
+        "configmaps": "whether Kueue's configuration names this dispatcher",
     },
     "dynamic-scoring-agent": {
         "addonplacementscores": "its scores; admission limits writes to its own cluster",

@@ -17,8 +17,11 @@ SELECTORS = {
     "PodMonitor": lambda spec: spec["selector"]["matchLabels"],
 }
 """How each kind says which Pods it means. A ServiceMonitor names Services instead."""
-ACCOUNTS = {"dynamic-scoring-agent": "dynamic-scoring-agent-sa"}
-"""The ServiceAccount of Deployments whose values can't name another: the contract fixes it."""
+ACCOUNTS = {
+    "dynamic-scoring-agent": "dynamic-scoring-agent-sa",
+    "dynamic-scoring-dispatcher": "dynamic-scoring-dispatcher",
+}
+"""The ServiceAccount of Deployments whose values can't name another."""
 WITHOUT_DIGEST = {"sample-scorer", "static-scorer", "simple-prediction-scorer"}
 """Each sample scorer has an image of its own, and the toggles name that of another by digest."""
 

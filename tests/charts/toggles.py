@@ -109,6 +109,7 @@ CHARTS: dict[str, dict[str, Values]] = {
                 "resourceController": {"serviceAccount": {"create": False, "name": "own"}}
             }
         },
+        "dispatcher": {"hubSetting": {"dispatcher": {"enabled": True, "dryRun": True}}},
         "metrics peers": {
             "hubSetting": {"resourceController": {"networkPolicy": {"metricsFrom": PEERS}}},
             "spokeSetting": {"agent": {"networkPolicy": {"metricsFrom": PEERS}}},

@@ -47,6 +47,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "dsf/runtime/test_endpoints.py",
         "real_hub/product/test_restart.py",
     ),
+    "dispatcher": ("dsf/hub/dispatch/test_cli.py", "neighbours/kueue_manager.py"),
     "agent": (
         "dsf/agent/test_cli.py",
         "dsf/agent/fetch/test_credentials.py",
@@ -114,6 +115,7 @@ NOT_PROVEN: dict[str, set[str]] = {
     "controller": LOGS
     | {"--identity", "--leader-elect-resource-name", "--leader-elect-resource-namespace"}
     | {"--probe-period-seconds"},
+    "dispatcher": LOGS,
     "agent": LOGS,
     "optimizer": {"--auth-audience", "--context", "--identity", "--log-format"}
     | {"--rollout-namespace"},

@@ -56,6 +56,7 @@ BOUNDS = {
     "dsf/api/scoring/scorer_summary.py:load_summaries": "MAX_VALUES, and the first error only",
     "dsf/cli/output.py:document_of": OWN,
     "dsf/cli/prometheus.py:_data": "MAX_BYTES and MAX_VALUES",
+    "dsf/hub/dispatch/field_ownership.py:_owned": SERVER,
     "dsf/hub/snapshot/config_document.py:read_config": "the prober's limit of bytes, first error",
     "dsf/kube/client/credentials.py:_printed": USER,
     "dsf/kube/client/kube_client.py:_object": SERVER,

@@ -62,6 +62,8 @@ EXEMPT = {
         "dsf/hub/report/scorer_conditions.py:meaning_condition",
         "dsf/hub/report/scorer_status.py:_config_conflict",
         "dsf/hub/report/config_status.py:first_items",
+        "dsf/hub/dispatch/nomination.py:_sentence",
+        "dsf/hub/dispatch/nomination.py:nomination",
         "dsf/hub/snapshot/config_document.py:read_config",
         "dsf/hub/snapshot/registered_scorer.py:validation_message",
         "mcp_server/results/write_results.py:applied_text",

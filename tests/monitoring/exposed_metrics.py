@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from prometheus_client import REGISTRY, CollectorRegistry
 
@@ -9,11 +10,15 @@ from dsf.agent.inventory.inventory_metrics import InventoryMetrics
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.otlp.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.receiver import OtlpMetrics
+from dsf.hub.dispatch.dispatcher import Dispatcher
 from dsf.hub.run import HubController
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from optimizer.service.optimizer import Optimizer
 from policy_watcher.run import PolicyWatcher
+
+if TYPE_CHECKING:
+    from dsf.kube.port import StatusApplier
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ def _agent(registry: CollectorRegistry) -> None:
 _COMPONENTS: dict[str, Callable[[CollectorRegistry], object]] = {
     "agent": _agent,
     "hub controller": lambda registry: HubController(EmbeddedHub(), registry=registry),
+    "dispatcher": lambda registry: Dispatcher(cast("StatusApplier", None), registry=registry),
     "optimizer": lambda registry: Optimizer(EmbeddedHub(), now=utc_now, registry=registry),
     "policy watcher": lambda registry: PolicyWatcher(EmbeddedHub(), registry=registry),
 }

@@ -29,6 +29,8 @@ _WHERE = {
     " managed cluster.",
     "hub controller": "Port `metrics` (8080) of its Pods. Of several replicas the leader works, and"
     " shows it in `leader_election_master_status`.",
+    "dispatcher": "Port `metrics` (8080) of its Pods. Of several replicas the leader works, and"
+    " shows it in `leader_election_master_status`.",
     "optimizer": "The port of its HTTP API (8338), with a token and the right to get the"
     " non-resource"
     " URL `/metrics`. The label `cluster` has names of managed clusters, at most 500, `resource`"

@@ -160,6 +160,48 @@ MANIFESTS = (
 )
 
 
+@dataclass(frozen=True)
+class ProgramSet:
+    """Programs and manifests that are built together, each set below a folder of its own."""
+
+    programs: tuple[Program, ...]
+    manifests: tuple[Manifests, ...]
+    what: str
+    target: str
+
+
+HUB = ProgramSet(PROGRAMS, MANIFESTS, "the real hub", "make hub")
+NEIGHBOURS = ProgramSet(
+    (
+        Program("kueue", "sigs.k8s.io/kueue/cmd/kueue", lock="../neighbours/kueue"),
+        Program(
+            "argocd-applicationset-controller",
+            "dynamic-scoring-framework/tests/argocd/argocd-applicationset-controller",
+            lock="../neighbours/argocd",
+        ),
+    ),
+    (
+        Manifests(
+            "kueue",
+            "sigs.k8s.io/kueue",
+            (
+                "config/components/crd/bases/kueue.x-k8s.io_*.yaml",
+                "config/components/webhook/manifests.yaml",
+            ),
+            lock="../neighbours/kueue",
+        ),
+        Manifests(
+            "argo-cd",
+            "github.com/argoproj/argo-cd/v3",
+            ("manifests/crds/*-crd.yaml",),
+            lock="../neighbours/argocd",
+        ),
+    ),
+    "the hub's neighbours",
+    "make neighbours",
+)
+
+
 class BuildError(Exception):
     """The programs were not found and can't be built; the message says how to get them."""
 
@@ -184,23 +226,24 @@ def cache_root(environ: Mapping[str, str]) -> Path:
     return Path(base) / "dynamic-scoring-framework" / "hub"
 
 
-def lock_key() -> str:
+def lock_key(which: ProgramSet = HUB) -> str:
     """Name of a build: a digest of everything that determines its content."""
-    digest = hashlib.sha256(repr((GO_FLAGS, PROGRAMS, MANIFESTS, platform.machine())).encode())
-    for folder in locks():
+    content = (GO_FLAGS, which.programs, which.manifests, platform.machine())
+    digest = hashlib.sha256(repr(content).encode())
+    for folder in locks(which):
         for name in ("go.mod", "go.sum"):
             digest.update((HERE / folder / name).read_bytes())
     return digest.hexdigest()[:16]
 
 
-def locks() -> list[str]:
+def locks(which: ProgramSet = HUB) -> list[str]:
     """The folders of every go.mod that pins a program or manifests."""
-    return sorted({entry.lock for entry in (*PROGRAMS, *MANIFESTS)})
+    return sorted({entry.lock for entry in (*which.programs, *which.manifests)})
 
 
-def cache_directory(environ: Mapping[str, str]) -> Path:
+def cache_directory(environ: Mapping[str, str], which: ProgramSet = HUB) -> Path:
     """Folder of the build that belongs to the present lock."""
-    return cache_root(environ) / lock_key()
+    return cache_root(environ) / lock_key(which)
 
 
 def prebuilt(name: str, environ: Mapping[str, str]) -> Path | None:
@@ -216,34 +259,35 @@ def prebuilt(name: str, environ: Mapping[str, str]) -> Path | None:
     return None
 
 
-def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
+def find_program(name: str, environ: Mapping[str, str], which: ProgramSet = HUB) -> Path | None:
     """A program, prebuilt or built earlier, or None."""
-    built = cache_directory(environ) / "bin" / name
+    built = cache_directory(environ, which) / "bin" / name
     return prebuilt(name, environ) or (built if built.is_file() else None)
 
 
-def find_manifests(environ: Mapping[str, str]) -> Path | None:
+def find_manifests(environ: Mapping[str, str], which: ProgramSet = HUB) -> Path | None:
     """The folder with every module's manifests, or None."""
-    candidates = [cache_directory(environ) / "manifests"]
+    candidates = [cache_directory(environ, which) / "manifests"]
     if assets := environ.get("DSF_HUB_ASSETS"):
         candidates.insert(0, Path(assets) / "manifests")
     for candidate in candidates:
-        if all((candidate / entry.name).is_dir() for entry in MANIFESTS):
+        if all((candidate / entry.name).is_dir() for entry in which.manifests):
             return candidate.resolve()
     return None
 
 
-def locate(environ: Mapping[str, str] = os.environ) -> Assets:
+def locate(environ: Mapping[str, str] = os.environ, which: ProgramSet = HUB) -> Assets:
     """Find everything without building; raises BuildError with the names of missing programs."""
-    found = {program.name: find_program(program.name, environ) for program in PROGRAMS}
-    manifests = find_manifests(environ)
+    names = [program.name for program in which.programs]
+    found = {name: find_program(name, environ, which) for name in names}
+    manifests = find_manifests(environ, which)
     missing = sorted(name for name, path in found.items() if path is None)
     if manifests is None:
-        missing.append("OCM's manifests")
+        missing.append("the manifests" if which is not HUB else "OCM's manifests")
     if missing or manifests is None:
         raise BuildError(
-            f"the real hub is not built yet: {', '.join(missing)} not found in "
-            f"{cache_directory(environ)}. Run `make hub` (Python is enough), or set "
+            f"{which.what} is not built yet: {', '.join(missing)} not found in "
+            f"{cache_directory(environ, which)}. Run `{which.target}` (Python is enough), or set "
             f"DSF_HUB_ASSETS to a directory that has them."
         )
     return Assets({name: path for name, path in found.items() if path is not None}, manifests)
@@ -429,17 +473,17 @@ def follow(process: subprocess.Popen[str], total: int, say: Say) -> list[str]:
     return complaints
 
 
-def build_programs(go: str, directory: Path, jobs: int | None, say: Say) -> None:
+def build_programs(go: str, directory: Path, jobs: int | None, say: Say, which: ProgramSet) -> None:
     """Build the missing programs; each one appears at once, complete."""
     target = directory / "bin"
     target.mkdir(parents=True, exist_ok=True)
     for leftover in directory.glob("go-*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    for lock in dict.fromkeys(program.lock for program in PROGRAMS):
+    for lock in dict.fromkeys(program.lock for program in which.programs):
         missing = [
             program
-            for program in PROGRAMS
-            if program.lock == lock and find_program(program.name, os.environ) is None
+            for program in which.programs
+            if program.lock == lock and find_program(program.name, os.environ, which) is None
         ]
         if not missing:
             continue
@@ -451,12 +495,12 @@ def build_programs(go: str, directory: Path, jobs: int | None, say: Say) -> None
         shutil.rmtree(partial)
 
 
-def copy_manifests(go: str, directory: Path, say: Say) -> None:
+def copy_manifests(go: str, directory: Path, say: Say, which: ProgramSet) -> None:
     """Copy the installed files out of the modules, so that a built hub needs no Go."""
     say("copying CRDs and RBAC out of the modules")
     partial = directory / "manifests.partial"
     shutil.rmtree(partial, ignore_errors=True)
-    for entry in MANIFESTS:
+    for entry in which.manifests:
         module = json.loads(run_go(go, entry.lock, ["mod", "download", "-json", entry.module]))
         root = Path(module["Dir"])
         for source in sorted(path for glob in entry.files for path in root.glob(glob)):
@@ -481,21 +525,21 @@ def only_one(directory: Path, say: Say) -> Iterator[None]:
         yield
 
 
-def build(jobs: int | None = None) -> Assets:
+def build(jobs: int | None = None, which: ProgramSet = HUB) -> Assets:
     """Build the missing programs and return where all are; raises BuildError."""
     with contextlib.suppress(BuildError):
-        return locate()
+        return locate(which=which)
     say = Say()
-    directory = cache_directory(os.environ)
-    say(f"building the real hub into {directory}")
+    directory = cache_directory(os.environ, which)
+    say(f"building {which.what} into {directory}")
     say("once only; several minutes on a fast machine, up to an hour on a slow one;")
     say("an interrupted build goes on where it stopped")
     with only_one(directory, say):
         go = find_go(os.environ, say)
-        if find_manifests(os.environ) is None:
-            copy_manifests(go, directory, say)
-        build_programs(go, directory, jobs, say)
-        assets = locate()
+        if find_manifests(os.environ, which) is None:
+            copy_manifests(go, directory, say, which)
+        build_programs(go, directory, jobs, say, which)
+        assets = locate(which=which)
     say("done")
     return assets
 
@@ -505,12 +549,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--check", action="store_true", help="only look, build nothing")
     parser.add_argument("--where", action="store_true", help="print every program's path as JSON")
+    parser.add_argument("--neighbours", action="store_true", help="Kueue and Argo CD instead")
     parser.add_argument("-p", "--jobs", type=int, help="parallel compilers (default: all cores)")
     arguments = parser.parse_args()
     # An exit, unlike the default, takes the compilers along.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        assets = locate() if arguments.check else build(arguments.jobs)
+        which = NEIGHBOURS if arguments.neighbours else HUB
+        assets = locate(which=which) if arguments.check else build(arguments.jobs, which)
     except BuildError as error:
         print(f"hub: {error}", file=sys.stderr)
         return 1

@@ -6,6 +6,7 @@ Run `make references` after a change. A name of the code without a meaning here 
 from collections.abc import Iterator, Mapping
 
 from dsf.api import names
+from dsf.hub.dispatch.queue_preferences import PREFERENCES_ANNOTATION
 from dsf.hub.snapshot.manifests import PRIORITY_ANNOTATION, REQUESTS_ANNOTATION
 from policy_watcher.compliance import POLICIES_ANNOTATION
 from tests.repository import ROOT
@@ -76,6 +77,10 @@ ANNOTATIONS: Mapping[str, tuple[str, str]] = {
         "yours: the hosts to which the agents may send it",
     ),
     PRIORITY_ANNOTATION: ("ManifestWorkReplicaSet", "yours: its priority, for plans and scorers"),
+    PREFERENCES_ANNOTATION: (
+        "LocalQueue of Kueue",
+        "yours: the scores that decide, with weights, as a JSON list",
+    ),
     REQUESTS_ANNOTATION: ("ManifestWorkReplicaSet", "yours: further kinds that it requests"),
     names.PLAN_DIGEST_ANNOTATION: (
         "generated objects, Lease",

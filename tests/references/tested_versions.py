@@ -15,6 +15,7 @@ PAGE = ROOT / "docs/reference/tested-versions.md"
 REAL_HUB = "tests/real_hub/go.mod"
 POLICY = "tests/real_hub/policy/go.mod"
 ECOSYSTEM = "tests/real_hub/ecosystem/go.mod"
+KUEUE = "tests/neighbours/kueue/go.mod"
 COLLECTOR = "tests/real_sources/collector/go.mod"
 DEBIAN = "tests/real_sources/programs.py"
 
@@ -46,7 +47,8 @@ MODULES = (
     ),
     ("helm", "helm.sh/helm/v3", REAL_HUB, "installs, upgrades and renders the charts"),
     ("OpenTelemetry collector", "go.opentelemetry.io/collector/otelcol", COLLECTOR, "runs"),
-    ("Kueue", "sigs.k8s.io/kueue", ECOSYSTEM, "only its schemas"),
+    ("Kueue", "sigs.k8s.io/kueue", KUEUE, "its manager runs on a hub and on worker clusters"),
+    ("Kueue, the version before", "sigs.k8s.io/kueue", ECOSYSTEM, "only its schemas"),
     ("Argo CD", "github.com/argoproj/argo-cd/v3", ECOSYSTEM, "only its schemas"),
 )
 """What it is, its Go module, the file that pins it, and what the tests do with it."""

@@ -43,6 +43,7 @@ _WITHHELD = (
     " proxy between"
 )
 MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
 _FAIRNESS_HEADERS = {
     FLOW_SCHEMA_UID: "X-Kubernetes-PF-FlowSchema-UID",
@@ -57,7 +58,7 @@ _LONGEST_MESSAGE = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Client:
-    """A client of a real API server; implements `dsf.kube.port.Kube`.
+    """A client of a real API server; implements `dsf.kube.port.StatusApplier`.
 
     A call takes at most `call_seconds`, and its answer has at most `answer_bytes` (0: any number),
     or it raises AnswerTooLarge. A watch lasts at most `watch_grace_seconds` longer than
@@ -173,6 +174,12 @@ class Client:
         """Apply a JSON merge patch."""
         path = _path(kind, namespace, name, subresource)
         return await self._call(kind, "PATCH", path, patch, content_type=MERGE_PATCH)
+
+    async def apply_status(self, kind: Kind, obj: Mapping[str, Any], *, manager: str) -> Object:
+        """Apply the status of an object in the name of `manager`."""
+        path = _path(kind, _namespace(kind, obj), obj["metadata"]["name"], "status")
+        path += _query(fieldManager=manager)
+        return await self._call(kind, "PATCH", path, _typed(kind, obj), content_type=APPLY_PATCH)
 
     async def delete(
         self,

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import find, is_true
 from dsf.hub.observe.prober import ProbeLimits, Prober
-from dsf.hub.run import HubController, HubOptions, Lead
+from dsf.hub.run import HubController, HubOptions
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, ServerError, Unreachable
@@ -25,7 +25,8 @@ from dsf.kube.kinds import (
     MANIFEST_WORK,
     NAMESPACE,
 )
-from dsf.kube.port import Kube, Object
+from dsf.kube.port import Kube
+from dsf.runtime.leader_election import Lead, Object
 from tests.dsf.hub.builders import HUB, add_on, api_config, cluster, scorer, scoring_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.eventually import eventually

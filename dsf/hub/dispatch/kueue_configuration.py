@@ -1,0 +1,45 @@
+"""Kueue's own configuration: which dispatcher it names. Pure.
+
+Source: apis/config/v1beta2 of sigs.k8s.io/kueue v0.17.0.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.port import Object
+from dsf.kube.yaml_documents import parsed_yaml
+
+CONFIGURATION_KEY = "controller_manager_config.yaml"
+ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
+"""The dispatcher of a configuration that names none."""
+
+
+def other_dispatcher(config_map: Object | None, where: str, name: str) -> str:
+    """Return why Kueue does not ask the dispatcher `name`, and what to do; empty if it does.
+
+    `where` is the namespace and the name of the ConfigMap.
+    """
+    remedy = f"set multiKueue.dispatcherName to {name} there and restart Kueue's manager"
+    if config_map is None:
+        return (
+            f"there is no ConfigMap {where} with Kueue's configuration: name it by --kueue-config"
+        )
+    text = (config_map.get("data") or {}).get(CONFIGURATION_KEY)
+    if text is None:
+        return f"ConfigMap {where} has no {CONFIGURATION_KEY}: name another one by --kueue-config"
+    try:
+        (configuration,) = parsed_yaml(text)
+    except (yaml.YAMLError, ValueError):
+        return f"{CONFIGURATION_KEY} of ConfigMap {where} is not one YAML document: correct it"
+    section = _part(_part(configuration).get("multiKueue"))
+    found = str(section.get("dispatcherName") or ALL_AT_ONCE)
+    if found == name:
+        return ""
+    return f"Kueue's configuration in ConfigMap {where} names {UntrustedName(found)}: {remedy}"
+
+
+def _part(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
