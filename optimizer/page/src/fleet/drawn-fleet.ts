@@ -167,7 +167,8 @@ function bestScore(
   values: Map<string, number>,
   gpus: DrawnGpu[],
 ): number | null {
-  const here = new Set(gpus.flatMap((gpu) => gpu.layout.slices.map((slice) => slice.device)));
+  const layouts = [...new Set(gpus.map((gpu) => gpu.layout))];
+  const here = new Set(layouts.flatMap((layout) => layout.slices.map((slice) => slice.device)));
   const usable = [...values].filter(([device]) => here.has(device) || !device);
   const all = (usable.length ? usable : [...values]).map(([, value]) => value);
   return all.sort((one, other) => bestFirst(score, one, other))[0] ?? null;

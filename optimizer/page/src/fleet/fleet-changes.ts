@@ -50,12 +50,21 @@ function rescored(before: Fleet, after: Fleet, name: string): Set<string> {
 
 type Columns = Map<string, ScoreColumn>;
 
+/** What was told of an item, so that the next read does not write it out again. */
+const TOLD = new WeakMap<object, string>();
+
+function textOf<T extends object>(item: T, part: (item: T) => unknown): string {
+  const text = TOLD.get(item) ?? JSON.stringify(part(item));
+  TOLD.set(item, text);
+  return text;
+}
+
 function differing<T extends { name: string }>(
   before: readonly T[],
   after: readonly T[],
   part: (item: T) => unknown,
 ): Set<string> {
-  const known = new Map(before.map((item) => [item.name, JSON.stringify(part(item))]));
-  const changed = after.filter((item) => known.get(item.name) !== JSON.stringify(part(item)));
+  const known = new Map(before.map((item) => [item.name, textOf(item, part)]));
+  const changed = after.filter((item) => known.get(item.name) !== textOf(item, part));
   return new Set(changed.map((item) => item.name));
 }
