@@ -11,6 +11,9 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastmcp import FastMCP
@@ -30,6 +33,7 @@ from pydantic import Field
 
 from dsf.api.scoring.openapi import openapi
 from dsf.api.untrusted_text import UntrustedName
+from mcp_server.results.fleet_results import PAGES
 from mcp_server.results.plan_results import plan_view
 from mcp_server.results.tool_result import cleaned_texts
 from mcp_server.tools.fleet_tools import OVERVIEW_ITEMS
@@ -95,6 +99,16 @@ def scoring_api() -> str:
     return json.dumps(openapi(), indent=1)
 
 
+def documentation(page: str) -> str:
+    """Return a page of the documentation: that of the package, or of the checkout."""
+    packaged = files("mcp_server").joinpath("docs", f"{page}.md")
+    checkout = Path(__file__).parents[1] / "docs/how-to" / f"{page}.md"
+    try:
+        return (packaged if packaged.is_file() else checkout).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ResourceError(f"page {page} is not in this installation") from error
+
+
 def add_resources(provider: LocalProvider, caller: CallerRights) -> None:
     """Add the resources and their templates to a server."""
     own = FleetResources(caller)
@@ -106,6 +120,11 @@ def add_resources(provider: LocalProvider, caller: CallerRights) -> None:
         ("docs://scoring-api", scoring_api, "Scoring API"),
     ):
         provider.resource(uri, title=title, mime_type=JSON)(read)
+    for page in dict.fromkeys(PAGES.values()):
+        title = page.replace("-", " ").capitalize()
+        provider.resource(f"docs://{page}", name=page, title=title, mime_type="text/markdown")(
+            partial(documentation, page)
+        )
 
 
 def _json(part: ResultPart) -> str:

@@ -165,6 +165,19 @@ async def test_each_ordinary_request_takes_two_calls_and_1500_tokens(
         assert part in text
 
 
+@pytest.mark.exhaustive
+async def test_of_fifty_calls_at_once_each_is_answered_or_told_to_come_again() -> None:
+    optimizer = Optimizer(await scenario_hub(), now=utc_now)
+    async with Client(create_mcp(lambda: optimizer)) as client:
+        asked = [{"objective": "power", "what_if": {"run": [{"amount": n}]}} for n in range(1, 51)]
+        told = await asyncio.gather(
+            *(client.call_tool("plan_placement", each, raise_on_error=False) for each in asked)
+        )
+    refused = [item.content[0].text for item in told if item.is_error]
+    assert len(refused) < len(told)
+    assert all("try again later" in text for text in refused)
+
+
 LATE = (
     "numpy",
     "highspy",

@@ -1,6 +1,7 @@
 """Prompts and resources over a real socket, in both eras of the protocol."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference, ResourceTemplateReference
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+from mcp_server.results.fleet_results import PAGES
 from tests.house.marker import MARKER, raw
 from tests.mcp_server.service import POWER, Service, serving, wish
 
@@ -63,6 +65,7 @@ async def test_resources_are_what_tools_show(service: Service, era: str) -> None
         assert {str(item.uri) for item in await client.list_resources()} == {
             "fleet://default",
             "docs://scoring-api",
+            *(f"docs://{page}" for page in PAGES.values()),
             "ui://dynamic-scoring-framework/page.html",
         }
         plan = (await client.call_tool("plan_placement", wish())).structured_content
@@ -75,6 +78,11 @@ async def test_resources_are_what_tools_show(service: Service, era: str) -> None
         assert (await read("fleet://default"))["total_clusters"] == 2
         assert (await read(f"plan://{plan['digest']}"))["moves"] == plan["moves"]
         assert len((await read(f"scores://worker01/{POWER}"))["items"]) == 1  # type: ignore[arg-type]
+        diagnosis = (await client.call_tool("diagnose")).content[0].text
+        [page] = re.findall(r"docs://[\w-]+", diagnosis)
+        [found] = await client.read_resource(page)
+        assert found.text.startswith("# ")
+        assert found.mime_type == "text/markdown"
         assert (await read("docs://scoring-api"))["openapi"] == "3.1.1"
         for uri, said in (
             ("scores://worker01/nothing", "list_scores lists names"),
