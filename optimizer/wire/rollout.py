@@ -11,6 +11,8 @@ from optimizer.wire.explanation import EnforcedPolicy, GpusToDrain
 
 RolloutStrategy = Literal["AllAtOnce", "Stepwise"]
 
+ROLLOUT_IN_PROGRESS = "RolloutInProgress"
+"""The reason of what waits because steps of a rollout are being made."""
 
 RolloutCommand = Literal["pause", "resume", "undo", "cancel"]
 

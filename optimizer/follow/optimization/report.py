@@ -1,6 +1,7 @@
 """What one look at a PlacementOptimization found and did, and the status that tells it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from optimizer.wire.placement_optimization import (
     PlannedChanges,
 )
 from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS
 
 READY, PLANNED, APPLIED, SATISFIED = "Ready", "Planned", "Applied", "Satisfied"
 """Types of conditions: it is kept; a plan was made; the hub is as planned; all run as wanted."""
@@ -41,7 +43,7 @@ SHOWN_DIGEST = 12
 """Characters of a digest in a sentence."""
 
 CALM = frozenset(
-    {"Applied", "AwaitingApproval", "PlanOnly", "RolloutInProgress", "Stabilizing", "Suspended"}
+    {"Applied", "AwaitingApproval", "PlanOnly", ROLLOUT_IN_PROGRESS, "Stabilizing", "Suspended"}
 )
 """Reasons of events that nobody has to worry about."""
 
@@ -224,10 +226,8 @@ def rolling(record: RecordedPlan) -> tuple[Condition, Condition]:
         f"revision {record.spec.revision} is rolled out: see"
         f" `dsf rollout status -n {record.namespace} {record.spec.optimization}`"
     )
-    reason = "RolloutInProgress"
-    return Condition(APPLIED, "False", reason, message), Condition(
-        SATISFIED, "False", reason, message
-    )
+    applied = Condition(APPLIED, "False", ROLLOUT_IN_PROGRESS, message)
+    return applied, replace(applied, type=SATISFIED)
 
 
 def satisfied(plan: Plan, history: PlanHistory) -> Condition:

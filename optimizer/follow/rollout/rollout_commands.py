@@ -8,7 +8,7 @@ from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.follow.rollout.next_step import RolloutProgress, moved, turned_back
 from optimizer.follow.rollout.rollout_record import RolloutRecord, progressing_condition
 from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, UNPROCESSABLE, RequestProblem
-from optimizer.wire.rollout import RolloutCommand
+from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS, RolloutCommand
 
 
 def after_command(
@@ -45,7 +45,7 @@ def rollout_in_progress(record: RolloutRecord) -> RequestProblem:
     said = progressing_condition(record.plan, record.progress).message
     return RequestProblem(
         status=CONFLICT,
-        reason="RolloutInProgress",
+        reason=ROLLOUT_IN_PROGRESS,
         title="A rollout of this optimization is in progress",
         detail=f"PlacementPlan {record.name} is rolled out ({said}); wait until it has ended, turn"
         " it back, or cancel it where it is: dsf rollout status, undo, cancel",
@@ -56,7 +56,7 @@ def rollout_on_clusters(record: RolloutRecord, clusters: Iterable[str]) -> Reque
     """Return the problem of a plan that uses clusters which another rollout is still changing."""
     return RequestProblem(
         status=CONFLICT,
-        reason="RolloutInProgress",
+        reason=ROLLOUT_IN_PROGRESS,
         title="A rollout of another optimization changes clusters of this plan",
         detail=f"PlacementPlan {record.name} of optimization {UntrustedName(record.optimization)}"
         f" is rolled out on {listed(clusters)}; plan again when it has ended",
