@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Case:
     """A solution of a problem, and what is asked about it.
 
-    `everything`: all that does not need a question. `pareto`: names of scores.
+    `everything`: all that does not need a question. `workloads`: those that are explained without
+    the rest. `pareto`: names of scores.
     `find_layouts` returns the layouts that GPUs could have besides those of the candidates.
     """
 
@@ -32,9 +33,14 @@ class Case:
     problem: Problem
     solution: Solution
     everything: bool = True
+    workloads: tuple[str, ...] = ()
     why_not: tuple[WhyNotQuestion, ...] = ()
     pareto: tuple[str, ...] = ()
     find_layouts: Callable[[], FurtherLayouts] = dict
+
+    def is_about(self, workload: str) -> bool:
+        """Return whether it is asked why a workload is where it is, or has no place."""
+        return self.everything or workload in self.workloads
 
 
 def case_of(
@@ -50,6 +56,7 @@ def case_of(
         problem,
         solution,
         request.explain,
+        request.explain_workloads,
         request.why_not,
         request.pareto,
         partial(further_layouts, fleet, read.pools, mig_rules(request), read.enforced),

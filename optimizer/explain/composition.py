@@ -96,6 +96,7 @@ class _Parts:
         if self.case.everything:
             yield {"transition": self._transition()}
             yield {"binding": self._binding()}
+        if self.case.everything or self.case.workloads:
             yield from self._conflicts_and_margins()
 
     @property
@@ -160,7 +161,8 @@ class _Parts:
 
     def _conflicts(self) -> Iterator[UnplacedReason]:
         case = self.case
-        names = short_of_replicas(case.fleet, case.solution)
+        short = short_of_replicas(case.fleet, case.solution)
+        names = [name for name in short if case.is_about(name)]
         count = f"{len(names)} conflicts"
         if names and case.solution.status == "NotSolved":
             self.not_computed.append(f"{count}: no plan with an assignment was found")
@@ -186,7 +188,7 @@ class _Parts:
     def _conflicts_and_margins(self) -> Iterator[dict[str, object]]:
         """Yield margins that need no solve, then margins for as many solves as each conflict."""
         case = self.case
-        margins = Margins(case.problem, case.solution, self.solve, self.time_left)
+        margins = Margins(case.problem, case.solution, self.solve, self.time_left, case.is_about)
         steps = margins.steps() if case.solution.status == "Optimal" else ()
         solves, conflicts = _until_budget_exceeded(steps), self._conflicts()
         reasons, more = list[UnplacedReason](), True
@@ -214,7 +216,8 @@ class _Parts:
             yield item.model_copy(update={"entries": entries})
 
     def _note_missing_margins(self, known: Mapping[int, Margin]) -> None:
-        count = len(self.case.solution.decision.assignments)
+        placed = self.case.solution.decision.assignments
+        count = sum(self.case.is_about(item.workload) for item in placed)
         left = count - sum(item.exact for item in known.values())
         if count and self.case.solution.status != "Optimal":
             self.not_computed.append(

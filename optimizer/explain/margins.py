@@ -7,7 +7,7 @@ is 0, because no decision is better than the optimum. So each decision that is f
 margins of all assignments that it lacks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class Margin(NamedTuple):
 
 
 class Margins:
-    """The margins of an optimal solution's assignments.
+    """The margins of an optimal solution's assignments, or of those of some workloads.
 
     `known`: by number of the assignment, its margin, or the least bound so far.
     """
@@ -69,10 +69,13 @@ class Margins:
         solution: Solution,
         solve: ProblemSolver,
         time_left: TimeLeft = unlimited,
+        is_about: Callable[[str], bool] = bool,
     ) -> None:
         self._problem, self._solution, self._optimum = problem, solution, solution.decision
         self._solve, self._time_left = solve, time_left
         self._symmetry = SymmetricExchange(problem)
+        placed_on = enumerate(self._optimum.assignments)
+        self._asked = [number for number, item in placed_on if is_about(item.workload)]
         self.known = dict[int, Margin]()
 
     def steps(self) -> Iterator[None]:
@@ -95,8 +98,10 @@ class Margins:
             yield
 
     def reasons(self) -> Iterator[AssignmentReason]:
-        """Yield every assignment with its runner-up and its margin, or a bound of the margin."""
-        for number, item in enumerate(placed(self._problem, self._solution)):
+        """Yield each assignment with its runner-up and its margin, or a bound of the margin."""
+        every = tuple(placed(self._problem, self._solution))
+        for number in self._asked:
+            item = every[number]
             assignment, known = self._optimum.assignments[number], self.known.get(number)
             others = known.decision.assignments if known else ()
             yield AssignmentReason(
@@ -117,7 +122,7 @@ class Margins:
         def bound(number: int) -> float:
             return self.known[number].lost.total if number in self.known else inf
 
-        for number in sorted(range(len(self._optimum.assignments)), key=bound):
+        for number in sorted(self._asked, key=bound):
             if number not in self.known or not self.known[number].exact:
                 if not self._time_left():
                     raise BudgetExceeded
@@ -143,8 +148,8 @@ class Margins:
             return
         loss, taken = self._loss(decision), set(decision.assignments)
         found = Margin(loss, exact=not any(_by_priority(loss)), decision=decision)
-        for number, assignment in enumerate(self._optimum.assignments):
-            known = self.known.get(number)
+        for number in self._asked:
+            assignment, known = self._optimum.assignments[number], self.known.get(number)
             less = known is None or _by_priority(loss) < _by_priority(known.lost)
             if assignment not in taken and less and not (known and known.exact):
                 self.known[number] = found

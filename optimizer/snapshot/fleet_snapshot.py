@@ -398,7 +398,7 @@ def _score_readers(
             missing=missing if score.key in valued else None,
             now=now,
             trust=_trust_rule(score),
-            explained=request.explain,
+            explained=request.explain or bool(request.explain_workloads),
             last=last.get(score.key),
         )
         for _, score in request.read_scores

@@ -41,7 +41,7 @@ MAX_PENDING_PLACES = 500
 
 _TIME: dict[str, Any] = {"format": "date-time"}
 _OF_METADATA = ("namespace", "optimization")
-_OF_ONE_ANSWER = ("dryRun", "explain", "whyNot", "pareto")
+_OF_ONE_ANSWER = ("dryRun", "explain", "explainWorkloads", "whyNot", "pareto")
 """Fields of POST /optimize that say something of its answer, and nothing of what is kept."""
 
 

@@ -321,6 +321,12 @@ class OptimizeRequest(RequestPart):
         default=False,
         description="Add an explanation. It takes at most as long as solving may take.",
     )
+    explain_workloads: tuple[Name, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Explain only why these workloads are where they are, or have no place: that"
+        " takes less time than the whole explanation.",
+    )
     why_not: Annotated[tuple[WhyNotQuestion, ...], FailFast()] = Field(
         default=(),
         max_length=100,
@@ -351,10 +357,19 @@ class OptimizeRequest(RequestPart):
             raise ValueError("pareto: name two or three scores")
         return self
 
+    @model_validator(mode="after")
+    def _workloads_to_explain(self) -> Self:
+        require_unique(self.explain_workloads, "workload of explainWorkloads")
+        known = {item.name for item in self.target_workloads}
+        unknown = [name for name in self.explain_workloads if name not in known]
+        if unknown:
+            raise ValueError(f"explainWorkloads: {unknown[0]!r} is none of the targetWorkloads")
+        return self
+
     @property
     def explained(self) -> bool:
         """Whether the request asks for any part of an explanation."""
-        return self.explain or bool(self.why_not) or bool(self.pareto)
+        return self.explain or any((self.explain_workloads, self.why_not, self.pareto))
 
     @property
     def owner(self) -> Optimization:

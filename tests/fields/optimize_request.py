@@ -410,6 +410,7 @@ CASES: dict[str, Case] = {
     "progressDeadlineSeconds": Case(5, {"rollout": "Stepwise", "dryRun": False}),
     "minReadySeconds": Case(5, {"rollout": "Stepwise", "dryRun": False}),
     "explain": Case(True),
+    "explainWorkloads": Case(["mwrs-app01"]),
     "whyNot[].cluster": Case(
         "worker02", {"whyNot": [{"cluster": "worker01", "workload": "mwrs-app01"}]}
     ),

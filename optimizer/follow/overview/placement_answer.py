@@ -56,7 +56,12 @@ def explained_request(base: OptimizeRequest, workload: str, cluster: str) -> Opt
     """
     asked = cluster in base.cluster_names
     questions = (WhyNotQuestion(cluster=cluster, workload=workload),) if asked else ()
-    changes = {"explain": True, "why_not": questions, "rollout": "AllAtOnce"}
+    changes = {
+        "explain": False,
+        "explain_workloads": (workload,),
+        "why_not": questions,
+        "rollout": "AllAtOnce",
+    }
     return base.model_copy(update=changes)
 
 

@@ -145,7 +145,15 @@ def _request(applied: Sequence[RecordedPlan]) -> OptimizeRequest:
 
 def _kept(request: OptimizeRequest) -> dict[str, Any]:
     """Return what of a request a PlacementOptimization has."""
-    others = {"namespace", "optimization", "dry_run", "explain", "why_not", "pareto"}
+    others = {
+        "namespace",
+        "optimization",
+        "dry_run",
+        "explain",
+        "explain_workloads",
+        "why_not",
+        "pareto",
+    }
     return request.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=others)
 
 

@@ -61,6 +61,19 @@ async def test_everything_is_explained_where_asked() -> None:
     assert (found.unplaced, found.transition, found.not_computed) == ((), None, ())
 
 
+async def test_some_workloads_are_explained_alone_as_among_all() -> None:
+    whole, two = (await planned(explain=True)).explanation, ["mwrs-app02", "mwrs-app01"]
+    assert whole is not None
+    for place in whole.places:
+        found = (await planned(explainWorkloads=[place.workload])).explanation
+        assert found is not None
+        assert (found.places, found.unplaced, found.binding) == ((place,), (), ())
+        assert (found.not_computed, found.solves <= whole.solves) == ((), True)
+    found = (await planned(explainWorkloads=two, whyNot=[])).explanation
+    assert found is not None
+    assert found.places == whole.places
+
+
 async def test_questions_and_pareto_sets_are_answered_by_themselves() -> None:
     questions = [
         {"workload": "mwrs-app01", "cluster": "worker02"},
@@ -86,6 +99,8 @@ async def test_questions_and_pareto_sets_are_answered_by_themselves() -> None:
     [
         ({"pareto": ["performance"]}, "name two or three scores"),
         ({"pareto": ["performance", "power"]}, '"power" is none of the scores performance'),
+        ({"explainWorkloads": ["w9"]}, '"w9" is none of the targetWorkloads'),
+        ({"explainWorkloads": ["mwrs-app01"] * 2}, "named twice"),
         ({"whyNot": [{"cluster": "worker01"}]}, "one of workload and policy"),
         (
             {"whyNot": [{"cluster": "worker01", "policy": "p", "device": "all"}]},

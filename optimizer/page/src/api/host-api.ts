@@ -77,9 +77,9 @@ export class HostApi implements OptimizerApi {
     return { ...told, ...rest, gaps: told.issues, unplaced, request: null, hindrance };
   }
 
-  async explain(request: wire.PlanRequest, whyNot: { workload: string; cluster: string }[]) {
-    const whole = { ...request, explain: true, whyNot };
-    return (await this.#data({ of: "explanation", request: whole })).answer as wire.Plan;
+  async explain(request: wire.PlanRequest, asked: Partial<wire.PlanRequest>) {
+    const { answer } = await this.#data({ of: "explanation", request: { ...request, ...asked } });
+    return answer as wire.Plan;
   }
 
   apply(shown: ShownPlan) {

@@ -64,8 +64,8 @@ export interface OptimizerApi {
   ): Promise<void>;
   /** `tell` hears how far a plan is that takes its time; `signal` says that nobody waits for it any more. */
   plan(namespace: string, wish: Wish, tell: Tell, signal?: AbortSignal): Promise<ShownPlan>;
-  /** Plans a recorded request again and explains it. */
-  explain(request: PlanRequest, whyNot: { workload: string; cluster: string }[]): Promise<Plan>;
+  /** Plans a recorded request again and explains what `asked` says of it. */
+  explain(request: PlanRequest, asked: Partial<PlanRequest>): Promise<Plan>;
   /** Applies exactly what was shown, or is refused. */
   apply(shown: ShownPlan): Promise<Plan>;
   plans(namespace: string): Promise<PlanSummary[]>;

@@ -55,8 +55,8 @@ export class RestApi implements OptimizerApi {
       : ((await answer.json()) as ShownPlan);
   }
 
-  explain(request: wire.PlanRequest, whyNot: { workload: string; cluster: string }[]) {
-    return this.#post<wire.Plan>("/optimize?dry_run=true", { ...request, explain: true, whyNot });
+  explain(request: wire.PlanRequest, asked: Partial<wire.PlanRequest>) {
+    return this.#post<wire.Plan>("/optimize?dry_run=true", { ...request, ...asked });
   }
 
   apply(shown: ShownPlan) {

@@ -1,7 +1,8 @@
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Explanation, Plan, Remedy } from "../api/wire";
 import { Busy, ProblemNotice } from "../parts/notice";
-import { figure, listed, sentence } from "../parts/sentences";
+import { Said } from "../parts/said";
+import { counted, figure, listed, sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { useCall } from "../parts/use-call";
 
@@ -25,7 +26,7 @@ export function PlanExplanation({ api, plan }: Props) {
           <ul>
             {alike(unplaced).map(([message, names]) => (
               <li key={message}>
-                <strong>{listed(names, MOST_NAMES)}</strong>: {sentence(message)}
+                <strong>{listed(names, MOST_NAMES)}</strong>: <Said of={message} />
                 {names
                   .filter((name) => remedies.has(name))
                   .map((name) => (
@@ -48,7 +49,7 @@ export function PlanExplanation({ api, plan }: Props) {
           <button
             type="button"
             disabled={call.running}
-            onClick={() => start(() => api.explain(request, []))}
+            onClick={() => start(() => api.explain(request, { explain: true }))}
           >
             {unplaced.length > 0 ? "What would place them?" : "What limits this plan?"}
           </button>
@@ -109,6 +110,9 @@ function cheapest(remedy: Remedy | null | undefined): string {
   return `Cheapest remedy: ${sentence(what)}${cost}`;
 }
 
+/** Limits of one conflict that are shown at once. */
+const FEW_LIMITS = 8;
+
 /** Why a workload is where it is, or why it is not on the cluster that was asked about. */
 export function WorkloadExplanation(props: { explanation: Explanation; workload: string }) {
   const { explanation, workload } = props;
@@ -118,7 +122,7 @@ export function WorkloadExplanation(props: { explanation: Explanation; workload:
     <>
       {explanation.why_not.map((item) => (
         <p key={item.asked} class="notice">
-          {sentence(item.message)}
+          <Said of={item.message} />
           {item.lost && ` The objective would lose ${figure(item.lost.total)}.`}
         </p>
       ))}
@@ -140,13 +144,20 @@ export function WorkloadExplanation(props: { explanation: Explanation; workload:
       ))}
       {unplaced.map((item) => (
         <div key={item.workload}>
-          <p>{sentence(item.message)}</p>
-          <ul>
-            {item.limits.map((limit) => (
-              <li key={limit.rule}>{sentence(limit.message)}</li>
-            ))}
-          </ul>
+          <p>
+            <Said of={item.message} />
+          </p>
           <p>{cheapest(item.remedy)}</p>
+          <details open={item.limits.length <= FEW_LIMITS}>
+            <summary>{counted(item.limits.length, "limit")}</summary>
+            <ul>
+              {item.limits.map((limit) => (
+                <li key={limit.rule}>
+                  <Said of={limit.message} />
+                </li>
+              ))}
+            </ul>
+          </details>
         </div>
       ))}
       {places.length + unplaced.length === 0 && <NotComputed parts={explanation.not_computed} />}

@@ -54,7 +54,9 @@ async function explained(api: OptimizerApi, namespace: string, workload: string,
   for (const plan of plans.slice(0, MAX_LOOKED_AT)) {
     const { request } = await api.record(namespace, plan.digest);
     const planned = request.targetWorkloads?.some((item) => item.name === workload);
-    if (planned) return api.explain(request, cluster ? [{ workload, cluster }] : []);
+    const whyNot = cluster ? [{ workload, cluster }] : [];
+    const asked = { explain: false, explainWorkloads: [workload], whyNot };
+    if (planned) return api.explain(request, asked);
   }
   return null;
 }
