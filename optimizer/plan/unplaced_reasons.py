@@ -8,7 +8,8 @@ from itertools import islice
 import numpy as np
 
 from dsf.api.plural import counted
-from optimizer.domain.arrays import Floats, members_by_key
+from dsf.api.untrusted_text import listed
+from optimizer.domain.arrays import Ints, members_by_key
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.issue import PLANNED_ANYWAY_REASONS, TAKEN_REASONS
 from optimizer.domain.solution import Assignment, Decision, Solution
@@ -36,8 +37,8 @@ _NODE_REASONS = {"NoNodeFits", "Fragmented"}
 _TRIED = 4
 """Clusters with room, best first, of which it is asked whether their nodes have it in one piece."""
 
-_SHOWN_OTHERS = 3
-"""Parts of others that one message names."""
+_SHOWN_USERS = 3
+"""Workloads that one message names, which use the best place of another."""
 
 
 def unplaced(
@@ -72,9 +73,9 @@ def _of_others(reason: str, messages: Sequence[str]) -> str:
     """Return what others have of the clusters, if a workload lacks room."""
     if reason not in _LACKS_ROOM or not messages:
         return ""
-    more = len(messages) - _SHOWN_OTHERS
-    shown = "; ".join(f"{message}" for message in messages[:_SHOWN_OTHERS])
-    return f"; {shown}" + (f"; and {more} more parts of others" if more > 0 else "")
+    if len(messages) == 1:
+        return f"; {messages[0]}"
+    return f"; {len(messages)} parts of others are not planned again: see the issues"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,19 +97,21 @@ class _Reasons:
             return "FewerReplicas", f"{message}, and can run on no other"
         return "FewerReplicas", f"{message}; elsewhere {self._not_chosen(item, others)[1]}"
 
-    def _elsewhere(self, number: int, on: Collection[str]) -> Floats:
-        """Return the values of a workload's usable places on other clusters."""
+    def _elsewhere(self, number: int, on: Collection[str]) -> Ints:
+        """Return a workload's usable resources on other clusters, the best first."""
         row = self.problem.values[number]
         clusters = [self.problem.cluster_index[name] for name in on]
         usable = ~np.isnan(row) & ~np.isin(self.problem.resource_cluster, clusters)
-        return np.asarray(row[usable])
+        (found,) = np.nonzero(usable)
+        return found[np.argsort(-row[found], kind="stable")]
 
-    def _not_chosen(self, item: ProblemWorkload, usable: Floats) -> tuple[str, str]:
+    def _not_chosen(self, item: ProblemWorkload, usable: Ints) -> tuple[str, str]:
         if self.solution.status == "NotSolved":
             why = "failed" if self.solution.failure else "found no placement within its limits"
             return "NotSolved", f"the solver {why}"
-        if usable.max() < 0:
-            message = f"its best score is {usable.max():g}: placing it would lower the total"
+        number = self.problem.workload_index[item.name]
+        if (best := self.problem.values[number, usable[0]]) < 0:
+            message = f"its best score is {best:g}: placing it would lower the total"
             return "ScoresBelowZero", message
         if fragmented := self._fragmented(item):
             return "Fragmented", fragmented
@@ -116,12 +119,23 @@ class _Reasons:
         found = "the optimal placement" if proven else "the best placement found"
         fits = f"{counted(len(usable), 'place')} would fit it alone, but {found}"
         use = "uses those devices for others or enforces policies that supply none for it"
+        taken = self._taken(self.problem.assignment(number, int(usable[0])))
         constraints = self._coupling_constraints(item)
         if not constraints:
-            return "NoCapacityLeft", f"{fits} {use}"
+            return "NoCapacityLeft", f"{fits} {use}{taken}"
         return "NoRoomLeft", (
-            f"{fits} {use}, or {' or '.join(constraints)} forbids it; an explanation says which"
+            f"{fits} {use}, or {' or '.join(constraints)} forbids it{taken}; an explanation says"
+            " which"
         )
+
+    def _taken(self, best: Assignment) -> str:
+        """Return which workloads use the best place of another; empty if none does."""
+        there = self._on.get(best.cluster, ())
+        users = [item.workload for item in there if item.device == best.device]
+        if not users:
+            return ""
+        place = f"{best.device} of {best.cluster}" if best.device else best.cluster
+        return f"; the best of them, {place}, has {listed(users, _SHOWN_USERS)}"
 
     def _fragmented(self, item: ProblemWorkload) -> str:
         """Return where there is room for a workload but no certain node; empty if it is not that.
@@ -204,6 +218,8 @@ class _Reasons:
         if len(said) == 1 and reason == "NoSupply":
             return reason, f"it requests {wanted}; {self._most(workload.kind)}"
         message = f"of the {total} devices with {workload.kind}, {', '.join(said)}"
+        if "NoSupply" in why:
+            message += f"; it requests {wanted}, and {self._most(workload.kind)}"
         return (
             reason,
             f"{message}{self._missing_node(workload)}" if why & _NODE_REASONS else message,

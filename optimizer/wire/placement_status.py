@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.result import Unplaced
 
 LandingState = Literal[
     "Planned", "WaitingForPolicy", "WaitingForClaim", "WaitingForPods", "Landed", "Refused"
@@ -77,6 +78,13 @@ class SolverFailure(ResultPart):
     message: Sentence
 
 
+class UnplacedByPlan(Unplaced):
+    """A workload that a plan gives fewer places than it asks for, or a later step of a rollout."""
+
+    plan: Name = Field(description="Name of the PlacementPlan, which is in force or rolled out.")
+    since: datetime | None = Field(description="When it was recorded.")
+
+
 class NotCompared(ResultPart):
     """Why the hub could not be compared with plans in force, so that their drift is not known."""
 
@@ -97,6 +105,9 @@ class PlacementStatus(ResultPart):
     )
     solver_failures: tuple[SolverFailure, ...] = Field(
         default=(), description="Plans in force whose solver failed: a new plan may be better."
+    )
+    unplaced: tuple[UnplacedByPlan, ...] = Field(
+        default=(), description="Why workloads lack a place, as recorded plans say."
     )
     not_compared: tuple[NotCompared, ...] = Field(
         default=(), description="Why drift from plans in force is not known; empty: it is."

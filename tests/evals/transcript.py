@@ -44,4 +44,5 @@ async def transcript() -> str:
 def _shown(exchange: Exchange) -> str:
     arguments = json.dumps(exchange.call.arguments)
     text = re.sub(r"\d+s ago", "2s ago", exchange.text)
+    text = re.sub(r"since \S+Z", "since 2026-11-20T12:00:00Z", text)
     return f"```text\n> {exchange.call.tool} {arguments}\n{text}\n```\n"

@@ -1,12 +1,13 @@
 """What is broken on the way from a scorer to a workload that has landed, and what to do next."""
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from dsf.api.plural import counted
+from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
 from dsf.placement import Obstacle
@@ -19,6 +20,7 @@ from optimizer.snapshot.object_readers import placements_of, read_workload
 from optimizer.snapshot.workload_pods import PODS_PENDING
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
+from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS
 
 Stage = Literal["scorer", "score", "cluster", "namespace", "workload", "generated object", "plan"]
 
@@ -39,6 +41,9 @@ _NEXT_FOR_STATE = {
 }
 
 
+_NO_FAULTS: Mapping[str, Obstacle] = {}
+
+
 class FleetFinding(ResultPart):
     """Something that is broken or missing, since when, and the next step."""
 
@@ -55,6 +60,11 @@ class FleetFinding(ResultPart):
         default=None,
         description="Of the oldest with this cause; left out: not known.",
         exclude_if=lambda value: value is None,
+    )
+    cause: Name = Field(
+        default="",
+        description="Reason of the finding that it follows from; left out: of none.",
+        exclude_if=lambda value: not value,
     )
     count: Annotated[int, Field(description="Objects with this cause; `name` is the first.")] = 1
     names: Annotated[tuple[Name, ...], Field(exclude=True)] = ()
@@ -100,10 +110,10 @@ def findings_about(found: Iterable[FleetFinding], names: Iterable[str]) -> tuple
 
 
 def _all(facts: FleetFacts) -> Iterator[_Found]:
-    yield from _of_scorers(facts.scorers)
+    yield from _of_scorers(facts.scorers, facts.faults)
     yield from _of_scores(facts)
     yield from _of_clusters(facts.faults)
-    yield from _of_inventories(facts.capacity)
+    yield from _of_inventories(facts)
     yield from _of_namespace(facts)
     yield from _of_unplaced(facts)
     yield from _of_status(facts.status)
@@ -139,6 +149,7 @@ def _found(
     severity: Severity = "error",
     *,
     since: datetime | None = None,
+    cause: str = "",
 ) -> FleetFinding:
     return FleetFinding(
         stage=stage,
@@ -148,16 +159,30 @@ def _found(
         next=next_step,
         severity=severity,
         since=since,
+        cause=cause,
     )
 
 
-def _of_scorers(scorers: Iterable[ScorerOverview]) -> Iterator[_Found]:
+def _of_scorers(
+    scorers: Iterable[ScorerOverview], faults: Mapping[str, Obstacle] = _NO_FAULTS
+) -> Iterator[_Found]:
     for item in scorers:
         if not item.ready:
             cause = (item.failing[0] if item.failing else item.message, item.health)
             severity: Severity = "warning" if item.clusters.get("scoring") else "error"
             said, remedy = _scorer_message(item), scorer_remedy(item)
-            yield _found("scorer", item.name, item.reason, said, remedy, severity), cause
+            failing = [failed.cluster for failed in item.failing]
+            why = _fault_of(failing, faults) or (item.failing[0].reason if failing else "")
+            yield (
+                _found("scorer", item.name, item.reason, said, remedy, severity, cause=why),
+                cause,
+            )
+
+
+def _fault_of(clusters: Collection[str], faults: Mapping[str, Obstacle]) -> str:
+    """Return why OCM selects none of these clusters; empty if it selects one."""
+    reasons = {faults[name].reason for name in clusters if name in faults}
+    return min(reasons) if reasons and all(name in faults for name in clusters) else ""
 
 
 def _scorer_message(item: ScorerOverview) -> str:
@@ -181,7 +206,8 @@ def scorer_remedy(item: ScorerOverview) -> str:
 def _of_scores(facts: FleetFacts) -> Iterator[_Found]:
     expected = _scored_clusters(facts)
     for name, rows in sorted(facts.scores.items()):
-        expired = [item.cluster for item in rows if item.expired]
+        ended = {item.cluster: item.valid_until for item in rows if item.expired}
+        expired = list(ended)
         empty = [item.cluster for item in rows if not item.entries and not item.expired]
         missing = sorted(expected - {item.cluster for item in rows})
         scorer = facts.scorer_of(name)
@@ -199,7 +225,12 @@ def _of_scores(facts: FleetFacts) -> Iterator[_Found]:
             if clusters:
                 where = f"{counted(len(clusters), 'cluster')}: {listed(clusters, MAX_NAMED)}"
                 said = f"score {UntrustedName(name)} {says} {where}"
-                yield _found("score", name, reason, said, remedy, severity), tuple(clusters)
+                since = min(filter(None, map(ended.get, clusters)), default=None)
+                cause = _fault_of(clusters, facts.faults)
+                yield (
+                    _found("score", name, reason, said, remedy, severity, since=since, cause=cause),
+                    tuple(clusters),
+                )
 
 
 def _scored_clusters(facts: FleetFacts) -> set[str]:
@@ -216,12 +247,17 @@ def _of_clusters(faults: Mapping[str, Obstacle]) -> Iterator[_Found]:
         yield found, said.replace(name, "")
 
 
-def _of_inventories(capacity: Mapping[str, ClusterCapacity]) -> Iterator[_Found]:
-    for name, item in capacity.items():
+def _of_inventories(facts: FleetFacts) -> Iterator[_Found]:
+    for name, item in facts.capacity.items():
+        cause = _fault_of([name], facts.faults)
         for reason, said, next_step in _inventory_faults(item):
             since = item.observed if item.expired else None
-            found = _found("cluster", name, reason, said, next_step, "warning", since=since)
-            yield found, item.unreadable
+            yield (
+                _found(
+                    "cluster", name, reason, said, next_step, "warning", since=since, cause=cause
+                ),
+                (item.unreadable, cause),
+            )
 
 
 def _inventory_faults(item: ClusterCapacity) -> Iterator[tuple[str, str, str]]:
@@ -266,29 +302,56 @@ def nothing_there(namespace: str, with_workloads: Sequence[str]) -> str:
 
 def _of_unplaced(facts: FleetFacts) -> Iterator[_Found]:
     """Yield each workload with the labels of a request that runs on fewer clusters than it asks."""
-    for name, obj in facts.workloads.items():
-        read, places = read_workload(obj), len(facts.landings.get(name, ()))
-        wanted = 1 if isinstance(read, Issue) else read.replicas
-        if places >= wanted:
-            continue
-        shown, planned = UntrustedName(name), _planned_placements(facts, obj)
+    for name in facts.workloads:
+        if found := shortfall(facts, name):
+            yield found
+
+
+def shortfall(facts: FleetFacts, name: str) -> _Found | None:
+    """Return why a workload runs on fewer clusters than it asks for; None if it does not.
+
+    A recorded plan says why it left a workload out. Without one nobody has looked for a place.
+    """
+    obj = facts.workloads[name]
+    read, places = read_workload(obj), len(facts.landings.get(name, ()))
+    wanted = 1 if isinstance(read, Issue) else read.replicas
+    if places >= wanted:
+        return None
+    shown, space = UntrustedName(name), UntrustedName(facts.namespace)
+    severity: Severity = "warning"
+    told = facts.left_out.get(name)
+    since = told.since if told else read_time(obj["metadata"].get("creationTimestamp"))
+    reason = "FewerPlaces" if places else "NotPlaced"
+    asked = "" if isinstance(read, Issue) else f" ({read.amount:g} {read.kind})"
+    said = f"{shown}{asked} has {counted(places, 'place') if places else 'no place'}"
+    said += f" of {wanted}" if places else ""
+    next_step = (
+        f"plan_placement, or `dsf plan -n {space} --objective SCORE`, places it or says why not"
+    )
+    if isinstance(read, Issue):
+        reason, message, next_step = read.reason, read.message, "mend its labels, then plan"
+    elif told and told.reason == ROLLOUT_IN_PROGRESS:
+        reason, message, severity = told.reason, f"{said} yet: {told.message}", "info"
+        next_step = f"`dsf rollout status -n {space}` says which step is being made"
+    elif told:
+        why = told.message.removeprefix(f"workload {name}: ")
+        message = f"{said}; plan {told.plan} says why: {why}"
         next_step = (
-            f"plan_placement, or `dsf plan -n {UntrustedName(facts.namespace)} --objective SCORE`,"
-            " places it or says why not"
+            f"explain_placement, or `dsf why {shown} -n {space}`, finds the cheapest change that"
+            " gives it a place"
         )
-        if isinstance(read, Issue):
-            reason, message, next_step = read.reason, read.message, "mend its labels, then plan"
-        elif places:
-            reason, message = "FewerPlaces", f"{shown} has {counted(places, 'place')} of {wanted}"
-        elif planned:
-            reason = "SelectsNothing"
-            message = (
-                f"{shown} has no place: {listed(planned)} of the plan in force"
-                " selects no cluster by the labels that they have now"
-            )
-        else:
-            reason, message = "NotPlaced", f"{shown} has no place: no plan in force places it"
-        yield _found("workload", name, reason, message, next_step, "warning"), next_step
+    elif places:
+        message = said
+    elif planned := _planned_placements(facts, obj):
+        reason = "SelectsNothing"
+        message = (
+            f"{said}: {listed(planned)} of the plan in force"
+            " selects no cluster by the labels that they have now"
+        )
+    else:
+        message = f"{said}: no plan in force was asked to place it"
+    found = _found("workload", name, reason, message, next_step, severity, since=since)
+    return found, told.reason if told else next_step
 
 
 def _planned_placements(facts: FleetFacts, workload: Object) -> list[str]:

@@ -15,7 +15,12 @@ from optimizer.snapshot.capacity.node_inventories import by_cluster
 from optimizer.snapshot.object_readers import is_generated, is_workload, labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.scores.score_row import ScoreRow
-from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding
+from optimizer.wire.placement_status import (
+    BoundPolicy,
+    PlacementStatus,
+    UnplacedByPlan,
+    WorkloadLanding,
+)
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,11 @@ class FleetFacts:
     def landings(self) -> Mapping[str, Sequence[WorkloadLanding]]:
         """How far OCM is with each placed workload, on each of its managed clusters."""
         return members_by_key((item.workload, item) for item in self.status.workloads)
+
+    @cached_property
+    def left_out(self) -> Mapping[str, UnplacedByPlan]:
+        """Why a recorded plan gives a workload fewer places than it asks for, by workload."""
+        return {item.workload: item for item in self.status.unplaced}
 
     def scorer_of(self, score: str) -> ScorerOverview | None:
         """Return the DynamicScorer that fills a score; None if none is known."""

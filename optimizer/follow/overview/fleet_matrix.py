@@ -16,7 +16,7 @@ from optimizer.domain.issue import Issue
 from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, fleet_capacity
 from optimizer.follow.overview.drawing.gpu_layouts import drawn_gpus
 from optimizer.follow.overview.drawing.grouping_labels import grouping_labels, marks
-from optimizer.follow.overview.findings import FleetFinding, findings, scorer_remedy
+from optimizer.follow.overview.findings import FleetFinding, findings, scorer_remedy, shortfall
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_overview import (
     WorkloadOverview,
@@ -384,17 +384,12 @@ def _health(cluster: Object) -> Literal["Available", "Unavailable", "Unknown"]:
 
 def _workload(facts: FleetFacts, name: str) -> MatrixWorkload:
     seen, read = workload_overview(facts, name), read_workload(facts.workloads[name])
+    short = shortfall(facts, name)
     return MatrixWorkload(
         **dict(seen),
         replicas=1 if isinstance(read, Issue) else read.replicas,
-        unplaced="" if seen.places else _unplaced(read),
+        unplaced=short[0].message if short and not seen.places else "",
     )
-
-
-def _unplaced(read: object) -> str:
-    if isinstance(read, Issue):
-        return read.message
-    return "no plan in force places it; a dry run says whether one would, and why not"
 
 
 def _scorer(item: ScorerOverview) -> MatrixScorer:

@@ -1,7 +1,7 @@
 """Drift from a record: what is on the hub no longer as the plan in force found or wrote it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,9 +40,12 @@ from optimizer.wire.placement_status import (
     PlacementDrift,
     PlacementStatus,
     SolverFailure,
+    UnplacedByPlan,
     WorkloadLanding,
 )
 from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.result import Unplaced
+from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS
 
 MAX_PATHS = 10
 """Fields of one object that a drift names."""
@@ -95,6 +98,8 @@ def recorded_status(
     elsewhere = {item.workload for item in misplaced}
     rows = [item for item in status.workloads if item.workload not in elsewhere]
     rows = sorted((*rows, *misplaced), key=lambda item: (item.workload, item.cluster))
+    placed = {item.workload for item in rows}
+    coming = [_coming(item, placed) for item in records if item.is_rolling_out]
     explained = {(PLACEMENT.kind, name) for each in found for name in each.explained}
     kept = [item for item in status.drift if (item.kind, item.name) not in explained]
     known = {(item.kind, item.name) for item in kept if item.kind != _REPLICA_SET}
@@ -105,6 +110,9 @@ def recorded_status(
             "workloads": tuple(rows) if misplaced else status.workloads,
             "drift": (*kept, *more),
             "solver_failures": tuple(_solver_failures(in_force)),
+            "unplaced": tuple(
+                item for each in (*coming, *(drift.unplaced for drift in found)) for item in each
+            ),
             "not_compared": (*unread, *(each.not_compared for each in found if each.not_compared)),
         }
     )
@@ -132,6 +140,7 @@ class RecordDrift(NamedTuple):
     explained: frozenset[str] = frozenset()
     misplaced: tuple[WorkloadLanding, ...] = ()
     not_compared: NotCompared | None = None
+    unplaced: tuple[UnplacedByPlan, ...] = ()
 
 
 def record_drift(
@@ -147,12 +156,36 @@ def record_drift(
     if not record.intact:
         message = "it was edited by hand, so nothing is compared with it: apply a plan again"
         return RecordDrift((drifted("RecordEdited", PLACEMENT_PLAN, record.name, message),))
-    content = record.problem or (NOT_VERIFIED if record.signed is None else record.content())
+    content = _verified_content(record)
     if isinstance(content, InvalidInput):
         said = f"the hub is not compared with PlacementPlan {record.name}: {content.message}"
         return RecordDrift(not_compared=NotCompared(reason=content.reason, message=said))
     select = cluster_selectors(observation.managed_clusters, cluster_label_key)
-    return _Comparison(record, content, observation, select).drift()
+    drift = _Comparison(record, content, observation, select).drift()
+    return drift._replace(unplaced=_unplaced(record, content.unplaced))
+
+
+def _verified_content(record: RecordedPlan) -> RecordContent | InvalidInput:
+    return record.problem or (NOT_VERIFIED if record.signed is None else record.content())
+
+
+def _coming(record: RecordedPlan, placed: Container[str]) -> tuple[UnplacedByPlan, ...]:
+    """Return what a plan that is rolled out leaves out, and what it places in a later step."""
+    content = _verified_content(record)
+    if isinstance(content, InvalidInput):
+        return ()
+    said = f"revision {record.spec.revision} places it in a step that its rollout has yet to make"
+    later = (
+        Unplaced(workload=name, reason=ROLLOUT_IN_PROGRESS, message=said)
+        for name in dict.fromkeys(item.workload for item in content.assignments)
+        if name not in placed
+    )
+    return _unplaced(record, (*content.unplaced, *later))
+
+
+def _unplaced(record: RecordedPlan, found: Iterable[Unplaced]) -> tuple[UnplacedByPlan, ...]:
+    made = {"plan": record.name, "since": record.created}
+    return tuple(UnplacedByPlan(**dict(item), **made) for item in found)
 
 
 @dataclass(frozen=True, slots=True)

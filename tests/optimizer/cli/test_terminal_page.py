@@ -32,6 +32,7 @@ async def printed(folder: Path) -> str:
             _, out, _ = await invoked_meanwhile(root, command, f"--kubeconfig={config}", *rest)
             shown = out.replace(url, "https://hub01:6443").rstrip("\n")
             shown = re.sub(r"\b\d+s\b", lambda age: "5s".ljust(len(age[0])), shown)
+            shown = re.sub(r"since \S+Z", "since 2026-11-20T12:00:00Z", shown)
             text = text.replace(found[0], f"```text\n$ dsf {found[1]}\n{shown}\n```")
     return text
 

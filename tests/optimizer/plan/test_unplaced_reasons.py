@@ -49,6 +49,18 @@ async def test_obstacles_that_only_together_leave_no_place_are_all_named() -> No
     assert "worth less than its minimum score" in found.message
 
 
+async def test_what_it_requests_and_the_most_there_is_are_named_among_obstacles() -> None:
+    observation = replace(guide(), workloads=(workload("mwrs-app01", "app01", 3),))
+    service = Optimizer(await hub_of(observation), now=lambda: NOW)
+    wanted = [{"name": "mwrs-app01", "minimumScore": 11}]
+    plan = await service.plan(request(targetWorkloads=wanted))
+    assert isinstance(plan, Plan)
+    assert plan.unplaced[0].message.endswith(
+        "never have enough for it, 2 are worth less than its minimum score; it requests 3 gpu, and"
+        " the most that a cluster can have is 3 of 2g.24gb (cluster worker01)"
+    )
+
+
 async def test_too_little_of_a_further_kind_is_the_reason() -> None:
     clusters = [{**item, "allocatable": "cpu=2"} for item in body()["clusters"]]
     plan = await planned(constraints={"requests": "cpu=4"}, clusters=clusters)

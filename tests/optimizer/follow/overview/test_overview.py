@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.names import GROUP
-from dsf.api.times import rfc3339
+from dsf.api.times import read_time, rfc3339
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
+from optimizer.domain.issue import Issue
 from optimizer.follow.overview.findings import findings, findings_about
 from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.fleet_matrix import fleet_matrix
 from optimizer.follow.overview.fleet_overview import describe_workload, fleet_overview
 from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.plan_request import PartialRequest
@@ -251,6 +253,16 @@ async def test_what_is_broken_comes_with_a_next_step() -> None:
     ]
     assert [item.count for item in found] == [1, 1, 2]
     assert all(item.next for item in found)
+    assert found[0].since == datetime(2020, 1, 1, tzinfo=UTC)
+    created = [
+        read_time(
+            (await hub.get(MANIFEST_WORK_REPLICA_SET, name, "default"))["metadata"][
+                "creationTimestamp"
+            ]
+        )
+        for name in ("mwrs-app01", "mwrs-app02")
+    ]
+    assert found[2].since == min(filter(None, created))
 
 
 async def test_findings_with_one_cause_are_one_finding() -> None:
@@ -266,6 +278,7 @@ async def test_findings_with_one_cause_are_one_finding() -> None:
         ("cluster", "ClusterNotAccepted", 2),
         ("workload", "NotPlaced", 2),
     ]
+    assert [item.cause for item in found] == ["ClusterNotAccepted", "", ""]
     assert f"2 scores ({PERFORMANCE}, {POWER}); the first: score" in found[0].message
     for name in (PERFORMANCE, POWER):
         assert findings_about(found, [name]) == found[:1]
@@ -281,7 +294,44 @@ async def test_a_workload_without_all_its_places_is_a_finding() -> None:
     await hub.patch(MANIFEST_WORK_REPLICA_SET, "mwrs-app01", more, "default")
     found = findings(await service.fleet("default"))
     reasons = {item.reason: item for item in found if item.stage == "workload"}
-    assert "mwrs-app01 has 1 place of 2" in reasons["FewerPlaces"].message
+    assert "mwrs-app01 (2 gpu) has 1 place of 2" in reasons["FewerPlaces"].message
+
+
+async def test_a_workload_without_a_place_says_why_the_plan_left_it_out() -> None:
+    hub = await scenario_hub()
+    service = Optimizer(hub, now=utc_now)
+    many = {"metadata": {"labels": {"resource-request-amount": "9"}}}
+    await hub.patch(MANIFEST_WORK_REPLICA_SET, "mwrs-app01", many, "default")
+    plan = await service.plan(OptimizeRequest(**request(PERFORMANCE)))
+    assert isinstance(plan, Plan)
+    await service.apply(plan)
+    facts = await service.fleet("default")
+    found = next(item for item in findings(facts) if item.reason == "NotPlaced")
+    assert found.message == (
+        "mwrs-app01 (9 gpu) has no place; plan default-1 says why: it requests 9 gpu; the most"
+        " that a cluster can have is 3 of 2g.24gb (cluster worker01)"
+    )
+    assert "`dsf why mwrs-app01 -n default`" in found.next
+    records = await service.recorded_plans("default")
+    assert not isinstance(records, Issue)
+    assert found.since == records[0].created
+    shown = {item.name: item.unplaced for item in fleet_matrix(facts).workloads}
+    assert shown == {"mwrs-app01": found.message, "mwrs-app02": ""}
+
+
+async def test_a_workload_whose_step_is_yet_to_come_is_no_fault() -> None:
+    hub = await scenario_hub()
+    service = Optimizer(hub, now=utc_now)
+    plan = await service.plan(OptimizeRequest(**request(PERFORMANCE), rollout="Stepwise"))
+    assert isinstance(plan, Plan)
+    await service.apply(plan)
+    facts = await service.fleet("default")
+    coming = {item.name: item.unplaced for item in fleet_matrix(facts).workloads}
+    later = "yet: revision 1 places it in a step that its rollout has yet to make"
+    assert coming["mwrs-app02"] == f"mwrs-app02 (2 gpu) has no place {later}"
+    told = [(item.reason, item.severity) for item in findings(facts) if item.stage == "workload"]
+    assert ("RolloutInProgress", "info") in told
+    assert "NotPlaced" not in dict(told)
 
 
 async def test_one_cause_of_many_placements_is_one_finding() -> None:
