@@ -1,5 +1,6 @@
 """The fleet on the page: matrix, details, keyboard, names with markup, thousands of clusters."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
 from tests.browser.large_fleet import large_fleet
 from tests.browser.test_accessibility import violations
+from tests.browser.test_plans import apply
 from tests.mcp_server.service import (
     PERFORMANCE,
     POWER,
@@ -96,15 +98,38 @@ async def test_a_finding_says_when_it_began(service: Service, open_page: Open) -
     lost = Condition("ManagedClusterConditionAvailable", "Unknown", "Lost", "no heartbeat")
     status = {"status": {"conditions": merged([], [lost], now=began)}}
     await service.hub.patch(kinds.MANAGED_CLUSTER, "worker02", status, subresource="status")
+    expired = {"status": {"validUntil": rfc3339(utc_now() - timedelta(hours=2))}}
+    score = kinds.ADD_ON_PLACEMENT_SCORE
+    await service.hub.patch(score, POWER, expired, "worker02", subresource="status")
     page = await open_page(service.url)
     wrong = page.get_by_role("region", name="Is anything wrong?")
-    await expect(wrong.get_by_role("listitem").first).to_contain_text("ClusterLost1 cluster3h")
+    await expect(wrong.get_by_role("listitem").first).to_contain_text(
+        "ClusterLost1 cluster, 1 score3h"
+    )
     await expect(page.get_by_text("beside a name: OCM does not select it")).to_be_visible()
     await wrong.get_by_role("link", name="ClusterLost").click()
     findings = page.get_by_role("region", name="Findings")
     await expect(findings).to_contain_text("ClusterLost 1 cluster, the first 3h ago")
     await expect(findings).to_contain_text("kubectl describe managedcluster worker02")
     await expect(findings).to_contain_text("It began 3h ago.")
+    await expect(findings.get_by_text("Because of it: 1 score")).to_be_visible()
+    await expect(findings).to_contain_text(f"Score {POWER} has expired on 1 cluster: worker02")
+    began_at = findings.get_by_title(re.compile("GMT$")).first
+    await expect(began_at).to_have_attribute("datetime", re.compile(began[:17]))
+    assert "`" not in await findings.inner_text()
+
+
+async def test_a_workload_without_a_place_says_what_would_give_it_one(
+    service: Service, open_page: Open
+) -> None:
+    many = {"metadata": {"labels": {"resource-request-amount": "9"}}}
+    await service.hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", many, "default")
+    await apply(service, PERFORMANCE)
+    page = await open_page(f"{service.url}/#findings")
+    findings = page.get_by_role("region", name="Findings")
+    await expect(findings).to_contain_text("plan default-1 says why: it requests 9 gpu; the most")
+    await findings.get_by_role("button", name="Why nowhere?").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("Cheapest remedy: ")
 
 
 async def register(service: Service, **status: Any) -> None:

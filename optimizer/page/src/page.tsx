@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "./api/optimizer-api";
 import type { Fleet } from "./api/wire";
 import { FleetCapacity } from "./fleet/capacity";
@@ -9,11 +9,12 @@ import { Findings } from "./fleet/health";
 import { Overview } from "./fleet/overview";
 import { Scores } from "./fleet/scores";
 import { useFleet } from "./fleet/use-fleet";
-import { Workloads } from "./fleet/workloads";
+import { isPlaced, Workloads } from "./fleet/workloads";
+import { Ago } from "./parts/ago";
 import { Link } from "./parts/link";
 import { Busy, ProblemNotice } from "./parts/notice";
 import { counted } from "./parts/sentences";
-import { duration } from "./parts/times";
+import { ago } from "./parts/times";
 import { go, useAddress } from "./parts/use-address";
 import { PlanHistory } from "./plans/plan-history";
 import { PlanView } from "./plans/plan-view";
@@ -59,7 +60,11 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
         <p>
           Namespace {namespace}
           {fleet && `, ${sizeOf(fleet)}`}
-          {fleet && <ReadAge at={readAt} />}
+          {fleet && readAt > 0 && (
+            <>
+              , <Ago time={new Date(readAt).toISOString()} told={readAgo} />
+            </>
+          )}
         </p>
       </header>
       <nav aria-label="Views">
@@ -93,14 +98,9 @@ function sizeOf({ clusters, workloads, omitted }: Fleet): string {
   return `${here}, ${counted(workloads.length + (omitted.workloads ?? 0), "workload")}`;
 }
 
-/** How old the shown fleet is. It goes on counting while the optimizer does not answer. */
-function ReadAge({ at }: { at: number }) {
-  const [now, setNow] = useState(at);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  return <>, read {duration(Math.max(0, now - at) / 1000)} ago</>;
+/** When the shown fleet was read. It goes on counting while the optimizer does not answer. */
+function readAgo(time: string): string {
+  return `as of ${time.slice(11, 19)} UTC, read ${ago(time)}`;
 }
 
 interface ViewProps {
@@ -136,7 +136,7 @@ function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
       )}
       {tab === "scores" && <Scores fleet={fleet} changes={changes} onOpen={setOpened} />}
       {tab === "workloads" && <Workloads fleet={fleet} changes={changes} onWhy={ask} />}
-      {tab === "findings" && <Findings fleet={fleet} />}
+      {tab === "findings" && <Findings fleet={fleet} onWhy={ask} />}
       {tab === "whatif" && (
         <>
           {shown && <PlanView api={api} fleet={fleet} shown={shown} onApplied={onApplied} />}
@@ -168,11 +168,6 @@ function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
       )}
     </>
   );
-}
-
-function isPlaced(fleet: Fleet, workload: string): boolean {
-  const found = fleet.workloads.find((item) => item.name === workload);
-  return Object.keys(found?.places ?? {}).length > 0;
 }
 
 function TokenForm({ onToken }: { onToken: (token: string) => void }) {

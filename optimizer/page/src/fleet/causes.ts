@@ -1,39 +1,56 @@
 import type { Finding } from "../api/wire";
+import { counted } from "../parts/sentences";
 
-/** Findings with the same reason. */
+/** What has one cause. */
 export interface Cause {
   /** Tells it from others, also in the address. */
-  key: string;
   reason: string;
-  stage: Finding["stage"];
   severity: NonNullable<Finding["severity"]>;
-  /** Objects that have it. */
-  count: number;
+  /** The findings of the cause itself, and those that follow from it. */
+  own: Finding[];
+  others: Finding[];
   /** When the first of them began; null: the hub does not say. */
   oldest: string | null;
-  findings: Finding[];
 }
 
 const WORST_FIRST = ["error", "warning", "info"];
 
-/** What is wrong by its reason: the worst first, then what most objects have. */
+/**
+ * What is wrong by its cause: the worst first, then what most objects have. Findings come the worst first, too,
+ * then in the order of the way from scorer to workload: of those with one reason, the first has the cause.
+ */
 export function causesOf(findings: Finding[]): Cause[] {
-  const found = new Map<string, Cause>();
+  const reasons = new Set(findings.map(({ reason }) => reason));
+  const found = new Map<string, Finding[]>();
   for (const item of findings) {
-    const { reason, stage, severity = "error", count = 1, since = null } = item;
-    const key = [severity, stage, reason].join(" ");
-    const known = found.get(key) ?? {
-      ...{ key, reason, stage, severity, count: 0, oldest: null, findings: [] },
-    };
-    known.count += count;
-    known.findings.push(item);
-    if (since && (!known.oldest || Date.parse(since) < Date.parse(known.oldest))) {
-      known.oldest = since;
-    }
-    found.set(key, known);
+    const reason = item.cause && reasons.has(item.cause) ? item.cause : item.reason;
+    found.set(reason, [...(found.get(reason) ?? []), item]);
   }
-  const rank = (cause: Cause) => WORST_FIRST.indexOf(cause.severity);
-  return [...found.values()].sort(
-    (one, other) => rank(one) - rank(other) || other.count - one.count,
-  );
+  const rank = ({ severity }: Cause) => WORST_FIRST.indexOf(severity);
+  return [...found]
+    .map(([reason, items]) => causeOf(reason, items))
+    .sort((one, other) => rank(one) - rank(other) || sizeOf(other) - sizeOf(one));
+}
+
+function causeOf(reason: string, found: Finding[]): Cause {
+  const first = found.find((item) => item.reason === reason)!;
+  const isOwn = (item: Finding) => item.reason === reason && item.stage === first.stage;
+  const began = found.flatMap(({ since }) => (since ? Date.parse(since) : []));
+  return {
+    ...{ reason, severity: found[0]!.severity ?? "error" },
+    own: found.filter(isOwn),
+    others: found.filter((item) => !isOwn(item)),
+    oldest: began.length ? new Date(Math.min(...began)).toISOString() : null,
+  };
+}
+
+function sizeOf({ own, others }: Cause): number {
+  return Math.max(...[...own, ...others].map(({ count = 1 }) => count));
+}
+
+/** How many objects findings are about: `1 cluster, 6 workloads`. */
+export function objectsOf(findings: Finding[]): string {
+  const counts = new Map<string, number>();
+  for (const { stage, count = 1 } of findings) counts.set(stage, (counts.get(stage) ?? 0) + count);
+  return [...counts].map(([stage, count]) => counted(count, stage)).join(", ");
 }

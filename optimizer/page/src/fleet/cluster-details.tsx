@@ -1,8 +1,9 @@
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, FleetScore } from "../api/wire";
+import { Ago } from "../parts/ago";
 import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
-import { ago, duration } from "../parts/times";
+import { duration } from "../parts/times";
 import { CapacityOfCluster } from "./capacity";
 import { shown } from "./score-colour";
 import { ScoreHistory } from "./score-history";
@@ -64,7 +65,7 @@ export function ClusterDetails({ api, fleet, name, onLose, onWhy, onClose }: Pro
       <ul>
         {cluster.running.map((item) => (
           <li key={item.workload}>
-            {item.workload}: {item.state} {ago(item.since)} – {item.message}{" "}
+            {item.workload}: {item.state} {item.since && <Ago time={item.since} />} – {item.message}{" "}
             <button type="button" onClick={() => onWhy(item.workload, "")}>
               Why here?
             </button>

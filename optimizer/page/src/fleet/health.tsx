@@ -1,10 +1,12 @@
 import type { Finding, Fleet } from "../api/wire";
+import { Ago } from "../parts/ago";
 import { Command, commandOf } from "../parts/command";
 import { byNaturalOrder } from "../parts/natural-order";
-import { counted, listed, sentence } from "../parts/sentences";
-import { ago } from "../parts/times";
+import { Said } from "../parts/said";
+import { listed } from "../parts/sentences";
 import { useAddress } from "../parts/use-address";
-import { type Cause, causesOf } from "./causes";
+import { type Cause, causesOf, objectsOf } from "./causes";
+import { WhyButton } from "./workloads";
 
 const MARKS = { error: "✖", warning: "▲", info: "●" };
 
@@ -18,8 +20,14 @@ export function SeverityMark({ severity }: { severity: Cause["severity"] }) {
   );
 }
 
+interface Props {
+  fleet: Fleet;
+  onWhy: (workload: string, cluster: string) => void;
+}
+
 /** What is wrong in the fleet by its causes, with the next step of each. */
-export function Findings({ fleet }: { fleet: Fleet }) {
+export function Findings(props: Props) {
+  const { fleet } = props;
   const [opened] = useAddress("cause");
   const omitted = fleet.omitted.findings ?? 0;
   if (fleet.findings.length === 0) return <p class="notice good">Nothing is wrong.</p>;
@@ -27,22 +35,26 @@ export function Findings({ fleet }: { fleet: Fleet }) {
     <section aria-label="Findings">
       {causesOf(fleet.findings).map((cause) => (
         <article
-          key={cause.key}
+          key={cause.reason}
           class="card cause"
-          aria-current={cause.key === opened || undefined}
+          aria-current={cause.reason === opened || undefined}
         >
           <h2>
             <SeverityMark severity={cause.severity} /> {cause.reason}{" "}
             <span class="phase">
-              {counted(cause.count, cause.stage)}
-              {cause.oldest && `, the first ${ago(cause.oldest)}`}
+              {objectsOf(cause.own)}
+              {cause.oldest && (
+                <>
+                  , the first <Ago time={cause.oldest} />
+                </>
+              )}
             </span>
           </h2>
-          <Told items={cause.findings.slice(0, UNFOLDED)} fleet={fleet} />
-          {cause.findings.length > UNFOLDED && (
-            <details open={cause.key === opened}>
-              <summary>{cause.findings.length - UNFOLDED} more</summary>
-              <Told items={cause.findings.slice(UNFOLDED)} fleet={fleet} />
+          <Told items={cause.own} {...props} />
+          {cause.others.length > 0 && (
+            <details open={cause.reason === opened}>
+              <summary>Because of it: {objectsOf(cause.others)}</summary>
+              <Told items={cause.others} {...props} />
             </details>
           )}
         </article>
@@ -52,10 +64,7 @@ export function Findings({ fleet }: { fleet: Fleet }) {
   );
 }
 
-/** Findings of a cause that are shown before it is opened. */
-const UNFOLDED = 1;
-
-function Told({ items, fleet }: { items: Finding[]; fleet: Fleet }) {
+function Told({ items, fleet, onWhy }: Props & { items: Finding[] }) {
   return (
     <ul class="findings">
       {items.map((item, position) => (
@@ -64,10 +73,20 @@ function Told({ items, fleet }: { items: Finding[]; fleet: Fleet }) {
             <strong>
               {item.stage} {item.name}
             </strong>
-            : {sentence(item.message)}
-            {item.since && ` It began ${ago(item.since)}.`}
+            : <Said of={item.message} />
+            {item.since && (
+              <>
+                {" "}
+                It began <Ago time={item.since} />.
+              </>
+            )}
           </p>
-          <p>Next: {sentence(item.next)}</p>
+          <p>
+            Next: <Said of={item.next} />{" "}
+            {item.stage === "workload" && (
+              <WhyButton workload={item.name} fleet={fleet} onWhy={onWhy} />
+            )}
+          </p>
           <Names finding={item} />
           <Command text={explaining(item, fleet)} />
         </li>
@@ -94,7 +113,6 @@ function explaining({ stage, name }: Finding, { namespace, scorers }: Fleet): st
     return home ? commandOf`kubectl describe dynamicscorer ${name} -n ${home}` : null;
   if (stage === "score") return commandOf`dsf scores --score ${name}`;
   if (stage === "cluster") return commandOf`kubectl describe managedcluster ${name}`;
-  if (stage === "workload")
-    return commandOf`kubectl describe manifestworkreplicaset ${name} -n ${namespace}`;
+  if (stage === "workload") return commandOf`dsf why ${name} -n ${namespace}`;
   return commandOf`dsf status -n ${namespace}`;
 }

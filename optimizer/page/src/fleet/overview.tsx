@@ -2,18 +2,20 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Fleet, Kept, Rollout } from "../api/wire";
+import { Ago } from "../parts/ago";
 import { Command } from "../parts/command";
 import { Link } from "../parts/link";
 import { Busy, ProblemNotice } from "../parts/notice";
-import { counted, figure, sentence } from "../parts/sentences";
+import { Said } from "../parts/said";
+import { counted, figure } from "../parts/sentences";
 import { Key, type Part, StackedBar } from "../parts/stacked-bar";
-import { duration } from "../parts/times";
+import { duration, secondsSince } from "../parts/times";
 import { type Call, useCall, usePolled } from "../parts/use-call";
 import { effects } from "../plans/confirm-changes";
 import { ApproveKept } from "../plans/kept-placements";
 import { firstWish } from "../plans/what-if";
 import { wishParts } from "../plans/wish-address";
-import { causesOf } from "./causes";
+import { causesOf, objectsOf } from "./causes";
 import { freshness } from "./freshness";
 import { type GpuUse, gpuUse } from "./gpu-use";
 import { SeverityMark } from "./health";
@@ -56,13 +58,13 @@ function Wrong({ fleet }: { fleet: Fleet }) {
     <Panel title="Is anything wrong?" class="wrong">
       {worst.length === 0 && <p class="lead good">Nothing is wrong.</p>}
       <ul class="causes">
-        {causes.slice(0, LINES).map(({ key, severity, reason, stage, count, oldest }) => (
-          <li key={key}>
-            <Link to={{ view: "findings", cause: key }}>
+        {causes.slice(0, LINES).map(({ severity, reason, own, others, oldest }) => (
+          <li key={reason}>
+            <Link to={{ view: "findings", cause: reason }} title={objectsOf([...own, ...others])}>
               <SeverityMark severity={severity} />
               <span class="reason">{reason}</span>
-              <span>{counted(count, stage)}</span>
-              <span class="age">{oldest && duration(age(oldest, fleet))}</span>
+              <span class="clip">{objectsOf([...own, ...others])}</span>
+              <span class="age">{oldest && <Ago time={oldest} told={age} />}</span>
             </Link>
           </li>
         ))}
@@ -76,9 +78,8 @@ function Wrong({ fleet }: { fleet: Fleet }) {
   );
 }
 
-/** Seconds since a time, by the clock that read the hub; not less than none. */
-function age(since: string, fleet: Fleet): number {
-  return Math.max(0, (Date.parse(fleet.observed_at) - Date.parse(since)) / 1000);
+function age(since: string): string {
+  return duration(Math.max(0, secondsSince(since)));
 }
 
 function Use({ fleet }: { fleet: Fleet }) {
@@ -190,7 +191,7 @@ function RolloutLine({ rollout }: { rollout: Rollout }) {
       <progress aria-label={`Steps of ${optimization}`} max={steps.length} value={step} />
       {waiting_for?.[0] && (
         <p class="clip" title={waiting_for[0].message}>
-          {sentence(waiting_for[0].message)}
+          <Said of={waiting_for[0].message} />
         </p>
       )}
     </div>

@@ -31,7 +31,10 @@ export function Workloads(props: {
     .sort((one, other) => rank(one) - rank(other) || byNaturalOrder(one.name, other.name));
   const rows = found.slice(0, MAX_ROWS).map((item) => ({
     key: item.name,
-    cells: [item.name, item.requests, where(item), <WhyButton item={item} onWhy={onWhy} />],
+    cells: [
+      ...[item.name, item.requests, <div class="prose">{where(item)}</div>],
+      <WhyButton workload={item.name} fleet={fleet} onWhy={onWhy} />,
+    ],
     fresh: freshClass(changes.workloads, item.name, changes),
   }));
   return (
@@ -69,14 +72,22 @@ function where(item: FleetWorkload): string {
   return places.join(", ") || item.unplaced;
 }
 
-function WhyButton(props: {
-  item: FleetWorkload;
+/** Explains where a workload is, or the cheapest change that gives it a place. */
+export function WhyButton(props: {
+  workload: string;
+  fleet: Fleet;
   onWhy: (workload: string, cluster: string) => void;
 }) {
-  const { name, places } = props.item;
+  const { workload, fleet, onWhy } = props;
   return (
-    <button type="button" onClick={() => props.onWhy(name, "")}>
-      {Object.keys(places).length ? "Why here?" : "Why nowhere?"}
+    <button type="button" onClick={() => onWhy(workload, "")}>
+      {isPlaced(fleet, workload) ? "Why here?" : "Why nowhere?"}
     </button>
   );
+}
+
+/** Whether a workload has a place. */
+export function isPlaced(fleet: Fleet, workload: string): boolean {
+  const found = fleet.workloads.find((item) => item.name === workload);
+  return Object.keys(found?.places ?? {}).length > 0;
 }

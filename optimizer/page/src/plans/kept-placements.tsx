@@ -2,14 +2,16 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, Kept } from "../api/wire";
+import { Ago } from "../parts/ago";
 import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { Link } from "../parts/link";
 import { Busy, ProblemNotice } from "../parts/notice";
+import { Said } from "../parts/said";
 import { shown } from "../fleet/score-colour";
 import { sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
-import { ago, duration, secondsSince } from "../parts/times";
+import { duration, secondsSince } from "../parts/times";
 import { useAddress } from "../parts/use-address";
 import { useCall, useLoaded, usePolled } from "../parts/use-call";
 import { PlanView } from "./plan-view";
@@ -126,11 +128,11 @@ function cells(item: Kept, approve: ComponentChildren) {
     <span class={item.fine ? "good" : "bad"}>{item.fine ? "yes" : "no"}</span>,
     shown(gain ?? null),
     <>
-      {item.reason}: {sentence(item.message)} {item.waiting ? "" : sentence(item.move_rule)}
+      {item.reason}: <Said of={item.message} /> {item.waiting ? "" : sentence(item.move_rule)}
     </>,
     nextLook ? `in ${duration(-secondsSince(nextLook))}` : "at a change",
     movesLeft ?? "any",
-    ago(lastChange ?? null) || "never",
+    lastChange ? <Ago time={lastChange} /> : "never",
     item.approved ? "approved" : item.waiting && approve,
   ];
 }

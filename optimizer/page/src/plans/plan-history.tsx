@@ -1,11 +1,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Plan, PlanRecord, PlanSummary } from "../api/wire";
+import { Ago } from "../parts/ago";
 import { commandOf } from "../parts/command";
 import { Link } from "../parts/link";
 import { Busy, ProblemNotice } from "../parts/notice";
-import { counted, figure, sentence } from "../parts/sentences";
-import { ago } from "../parts/times";
+import { Said } from "../parts/said";
+import { counted, figure } from "../parts/sentences";
 import { useAddress } from "../parts/use-address";
 import { useCall, useLoaded } from "../parts/use-call";
 import { ConfirmChanges } from "./confirm-changes";
@@ -84,12 +85,12 @@ function PlanEntry({ api, namespace, item, before, opened, picked, onChanged }: 
         <span class="phase">{item.phase}</span>
       </h2>
       <p>
-        <time dateTime={item.created ?? ""}>{ago(item.created)}</time>
+        {item.created && <Ago time={item.created} />}
         {item.requested_by && `, asked for by ${item.requested_by}`}, objective{" "}
         {figure(item.objective)}
         {changed(item)}.{" "}
         {item.restored_revision !== null && `It restored plan ${item.restored_revision}. `}
-        {sentence(item.message)} {sentence(item.solver_failure)}
+        <Said of={item.message} /> <Said of={item.solver_failure} />
       </p>
       <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>What it moved</summary>

@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Fleet, Plan } from "../api/wire";
-import { counted, sentence } from "../parts/sentences";
+import { counted } from "../parts/sentences";
 import { Busy, ProblemNotice } from "../parts/notice";
+import { Said } from "../parts/said";
 import { Table } from "../parts/table";
 import { useCall } from "../parts/use-call";
 import { ConfirmChanges } from "./confirm-changes";
@@ -117,7 +118,7 @@ function Issues({ issues }: { issues: Plan["gaps"] }) {
     <>
       {failed && (
         <p class="notice bad" role="alert">
-          {sentence(failed.message)}
+          <Said of={failed.message} />
         </p>
       )}
       {unused.length > 0 && (

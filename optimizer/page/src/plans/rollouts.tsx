@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Rollout, RolloutCommand, StepActions } from "../api/wire";
+import { Ago } from "../parts/ago";
 import { Command, commandOf } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { Busy, ProblemNotice } from "../parts/notice";
-import { sentence } from "../parts/sentences";
-import { ago } from "../parts/times";
+import { Said } from "../parts/said";
 import { useCall, usePolled } from "../parts/use-call";
 import "./rollouts.css";
 import { shownSteps } from "./step-spans";
@@ -54,11 +54,18 @@ function RolloutCard({ api, rollout }: { api: OptimizerApi; rollout: Rollout }) 
         Step {rollout.step} of {rollout.steps.length}
         <progress max={rollout.steps.length} value={rollout.step} />
       </label>
-      <p>{sentence(rollout.message)}</p>
+      <p>
+        <Said of={rollout.message} />
+      </p>
       {rollout.waiting_for.map((item) => (
         <p key={item.message}>
-          Waits {item.since && `since ${ago(item.since)} `}for {item.reason}:{" "}
-          {sentence(item.message)}
+          Waits for {item.reason}
+          {item.since && (
+            <>
+              , which began <Ago time={item.since} />
+            </>
+          )}
+          : <Said of={item.message} />
         </p>
       ))}
       <ol class="steps">

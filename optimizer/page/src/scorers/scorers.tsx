@@ -4,6 +4,7 @@ import type { Fleet, ScorerHistories } from "../api/wire";
 import { HoursChoice, ScoreHistory } from "../fleet/score-history";
 import { Choice } from "../parts/choice";
 import { Busy, ProblemNotice } from "../parts/notice";
+import { Said } from "../parts/said";
 import { figure, sentence } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { useAddress } from "../parts/use-address";
@@ -42,7 +43,7 @@ export function Scorers({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
       {call.problem && <ProblemNotice problem={call.problem} />}
       {call.answer?.missing.map((why) => (
         <p key={why} class="notice">
-          Some curves are missing. {sentence(why)}
+          Some curves are missing. <Said of={why} />
         </p>
       ))}
       <div class="scorers">
@@ -84,13 +85,21 @@ function ScorerPanel({ api, fleet, panel: { scorer, history }, range }: PanelPro
         </span>
       </h2>
       <p>
-        {sentence(scorer.description)} {scorer.health},{" "}
+        <Said of={scorer.description} /> {scorer.health},{" "}
         {counts.desired
           ? `scores on ${counts.scoring ?? 0} of ${counts.desired} clusters.`
           : "scores on no cluster."}
       </p>
-      {!scorer.working && <p>{sentence(scorer.message)}</p>}
-      {scorer.remedy && <p>Next: {sentence(scorer.remedy)}</p>}
+      {!scorer.working && (
+        <p>
+          <Said of={scorer.message} />
+        </p>
+      )}
+      {scorer.remedy && (
+        <p>
+          Next: <Said of={scorer.remedy} />
+        </p>
+      )}
       {range && !history && (
         <p>Prometheus has nothing of this scorer: it has to scrape the agents.</p>
       )}
