@@ -14,7 +14,6 @@ Each size has an API server and an etcd of its own. Clusters are made by 32 crea
 import argparse
 import asyncio
 import json
-import math
 import os
 import shlex
 import signal
@@ -63,14 +62,15 @@ LONGEST_SECONDS = 900.0
 SUCCESS = range(200, 300)
 """The statuses of writes that were done."""
 ROWS = {
-    "distribution, s": "a new DynamicScorer, until all works are written",
+    "new scorer, s": "a new DynamicScorer, until all works are written",
+    "distribution, s": "a changed spec of it, which needs no fetch, until all works are written",
     "change, s": "the first fetch of a changed /config, until all works are written",
     "seen after, s": "a changed /config, until it is fetched",
-    "restart, first write, s": "start after SIGKILL and a change, until the first work is written",
+    "restart, first write, s": "start after SIGKILL and a changed spec, until the first work is",
     "restart, all, s": "the same, until all are",
-    "bystander p50, ms": "while a change is distributed",
-    "bystander p99, ms": "while a change is distributed",
-    "writes besides works": "of a distribution and a change: statuses and Events",
+    "bystander p50, ms": "while the spec and the config that changed are distributed",
+    "bystander p99, ms": "the same",
+    "writes besides works": "of a new scorer and both changes: statuses and Events",
     "CPU of a change, s": "of the controller",
     "CPU of a minute at rest, s": "of the controller",
     "memory, MiB": "the peak of its resident set",
@@ -153,11 +153,12 @@ class AuditedWrites:
 
     async def quiet(self) -> None:
         """Wait until nothing was written for START_SECONDS."""
-        last = math.nan
-        while last != self.last:
+        while True:
             last = self.last
             await asyncio.sleep(START_SECONDS)
             self.read()
+            if last == self.last:
+                return
 
     async def all(self, clusters: int) -> float:
         """Wait until the works of all clusters were written; return when the last one was."""
@@ -210,9 +211,16 @@ async def round_(
         writes.mark()
         created = time.time()
         await create(kube, [Create(DYNAMIC_SCORER, scorer(1, bench.apis))])
-        measured.note("distribution, s", await writes.all(clusters) - created)
+        measured.note("new scorer, s", await writes.all(clusters) - created)
         await writes.quiet()
         others = writes.others
+        writes.mark()
+        phase.value = measured.phases[-1]
+        changed = await change_spec(bench, "${node};${meta}")
+        measured.note("distribution, s", await writes.all(clusters) - changed)
+        phase.value = 0
+        await writes.quiet()
+        others += writes.others
         writes.mark()
         before = cpu(program.pid)
         api.interval += 1
@@ -231,14 +239,22 @@ async def round_(
         rested = time.time() - began
         measured.note("CPU of a minute at rest, s", (cpu(program.pid) - before) * 60 / rested)
         measured.kill(program)
-    api.interval += 1
     writes.mark()
+    await change_spec(bench, "${node};${device}")
     started = time.time()
     with measured.running():
         last = await writes.all(clusters)
         measured.note("restart, first write, s", (writes.first or last) - started)
         measured.note("restart, all, s", last - started)
     await remove(bench, clusters)
+
+
+async def change_spec(bench: Bench, dimensions: str) -> float:
+    """Change what the works carry of the scorer's own spec; return when."""
+    changed = time.time()
+    spec = {"scoreDimensionFormat": dimensions}
+    await bench.kube.patch(DYNAMIC_SCORER, "scorer-1", {"spec": spec}, HUB)
+    return changed
 
 
 async def fetched(api: ScoringApi) -> bool:
