@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from fastmcp import Client
+from fastmcp.client.elicitation import ElicitResult
 
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
@@ -12,7 +13,7 @@ from mcp_server.cli import mcp
 from mcp_server.server import create_mcp
 from optimizer.service.optimizer import Optimizer
 from tests.command_line import invoked
-from tests.mcp_server.service import scenario_hub
+from tests.mcp_server.service import generated, scenario_hub
 from tests.mcp_server.tokens import definition_tokens
 from tests.mcp_server.tool_names import READS, WRITES
 
@@ -56,6 +57,27 @@ async def test_dynamic_tools_are_found_and_called_and_cost_a_third() -> None:
         asked = {"name": "list_scores", "arguments": {"score": "power"}}
         told = await client.call_tool("call_tool", asked)
         assert "example-powerconsumption-score" in told.content[0].text
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_a_write_that_was_found_by_a_search_asks_the_user_too(era: Any, agrees: bool) -> None:
+    async def user(*_: object) -> ElicitResult[Any]:
+        return ElicitResult(action="accept", content={"confirm": agrees})
+
+    hub = await scenario_hub()
+    optimizer = Optimizer(hub, now=utc_now)
+    server = create_mcp(lambda: optimizer, read_only=False, toolsets=("dynamic",))
+    async with Client(server, mode=era, elicitation_handler=user) as client:
+
+        async def call(name: str, **arguments: Any) -> Any:
+            asked = {"name": name, "arguments": arguments}
+            return await client.call_tool("call_tool", asked, raise_on_error=False)
+
+        plan = await call("plan_placement", objective="power")
+        done = await call("apply_plan", digest=plan.structured_content["digest"])
+    assert bool(done.is_error) is not agrees
+    assert bool(await generated(hub)) is agrees
 
 
 @pytest.mark.parametrize(
