@@ -1,7 +1,8 @@
 """What the Prometheus servers of a fleet say, and the scores that are made of it.
 
 A day of the fleet lasts DAY_SECONDS: each region has its peak at another time, when apps answer
-slower, serve less and draw more. It repeats without end.
+slower, serve less and draw more, and fewer of the devices that Pods have are idle. It repeats
+without end.
 """
 
 import math
@@ -21,6 +22,7 @@ STEPS = DAY_SECONDS // STEP_SECONDS
 
 POWER_QUERY = "sum by (app, device) (app_gpu_power_watts)"
 LATENCY_QUERY = "max by (app, device) (app_latency_p95_seconds)"
+IDLE_QUERY = "100 * avg by (device) (gpu_reserved_idle_ratio)"
 
 WITHOUT_POWER = 13
 """One in so many clusters does not measure power, so its agent has no score of it."""
@@ -36,7 +38,10 @@ _SLICES = 7
 
 
 def recording(cluster: FleetCluster) -> Recording:
-    """Return what the Prometheus of a cluster answers: a series for each app that it can run."""
+    """Return what the Prometheus of a cluster answers: a series for each app that it can run.
+
+    How idle devices are is a series for each device.
+    """
     random = Random(cluster.name)  # noqa: S311 - no secret
     own = random.uniform(0.85, 1.15)
     loads = [_load(cluster.region, step) for step in range(STEPS)]
@@ -64,6 +69,11 @@ def recording(cluster: FleetCluster) -> Recording:
         )
         for query, value in queries.items()
     }
+    most = random.uniform(10, 70)
+    found[IDLE_QUERY] = tuple(
+        RecordedSeries({"device": device}, tuple(most * (1 - 0.8 * load) for load in loads))
+        for device in cluster.devices
+    )
     return Recording(STEP_SECONDS, found)
 
 
@@ -87,7 +97,7 @@ OBJECTIVES = (
 
 
 def scorers(sample_url: str, prediction_url: str) -> list[Object]:
-    """Return the DynamicScorers: two of the mean of a series, and a forecast of another."""
+    """Return the DynamicScorers: three of the mean of a series, and a forecast of another."""
     lower = {"direction": "LowerIsBetter"}
     return [
         _scorer(
@@ -120,6 +130,18 @@ def scorers(sample_url: str, prediction_url: str) -> list[Object]:
             },
             {"min": 0, "max": 2, "invert": True},
         ),
+        _scorer(
+            "gpu-idle",
+            f"{sample_url}/config",
+            (IDLE_QUERY, DAY_SECONDS, 30),
+            {
+                "displayName": "GPU idle",
+                "description": "Share of the day in which reserved GPUs are idle",
+                "unit": "%",
+                **lower,
+            },
+            entry="${device}",
+        ),
     ]
 
 
@@ -128,15 +150,16 @@ def _scorer(
     config_url: str,
     asked: tuple[str, int, int],
     described: Object,
-    normalize: Object,
+    normalize: Object | None = None,
+    entry: str = "${app};${device}",
 ) -> Object:
     """Return a DynamicScorer; `asked` is its query, the seconds of its window and of a step."""
     query, window, step = asked
     return DYNAMIC_SCORER.object(
         metadata={"name": name, "namespace": HUB_NAMESPACE},
         spec={
-            **described,
             "displayName": name.capitalize(),
+            **described,
             "configURL": config_url,
             "configSyncMode": "None",
             "location": "External",
@@ -145,9 +168,9 @@ def _scorer(
             "scoring": {
                 "path": "/scoring",
                 "params": {"name": name, "interval": 30},
-                "normalize": normalize,
+                **({"normalize": normalize} if normalize else {}),
             },
             "scoreDestination": "AddOnPlacementScore",
-            "scoreDimensionFormat": "${app};${device}",
+            "scoreDimensionFormat": entry,
         },
     )
