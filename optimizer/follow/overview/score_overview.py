@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from dsf.api.conditions import conditions_of, find
+from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import Direction
 from dsf.api.plural import counted
 from dsf.api.scoring.placement_scores import (
@@ -30,6 +31,14 @@ class ScorerFailure(ResultPart):
     message: Text
 
 
+class ScoreScale(ResultPart):
+    """What the scoring API measures where the published score is 0, and where it is 100."""
+
+    unit: Text = ""
+    zero: float
+    hundred: float
+
+
 class ScorerOverview(ResultPart):
     """A DynamicScorer, its score, and how many managed clusters have it."""
 
@@ -42,6 +51,13 @@ class ScorerOverview(ResultPart):
     direction: Annotated[
         Direction | None,
         Field(description="Of the published values; null: not stated, so higher is better."),
+    ] = None
+    scale: Annotated[
+        ScoreScale | None,
+        Field(
+            description="Of a score that is normalized; left out: it is published as measured.",
+            exclude_if=lambda value: value is None,
+        ),
     ] = None
     dimension_format: Text = ""
     interval_seconds: int | None = None
@@ -93,6 +109,7 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
         description=str(_configured(scorer, "description") or ""),
         unit=meaning.unit or "",
         direction=meaning.direction,
+        scale=_scale(scorer, scoring),
         dimension_format=format_for_apps(scorer),
         interval_seconds=_whole(params.get("interval")),
         health=str(status.get("healthStatus") or "Unknown"),
@@ -112,6 +129,17 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
             for item in status.get("failingClusters") or ()
         ),
     )
+
+
+def _scale(scorer: Object, scoring: Any) -> ScoreScale | None:
+    """Return the scale of a normalized score; None also where it can't be read."""
+    try:
+        normalize = Normalize.model_validate(scoring["normalize"])
+    except (TypeError, KeyError, ValidationError):
+        return None
+    ends = (normalize.min, normalize.max)
+    zero, hundred = reversed(ends) if normalize.invert else ends
+    return ScoreScale(unit=str(_configured(scorer, "unit") or ""), zero=zero, hundred=hundred)
 
 
 def _configured(scorer: Object, field: str) -> Any:

@@ -172,6 +172,22 @@ def test_of_several_nodes_the_lowest_counts_where_lower_is_better_as_in_a_plan()
     assert found.columns == {ScoreColumn(device="gpu0"): [10]}
 
 
+@pytest.mark.parametrize(
+    ("normalize", "scale"),
+    [
+        ({"min": 0, "max": 2, "invert": True}, {"unit": "s", "zero": 2, "hundred": 0}),
+        ({"min": -5, "max": 5}, {"unit": "s", "zero": -5, "hundred": 5}),
+        ({"min": 5, "max": 5}, None),
+        (None, None),
+    ],
+)
+def test_a_normalized_score_tells_what_its_ends_are(normalize: Any, scale: Any) -> None:
+    """The configuration that its scoring API serves wins."""
+    synced = {"unit": "s", "scoring": {"params": {"name": "power"}, "normalize": normalize}}
+    found = scorer("${app};${device}", status={"lastSyncedConfig": synced})
+    assert found.model_dump().get("scale") == scale
+
+
 def test_a_score_without_a_scorer_has_the_default_format_and_its_time() -> None:
     times = [{"subresource": "status", "time": WRITTEN.isoformat()}]
     made = score("c1", {"app01;all": 7})
