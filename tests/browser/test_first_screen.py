@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 from playwright.async_api import Page, Route, expect
 
 from dsf.api.conditions import Condition, merged
@@ -15,9 +16,10 @@ from dsf.kube.clock import utc_now
 from optimizer.follow.overview.fleet_matrix import MatrixFinding
 from optimizer.service.optimizer import Optimizer
 from tests.browser.conftest import Open
-from tests.browser.invented_fleet import invented_fleet, show_fleet
+from tests.browser.invented_fleet import REGIONS, invented_fleet, show_fleet
 from tests.browser.large_fleet import large_fleet
 from tests.browser.test_accessibility import violations
+from tests.browser.test_fleet import SCORERS
 from tests.browser.test_plans import LOOKS, apply, planned
 from tests.command_line import invoked
 from tests.mcp_server.service import (
@@ -76,6 +78,139 @@ async def test_five_questions_are_answered_without_scrolling(
         await expect(item).to_be_in_viewport(ratio=1)
     await moving.get_by_role("link", name="default: step 2 of 8").click()
     await expect(page.get_by_text("Step 2 of 8", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("clusters", [1000, 5000])
+async def test_a_large_fleet_is_told_without_scrolling(
+    service: Service, open_page: Open, clusters: int
+) -> None:
+    """Names are as long as they may be, and every other score is late."""
+    names = [LONG[: -len(str(number))] + str(number) for number in range(clusters)]
+    fleet = invented_fleet(clusters, names=names)
+    now = int(fleet.observed_at.timestamp())
+    late = {
+        "written": (now - 7200,) * clusters,
+        "valid_until": (now - 3600, now + 3600) * (clusters // 2),
+        "expired": tuple(range(0, clusters, 2)),
+    }
+    scores = tuple(score.model_copy(update=late) for score in fleet.scores)
+    page = await open_page(service.url, viewport={"width": 1280, "height": 800})
+    await show_fleet(page, fleet.model_copy(update={"scores": scores}))
+    fresh = panel(page, "How fresh are scores?")
+    await expect(fresh).to_contain_text(f"Late: {clusters // 2} clusters, 2h old, expired 60m ago")
+    for name in PANELS:
+        await expect(panel(page, name)).to_be_in_viewport(ratio=1)
+    assert await violations(page) == []
+
+
+async def test_gpus_are_told_by_model_and_by_region(service: Service, open_page: Open) -> None:
+    """What is chosen groups the drawing, too. Both tell the same GPUs."""
+    page = await open_page(service.url)
+    await show_fleet(page, invented_fleet(40))
+    use = panel(page, "How well are GPUs used?")
+    rows = use.get_by_role("row")
+
+    async def sums() -> list[float]:
+        cells = [await row.get_by_role("cell").all_inner_texts() for row in await rows.all()]
+        columns = zip(*(line[1:] for line in cells[1:]), strict=True)
+        return [sum(map(float, column)) for column in columns]
+
+    await expect(rows).to_have_count(5)
+    by_model = await sums()
+    await use.get_by_role("combobox", name="By").select_option("region")
+    await expect(rows).to_have_text([re.compile(name) for name in ("reserved", *REGIONS)])
+    assert await sums() == pytest.approx(by_model, abs=0.5)
+    await expect(page.get_by_role("combobox", name="Group")).to_have_value("label:region")
+    await expect(use).to_contain_text("What is idle is not measured")
+
+
+async def test_idle_gpus_are_told_where_they_are_measured(
+    service: Service, open_page: Open
+) -> None:
+    used = group({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu": "6"}, model="NVIDIA-H200")
+    await put(service.hub, inventory("worker01", used, now=utc_now()))
+    idle = obj(kinds.ADD_ON_PLACEMENT_SCORE, "gpu-idle", "worker01")
+    await put(service.hub, {**idle, "status": {"scores": [{"name": "all", "value": 25}]}})
+    page = await open_page(service.url)
+    use = panel(page, "How well are GPUs used?")
+    bar = use.get_by_role("img", name="H200: 4.5 running, 1.5 idle, 2 free of 8 GPUs")
+    await expect(bar).to_be_visible()
+    await expect(use.get_by_role("row", name="H200")).to_have_text("H2004.51.528")
+
+
+async def test_late_scores_are_named_the_worst_first(service: Service, open_page: Open) -> None:
+    for cluster, score, hours in (
+        ("worker01", POWER, 1),
+        ("worker02", POWER, 5),
+        ("worker02", PERFORMANCE, 3),
+    ):
+        status = {"status": {"validUntil": rfc3339(utc_now() - timedelta(hours=hours))}}
+        await service.hub.patch(
+            kinds.ADD_ON_PLACEMENT_SCORE, score, status, cluster, subresource="status"
+        )
+    page = await open_page(service.url)
+    fresh = panel(page, "How fresh are scores?")
+    lines = fresh.get_by_role("listitem").filter(has_text="Late")
+    worst = re.compile(f"worker02, .* old, expired 5h ago: {PERFORMANCE}, {POWER}")
+    await expect(lines).to_have_text([worst, re.compile(f"worker01, .*60m ago: {POWER}")])
+    await lines.first.get_by_role("link").click()
+    scores = panel(page, "Scores")
+    await expect(scores.get_by_text(worst)).to_be_visible()
+    await scores.get_by_role("combobox", name="Score").select_option(POWER)
+    await scores.get_by_role("button", name="Age").click()
+    names = scores.get_by_role("rowheader")
+    await expect(names).to_have_text(["worker02", "worker01"])
+    ages = scores.get_by_role("gridcell").filter(has_text="expired")
+    await expect(ages.first).to_have_attribute("title", re.compile("expired 5h ago"))
+
+
+async def test_what_changed_since_yesterday_is_told(service: Service, open_page: Open) -> None:
+    await apply(service, PERFORMANCE)
+    await apply(service, POWER)
+    page = await open_page(service.url)
+    told: list[dict[str, Any]] = []
+
+    async def answer(route: Route) -> None:
+        found = await (await route.fetch()).json()
+        items = [{**found["items"][0], **item} for item in told]
+        await route.fulfill(json={**found, "items": items})
+
+    await page.route("**/plans?*", answer)
+    made = {"moves": 2, "first_placements": 1, "unplaced_workloads": 0, "objective": 120}
+    hour = {**made, "revision": 7, "created": rfc3339(utc_now() - timedelta(hours=1))}
+    day = {**hour, "revision": 6, "phase": "Superseded", "objective": 115, "unplaced_workloads": 4}
+    day |= {"created": rfc3339(utc_now() - timedelta(hours=25))}
+    week = {**day, "revision": 5, "created": rfc3339(utc_now() - timedelta(days=7))}
+    for plans, expected in (
+        (
+            [hour, day, week],
+            "yesterday: 1 plan, 2 moves, 1 first placement, value 115 → 120, 4 → 0",
+        ),
+        ([day, week], "yesterday: no new plan"),
+        ([{**hour, "phase": "Failed"}, day], "yesterday: no new plan"),
+        ([hour], "the oldest plan that is kept, 60m ago: 1 plan"),
+        ([{**hour, "revision": 1}], "the first plan, 60m ago: 1 plan"),
+        ([hour, {**day, "request_digest": "x"}], "value 115, and 120 by another request"),
+        ([{**hour, "moves": None}, day], "1 plan, moves not recorded, 1 first placement"),
+    ):
+        told[:] = plans
+        await page.reload()
+        await expect(panel(page, "What moves now?")).to_contain_text(expected)
+
+
+async def test_a_normalized_score_tells_what_its_ends_are(
+    service: Service, open_page: Open
+) -> None:
+    [scorer, *_] = yaml.safe_load_all(SCORERS.read_text())
+    scorer["spec"] |= {"unit": "s", "direction": "LowerIsBetter"}
+    scorer["spec"]["scoring"] |= {"normalize": {"min": 0, "max": 2, "invert": True}}
+    told = {"scoreName": PERFORMANCE, "meaning": {"direction": "HigherIsBetter"}}
+    await put(service.hub, {**scorer, "status": told})
+    page = await open_page(f"{service.url}/#scores")
+    meaning = page.get_by_text("Higher is better: 100 stands for 0 s, 0 for 2 s.")
+    await expect(meaning).to_be_visible()
+    await page.get_by_role("link", name="Scorers").click()
+    await expect(meaning).to_be_visible()
 
 
 async def test_a_hidden_page_asks_nothing(service: Service, open_page: Open) -> None:
@@ -217,7 +352,7 @@ async def test_of_many_apps_one_is_shown_with_its_devices_and_their_spread(open_
         assert (await app.locator("option").all_inner_texts())[1::9][:2] == ["app2", "app11"]
         heads = page.get_by_role("columnheader")
         await expect(heads).to_contain_text(
-            ["Rank", "Cluster", "1g", "2g", "10g", "State", "Policy", "Runs"]
+            ["Rank", "Cluster", "1g", "2g", "10g", "Age", "State", "Runs"]
         )
         await expect(
             heads.nth(4).get_by_role("img", name="from 11 to 50, median 30")

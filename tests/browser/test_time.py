@@ -139,7 +139,8 @@ async def test_a_score_over_time_shows_holes_bands_and_hostile_names(
             page = await open_page(f"{service.url}/#scores", viewport=size)
             await page.get_by_role("rowheader", name="worker01").click()
             await page.get_by_text(f"{PERFORMANCE}: mean 50").click()
-            await page.get_by_role("button", name="Over time").click()
+            dialog = page.get_by_role("dialog")
+            await dialog.get_by_role("button", name="Over time").click()
             curve = slider(page, f"{PERFORMANCE} of app01 on worker01: 7 to 40.")
             await curve.focus()
             told = "app01;all 25 (p10 15, p90 35), app2;all none, app10;" + MARKUP
@@ -153,7 +154,6 @@ async def test_a_score_over_time_shows_holes_bands_and_hostile_names(
             await expect(page.get_by_text("from p10 to p90 of the forecast")).to_be_visible()
             assert await page.locator("img").count() == 0
             assert await violations(page) == []
-            dialog = page.get_by_role("dialog")
             await dialog.get_by_role("combobox", name="App").select_option("app02")
             async with page.expect_response(re.compile("hours=6")):
                 await dialog.get_by_role("combobox", name="Last").select_option("6 hours")
@@ -173,7 +173,7 @@ async def test_without_a_prometheus_curves_say_what_to_set(
     await page.goto(f"{service.url}/#scores")
     await page.get_by_role("rowheader", name="worker01").click()
     await page.get_by_text(f"{PERFORMANCE}: mean 50").click()
-    await page.get_by_role("button", name="Over time").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Over time").click()
     await expect(page.get_by_role("alert")).to_contain_text("--prometheus-url")
 
 
@@ -216,7 +216,11 @@ async def test_scorers_are_compared_and_the_worst_comes_first(open_page: Open) -
             own_panel = panels.filter(has_text="250 ms")
             await own_panel.get_by_role("button", name="Over time").click()
             curve = slider(page, "over all clusters: 5 to 6, last 6.")
-            await expect(curve).to_have_attribute(
-                "aria-valuetext", re.compile(r"app01 6 \(p10 2, p90 9\)$")
-            )
+            told = re.compile(r"app01 6 \(p10 2, p90 9\)$")
+            await expect(curve).to_have_attribute("aria-valuetext", told)
             assert await violations(page) == []
+            await page.get_by_role("link", name="Scores", exact=True).click()
+            await page.get_by_role("combobox", name="App").select_option("app02")
+            await page.get_by_role("button", name="Over time").click()
+            await expect(slider(page, "of app02 over all clusters")).to_be_visible()
+            assert 'ds_app="app02"' in server.calls[-1].parameters["query"]

@@ -134,7 +134,7 @@ function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
           <FleetCapacity fleet={fleet} />
         </>
       )}
-      {tab === "scores" && <Scores fleet={fleet} changes={changes} onOpen={setOpened} />}
+      {tab === "scores" && <Scores api={api} fleet={fleet} changes={changes} onOpen={setOpened} />}
       {tab === "workloads" && <Workloads fleet={fleet} changes={changes} onWhy={ask} />}
       {tab === "findings" && <Findings fleet={fleet} onWhy={ask} />}
       {tab === "whatif" && (

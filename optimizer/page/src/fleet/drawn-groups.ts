@@ -3,6 +3,7 @@ import { counted } from "../parts/sentences";
 import type { DrawnGroup } from "./drawing-layout";
 import type { ChosenScore, DrawnCluster } from "./drawn-fleet";
 import { STATE_NAMES } from "./drawing-colours";
+import { type GpuUse, useTold } from "./gpu-use";
 import { bestFirst } from "./score-colour";
 
 /** What clusters can be sorted by. */
@@ -13,18 +14,23 @@ const LABEL = "label:";
 
 /** What clusters can be grouped by: texts by key. The keys of labels follow those that all fleets have. */
 export function groupings(clusters: DrawnCluster[]): Record<string, string> {
-  const labels = [...new Set(clusters.flatMap((cluster) => Object.keys(cluster.labels)))];
-  const named = labels.sort(byNaturalOrder).map((label) => [LABEL + label, label]);
   const always = { "": "nothing", model: "GPU model", policy: "policy", state: "state" };
-  return { ...always, ...Object.fromEntries(named) };
+  return { ...always, ...labelGroupings(clusters) };
 }
 
-/** Clusters in groups; both are in natural order, or the clusters as they are sorted. */
+/** The labels that clusters can be grouped by: texts by key. */
+export function labelGroupings(clusters: Pick<DrawnCluster, "labels">[]): Record<string, string> {
+  const labels = [...new Set(clusters.flatMap((cluster) => Object.keys(cluster.labels)))];
+  return Object.fromEntries(labels.sort(byNaturalOrder).map((label) => [LABEL + label, label]));
+}
+
+/** Clusters in groups; both are in natural order, or the clusters as they are sorted. `uses`: by group. */
 export function grouped(
   clusters: DrawnCluster[],
   by: string,
   sort: Sort,
   chosen: ChosenScore | null,
+  uses: GpuUse[] | null,
 ): DrawnGroup[] {
   const sorted = [...clusters].sort(comparison(sort, chosen));
   if (!by) return [{ title: "", told: "", clusters: sorted }];
@@ -35,13 +41,18 @@ export function grouped(
     if (group) group.push(cluster);
     else groups.set(title, [cluster]);
   }
+  const known = new Map(uses?.map((item) => [item.name, item]));
+  const told = (title: string, members: DrawnCluster[]) => {
+    const use = known.get(title);
+    return use ? `${counted(members.length, "cluster")}: ${useTold(use)}` : useOf(members);
+  };
   return [...groups]
     .sort(([one], [other]) => byNaturalOrder(one, other))
-    .map(([title, members]) => ({ title, told: use(members), clusters: members }));
+    .map(([title, members]) => ({ title, told: told(title, members), clusters: members }));
 }
 
 /** `12 clusters, 96 GPUs, 61% of 480 slices in use`. */
-export function use(clusters: DrawnCluster[]): string {
+export function useOf(clusters: DrawnCluster[]): string {
   const sum = (of: (cluster: DrawnCluster) => number) =>
     clusters.reduce((total, cluster) => total + of(cluster), 0);
   const slices = sum((cluster) => cluster.slices);
@@ -61,8 +72,13 @@ export function titleOf(cluster: DrawnCluster, by: string): string {
   }
   if (by === "policy") return several(cluster.policies, "no policy");
   if (by === "state") return STATE_NAMES[cluster.state];
+  return labelOf(cluster.labels, by);
+}
+
+/** The group of a cluster by a label. `by`: a key of `groupings` that is of a label. */
+export function labelOf(labels: Record<string, string>, by: string): string {
   const label = by.slice(LABEL.length);
-  return cluster.labels[label] || `without ${label}`;
+  return labels[label] || `without ${label}`;
 }
 
 function comparison(sort: Sort, chosen: ChosenScore | null) {

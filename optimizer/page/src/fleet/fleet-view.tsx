@@ -10,8 +10,9 @@ import { type Fill, STATE_NAMES, workloadFills } from "./drawing-colours";
 import type { DrawnGroup } from "./drawing-layout";
 import { type ChosenScore, countsOf, divisionOf, type DrawnCluster } from "./drawn-fleet";
 import { drawnFleet, times } from "./drawn-fleet";
-import { grouped, groupings, SORTS, type Sort, use } from "./drawn-groups";
+import { grouped, groupings, SORTS, type Sort, titleOf, useOf } from "./drawn-groups";
 import { type DrawingHandle, FleetDrawing } from "./fleet-drawing";
+import { gpuUse } from "./gpu-use";
 import { Legend } from "./legend";
 import { shown } from "./score-colour";
 import { appNames, appsOf, chosenScore, scoreNames } from "./score-rows";
@@ -48,9 +49,13 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
   const group = Object.hasOwn(options, groupName) ? groupName : "";
   const sort = (Object.hasOwn(SORTS, sortName) ? sortName : "name") as Sort;
   const colour = (Object.hasOwn(COLOURS, colourName) ? colourName : "workload") as Colouring;
+  const uses = useMemo(
+    () => (group ? gpuUse(fleet, (row) => titleOf(clusters[row]!, group)) : null),
+    [fleet, clusters, group],
+  );
   const groups = useMemo(
-    () => grouped(clusters, group, sort, chosen),
-    [clusters, group, sort, chosen],
+    () => grouped(clusters, group, sort, chosen, uses),
+    [clusters, group, sort, chosen, uses],
   );
   const fills = useMemo(() => fillsOf(clusters), [clusters]);
   const colours = useMemo(() => {
@@ -111,14 +116,14 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
         <FleetTable groups={groups} found={found} chosen={scored ? chosen : null} onOpen={onOpen} />
       ) : (
         <FleetDrawing
-          label={`The fleet: ${use(clusters)}`}
+          label={`The fleet: ${useOf(clusters)}`}
           {...{ groups, colours, found, handle, onOpen }}
           {...(changed ? { changed } : {})}
           legend={(detail) => <Legend {...{ detail, colour, chosen, fills, clusters }} />}
         />
       )}
       <p class="count" role="status">
-        {use(clusters)}
+        {useOf(clusters)}
         {found && `; ${counted(hits, "cluster")} found`}
       </p>
     </section>

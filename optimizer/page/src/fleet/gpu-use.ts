@@ -2,7 +2,7 @@ import type { Fleet } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
 import { figure } from "../parts/sentences";
 
-/** How well GPUs of a model are used over the fleet. Amounts are in GPUs: a MIG device is its part of one. */
+/** How well GPUs are used. Amounts are in GPUs: a MIG device is its part of one. */
 export interface GpuUse {
   name: string;
   capacity: number;
@@ -13,36 +13,67 @@ export interface GpuUse {
   free: number;
   /** On nodes that take no Pods, besides. */
   unavailable: number;
-  /** What is free of each device, such as `3g.40gb: 2 of 8`. */
-  devices: string[];
+  /** What is there and free of each device. */
+  devices: Map<string, { capacity: number; free: number }>;
 }
 
 const GPU = /gpu|\/mig-|gaudi|\.xe$/;
 
-/** What the inventories tell of GPUs, by model; null where no cluster has one. */
-export function gpuUse(fleet: Fleet): GpuUse[] | null {
+/**
+ * What current inventories tell of GPUs, by a name of each: it is given the position of the cluster and the
+ * GPU model. null: no cluster has an inventory.
+ */
+export function gpuUse(
+  fleet: Fleet,
+  nameOf: (row: number, model: string) => string,
+): GpuUse[] | null {
   if (!fleet.capacity) return null;
   const parts = partsOfGpus(fleet);
+  const expired = new Set(fleet.capacity.expired);
   const found = new Map<string, GpuUse>();
-  for (const item of fleet.capacity.fleet.resources) {
+  for (const item of fleet.capacity.resources) {
     if (!item.model && !GPU.test(item.resource)) continue;
     const device = item.resource.replace(/^.*\/(mig-)?/, "");
-    const name = item.model?.replace(/^NVIDIA-/, "") || device;
-    const use = found.get(name) ?? {
-      ...{ name, capacity: 0, running: 0, idle: null, free: 0, unavailable: 0, devices: [] },
-    };
+    const model = item.model.replace(/^NVIDIA-/, "") || device;
     const part = parts.get(device) ?? 1;
-    const reserved = item.ours + item.others;
-    const idle = (item.idle ?? null) === null ? null : Math.min(reserved, item.idle! / 24);
-    use.capacity += part * item.capacity;
-    use.running += part * (reserved - (idle ?? 0));
-    use.free += part * item.free;
-    use.unavailable += part * (item.unavailable ?? 0);
-    if (idle !== null) use.idle = (use.idle ?? 0) + part * idle;
-    use.devices.push(`${device}: ${figure(item.free)} free of ${figure(item.capacity)}`);
-    found.set(name, use);
+    item.capacity.forEach((capacity, row) => {
+      const unavailable = item.unavailable[row] ?? 0;
+      if (expired.has(row) || !(capacity || unavailable)) return;
+      const name = nameOf(row, model);
+      let use = found.get(name);
+      if (!use) {
+        const none = { capacity: 0, running: 0, idle: null, free: 0, unavailable: 0 };
+        found.set(name, (use = { name, ...none, devices: new Map() }));
+      }
+      const free = item.free[row] ?? 0;
+      const reserved = (item.ours[row] ?? 0) + (item.others[row] ?? 0);
+      const hours = item.idle[row] ?? null;
+      const idle = hours === null ? null : Math.min(reserved, hours / 24);
+      use.capacity += part * capacity;
+      use.running += part * (reserved - (idle ?? 0));
+      use.free += part * free;
+      use.unavailable += part * unavailable;
+      if (idle !== null) use.idle = (use.idle ?? 0) + part * idle;
+      const known = use.devices.get(device) ?? { capacity: 0, free: 0 };
+      use.devices.set(device, { capacity: known.capacity + capacity, free: known.free + free });
+    });
   }
   return [...found.values()].sort((one, other) => byNaturalOrder(one.name, other.name));
+}
+
+/** GPUs, of which MIG devices are parts; of many, the whole ones. */
+export function tenths(gpus: number): string {
+  return figure(gpus < 100 ? Math.round(10 * gpus) / 10 : Math.round(gpus));
+}
+
+/** `12 running, 2 idle, 6 free of 20 GPUs`. */
+export function useTold({ capacity, running, idle, free, unavailable }: GpuUse): string {
+  const used =
+    idle === null
+      ? `${tenths(running)} reserved`
+      : `${tenths(running)} running, ${tenths(idle)} idle`;
+  const besides = unavailable ? `, ${tenths(unavailable)} on nodes that take no Pods` : "";
+  return `${used}, ${tenths(free)} free of ${tenths(capacity)} GPUs${besides}`;
 }
 
 /** By MIG device, the part of a GPU's memory that it is. */

@@ -1,23 +1,22 @@
-import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Fleet, Kept, Rollout } from "../api/wire";
 import { Ago } from "../parts/ago";
-import { Command } from "../parts/command";
 import { Link } from "../parts/link";
 import { Busy, ProblemNotice } from "../parts/notice";
+import { Panel } from "../parts/panel";
 import { Said } from "../parts/said";
 import { counted, figure } from "../parts/sentences";
-import { Key, type Part, StackedBar } from "../parts/stacked-bar";
 import { duration, secondsSince } from "../parts/times";
 import { type Call, useCall, usePolled } from "../parts/use-call";
 import { effects } from "../plans/confirm-changes";
 import { ApproveKept } from "../plans/kept-placements";
+import { SinceYesterday } from "../plans/since-yesterday";
 import { firstWish } from "../plans/what-if";
 import { wishParts } from "../plans/wish-address";
 import { causesOf, objectsOf } from "./causes";
-import { freshness } from "./freshness";
-import { type GpuUse, gpuUse } from "./gpu-use";
+import { FreshnessPanel } from "./freshness-panel";
+import { GpuUsePanel } from "./gpu-use-panel";
 import { SeverityMark } from "./health";
 
 /** Lines that a panel has place for without scrolling. */
@@ -33,20 +32,11 @@ export function Overview({ api, fleet }: Props) {
   return (
     <div class="panels">
       <Wrong fleet={fleet} />
-      <Use fleet={fleet} />
+      <GpuUsePanel fleet={fleet} />
       <Moving api={api} fleet={fleet} />
       <Gain api={api} fleet={fleet} />
-      <Fresh fleet={fleet} />
+      <FreshnessPanel fleet={fleet} />
     </div>
-  );
-}
-
-function Panel(props: { title: string; class: string; children: ComponentChildren }) {
-  return (
-    <section class={`panel ${props.class}`} aria-label={props.title}>
-      <h2>{props.title}</h2>
-      {props.children}
-    </section>
   );
 }
 
@@ -82,78 +72,6 @@ function age(since: string): string {
   return duration(Math.max(0, secondsSince(since)));
 }
 
-function Use({ fleet }: { fleet: Fleet }) {
-  const use = gpuUse(fleet);
-  if (!use) {
-    return (
-      <Panel title="How well are GPUs used?" class="use">
-        <p>No cluster reports what its nodes have. Agents do once their inventory is on:</p>
-        <Command text={INVENTORY} />
-      </Panel>
-    );
-  }
-  const measured = use.every(({ idle }) => idle !== null);
-  return (
-    <Panel title="How well are GPUs used?" class="use">
-      {use.length === 0 && <p class="lead">No node that takes Pods has a GPU.</p>}
-      <div class="uses">
-        {use.slice(0, LINES).map((item) => (
-          <div key={item.name} class="usage" title={item.devices.join("\n")}>
-            <span class="model" title={item.name}>
-              {item.name}
-            </span>
-            <StackedBar parts={partsOf(item)} said={toldUse(item)} />
-            <span class="figures">
-              <b>{tenths(item.free)}</b> free of {tenths(item.capacity)}
-            </span>
-          </div>
-        ))}
-        {use.length > LINES && <p>{use.length - LINES} more models below</p>}
-      </div>
-      {use.length > 0 && (
-        <Key
-          parts={[
-            { name: measured ? "running" : "reserved", tone: "used" },
-            ...(use.some(({ idle }) => idle)
-              ? [{ name: "reserved but idle", tone: "idle" as const }]
-              : []),
-            { name: "free", tone: "free" },
-            ...(use.some(({ unavailable }) => unavailable > 0)
-              ? [{ name: "on nodes that take no Pods", tone: "broken" as const }]
-              : []),
-          ]}
-        />
-      )}
-    </Panel>
-  );
-}
-
-const INVENTORY =
-  "helm upgrade dynamic-scoring-framework CHART --namespace open-cluster-management --reuse-values --set spokeSetting.agent.inventory.enabled=true";
-
-/** GPUs, of which MIG devices are parts; of many, the whole ones. */
-function tenths(gpus: number): string {
-  return figure(gpus < 100 ? Math.round(10 * gpus) / 10 : Math.round(gpus));
-}
-
-function partsOf(item: GpuUse): Part[] {
-  return [
-    { name: "running", amount: item.running, tone: "used" },
-    { name: "idle", amount: item.idle ?? 0, tone: "idle" },
-    { name: "free", amount: item.free, tone: "free" },
-    { name: "unavailable", amount: item.unavailable, tone: "broken" },
-  ];
-}
-
-function toldUse({ name, capacity, running, idle, free, unavailable }: GpuUse): string {
-  const used =
-    idle === null
-      ? `${tenths(running)} reserved`
-      : `${tenths(running)} running, ${tenths(idle)} reserved but idle`;
-  const besides = unavailable ? `, ${tenths(unavailable)} on nodes that take no Pods` : "";
-  return `${name}: ${used}, ${tenths(free)} free of ${tenths(capacity)} GPUs${besides}`;
-}
-
 function Moving({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
   const [call] = usePolled(() => api.rollouts(fleet.namespace), [api, fleet.namespace]);
   const active = call.answer?.filter(({ phase }) => phase === "Progressing") ?? [];
@@ -176,6 +94,7 @@ function Moving({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
       {nowhere > 0 && (
         <Link to={{ view: "workloads" }}>{counted(nowhere, "workload")} without a place</Link>
       )}
+      <SinceYesterday api={api} fleet={fleet} />
     </Panel>
   );
 }
@@ -274,34 +193,4 @@ function AskForPlan({ api, fleet }: Props) {
 function Unread({ call }: { call: Call<unknown> }) {
   if (call.problem) return <p class="bad">{call.problem.detail || call.problem.title}</p>;
   return call.answer ? null : <Busy what="Reading" />;
-}
-
-function Fresh({ fleet }: { fleet: Fleet }) {
-  const { parts, oldest, ahead } = freshness(fleet);
-  const whole = parts.reduce((sum, { amount }) => sum + amount, 0);
-  const percent = (amount: number) => {
-    const share = (100 * amount) / whole;
-    return share > 0 && share < 1 ? "<1 %" : `${Math.round(share)} %`;
-  };
-  const told = parts.map(({ name, tone, amount }) => ({ name, tone, said: percent(amount) }));
-  return (
-    <Panel title="How fresh are scores?" class="fresh">
-      {whole === 0 && <p class="lead">No scores yet.</p>}
-      {whole > 0 && (
-        <StackedBar
-          parts={parts}
-          said={told.map((item) => `${item.said} ${item.name}`).join(", ")}
-        />
-      )}
-      <Key parts={told} />
-      {oldest && (
-        <p class="clip" title={`${oldest.score} of ${oldest.cluster}`}>
-          Oldest: {duration(oldest.age)}, {oldest.score} of {oldest.cluster}
-        </p>
-      )}
-      {ahead > 0 && (
-        <p class="bad">{counted(ahead, "score")} written in the future: a clock is wrong.</p>
-      )}
-    </Panel>
-  );
 }

@@ -18,6 +18,8 @@ interface Props {
   score: FleetScore;
   /** Empty: all clusters. */
   cluster: string;
+  /** Missing: one of those that the score knows, to be chosen. */
+  app?: string;
 }
 
 /** A score over time, on one cluster or over all, where the optimizer knows a Prometheus. */
@@ -31,9 +33,10 @@ export function ScoreHistory(props: Props) {
   );
 }
 
-function Asked({ api, score, cluster }: Props) {
+function Asked({ api, score, cluster, app: fixed }: Props) {
   const apps = useMemo(() => appsOf(score).filter(Boolean), [score]);
-  const [app, setApp] = useState(apps[0] ?? "");
+  const [chosen, setApp] = useState(apps[0] ?? "");
+  const app = fixed ?? chosen;
   const [hours, setHours] = useState(24);
   const call = useLoaded(
     () => api.history(score.name, cluster, hours, app),
@@ -42,7 +45,7 @@ function Asked({ api, score, cluster }: Props) {
   return (
     <>
       <div class="controls">
-        {apps.length > 1 && (
+        {fixed === undefined && apps.length > 1 && (
           <Choice label="App" value={app} options={appNames(apps)} onChange={setApp} />
         )}
         <HoursChoice hours={hours} onHours={setHours} />

@@ -1,12 +1,13 @@
 import type { Fleet, FleetScore, ScoreColumn } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
+import { ageOf, worstFirst } from "./freshness";
 import { bestFirst } from "./score-colour";
 
 /** Which clusters are shown, and in which order. */
 export interface ScoreView {
   /** Only clusters whose name, policies, workloads or obstacles contain this. */
   filter: string;
-  /** `best`, `name`, or the name of a column. */
+  /** `best`, `name`, `age`, or the name of a column. */
   sort: string;
 }
 
@@ -75,8 +76,14 @@ export function rowsOf(
   const names = (one: Row, other: Row) =>
     byNaturalOrder(fleet.clusters[one]!.name, fleet.clusters[other]!.name);
   if (view.sort === "name" || !score) return kept.sort(names);
-  const sorted = columns.findIndex((column) => titleOf(column) === view.sort);
   const expired = new Set(score.expired);
+  if (view.sort === "age") {
+    const ages = fleet.clusters.map((_, row) => ageOf(fleet, score, row, expired.has(row)));
+    return kept.sort(
+      (one, other) => worstFirst(ages[one] ?? null, ages[other] ?? null) || names(one, other),
+    );
+  }
+  const sorted = columns.findIndex((column) => titleOf(column) === view.sort);
   const values = fleet.clusters.map((_, row) => {
     const column = columns[sorted < 0 ? bestOf(score, columns, row) : sorted];
     return expired.has(row) ? null : (column?.values[row] ?? null);
@@ -99,7 +106,7 @@ function matches(fleet: Fleet, row: Row, wanted: string): boolean {
   return said.some((text) => text.toLowerCase().includes(wanted));
 }
 
-/** How the values of a column lie between the least and the greatest of the score. */
+/** How values lie between the least and the greatest of the score. */
 export interface Spread {
   least: number;
   median: number;
@@ -108,9 +115,9 @@ export interface Spread {
   bars: number[];
 }
 
-/** The spread of a column; null: it has no values. */
-export function spreadOf(score: FleetScore, column: ScoreColumn): Spread | null {
-  const values = column.values.filter((value) => value !== null).sort((a, b) => a - b);
+/** The spread of the values of clusters; null: there are none. */
+export function spreadOf(score: FleetScore, all: ScoreColumn["values"]): Spread | null {
+  const values = all.filter((value) => value !== null).sort((a, b) => a - b);
   const [least, greatest] = [values[0], values.at(-1)];
   if (least === undefined || greatest === undefined) return null;
   const low = Math.min(score.minimum ?? least, least);

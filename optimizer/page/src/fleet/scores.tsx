@@ -1,14 +1,20 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, FleetCluster, FleetScore, ScoreColumn } from "../api/wire";
 import { Choice, Search } from "../parts/choice";
-import { figure } from "../parts/sentences";
+import { duration } from "../parts/times";
 import { go, useAddress } from "../parts/use-address";
 import { useSize } from "../parts/use-size";
 import type { FleetChanges } from "./fleet-changes";
+import { type Age, ageOf, ageTold, freshness } from "./freshness";
+import { LateScores } from "./freshness-panel";
 import { appNames, appsOf, chosenScore, columnsOf, scoreNames, titleOf } from "./score-rows";
-import { bestOf, MAX_COLUMNS, type Row, rowsOf, spreadOf } from "./score-rows";
+import { bestOf, MAX_COLUMNS, type Row, rowsOf } from "./score-rows";
 import { shown, tint } from "./score-colour";
+import { ScoreHistory } from "./score-history";
+import { meaningOf } from "./score-meaning";
+import { SpreadBars } from "./score-spread";
 
 /** Heights of a row and of the heading in CSS pixels, as in the style sheet. */
 const [ROW_HEIGHT, HEAD_HEIGHT] = [32, 62];
@@ -26,6 +32,7 @@ const MOVES: Record<string, (row: number, last: number, page: number) => number>
 };
 
 interface Props {
+  api: OptimizerApi;
   fleet: Fleet;
   changes: FleetChanges;
   onOpen: (name: string) => void;
@@ -35,7 +42,7 @@ interface Props {
  * Managed clusters by how good they are for one app, the best first, with its devices side by side. Only
  * visible rows are drawn: a fleet may have thousands.
  */
-export function Scores({ fleet, changes, onOpen }: Props) {
+export function Scores({ api, fleet, changes, onOpen }: Props) {
   const [wanted] = useAddress("score");
   const [wantedApp] = useAddress("app");
   const [filter, setFilter] = useAddress("find");
@@ -45,11 +52,13 @@ export function Scores({ fleet, changes, onOpen }: Props) {
   const app = apps.includes(wantedApp) ? wantedApp : (apps[0] ?? "");
   const all = useMemo(() => columnsOf(score, app), [score, app]);
   const columns = all.slice(0, MAX_COLUMNS);
-  const sort = ["name", ...columns.map(titleOf)].includes(sortedBy) ? sortedBy : "best";
+  const sort = ["name", "age", ...columns.map(titleOf)].includes(sortedBy) ? sortedBy : "best";
   const order = useMemo(
     () => rowsOf(fleet, score, columns, { filter, sort }),
     [fleet, score, app, filter, sort],
   );
+  const scorer = fleet.scorers.find(({ name }) => name === score?.scorer);
+  const late = useMemo(() => freshness(fleet).late, [fleet]);
   const omitted = all.length - columns.length + (score?.omitted_columns ?? 0);
   return (
     <section aria-label="Scores">
@@ -73,9 +82,12 @@ export function Scores({ fleet, changes, onOpen }: Props) {
           onChange={setFilter}
         />
         <p class="legend">
-          {score ? legend(score.description, score.unit, score.direction) : "No scores yet."}
+          {score
+            ? `${meaningOf(score, scorer?.scale)} The better, the stronger the colour.`
+            : "No scores yet."}
         </p>
       </div>
+      <LateScores late={late} />
       <Grid
         fleet={fleet}
         score={score}
@@ -90,19 +102,19 @@ export function Scores({ fleet, changes, onOpen }: Props) {
       <p class="count" role="status">
         {order.length} of {fleet.clusters.length} clusters
         {omitted > 0 && `; ${omitted} columns left out`}
+        {!enforces(fleet) && "; no plan enforces a policy, so GPUs stay divided as they are"}
       </p>
+      {score && <ScoreHistory key={score.name} api={api} score={score} cluster="" app={app} />}
     </section>
   );
 }
 
-function legend(description = "", unit = "", direction: string | null | undefined): string {
-  const better = direction === "LowerIsBetter" ? "lower" : "higher";
-  return [description, unit && `in ${unit}`, `${better} is better: stronger colour`]
-    .filter(Boolean)
-    .join(", ");
+/** Whether some cluster has a policy of a plan, so that a column tells which. */
+function enforces({ clusters }: Fleet): boolean {
+  return clusters.some(({ enforced }) => enforced.length > 0);
 }
 
-interface GridProps extends Props {
+interface GridProps extends Omit<Props, "api"> {
   score: FleetScore | undefined;
   app: string;
   order: Row[];
@@ -140,9 +152,10 @@ function Grid(props: GridProps) {
   const end = Math.min(order.length, first + Math.ceil(height / ROW_HEIGHT) + 2 * MARGIN_ROWS);
   const scored = changes.scores.get(score?.name ?? "");
   const expired = useMemo(() => new Set(score?.expired), [score]);
+  const policies = enforces(fleet);
   const size = {
-    "--columns": `5rem minmax(11rem, 1.2fr) repeat(${columns.length}, 6.2rem) 7rem repeat(2, minmax(9rem, 1fr))`,
-    "--least": `${41 + 6.2 * columns.length}rem`,
+    "--columns": `5rem minmax(11rem, 20rem) repeat(${columns.length}, 6.2rem) 8rem 7rem repeat(${policies ? 2 : 1}, minmax(9rem, 1fr))`,
+    "--least": `${(policies ? 49 : 40) + 6.2 * columns.length}rem`,
   };
   return (
     // One stop for the Tab key; arrows move between rows, as in every grid of the ARIA practices.
@@ -176,11 +189,18 @@ function Grid(props: GridProps) {
             ascending={ascending}
             onSort={() => onSort(titleOf(column))}
           >
-            {score && <SpreadBars score={score} column={column} />}
+            {score && <SpreadBars score={score} values={column.values} />}
           </Heading>
         ))}
+        <Heading
+          text="Age"
+          title="Sort by what expires next"
+          sorted={sort === "age"}
+          ascending={false}
+          onSort={() => onSort("age")}
+        />
         <span role="columnheader">State</span>
-        <span role="columnheader">Policy</span>
+        {policies && <span role="columnheader">Policy</span>}
         <span role="columnheader">Runs</span>
       </div>
       <div class="rows" role="rowgroup" style={{ height: `${order.length * ROW_HEIGHT}px` }}>
@@ -190,8 +210,10 @@ function Grid(props: GridProps) {
             cluster={fleet.clusters[row]!}
             row={row}
             position={first + offset}
+            ranked={sort !== "name" && sort !== "age"}
             score={score}
-            expired={expired.has(row)}
+            age={score ? ageOf(fleet, score, row, expired.has(row)) : null}
+            policies={policies}
             columns={columns}
             selected={first + offset === focused}
             fresh={freshClass(scored, fleet.clusters[row]!.name, changes)}
@@ -235,33 +257,15 @@ function Heading({ text, title, sorted, ascending, onSort, children }: HeadingPr
   );
 }
 
-/** How the values of a column are spread over the fleet, from the worst of the score to its best. */
-function SpreadBars({ score, column }: { score: FleetScore; column: ScoreColumn }) {
-  const spread = useMemo(() => spreadOf(score, column), [score, column]);
-  if (!spread) return null;
-  const { least, median, greatest, bars } = spread;
-  const highest = Math.max(...bars);
-  const said = `from ${figure(least)} to ${figure(greatest)}, median ${figure(median)}`;
-  return (
-    <>
-      <span class="spread" role="img" aria-label={said} title={said}>
-        {bars.map((count, at) => (
-          <span key={at} style={{ height: `${count && 12 + (88 * count) / highest}%` }} />
-        ))}
-      </span>
-      <small>
-        {figure(least)} – {figure(greatest)}
-      </small>
-    </>
-  );
-}
-
 interface LineProps {
   cluster: FleetCluster;
   row: Row;
   position: number;
+  /** Whether the position is its rank. */
+  ranked: boolean;
   score: FleetScore | undefined;
-  expired: boolean;
+  age: Age | null;
+  policies: boolean;
   columns: ScoreColumn[];
   selected: boolean;
   fresh: string;
@@ -269,7 +273,8 @@ interface LineProps {
 }
 
 function Line(props: LineProps) {
-  const { cluster, row, position, score, expired, columns, selected, fresh, onOpen } = props;
+  const { cluster, row, position, ranked, score, age, columns, selected, fresh, onOpen } = props;
+  const expired = age?.expired ?? false;
   const best = score && !expired ? bestOf(score, columns, row) : -1;
   return (
     <div
@@ -281,7 +286,7 @@ function Line(props: LineProps) {
       onClick={() => onOpen(cluster.name)}
     >
       <span role="gridcell" class="value rank">
-        {best >= 0 ? position + 1 : ""}
+        {ranked && best >= 0 ? position + 1 : ""}
       </span>
       <span role="rowheader" title={cluster.name}>
         {cluster.name}
@@ -301,15 +306,25 @@ function Line(props: LineProps) {
           </span>
         );
       })}
-      <State cluster={cluster} />
-      <span role="gridcell" title={policies(cluster)}>
-        {policies(cluster) || "none"}
+      <span role="gridcell" class={age?.late ? "bad" : ""} title={age ? ageTold(age) : undefined}>
+        {age ? ageBriefly(age) : "–"}
       </span>
+      <State cluster={cluster} />
+      {props.policies && (
+        <span role="gridcell" title={policies(cluster) || "No plan enforces a policy here"}>
+          {policies(cluster) || "none"}
+        </span>
+      )}
       <span role="gridcell" title={workloads(cluster)}>
         {workloads(cluster) || "none"}
       </span>
     </div>
   );
+}
+
+function ageBriefly({ age, expired, late }: Age): string {
+  const old = age === null ? "unknown" : duration(Math.max(0, age));
+  return late ? `${old}, ${expired ? "expired" : "late"}` : old;
 }
 
 function State({ cluster }: { cluster: FleetCluster }) {

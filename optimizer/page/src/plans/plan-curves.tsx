@@ -21,6 +21,8 @@ export function PlanCurves(props: { plans: PlanSummary[]; onOpen: (plan: PlanSum
   );
 }
 
+const PLANS = "plans, the newest to the right";
+
 function OfOptimization(props: {
   name: string;
   plans: PlanSummary[];
@@ -47,6 +49,7 @@ function OfOptimization(props: {
         <Curve
           label={`Value of the plans of ${name}`}
           lines={value}
+          axes={[PLANS, "value"]}
           steps
           nameOf={nameOf}
           onPick={open}
@@ -54,12 +57,14 @@ function OfOptimization(props: {
         <Curve
           label={`What the plans of ${name} changed`}
           lines={changes}
+          axes={[PLANS, "how many"]}
           nameOf={nameOf}
           onPick={open}
         />
       </div>
       <p class="count">
-        A click, or Enter, opens a plan.
+        A click, or Enter, opens a plan. The value is the sum of the weighted scores: higher is
+        better.
         {asked > 1 &&
           " The line of values is broken where the request changed: values before and after do not compare."}
         {unknown > 0 &&

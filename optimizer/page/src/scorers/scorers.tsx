@@ -1,12 +1,19 @@
 import { useMemo } from "preact/hooks";
 import type { OptimizerApi } from "../api/optimizer-api";
-import type { Fleet, ScorerHistories } from "../api/wire";
+import type { Fleet, FleetScore, Scorer, ScorerHistories } from "../api/wire";
+import { freshness } from "../fleet/freshness";
+import { shown } from "../fleet/score-colour";
 import { HoursChoice, ScoreHistory } from "../fleet/score-history";
+import { meaningOf } from "../fleet/score-meaning";
+import { spreadOf } from "../fleet/score-rows";
+import { SpreadBars } from "../fleet/score-spread";
 import { Choice } from "../parts/choice";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { Said } from "../parts/said";
-import { figure, sentence } from "../parts/sentences";
+import { figure, listed, sentence } from "../parts/sentences";
+import { StackedBar } from "../parts/stacked-bar";
 import { Table } from "../parts/table";
+import { duration } from "../parts/times";
 import { useAddress } from "../parts/use-address";
 import { useLoaded } from "../parts/use-call";
 import { Sparkline } from "../time/curve";
@@ -62,7 +69,7 @@ export function Scorers({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
 }
 
 const LEGEND =
-  "Score: median over the clusters, band from the 10th to the 90th percentile. Age: of the last good" +
+  "Now: median and spread over the clusters. Score: the same over time, band from the 10th to the 90th percentile. Age: of the last good" +
   " round, where it is longest ago. Failed: rounds of all clusters. Latency: 90% of the calls. Skill: how much smaller the error of" +
   " forecasts is than that of the last value.";
 
@@ -84,13 +91,15 @@ function ScorerPanel({ api, fleet, panel: { scorer, history }, range }: PanelPro
           {scorer.working ? "works" : scorer.reason}
         </span>
       </h2>
+      <p>{meaningOf(scorer, scorer.scale)}</p>
       <p>
-        <Said of={scorer.description} /> {scorer.health},{" "}
+        {scorer.health},{" "}
         {counts.desired
-          ? `scores on ${counts.scoring ?? 0} of ${counts.desired} clusters.`
-          : "scores on no cluster."}
+          ? `scores on ${counts.scoring ?? 0} of ${counts.desired} clusters`
+          : "scores on no cluster"}
+        {scorer.interval_seconds ? `, every ${duration(scorer.interval_seconds)}.` : "."}
       </p>
-      {!scorer.working && (
+      {!scorer.working && scorer.failing.length === 0 && (
         <p>
           <Said of={scorer.message} />
         </p>
@@ -103,13 +112,14 @@ function ScorerPanel({ api, fleet, panel: { scorer, history }, range }: PanelPro
       {range && !history && (
         <p>Prometheus has nothing of this scorer: it has to scrape the agents.</p>
       )}
-      {range && history && (
-        <dl class="measures">
-          {MEASURES.map((measure) => (
+      <dl class="measures">
+        {score && <Now fleet={fleet} score={score} />}
+        {range &&
+          history &&
+          MEASURES.map((measure) => (
             <MeasureCurve key={measure.name} measure={measure} history={history} range={range} />
           ))}
-        </dl>
-      )}
+      </dl>
       {history && history.failing.length > 0 && (
         <Table
           caption="Most failed rounds"
@@ -120,19 +130,59 @@ function ScorerPanel({ api, fleet, panel: { scorer, history }, range }: PanelPro
           }))}
         />
       )}
-      {scorer.failing.length > 0 && (
-        <Table
-          caption="Failing clusters"
-          heads={["Cluster", "Reason", "Message"]}
-          rows={scorer.failing.map(({ cluster, reason, message }) => ({
-            key: cluster,
-            cells: [cluster, reason, sentence(message)],
-          }))}
-        />
-      )}
+      {[...failuresOf(scorer)].map(([reason, failing]) => (
+        <details key={reason} class="failing">
+          <summary>
+            <span class="bad">{reason}</span> on{" "}
+            {listed(
+              failing.map(({ cluster }) => cluster),
+              3,
+            )}
+          </summary>
+          <ul>
+            {failing.map(({ cluster, message }) => (
+              <li key={cluster}>
+                {cluster}: {sentence(message)}
+              </li>
+            ))}
+          </ul>
+        </details>
+      ))}
       {history && score && <ScoreHistory api={api} score={score} cluster="" />}
     </article>
   );
+}
+
+/** How the score of a scorer is spread over the clusters now, and how old it is. */
+function Now({ fleet, score }: { fleet: Fleet; score: FleetScore }) {
+  const { parts, oldest } = useMemo(() => freshness({ ...fleet, scores: [score] }), [fleet, score]);
+  const median = spreadOf(score, score.mean)?.median ?? null;
+  const said = parts.map(({ name, amount }) => `${amount} ${name}`).join(", ");
+  return (
+    <>
+      <div>
+        <dt>Now</dt>
+        <dd class="value">{shown(median)}</dd>
+        <dd>
+          <SpreadBars score={score} values={score.mean} />
+        </dd>
+      </div>
+      <div>
+        <dt>Age now</dt>
+        <dd class="value">{oldest ? duration(oldest.age!) : "none"}</dd>
+        <dd class="clip" title={oldest?.cluster}>
+          <StackedBar parts={parts} said={said} />
+          <small>{oldest && `oldest: ${oldest.cluster}`}</small>
+        </dd>
+      </div>
+    </>
+  );
+}
+
+/** Clusters on which a scorer fails, by reason. */
+function failuresOf({ failing }: Scorer): Map<string, Scorer["failing"]> {
+  const reasons = [...new Set(failing.map(({ reason }) => reason))];
+  return new Map(reasons.map((one) => [one, failing.filter(({ reason }) => reason === one)]));
 }
 
 function MeasureCurve(props: {

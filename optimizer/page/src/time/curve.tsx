@@ -17,7 +17,7 @@ const MAX_ROWS = 200;
 const FEW = 60;
 
 interface Props {
-  /** What the curve shows; its lines are read with it. */
+  /** What the curve shows: its title. */
   label: string;
   lines: Line[];
   /** A value with its unit. */
@@ -27,6 +27,8 @@ interface Props {
   /** First and last position, so that nothing at the edges is a hole, too. */
   range?: [number, number];
   height?: number;
+  /** What its axes tell: the positions, and the values. */
+  axes?: [string, string];
   /** Values hold until the next, as those of plans. */
   steps?: boolean;
   /** Opens what is at a position. */
@@ -35,6 +37,12 @@ interface Props {
 
 /** Lines over time. Arrow keys move along them; a table of the same is behind them. */
 export function Curve(props: Props) {
+  const { label, lines, say = figure } = props;
+  const empty = lines.every(({ points }) => points.every(([, value]) => value === null));
+  return empty ? <p>{summary(label, lines, say)}</p> : <Plotted {...props} />;
+}
+
+function Plotted(props: Props) {
   const { label, lines, say = figure, nameOf = moment, onPick } = props;
   const data = useMemo(() => aligned(lines), [lines]);
   const [place, plot, at, setAt] = usePlot(data, props);
@@ -57,11 +65,10 @@ export function Curve(props: Props) {
     End: () => move(last),
     Enter: () => onPick?.(data.at[shown]!),
   };
-  const empty = data.lines.every((line) => line.middle.every((value) => (value ?? null) === null));
-  if (empty) return <p>{summary(label, lines, say)}</p>;
   const when = nameOf(data.at[shown]!);
   return (
     <figure class="curve">
+      <strong aria-hidden="true">{label}</strong>
       <div
         ref={place}
         class={onPick ? "plot picked" : "plot"}
@@ -201,7 +208,7 @@ function plotOptions(
   bare: boolean,
   onMove: (index: number | null) => void,
 ): Omit<uPlot.Options, "width" | "height"> {
-  const { say = figure, nameOf, range, steps } = props;
+  const { say = figure, nameOf, range, axes, steps } = props;
   const colour = (name: string) => {
     // The canvas does not know custom properties; the element does.
     element.style.color = `var(${name})`;
@@ -230,15 +237,18 @@ function plotOptions(
     series: [3 * order + 2, 3 * order + 1],
     fill: () => colour(hue(order)).replace("rgb(", "rgba(").replace(")", ", 0.2)"),
   }));
+  const font = "12px system-ui, sans-serif";
   const ruled = { stroke: () => colour("--line"), width: 1 };
   const axis: uPlot.Axis = {
     stroke: () => colour("--muted"),
     grid: ruled,
     ticks: ruled,
-    font: "12px system-ui, sans-serif",
+    font,
     show: !bare,
   };
-  const named = (position: number | null) =>
+  const named = (which: 0 | 1) =>
+    axes ? { label: axes[which], labelSize: 18, labelFont: font } : {};
+  const nameAt = (position: number | null) =>
     position !== null && Number.isInteger(position) ? nameOf!(position).split(",")[0]! : "";
   return {
     series: [{}, ...series],
@@ -247,14 +257,16 @@ function plotOptions(
     axes: [
       {
         ...axis,
+        ...named(0),
         space: 70,
         size: 32,
         values: (_, splits, __, ___, step) =>
-          splits.map((at) => (nameOf ? named(at) : tick(at, step))),
+          splits.map((at) => (nameOf ? nameAt(at) : tick(at, step))),
         ...(nameOf ? { incrs: [1, 2, 5, 10, 20, 50, 100] } : {}),
       },
       {
         ...axis,
+        ...named(1),
         values: (_, splits) => splits.map((value) => say(value)),
         size: (_, values) => 20 + 7 * Math.max(3, ...(values ?? []).map((text) => text.length)),
       },
