@@ -9,7 +9,7 @@ from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
 from mcp_server.results.tool_result import Omitted, bounded
 from optimizer.plan.text.approval_questions import first_lines, whose
 from optimizer.wire.base import Document, ResultPart
-from optimizer.wire.kept_optimization import KeptOptimization
+from optimizer.wire.placement_optimization import KeptOptimization
 
 _ITEMS = 12
 """PlacementOptimizations of one answer: a namespace has a few."""

@@ -137,7 +137,8 @@ class Cluster:
     use of what policies supply; the supplies of listed candidates are already less by it.
     `nodes`: its nodes that are ready; None where the cluster has no inventory. `capacity_source`:
     Seen, or Stated where an inventory must not count. `packing`: which Pods its scheduler is
-    trusted to start on them.
+    trusted to start on them. `drained`: until when no workload may run there, in words; empty: now
+    they may.
     """
 
     name: str
@@ -152,6 +153,8 @@ class Cluster:
     device_classes: DeviceClasses = field(default_factory=dict)
     capacity_source: str = "Seen"
     packing: Packing = "AnyOrder"
+    drained: str = ""
+    max_workloads: int | None = None
 
     def label(self, key: str) -> str:
         """Return the value of a label, empty where there is none; CLUSTER_NAME_KEY is the name."""
@@ -207,6 +210,8 @@ class Workload:
     anti_affinity: str = ""
     workload_affinity: str = ""
     workload_anti_affinity: str = ""
+    apart_from: tuple[str, ...] = ()
+    together_with: tuple[str, ...] = ()
     minimum_score: float | None = None
     move_cost: float = 0.0
     current: tuple[str, ...] = ()
@@ -271,7 +276,8 @@ class FleetLimit:
 
     It sums over all assignments and enforced policies of the clusters that match `selector`. With
     `per`, the limit holds for each value of this cluster label separately. `moving`: it counts, of
-    these workloads, the assignments on clusters where they do not run now.
+    these workloads, the assignments on clusters where they do not run now. `cluster`: it counts the
+    workloads on this cluster.
     """
 
     name: str
@@ -281,6 +287,7 @@ class FleetLimit:
     selector: str = ""
     per: str = ""
     moving: frozenset[str] = frozenset()
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """When to look: what has happened since the last plan, and when to look again if nothing does."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ class Watched:
     `clusters`: the taints of each cluster, whatever their form. `lost`: clusters that are not
     available. `plan_requested_at`: the annotation's value. `must_move`: workloads that run where
     they may not stay, or nowhere: a first score may give them a place, and needs no window.
+    `constraints`: what workloads, clusters and limits state now, by kind and name.
     """
 
     clusters: Mapping[str, frozenset[str]]
@@ -30,6 +31,7 @@ class Watched:
     generation: int = 0
     plan_requested_at: str = ""
     must_move: frozenset[str] = frozenset()
+    constraints: Mapping[tuple[str, str], object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +90,9 @@ def _reasons(
     yield from (name for name in rules.triggers.objects if name in happened)
     if watched.must_move - before.must_move:
         yield "MustMove"
+    said = before.constraints
+    if any(said.get(key, value) != value for key, value in watched.constraints.items()):
+        yield "ConstraintsChanged"
     if _starts_within(rules.triggers.next_start(began), now):
         yield "Scheduled"
     if any(_starts_within(_next_change(item, began), now) for item in rules.schedules):

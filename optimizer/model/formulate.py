@@ -127,8 +127,13 @@ def _workloads(indexed: ResourceIndex) -> tuple[ProblemWorkload, ...]:
     return tuple(
         ProblemWorkload(
             **{name: getattr(item, name) for name in _SHARED_FIELDS},
-            workload_affinity=tuple(matching[text] for text in (item.workload_affinity,) if text),
-            workload_anti_affinity=matching.get(item.workload_anti_affinity, ()),
+            workload_affinity=(
+                *(matching[text] for text in (item.workload_affinity,) if text),
+                *((name,) for name in item.together_with),
+            ),
+            workload_anti_affinity=tuple(
+                dict.fromkeys((*matching.get(item.workload_anti_affinity, ()), *item.apart_from))
+            ),
             current=tuple(number[name] for name in item.current if name in number),
             running=tuple(number[name] for name in item.running if name in number),
             pods=indexed.pods[item.name],
@@ -166,7 +171,8 @@ def _limits(indexed: ResourceIndex) -> Iterator[Limit]:
     clusters = np.array([policy.cluster for policy in indexed.policies], dtype=np.int64)
     costs: dict[str, Floats] = {}
     for limit in fleet.limits:
-        workloads = [dict(workload.uses).get(limit.uses, 0.0) for workload in fleet.workloads]
+        used = 1.0 if limit.cluster else 0.0
+        workloads = [dict(item.uses).get(limit.uses, used) for item in fleet.workloads]
         policies = [
             dict(candidate.uses).get(limit.uses, 0.0)
             for cluster in fleet.clusters
@@ -208,7 +214,10 @@ def _scopes(indexed: ResourceIndex, limit: FleetLimit) -> Iterator[tuple[str, Bo
     """Yield each limit's name and the clusters that it counts."""
     clusters = indexed.fleet.clusters
     wanted = valid_selector(limit.selector)
-    within = np.array([wanted.matches(cluster.labels) for cluster in clusters], dtype=np.bool_)
+    within = np.array(
+        [wanted.matches(item.labels) and limit.cluster in ("", item.name) for item in clusters],
+        dtype=np.bool_,
+    )
     if not limit.per:
         yield limit.name, within
         return
@@ -263,10 +272,16 @@ def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
     """Return in how many rows of rules beyond capacity each assignment of a workload is."""
     uses = dict(workload.uses)
     counted = sum(
-        bool(limit.score) or bool(uses.get(limit.uses)) or workload.name in limit.moving
+        bool(limit.score or limit.cluster or uses.get(limit.uses)) or workload.name in limit.moving
         for limit in limits
     )
-    ruled = (*workload.spread, *workload.workload_selectors, *workload.requests)
+    named = (workload.apart_from, workload.together_with)
+    ruled = (
+        *workload.spread,
+        *workload.workload_selectors,
+        *workload.requests,
+        *filter(None, named),
+    )
     return counted + len(ruled) + (workload.replicas > 1)
 
 

@@ -150,6 +150,11 @@ class ResourceIndex:
         """False for every resource."""
         return np.zeros(len(self.resources), dtype=np.bool_)
 
+    @cached_property
+    def drained(self) -> Bools:
+        """Tell which resources are on clusters that are drained."""
+        return self.on(bool(cluster.drained) for cluster in self.fleet.clusters)
+
     def named(self, names: Iterable[str]) -> Bools:
         """Tell which resources are on these clusters."""
         wanted = frozenset(names)
@@ -242,6 +247,11 @@ def excluded_clusters(indexed: ResourceIndex, workload: Workload, _: Floats) -> 
     return indexed.named(workload.excluded_clusters) if workload.excluded_clusters else indexed.none
 
 
+def drained(indexed: ResourceIndex, _: Workload, __: Floats) -> Bools:
+    """The cluster is drained."""
+    return indexed.drained
+
+
 def affinity(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
     """The cluster's labels don't meet the workload's affinity."""
     return ~indexed.meeting(workload.affinity) if workload.affinity else indexed.none
@@ -316,6 +326,7 @@ PREDICATES: Mapping[str, Predicate] = {
     "OtherDevice": Predicate(other_device, "are devices that its Pods don't name"),
     "NotPinned": Predicate(pinned, "are on clusters that it does not name"),
     "Excluded": Predicate(excluded_clusters, "are on clusters that it excludes"),
+    "Drained": Predicate(drained, "are on clusters that are drained"),
     "Affinity": Predicate(affinity, "are on clusters that don't match its affinity"),
     "AntiAffinity": Predicate(anti_affinity, "are on clusters that its anti-affinity forbids"),
     "NoSupply": Predicate(too_small, "never have enough for it"),

@@ -102,13 +102,17 @@ def relaxation_keys(
     }
     labelled = any(item.workload_selectors for item in fleet.workloads)
     costed = any(item.score for item in fleet.limits)
+    named = {name for item in fleet.workloads for name in (*item.apart_from, *item.together_with)}
+    named |= {
+        item.name for item in fleet.workloads if item.workload_anti_affinity or item.apart_from
+    }
 
     def key(item: Workload) -> Hashable:
         by_app = costed or item.minimum_score is not None or item.app in apps
         return (
             *(getattr(item, name) for name in _RELAXATION_FIELDS),
             counts.get(item.name, 0),
-            item.name if item.workload_anti_affinity else "",
+            item.name if item.name in named else "",
             frozenset(item.labels.items()) if labelled else None,
             item.app if by_app else lacking[item.app],
             tuple(item.current for limit in fleet.limits if item.name in limit.moving),

@@ -26,7 +26,7 @@ from optimizer.operations.access.rights import (
 from optimizer.operations.operation import Route, operation
 from optimizer.plan.plan import result
 from optimizer.service.observe import list_all
-from optimizer.wire.kept_optimization import KeptList, KeptOptimization
+from optimizer.wire.placement_optimization import KeptList, KeptOptimization
 from optimizer.wire.request import Namespace, OptimizationName
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import OptimizeResult

@@ -58,7 +58,7 @@ def _fleet_facts(fleet: Fleet) -> dict[str, Any]:
 
 def _cluster_fields(cluster: Cluster) -> dict[str, Any]:
     fields = asdict(replace(cluster, nodes=None, device_classes={}))
-    names = ("nodes", "device_classes", "capacity_source", "packing")
+    names = ("nodes", "device_classes", "capacity_source", "packing", "drained", "max_workloads")
     return _without_defaults(fields, names, _NO_CLUSTER)
 
 
@@ -76,7 +76,7 @@ def _stated(cluster: Cluster) -> Cluster:
 def _workload_fields(workload: Workload) -> dict[str, Any]:
     """Return a workload's facts, without what its Pods and inventories do at the moment."""
     fields = asdict(replace(workload, unseen=(), pending=()))
-    names = ("pods", "devices", "unseen", "pending")
+    names = ("pods", "devices", "unseen", "pending", "apart_from", "together_with")
     return _without_defaults(fields, names, _NO_WORKLOAD)
 
 

@@ -16,7 +16,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
 from dsf.kube.port import Object
 from optimizer.wire.base import RequestPart
-from optimizer.wire.object_specs import TolerationSpec, TopologySpreadSpec
+from optimizer.wire.object_specs import ALWAYS, DrainSpec, TolerationSpec, TopologySpreadSpec
 from optimizer.wire.request_problem import field_problems
 
 PREFIX = f"{GROUP}/"
@@ -82,6 +82,9 @@ def _short_form(value: Any) -> str:
             said = f"={value.value}" if value.operator == "Equal" else ""
             effect = f":{value.effect}" if value.effect else ""
             return f"{key}{said}{effect}" + ("" if seconds is None else f"@{seconds}")
+        case DrainSpec():
+            stated = value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+            return ";".join(f"{name}={text}" for name, text in stated.items()) or ALWAYS
         case _:
             return str(value)
 

@@ -46,12 +46,19 @@ from optimizer.snapshot.object_readers import (
     cluster_selectors,
     labels_of,
     name_of,
+    placement_of,
     read_cluster,
     read_policy,
     read_workload,
+    stated_drain,
     tolerations_of,
 )
-from optimizer.snapshot.observation import CurrentDecisions, Observation, own_decisions
+from optimizer.snapshot.observation import (
+    CurrentDecisions,
+    Observation,
+    own_decisions,
+    read_current_decisions,
+)
 from optimizer.snapshot.ownership.others import decided_works, others_on_clusters
 from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
@@ -61,6 +68,7 @@ from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
 from optimizer.snapshot.scores.score_meanings import direction_issues
 from optimizer.snapshot.scores.score_reader import ScoreReader
 from optimizer.snapshot.workload_pods import pending_workloads
+from optimizer.wire.object_specs import NO_END
 from optimizer.wire.request import OptimizeRequest, Preference, RequestedCluster, ScoreRef
 
 
@@ -73,8 +81,8 @@ class FleetSnapshot:
     `declared_formats`: what DynamicScorers declare of the names of entries, by score name.
     `score_versions`: the resource versions of the scores that were read, by cluster and name.
     `oldest_score`: when the one of them was written that was written first; None if unknown.
-    `lasts`: for how many seconds the same objects read the same; then a toleration ends, or the
-    grace of pending Pods. `settled`: as of a SeenFleet.
+    `lasts`: for how many seconds the same objects read the same; then a toleration ends, the grace
+    of pending Pods, or a drain changes. `settled`: as of a SeenFleet.
     """
 
     fleet: Fleet
@@ -98,6 +106,7 @@ def read_objects(
     eligible = eligible_clusters(observation, request, defaults)
     listed, cluster_issues = _clusters(observation, request, select, running)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
+    workloads = _with_others_places(workloads, observation, select)
     inventories = read_inventories(listed, observation)
     kept = _kept(request, inventories)
     listed = tuple(_with_those_in_force(item) if item.name in kept else item for item in listed)
@@ -127,7 +136,7 @@ def read_objects(
         observation=observation,
     )
     clusters, workloads, pools, lost = selectable_fleet(unshared, workloads, pools, eligible, asked)
-    limits = _limits(request)
+    limits = (*_limits(request), *_limits_of_clusters(clusters))
     relevant = _relevant(clusters, workloads, limits)
     stuck = pending_workloads(workloads, observation, settings.pending_grace_seconds)
     workloads = stuck.workloads
@@ -168,7 +177,11 @@ def read_objects(
         pools,
         running.policies,
         declared_formats(observation.scorers or ()),
-        lasts=min(stuck.lasts, eligible.seconds_left((asked, *tolerations))),
+        lasts=min(
+            stuck.lasts,
+            eligible.seconds_left((asked, *tolerations)),
+            _drains_change(observation, request),
+        ),
         settled=seen.settled,
     )
 
@@ -200,7 +213,9 @@ def _clusters(
             read_policy(policies[policy.name], choice.name, policy)
             for policy in choice.available_policies
         ]
-        cluster = read_cluster(managed[choice.name], select[choice.name], choice)
+        cluster = read_cluster(
+            managed[choice.name], select[choice.name], choice, observation.observed_at
+        )
         issues += [item for item in (*read, cluster) if isinstance(item, Issue)]
         if isinstance(cluster, Issue):
             cluster = Cluster(choice.name, select[choice.name], (), labels_of(managed[choice.name]))
@@ -261,6 +276,32 @@ def _workloads(
     return alone, issues + [_shared(item) for item in workloads if item.placement in shared]
 
 
+def _with_others_places(
+    workloads: tuple[Workload, ...], observation: Observation, select: Mapping[str, Selector]
+) -> tuple[Workload, ...]:
+    """Keep workloads apart from those that no request names, or with them, where these run now."""
+    own = {item.name for item in workloads}
+    if all(own.issuperset((*item.apart_from, *item.together_with)) for item in workloads):
+        return workloads
+    decided = read_current_decisions(observation, select, None).placements
+    places = {name_of(obj): decided.get(placement_of(obj), ()) for obj in observation.workloads}
+
+    def placed(item: Workload) -> Workload:
+        apart = (
+            place for name in item.apart_from if name not in own for place in places.get(name, ())
+        )
+        fixed = [name for name in item.together_with if name not in own and places.get(name)]
+        common = set(item.clusters or select).intersection(*(places[name] for name in fixed))
+        return replace(
+            item,
+            excluded_clusters=tuple(dict.fromkeys((*item.excluded_clusters, *apart))),
+            clusters=tuple(sorted(common)) if fixed and common else item.clusters,
+            together_with=tuple(n for n in item.together_with if n not in fixed or not common),
+        )
+
+    return tuple(map(placed, workloads))
+
+
 def _with_labels_asked_for(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     """Drop labels that no workload affinity mentions: a plan must not depend on them."""
     keys = _keys(text for item in workloads for text in item.workload_selectors)
@@ -300,6 +341,21 @@ def _limits(request: OptimizeRequest) -> tuple[FleetLimit, ...]:
         )
         for item in request.limits
     )
+
+
+def _limits_of_clusters(clusters: Iterable[Cluster]) -> Iterator[FleetLimit]:
+    for item in clusters:
+        if item.max_workloads is not None:
+            name = f"workloads on {item.name}"
+            yield FleetLimit(name, float(item.max_workloads), cluster=item.name)
+
+
+def _drains_change(observation: Observation, request: OptimizeRequest) -> float:
+    """Return in how many seconds a drain of a cluster begins or ends next."""
+    asked, now = {item.name: item for item in request.clusters}, observation.observed_at
+    drains = (stated_drain(obj, asked.get(name_of(obj))) for obj in observation.managed_clusters)
+    changes = (item.next_change(now) for item in drains if item)
+    return min(((at - now).total_seconds() for at in changes if at != NO_END), default=math.inf)
 
 
 MAX_ISSUES = 1_000

@@ -89,6 +89,13 @@ def _unmatched_workload_affinity(workloads: Sequence[Workload]) -> Iterator[Issu
         for text, meets in wanted.items()
     }
     for workload in workloads:
+        missing = set(workload.together_with).difference(item.name for item in workloads)
+        if missing:
+            message = (
+                f"workload {workload.name} must run together with {listed(sorted(missing))}, which"
+                " the request does not name and which runs nowhere"
+            )
+            yield Issue(reason="UnknownWorkloads", message=message, workload=workload.name)
         text = workload.workload_affinity
         if text and set(found[text]) <= {workload.name}:
             message = (

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from dsf.api.invalid_input import InvalidInput
@@ -17,6 +18,7 @@ from dsf.api.names import (
 )
 from dsf.api.optimization import generating_optimization
 from dsf.api.scoring.quantity import parse_quantity
+from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, listed, quoted
 from dsf.kube.port import Object
 from dsf.placement import Toleration
@@ -34,7 +36,9 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.mig.policy_spec import parse_layout
 from optimizer.snapshot.annotations import merge_specs, read_annotations
 from optimizer.wire.object_specs import (
+    NO_END,
     ClusterSpec,
+    DrainSpec,
     GpuLayoutSpec,
     PolicySpec,
     SupplySpec,
@@ -174,19 +178,23 @@ def read_workload(replica_set: Object, requested: WorkloadSpec | None = None) ->
 
 
 def read_cluster(
-    cluster: Object, selector: Selector, requested: ClusterSpec | None = None
+    cluster: Object,
+    selector: Selector,
+    requested: ClusterSpec | None = None,
+    now: datetime | None = None,
 ) -> Cluster | Issue:
     """Return a ManagedCluster without candidates, with what it supplies without any policy.
 
     That is `status.allocatable`; for each kind the annotation wins over it, and the request over
-    both. Every other field of a ClusterSpec is the field of a Cluster with the same name.
+    both. Every other field of a ClusterSpec is the field of a Cluster with the same name; `drain`
+    counts at an aware time, if one is given.
     """
     name = name_of(cluster)
     annotated = read_annotations(cluster, ClusterSpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidAllocatable", "cluster", name, annotated.message)
     spec = merge_specs(requested, annotated)
-    supplies = spec.pop("allocatable", ())
+    supplies, drain = spec.pop("allocatable", ()), spec.pop("drain", None)
     named = frozenset(item.kind for item in supplies)
     found = [Supply(item.kind, item.device, item.amount) for item in supplies]
     for kind, text in ((cluster.get("status") or {}).get("allocatable") or {}).items():
@@ -200,7 +208,24 @@ def read_cluster(
             )
         if kind not in named:
             found.append(Supply(UntrustedName(kind), "", amount))
-    return Cluster(name, selector, (), labels_of(cluster), tuple(found), **spec)
+    drained = until_text(drain.drained_until(now)) if drain and now else ""
+    return Cluster(name, selector, (), labels_of(cluster), tuple(found), drained=drained, **spec)
+
+
+def until_text(end: datetime | None) -> str:
+    """Return until when a cluster is drained, in words; empty if it is not."""
+    if end == NO_END:
+        return "until somebody says otherwise"
+    return f"until {rfc3339(end)}" if end else ""
+
+
+def stated_drain(cluster: Object, requested: ClusterSpec | None) -> DrainSpec | None:
+    """Return when the request or an annotation says that no workload may run on a cluster."""
+    annotated = read_annotations(cluster, ClusterSpec)
+    if isinstance(annotated, InvalidInput):
+        return requested.drain if requested else None
+    found: DrainSpec | None = merge_specs(requested, annotated).get("drain")
+    return found
 
 
 def stated_allocatable(cluster: Object, requested: ClusterSpec | None) -> tuple[SupplySpec, ...]:

@@ -6,15 +6,11 @@ them, that of the stabilization is a HorizontalPodAutoscaler's.
 
 import math
 import re
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self, get_args
-from zoneinfo import ZoneInfo
 
 from pydantic import (
-    AwareDatetime,
     BeforeValidator,
-    ConfigDict,
     FailFast,
     Field,
     WithJsonSchema,
@@ -22,10 +18,9 @@ from pydantic import (
 )
 
 from dsf.api.crd.structural_schema import rule, rules
-from dsf.api.untrusted_text import quoted
-from optimizer.domain.schedule import Schedule, five_fields, time_zone
 from optimizer.wire.base import RequestPart, Text, require_unique
 from optimizer.wire.request import Preference
+from optimizer.wire.time_windows import Cron, OptionalTimeWindow, Scheduled, Time, TimeWindow
 
 MAX_SECONDS = 604_800
 """The longest window of hysteresis, a week."""
@@ -49,30 +44,7 @@ ALL_OBJECTS: tuple[ObjectTrigger, ...] = get_args(ObjectTrigger)
 
 
 _PERCENTAGE = r"^([0-9]|[1-9][0-9]|100)%$"
-_DURATION = r"^(0*[1-9][0-9]{0,4}h([0-5]?[0-9]m)?|0*[1-9][0-9]{0,5}m)$"
-_MOST_CHARACTERS = 120
 _MOST_MOVES = 1_000_000
-
-
-def _read_by(parse: Callable[[str], object], what: str) -> BeforeValidator:
-    """Return a validator that says better than a pattern what is wrong with a text."""
-
-    def validated(value: Any) -> Any:
-        if isinstance(value, str) and len(value) <= _MOST_CHARACTERS:
-            try:
-                parse(value)
-            except ValueError as error:
-                raise ValueError(f"{quoted(value, 60)} is no {what}: {error}") from None
-        return value
-
-    return BeforeValidator(validated)
-
-
-def _duration(text: str) -> timedelta:
-    if not re.fullmatch(_DURATION, text):
-        raise ValueError("write hours and minutes, such as 8h, 90m or 1h30m")
-    hours, _, minutes = text.rpartition("h")
-    return timedelta(hours=int(hours or 0), minutes=int(minutes.rstrip("m") or 0))
 
 
 def _moves(value: Any) -> Any:
@@ -83,84 +55,15 @@ def _moves(value: Any) -> Any:
     raise ValueError(f"must be a number from 0 to {_MOST_MOVES} or a percentage such as 10%")
 
 
-Cron = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=_MOST_CHARACTERS,
-        pattern=r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)"
-        r"|[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4})$",
-        description="When it starts, in cron syntax: five fields, or a macro such as @daily.",
-    ),
-    _read_by(five_fields, "schedule"),
-]
-Duration = Annotated[
-    str,
-    Field(
-        max_length=20,
-        pattern=_DURATION,
-        description="How long it lasts from each start, such as 8h, 90m or 1h30m.",
-    ),
-    _read_by(_duration, "duration"),
-]
-TimeZone = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=64,
-        pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$",
-        description="IANA time zone of the schedule, such as Europe/Berlin. A start that a change"
-        " of clocks skips comes right after it, one that comes twice counts the first time.",
-    ),
-    _read_by(time_zone, "IANA time zone"),
-]
-
-
-class _Scheduled(RequestPart):
-    """What has a schedule, in a time zone."""
-
-    time_zone: TimeZone = "Etc/UTC"
-
-    def _schedule(self, text: str) -> Schedule:
-        return Schedule(five_fields(text), ZoneInfo(self.time_zone))
-
-
-class _Window(_Scheduled):
-    """A window of time that opens again and again."""
-
-    schedule: Cron
-    duration: Duration
-
-    def open_until(self, now: datetime) -> datetime | None:
-        """Return when the window ends that an aware time is in; None if it is in none."""
-        start = self._schedule(self.schedule).last_start(now)
-        return _open_until(start, self.duration, now)
-
-    def next_start(self, now: datetime) -> datetime | None:
-        """Return when the window opens next after an aware time."""
-        return self._schedule(self.schedule).next_start(now)
-
-
-def _open_until(start: datetime | None, duration: str, now: datetime) -> datetime | None:
-    until = start + _duration(duration) if start is not None else now
-    return until if now < until else None
-
-
-class Freeze(_Window):
+class Freeze(TimeWindow):
     """A window in which nothing moves for a better score.
 
     Workloads of a lost cluster, and those that run nowhere yet, are placed meanwhile.
     """
 
 
-class MoveBudget(_Scheduled):
+class MoveBudget(OptionalTimeWindow):
     """The most moves within a period. Of several budgets the one that leaves least counts."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule("has(self.schedule) == has(self.duration)", "state schedule and duration, or none")
-        )
-    )
 
     moves: Annotated[
         int | str,
@@ -198,13 +101,6 @@ class MoveBudget(_Scheduled):
     schedule: Cron | None = Field(
         default=None, description="The budget counts only in windows that start then."
     )
-    duration: Duration | None = None
-
-    @model_validator(mode="after")
-    def _whole_window(self) -> Self:
-        if (self.schedule is None) != (self.duration is None):
-            raise ValueError("schedule and duration: state both or none")
-        return self
 
     def most(self, running: int) -> int:
         """Return how many moves the budget has if so many replicas run."""
@@ -221,15 +117,8 @@ class MoveBudget(_Scheduled):
         """Tell whether the budget counts at an aware time."""
         return self.schedule is None or self.window_end(now) is not None
 
-    def window_end(self, now: datetime) -> datetime | None:
-        """Return when the window ends that an aware time is in; None if it is in none."""
-        if self.schedule is None or self.duration is None:
-            return None
-        start = self._schedule(self.schedule).last_start(now)
-        return _open_until(start, self.duration, now)
 
-
-class ScheduledObjective(_Window):
+class ScheduledObjective(TimeWindow):
     """Scores that count instead of `preference` and `objectives` while its window is open.
 
     What runs follows them a stabilization window later, once they have been averaged.
@@ -246,7 +135,7 @@ class ScheduledObjective(_Window):
         return self
 
 
-class Triggers(_Scheduled):
+class Triggers(Scheduled):
     """What makes it look at once. The annotation plan-requested-at always does."""
 
     score_change: float = Field(
@@ -267,7 +156,7 @@ class Triggers(_Scheduled):
         """Return when the schedule starts next after an aware time; None if there is none."""
         if self.schedule is None:
             return None
-        return self._schedule(self.schedule).next_start(now)
+        return self.starts_of(self.schedule).next_start(now)
 
 
 class Hysteresis(RequestPart):
@@ -307,9 +196,7 @@ class Hysteresis(RequestPart):
 class HoldSpec(RequestPart):
     """When nothing is applied although a plan is worth it."""
 
-    until: AwareDatetime | None = Field(
-        default=None, description="Nothing is applied before this time."
-    )
+    until: Time | None = Field(default=None, description="Nothing is applied before this time.")
     reason: Annotated[Text, Field(max_length=256)] = Field(
         default="", description="Why, in words for people; shown in the status."
     )

@@ -7,6 +7,7 @@ short form for annotations; a request accepts it too.
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -19,6 +20,7 @@ from dsf.placement import Toleration, misconfigured
 from optimizer.domain.mig.policy_spec import LAYOUT_REGEX
 from optimizer.domain.nodes import Packing
 from optimizer.wire.base import Name, ObjectName, RequestPart
+from optimizer.wire.time_windows import OptionalTimeWindow, Time
 
 MAX_AMOUNT = 1e18
 """The largest quantity; a sum of many is still a finite float."""
@@ -267,6 +269,12 @@ class WorkloadSpec(RequestPart):
     workload_anti_affinity: Selector | None = Field(
         default=None, description="Label selector of workloads; none may run on the same cluster."
     )
+    apart_from: Names | None = Field(
+        default=None, description="Workloads that must not run on the same cluster."
+    )
+    together_with: Names | None = Field(
+        default=None, description="Workloads of which each must run on the same cluster."
+    )
     minimum_score: float | None = Field(
         default=None, description="Least weighted score of an assignment."
     )
@@ -314,8 +322,58 @@ class PolicySpec(RequestPart):
     )
 
 
+class DrainSpec(OptionalTimeWindow):
+    """When no workload may run on a cluster: always, within two times, in windows, or both."""
+
+    start: Time | None = Field(default=None, description="Not before this time.")
+    until: Time | None = Field(default=None, description="No longer than until this time.")
+
+    @model_validator(mode="after")
+    def _lasts(self) -> Self:
+        if self.start and self.until and self.start >= self.until:
+            raise ValueError("until: must be later than start")
+        return self
+
+    def drained_until(self, now: datetime) -> datetime | None:
+        """Return when the drain ends that holds at an aware time; None if none does.
+
+        One without an end lasts until NO_END.
+        """
+        if (self.start and now < self.start) or (self.until and now >= self.until):
+            return None
+        end = self.window_end(now) if self.schedule else NO_END
+        return end and min(end, self.until or NO_END)
+
+    def next_change(self, now: datetime) -> datetime:
+        """Return when it begins or ends next after an aware time; NO_END: never."""
+        coming = self.drained_until(now) or (
+            self.start if self.start and now < self.start else None
+        )
+        if coming is None and self.schedule and (self.until is None or now < self.until):
+            coming = self.starts_of(self.schedule).next_start(now)
+        return coming or NO_END
+
+
+NO_END = datetime.max.replace(tzinfo=UTC)
+"""When a drain ends that has no end."""
+
+ALWAYS = "always"
+"""The short form of a drain without times."""
+
+
+def _drain(text: str) -> dict[str, str]:
+    parts = [part.partition("=") for part in ([] if text == ALWAYS else text.split(";"))]
+    if any(not sign for _, sign, _ in parts):
+        form = "until=2026-11-28T06:00:00Z or schedule=0 22 * * *;duration=8h"
+        raise ValueError(f"{quoted(text, 40)} does not have the form {ALWAYS}, {form}")
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+Drain = Annotated[DrainSpec, _short_form(_drain, DrainSpec)]
+
+
 class ClusterSpec(RequestPart):
-    """What a managed cluster supplies without a policy."""
+    """What a managed cluster supplies without a policy, and what may run there."""
 
     allocatable: Supplies | None = Field(
         default=None,
@@ -326,6 +384,12 @@ class ClusterSpec(RequestPart):
         description="Where the cluster has a NodeInventory. Seen, the default: supplies are what"
         " its nodes have left, and what is stated beyond that does not count. Stated: the inventory"
         " is not used.",
+    )
+    drain: Drain | None = Field(
+        default=None, description="When no workload may run on it; what runs there leaves."
+    )
+    max_workloads: int | None = Field(
+        default=None, ge=0, le=100_000, description="The most workloads that may run on it."
     )
     packing: Packing | None = Field(
         default=None,

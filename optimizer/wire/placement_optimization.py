@@ -12,6 +12,7 @@ from dsf.api.crd.definitions import CustomResourceDefinition, column, custom_res
 from dsf.api.crd.structural_schema import ConditionList, Schema, rule, rules
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
+from optimizer.wire.base import Name, ResultPart, Sentence, Text
 from optimizer.wire.keeping import Keeping
 from optimizer.wire.object_specs import Selector
 from optimizer.wire.request import (
@@ -196,6 +197,29 @@ class PlacementOptimizationStatus(WireModel):
         description=f"The last {MAX_HISTORY} things that it did, the newest first.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
+
+
+class KeptOptimization(ResultPart):
+    """A PlacementOptimization, and what its status means."""
+
+    namespace: Name
+    name: Name
+    mode: Name = Field(description="Plan, Approve or Apply.")
+    fine: bool = Field(description="Nobody has to do anything: all is as planned, or will be.")
+    reason: Name = Field(description="Of the first condition that is not True, else of Applied.")
+    message: Text = Field(description="What is wrong, or why what is on offer is not taken yet.")
+    waiting: Name = Field(description="Digest of the plan that waits for an approval; or empty.")
+    approved: bool = Field(description="That plan was approved, and is applied at the next look.")
+    effect: Sentence = Field(description="What the last plan changes and gains; or empty.")
+    move_rule: Sentence = Field(description="What a move for a better score has to gain.")
+    status: PlacementOptimizationStatus = Field(description="As it is on the hub.")
+
+
+class KeptList(ResultPart):
+    """The PlacementOptimizations of a namespace."""
+
+    namespace: Name
+    items: tuple[KeptOptimization, ...]
 
 
 _FIELDS = known_fields(PlacementOptimizationSpec)

@@ -298,6 +298,8 @@ def score_cases(path: str, given: Fields) -> dict[str, Case]:
     }
 
 
+DRAIN = {"clusters[].drain.until": "2099-01-01T00:00:00Z"}
+NIGHTLY = {"clusters[].drain.schedule": "0 11 * * *", "clusters[].drain.duration": "8h"}
 CASES: dict[str, Case] = {
     "namespace": Case("other"),
     "optimization": Case("team-b"),
@@ -305,6 +307,12 @@ CASES: dict[str, Case] = {
     "clusters[].allocatable[].device": Case("x", CPU),
     "clusters[].allocatable[].amount": Case(1, CPU),
     "clusters[].capacitySource": Case("Stated", on="inventoried"),
+    "clusters[].drain.start": Case("2099-01-01T00:00:00Z", DRAIN),
+    "clusters[].drain.until": Case("2020-01-01T00:00:00Z", DRAIN),
+    "clusters[].drain.schedule": Case("0 3 * * *", NIGHTLY),
+    "clusters[].drain.duration": Case("1m", NIGHTLY),
+    "clusters[].drain.timeZone": Case("Asia/Tokyo", NIGHTLY),
+    "clusters[].maxWorkloads": Case(0),
     "clusters[].packing": Case(why_not="it speaks of nodes, and none of these are known"),
     "clusters[].name": Case("worker09"),
     "clusters[].availablePolicies[].pool": Case("other", ONE_CLUSTER),
@@ -357,6 +365,8 @@ CASES: dict[str, Case] = {
     "targetWorkloads[].antiAffinity": Case("zone=a"),
     "targetWorkloads[].workloadAffinity": Case("app=app02"),
     "targetWorkloads[].workloadAntiAffinity": Case("app=app02", ROOMY),
+    "targetWorkloads[].apartFrom": Case(["mwrs-app02"], ROOMY),
+    "targetWorkloads[].togetherWith": Case(["mwrs-app02"]),
     "targetWorkloads[].minimumScore": Case(90),
     "targetWorkloads[].moveCost": Case(
         7,

@@ -106,7 +106,7 @@ def draw_fleet(rng: random.Random, *, clusters: int, workloads: int) -> Fleet:
         workloads=tuple(_workload(rng, index, names) for index in range(workloads)),
         scores={"speed": _scores(rng, drawn, -20), "power": _scores(rng, drawn, 0)},
         objectives=_objectives(rng),
-        limits=tuple(_limits(rng)),
+        limits=(*_limits(rng), *_limits_of_clusters(drawn)),
     )
 
 
@@ -118,7 +118,16 @@ def _cluster(rng: random.Random, name: str) -> Cluster:
     base = [Supply("cpu", "", rng.randint(1, 6))] if rng.random() < 0.7 else []
     if rng.random() < 0.2:
         base.append(Supply("gpu", rng.choice(DEVICES), rng.randint(1, 2)))
-    return Cluster(name, Selector(name), tuple(candidates), labels, tuple(base))
+    said = random.Random(repr(candidates))  # noqa: S311 - of its own, to repeat
+    return Cluster(
+        name,
+        Selector(name),
+        tuple(candidates),
+        labels,
+        tuple(base),
+        drained="until noon" if said.random() < 0.05 else "",
+        max_workloads=said.randint(0, 2) if said.random() < 0.1 else None,
+    )
 
 
 def _candidate(rng: random.Random, policy: str, pool: str) -> CandidatePolicy:
@@ -171,6 +180,8 @@ def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
         ),
         unseen=tuple(name for name in clusters if taints.random() < 0.05),
         devices=tuple(DEVICES[:1]) if taints.random() < 0.05 else (),
+        apart_from=(f"w{taints.randint(0, 4)}",) if taints.random() < 0.1 else (),
+        together_with=(f"w{taints.randint(0, 4)}",) if taints.random() < 0.1 else (),
     )
 
 
@@ -196,6 +207,14 @@ def _objectives(rng: random.Random) -> tuple[Objective, ...]:
         return (Objective("speed"),)
     less = Objective("power", weight=0.5, minimum=0, maximum=50, invert=True)
     return (Objective("speed"), less)
+
+
+def _limits_of_clusters(clusters: tuple[Cluster, ...]) -> list[FleetLimit]:
+    return [
+        FleetLimit(f"workloads on {item.name}", float(item.max_workloads), cluster=item.name)
+        for item in clusters
+        if item.max_workloads is not None
+    ]
 
 
 def _limits(rng: random.Random) -> list[FleetLimit]:

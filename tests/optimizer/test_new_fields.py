@@ -46,6 +46,8 @@ EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
         "anti_affinity": "zone=a",
         "workload_affinity": "app=app01",
         "workload_anti_affinity": "app=app01",
+        "apart_from": "second",
+        "together_with": "second",
         "minimum_score": "61",
         "move_cost": "7",
         "uses": "power=300",
@@ -60,7 +62,13 @@ EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
         "uses": "power=300",
         "tolerations": "soft",
     },
-    ClusterSpec: {"allocatable": "cpu=4", "capacity_source": "Stated", "packing": "BestFit"},
+    ClusterSpec: {
+        "allocatable": "cpu=4",
+        "capacity_source": "Stated",
+        "packing": "BestFit",
+        "drain": "always",
+        "max_workloads": "1",
+    },
 }
 """For each field the text of an annotation that changes the decision."""
 

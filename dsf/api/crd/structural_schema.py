@@ -129,7 +129,7 @@ def _branch(branches: Sequence[Schema], outer: Schema) -> tuple[Schema, Schema]:
         return {INT_OR_STRING: True}, outer
     *_, text = found
     if len(found) == 2 and text == {"type": "string"}:  # noqa: PLR2004 - the form and its text
-        counted = _COUNTED[found[0]["type"]]
+        counted = _COUNTED[found[0].get("type", "object")]
         outer = {counted.get(key, key): value for key, value in outer.items()}
         return found[0], outer
     (inner,) = found

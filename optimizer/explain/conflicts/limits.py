@@ -22,6 +22,7 @@ from optimizer.domain.solution import Assignment, Decision
 from optimizer.explain.conflicts.fleet_changes import (
     LimitChange,
     missing_scores,
+    with_cluster,
     with_limit,
     with_scores,
     with_workload,
@@ -175,6 +176,23 @@ class WorkloadConstraint(RelaxableLimit):
         message = f"lower the minimum of workload {name} from {before:g} to {least:g}"
         apply = partial(with_workload, name=name, minimum_score=least)
         return LimitChange(message, apply, min(GIVEN_UP, (before - least) / max(abs(before), 1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class DrainedCluster(RelaxableLimit):
+    """No workload runs on a cluster, because it is drained."""
+
+    cluster: str
+
+    def relax(self, fleet: Fleet) -> Fleet:
+        """Return the fleet in which workloads may run on the cluster."""
+        return with_cluster(fleet, self.cluster, lambda item: replace(item, drained=""))
+
+    def change(self, sizing: Sizing) -> LimitChange | None:
+        """Return that the cluster is used again, if the decision uses it."""
+        if all(item.cluster != self.cluster for item in sizing.decision.assignments):
+            return None
+        return LimitChange(f"end the drain of cluster {self.cluster}", self.relax, GIVEN_UP)
 
 
 @dataclass(frozen=True, eq=False)

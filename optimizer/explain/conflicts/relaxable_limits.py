@@ -14,6 +14,7 @@ from optimizer.domain.fleet import Cluster, Fleet, Workload
 from optimizer.explain.conflicts.fleet_changes import missing_scores, supplied
 from optimizer.explain.conflicts.limits import (
     UNCONSTRAINED,
+    DrainedCluster,
     FleetWideLimit,
     MissingScores,
     RelaxableLimit,
@@ -38,6 +39,7 @@ def relaxable_limits(
     return (
         *_own_constraints(target),
         *_anti_affinities_to(fleet, target),
+        *_drained(fleet),
         *_fleet_wide(fleet),
         *_capacities(fleet),
         *_candidate_layouts(layouts),
@@ -77,24 +79,35 @@ def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
         ("minimum", "minimum_score", f"accepts no score below {target.minimum_score or 0:g}"),
         ("spread", "spread", f"spreads: {spreads}"),
         ("near", "workload_affinity", f"needs a workload that matches {target.workload_affinity}"),
+        ("near", "together_with", f"runs together with {listed(target.together_with)}"),
     ):
         if getattr(target, field) != UNCONSTRAINED[field]:
             yield WorkloadConstraint(rule, f"workload {target.name} {says}", target.name, field)
-    if target.workload_anti_affinity:
-        yield _anti_affinity(target)
+    yield from _apart(target)
 
 
-def _anti_affinity(item: Workload) -> WorkloadConstraint:
-    message = f"workload {item.name} shares no cluster with {item.workload_anti_affinity}"
-    return WorkloadConstraint("apart", message, item.name, "workload_anti_affinity")
+def _apart(item: Workload, other: Workload | None = None) -> Iterator[WorkloadConstraint]:
+    """Yield the constraints of a workload that keep it apart, from one other if it is given."""
+    text, names = item.workload_anti_affinity, item.apart_from
+    said = f"workload {item.name} shares no cluster with"
+    if text and (other is None or valid_selector(text).matches(other.labels)):
+        yield WorkloadConstraint("apart", f"{said} {text}", item.name, "workload_anti_affinity")
+    if names and (other is None or other.name in names):
+        yield WorkloadConstraint("apart", f"{said} {listed(names)}", item.name, "apart_from")
 
 
 def _anti_affinities_to(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
     """Yield the constraints by which other workloads exclude this one from their clusters."""
     for item in fleet.workloads:
-        text = item.workload_anti_affinity
-        if text and item.name != target.name and valid_selector(text).matches(target.labels):
-            yield _anti_affinity(item)
+        if item.name != target.name:
+            yield from _apart(item, target)
+
+
+def _drained(fleet: Fleet) -> Iterator[RelaxableLimit]:
+    for cluster in fleet.clusters:
+        if cluster.drained:
+            message = f"cluster {cluster.name} is drained {cluster.drained}"
+            yield DrainedCluster("drained", message, cluster.name)
 
 
 def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:

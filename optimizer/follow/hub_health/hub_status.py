@@ -24,7 +24,7 @@ from optimizer.follow.overview.findings import findings
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import score_overviews
 from optimizer.wire.base import Name, ResultPart, Sentence
-from optimizer.wire.kept_optimization import KeptOptimization
+from optimizer.wire.placement_optimization import KeptOptimization
 
 _HUB_STAGES = frozenset({"scorer", "score", "cluster"})
 """Stages of findings that are about the hub, and not about one namespace."""

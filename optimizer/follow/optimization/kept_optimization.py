@@ -12,8 +12,8 @@ from optimizer.follow.optimization.report import (
     SHOWN_DIGEST,
     approved_digest,
 )
-from optimizer.wire.kept_optimization import KeptOptimization
 from optimizer.wire.placement_optimization import (
+    KeptOptimization,
     PlacementOptimizationSpec,
     PlacementOptimizationStatus,
     PlannedChanges,

@@ -338,8 +338,17 @@ def happened(obj: Object, look: KeptReport, now: datetime) -> OptimizationEvent 
     )
 
 
+_MOMENTARY: Mapping[str, Any] = {
+    **dict.fromkeys(("current", "unselectable", "avoided", "pods", "devices", "unseen"), ()),
+    "labels": {},
+    "pending": (),
+}
+"""Fields of a workload that nobody states, without their values."""
+
+
 def watched_of(obj: Object, facts: FleetFacts, fleet: Fleet) -> Watched:
     """Return what makes a plan due when it changes."""
+    drained = {item.name for item in fleet.clusters if item.drained}
     return Watched(
         clusters={
             name: frozenset(map(str, read_taints(item)))
@@ -353,6 +362,11 @@ def watched_of(obj: Object, facts: FleetFacts, fleet: Fleet) -> Watched:
         must_move=frozenset(
             item.name
             for item in fleet.workloads
-            if not set(item.running) - set(item.unselectable) or item.pending
+            if not set(item.running) - set(item.unselectable) - drained or item.pending
         ),
+        constraints={
+            **{("workload", item.name): replace(item, **_MOMENTARY) for item in fleet.workloads},
+            **{("cluster", item.name): item.drained for item in fleet.clusters},
+            **{("limit", item.name): item.most for item in fleet.limits},
+        },
     )

@@ -116,4 +116,5 @@ def test_random_problems_switch_every_rule_on() -> None:
         "budget",
         "site",
         "watts",
+        "workloads",
     }

@@ -34,7 +34,7 @@ NIGHT = {"schedule": "0 22 * * *", "duration": "8h", "timeZone": "Europe/Berlin"
         (Hysteresis, {"leastGainPercent": "nan"}, "leastGainPercent", "finite number"),
         (Hysteresis, {"stabilizationWindowSeconds": -1}, "stabilizationWindowSeconds", "or equal"),
         (Hysteresis, {"variationMultiple": -1}, "variationMultiple", "greater than or equal"),
-        (HoldSpec, {"until": "2026-01-01T00:00:00"}, "until", "timezone"),
+        (HoldSpec, {"until": "2026-01-01T00:00:00"}, "until", "time zone"),
         (HoldSpec, {"because": "x"}, "because", "Extra inputs are not permitted"),
     ],
 )

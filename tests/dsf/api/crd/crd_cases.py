@@ -491,6 +491,9 @@ def _rules_of_optimizations() -> Iterator[Constraint]:
             good = optimization(budgets=[{"moves": 1, **window}])
             message = "state schedule and duration, or none"
             yield Constraint("spec.budgets[]", "rule 1", good, bad, message)
+            good = optimization(clusters=[{"name": "worker01", "drain": window}])
+            refused = optimization(clusters=[{"name": "worker01", "drain": {name: value}}])
+            yield Constraint("spec.clusters[].drain", "rule 1", good, refused, message)
 
 
 def _value_rules() -> Iterator[Constraint]:

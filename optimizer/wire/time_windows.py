@@ -1,0 +1,141 @@
+"""Windows of time that open again and again, as Karpenter's disruption budgets have them."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, model_validator
+
+from dsf.api.crd.structural_schema import rule, rules
+from dsf.api.untrusted_text import quoted
+from optimizer.domain.schedule import Schedule, five_fields, time_zone
+from optimizer.wire.base import RequestPart
+
+_DURATION = r"^(0*[1-9][0-9]{0,4}h([0-5]?[0-9]m)?|0*[1-9][0-9]{0,5}m)$"
+_MOST_CHARACTERS = 120
+
+
+def _read_by(parse: Callable[[str], object], what: str) -> BeforeValidator:
+    """Return a validator that says better than a pattern what is wrong with a text."""
+
+    def validated(value: Any) -> Any:
+        if isinstance(value, str) and len(value) <= _MOST_CHARACTERS:
+            try:
+                parse(value)
+            except ValueError as error:
+                raise ValueError(f"{quoted(value, 60)} is no {what}: {error}") from None
+        return value
+
+    return BeforeValidator(validated)
+
+
+def _duration(text: str) -> timedelta:
+    if not re.fullmatch(_DURATION, text):
+        raise ValueError("write hours and minutes, such as 8h, 90m or 1h30m")
+    hours, _, minutes = text.rpartition("h")
+    return timedelta(hours=int(hours or 0), minutes=int(minutes.rstrip("m") or 0))
+
+
+Cron = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=_MOST_CHARACTERS,
+        pattern=r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)"
+        r"|[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4})$",
+        description="When it starts, in cron syntax: five fields, or a macro such as @daily.",
+    ),
+    _read_by(five_fields, "schedule"),
+]
+Duration = Annotated[
+    str,
+    Field(
+        max_length=20,
+        pattern=_DURATION,
+        description="How long it lasts from each start, such as 8h, 90m or 1h30m.",
+    ),
+    _read_by(_duration, "duration"),
+]
+TimeZone = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$",
+        description="IANA time zone of the schedule, such as Europe/Berlin. A start that a change"
+        " of clocks skips comes right after it, one that comes twice counts the first time.",
+    ),
+    _read_by(time_zone, "IANA time zone"),
+]
+
+
+def _aware(text: str) -> None:
+    form = "write a time with its offset from UTC, such as 2026-11-28T06:00:00+01:00"
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(form) from None
+    if read.tzinfo is None:
+        raise ValueError(f"it has no time zone; {form}")
+
+
+Time = Annotated[AwareDatetime, _read_by(_aware, "time that can be used")]
+
+
+class Scheduled(RequestPart):
+    """What has a schedule, in a time zone."""
+
+    time_zone: TimeZone = "Etc/UTC"
+
+    def starts_of(self, text: str) -> Schedule:
+        """Return the starts of one of its schedules."""
+        return Schedule(five_fields(text), ZoneInfo(self.time_zone))
+
+
+class OptionalTimeWindow(Scheduled):
+    """A window of time that opens again and again, or no window."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule("has(self.schedule) == has(self.duration)", "state schedule and duration, or none")
+        )
+    )
+
+    schedule: Cron | None = None
+    duration: Duration | None = None
+
+    @model_validator(mode="after")
+    def _whole_window(self) -> Self:
+        if (self.schedule is None) != (self.duration is None):
+            raise ValueError("schedule and duration: state both or none")
+        return self
+
+    def window_end(self, now: datetime) -> datetime | None:
+        """Return when the window ends that an aware time is in; None if it is in none."""
+        if self.schedule is None or self.duration is None:
+            return None
+        start = self.starts_of(self.schedule).last_start(now)
+        return _open_until(start, self.duration, now)
+
+
+class TimeWindow(Scheduled):
+    """A window of time that opens again and again."""
+
+    schedule: Cron
+    duration: Duration
+
+    def open_until(self, now: datetime) -> datetime | None:
+        """Return when the window ends that an aware time is in; None if it is in none."""
+        start = self.starts_of(self.schedule).last_start(now)
+        return _open_until(start, self.duration, now)
+
+    def next_start(self, now: datetime) -> datetime | None:
+        """Return when the window opens next after an aware time."""
+        return self.starts_of(self.schedule).next_start(now)
+
+
+def _open_until(start: datetime | None, duration: str, now: datetime) -> datetime | None:
+    until = start + _duration(duration) if start is not None else now
+    return until if now < until else None
