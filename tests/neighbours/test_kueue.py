@@ -12,7 +12,7 @@ from dsf.api.conditions import conditions_of, find
 from dsf.hub.dispatch.workloads import NOMINATED
 from tests.eventually import until
 
-from .kueue_manager import KUEUE, workloads
+from .kueue_manager import workloads
 
 if TYPE_CHECKING:
     from .conftest import MultiKueue
@@ -49,24 +49,6 @@ def test_scores_that_change_decide_for_what_still_waits(kueue: MultiKueue) -> No
 def nominated(kueue: MultiKueue, name: str) -> list[str]:
     found = workloads(kueue.hub).get(name, {})
     return list(found.get("status", {}).get("nominatedClusterNames") or ())
-
-
-def test_a_lost_worker_loses_its_nomination(kueue: MultiKueue) -> None:
-    green = kueue.workers["green"]
-    apiserver = "green-kube-apiserver"
-    with kueue.dispatcher("--next-after=1h"):
-        kueue.submit("full-1", "full-2")
-        until("green to be full", lambda: list(kueue.placed().values()) == ["green", "green"])
-        kueue.submit("waits")
-        until("it to wait for green", lambda: nominated(kueue, "waits") == ["green"])
-        green.processes.kill(apiserver)
-        try:
-            until("it to run elsewhere", lambda: at(kueue, "waits") == "grey")
-        finally:
-            green.start(kueue.hub.etcd)
-            green.wait_ready()
-        kueue.hub.api.wait_condition(KUEUE, "MultiKueueCluster", "green", "Active")
-        until("its copy on green to be gone", lambda: "waits" not in workloads(green))
 
 
 def test_killed_while_jobs_come_it_forgets_none(kueue: MultiKueue) -> None:

@@ -49,7 +49,12 @@ MODULES = (
     ("OpenTelemetry collector", "go.opentelemetry.io/collector/otelcol", COLLECTOR, "runs"),
     ("Kueue", "sigs.k8s.io/kueue", KUEUE, "its manager runs on a hub and on worker clusters"),
     ("Kueue, the version before", "sigs.k8s.io/kueue", ECOSYSTEM, "only its schemas"),
-    ("Argo CD", "github.com/argoproj/argo-cd/v3", ECOSYSTEM, "only its schemas"),
+    (
+        "Argo CD",
+        "github.com/argoproj/argo-cd/v3",
+        "tests/neighbours/argocd/go.mod",
+        "its ApplicationSet controller runs",
+    ),
 )
 """What it is, its Go module, the file that pins it, and what the tests do with it."""
 
