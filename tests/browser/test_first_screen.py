@@ -97,7 +97,8 @@ async def test_a_large_fleet_is_told_without_scrolling(
     page = await open_page(service.url, viewport={"width": 1280, "height": 800})
     await show_fleet(page, fleet.model_copy(update={"scores": scores}))
     fresh = panel(page, "How fresh are scores?")
-    await expect(fresh).to_contain_text(f"Late: {clusters // 2} clusters, 2h old, expired 60m ago")
+    told = f"Late: {clusters // 2} clusters, 2h old, expired 60m ago"
+    await expect(fresh).to_contain_text(told, timeout=LOOKS)
     for name in PANELS:
         await expect(panel(page, name)).to_be_in_viewport(ratio=1)
     assert await violations(page) == []
