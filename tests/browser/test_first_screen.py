@@ -278,9 +278,14 @@ async def test_a_plan_on_offer_is_approved_from_the_first_screen(
 
 async def test_gains_of_different_objectives_have_no_sum(service: Service, open_page: Open) -> None:
     page = await open_page(service.url)
+    applied = [{"type": "Applied", "status": "True", "reason": "UpToDate", "message": ""}]
     items = [
-        {"name": name, "reason": "BelowHysteresis", "message": "", "status": {"gain": gain}}
-        for name, gain in (("nothing", 0), ("power", 12.5), ("latency", 30))
+        {"name": name, "reason": reason, "status": {"gain": gain, "conditions": applied}}
+        for name, gain, reason in (
+            ("nothing", 0, "UpToDate"),
+            ("power", 12.5, "UpToDate"),
+            ("latency", 30, "Unplaced"),
+        )
     ]
 
     async def answer(route: Route) -> None:
@@ -288,8 +293,8 @@ async def test_gains_of_different_objectives_have_no_sum(service: Service, open_
 
     await page.route("**/placementoptimizations?*", answer)
     gain = panel(page, "What would a better plan gain?")
-    await expect(gain).to_contain_text("+12.5 on offer power: BelowHysteresis")
-    await expect(gain).to_contain_text("+30 on offer latency: BelowHysteresis")
+    for told in ("+12.5 on offer power: ", "+30 on offer latency: "):
+        await expect(gain).to_contain_text(f"{told}no move gains enough")
     await expect(gain).not_to_contain_text("42.5")
 
 
@@ -312,6 +317,26 @@ async def test_sentences_leave_commands_and_names_as_they_are(
     await show_fleet(page, invented_fleet(2).model_copy(update={"findings": findings}))
     for number, sentence in enumerate(said.values()):
         await expect(panel(page, "Findings")).to_contain_text(f"score {number}: {sentence}")
+
+
+async def test_what_follows_from_what_follows_is_a_cause_of_its_own(
+    service: Service, open_page: Open
+) -> None:
+    """One cluster is lost, so its score expired, on which a scorer fails that fails elsewhere."""
+    chain = (
+        ("cluster", "ClusterLost", ""),
+        ("score", "ScoreExpired", "ClusterLost"),
+        ("scorer", "ClustersFailing", "ScoreExpired"),
+    )
+    findings = tuple(
+        MatrixFinding(stage=stage, name="a", reason=reason, message="b", next="c", cause=cause)  # type: ignore[arg-type]
+        for stage, reason, cause in chain
+    )
+    page = await open_page(service.url)
+    await show_fleet(page, invented_fleet(2).model_copy(update={"findings": findings}))
+    causes = panel(page, "Is anything wrong?").get_by_role("listitem")
+    told = ("ClusterLost1 cluster, 1 score", "ClustersFailing1 scorer")
+    await expect(causes).to_have_text([re.compile(text) for text in told])
 
 
 async def test_each_view_has_an_order_of_its_own(service: Service, open_page: Open) -> None:

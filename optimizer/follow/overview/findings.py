@@ -41,9 +41,6 @@ _NEXT_FOR_STATE = {
 }
 
 
-_NO_FAULTS: Mapping[str, Obstacle] = {}
-
-
 class FleetFinding(ResultPart):
     """Something that is broken or missing, since when, and the next step."""
 
@@ -90,7 +87,7 @@ def findings_of(facts: FleetFacts, names: Container[str]) -> tuple[FleetFinding,
 
 def scorer_findings(scorers: Iterable[ScorerOverview]) -> tuple[FleetFinding, ...]:
     """Return the findings about scorers that do not work wherever they should."""
-    return tuple(_by_cause(_of_scorers(scorers)))
+    return tuple(_by_cause(_of_scorers(scorers, {})))
 
 
 def cluster_findings(faults: Mapping[str, Obstacle]) -> tuple[FleetFinding, ...]:
@@ -164,7 +161,7 @@ def _found(
 
 
 def _of_scorers(
-    scorers: Iterable[ScorerOverview], faults: Mapping[str, Obstacle] = _NO_FAULTS
+    scorers: Iterable[ScorerOverview], faults: Mapping[str, Obstacle]
 ) -> Iterator[_Found]:
     for item in scorers:
         if not item.ready:

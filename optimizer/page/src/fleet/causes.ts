@@ -3,7 +3,7 @@ import { counted } from "../parts/sentences";
 
 /** What has one cause. */
 export interface Cause {
-  /** Tells it from others, also in the address. */
+  /** Of the cause itself. It tells it from others, also in the address. */
   reason: string;
   severity: NonNullable<Finding["severity"]>;
   /** The findings of the cause itself, and those that follow from it. */
@@ -20,7 +20,8 @@ const WORST_FIRST = ["error", "warning", "info"];
  * then in the order of the way from scorer to workload: of those with one reason, the first has the cause.
  */
 export function causesOf(findings: Finding[]): Cause[] {
-  const reasons = new Set(findings.map(({ reason }) => reason));
+  // What follows from another cause leads nothing: its own findings may stand with that one.
+  const reasons = new Set(findings.flatMap(({ cause, reason }) => (cause ? [] : reason)));
   const found = new Map<string, Finding[]>();
   for (const item of findings) {
     const reason = item.cause && reasons.has(item.cause) ? item.cause : item.reason;

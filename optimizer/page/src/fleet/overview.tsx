@@ -136,7 +136,7 @@ function Gain({ api, fleet }: Props) {
             </span>
           )}{" "}
           <Link to={{ view: "kept", offer: item.waiting, step: "" }} title={item.effect}>
-            {item.name}: {item.waiting && !item.approved ? `it ${item.effect}` : item.reason}
+            {item.name}: {offered(item)}
           </Link>
           {item.waiting && !item.approved && (
             <ApproveKept api={api} item={item} onDone={readAgain} />
@@ -147,6 +147,13 @@ function Gain({ api, fleet }: Props) {
       {call.answer?.length === 0 && <AskForPlan api={api} fleet={fleet} />}
     </Panel>
   );
+}
+
+/** What is on offer, or why it is not taken. */
+function offered(item: Kept): string {
+  if (item.waiting && !item.approved) return `it ${item.effect}`;
+  const applied = item.status.conditions?.find(({ type }) => type === "Applied");
+  return gains(item) && applied?.status === "True" ? "no move gains enough" : item.reason;
 }
 
 function gains({ status }: Kept): boolean {
