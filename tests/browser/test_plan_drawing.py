@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from dsf.kube.clock import utc_now
+from dsf.kube.kinds import MANAGED_CLUSTER
 from optimizer.api.page_picture import page_of_plan
 from optimizer.api.page_route import PAGE
 from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixCluster
@@ -77,15 +78,17 @@ async def test_a_cluster_like_another_one_is_added_by_a_click(
     await choice.get_by_role("button", name="… had one more like it").click()
     anew = page.get_by_role("table", name="Policies that change").get_by_role("row").last
     await expect(anew).to_contain_text("worker01-like-2nonemig-worker01-like-2-")
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-PCIe", "nvidia.com/gpu.count": "2"}
+    await service.hub.patch(MANAGED_CLUSTER, "worker01", {"metadata": {"labels": labels}})
     await page.reload()
     await expect(added).to_have_text("worker01-like-2, with 8 \u00d7 gh200 \u00d7")
     await added.click()
     clusters = page.get_by_role("group", name="Clusters")
-    await clusters.get_by_label("How many GPUs it has").fill("8")
     await clusters.get_by_label("Model of its GPUs").fill("H1000")
     await clusters.get_by_label("one more like").fill("worker01")
     await clusters.get_by_label("one more like").press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("no GPU model is named H1000")
+    await expect(added).to_have_text("worker01-like-2, with 2 \u00d7 H1000 \u00d7")
 
 
 async def test_gpus_that_a_plan_divides_anew_are_told_and_drawn(

@@ -239,7 +239,7 @@ function ClusterChoice(props: WishProps & { name: string; onClose: (name: string
 /** The longest name of a managed cluster. */
 const LONGEST = 253;
 
-/** GPUs of an added cluster as they are typed; no count: those of the other cluster. */
+/** GPUs of an added cluster as they are typed; what is empty is as on the other cluster. */
 interface TypedGpus {
   count: string;
   product: string;
@@ -290,8 +290,11 @@ function toldOf(added: Added | undefined): string {
 
 /** A wish with one more cluster like another one, under a name that is free. */
 function withOneLike(wish: Wish, fleet: Fleet, like: string, typed: TypedGpus): Wish {
-  const product = typed.product || modelOf(fleet, like);
-  const gpus = typed.count ? { gpus: [{ product, count: Number(typed.count) }] } : {};
+  const { gpus: own = [] } = fleet.clusters.find((item) => item.name === like) ?? {};
+  const [model, all] = [modelOf(fleet, like), own.reduce((sum, item) => sum + item.count, 0)];
+  const product = typed.product || model;
+  const count = Number(typed.count || all);
+  const gpus = typed.count || product !== model ? { gpus: [{ product, count }] } : {};
   const taken = new Set([...fleet.clusters, ...wish.add].map((item) => item.name));
   for (let number = 2; ; number += 1) {
     const end = `-like-${number}`;
