@@ -21,7 +21,7 @@ class Watched:
     `clusters`: the taints of each cluster, whatever their form. `lost`: clusters that are not
     available. `plan_requested_at`: the annotation's value. `must_move`: workloads that run where
     they may not stay, or nowhere: a first score may give them a place, and needs no window.
-    `constraints`: what workloads, clusters and limits state now, by kind and name.
+    `constraints`: what workloads and clusters state now, by kind and name.
     """
 
     clusters: Mapping[str, frozenset[str]]

@@ -30,6 +30,7 @@ from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
+from optimizer.snapshot.annotations import read_annotations
 from optimizer.snapshot.capacity.seen_capacity import Inventories, read_inventories
 from optimizer.snapshot.capacity.seen_fleet import nodes_of, seen_fleet
 from optimizer.snapshot.eligible_clusters import (
@@ -68,7 +69,7 @@ from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
 from optimizer.snapshot.scores.score_meanings import direction_issues
 from optimizer.snapshot.scores.score_reader import ScoreReader
 from optimizer.snapshot.workload_pods import pending_workloads
-from optimizer.wire.object_specs import NO_END
+from optimizer.wire.object_specs import NO_END, WorkloadSpec
 from optimizer.wire.request import OptimizeRequest, Preference, RequestedCluster, ScoreRef
 
 
@@ -106,7 +107,8 @@ def read_objects(
     eligible = eligible_clusters(observation, request, defaults)
     listed, cluster_issues = _clusters(observation, request, select, running)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
-    workloads = _with_others_places(workloads, observation, select)
+    places = _places_of_others(workloads, observation, request, select, running)
+    workloads = _with_others_places(workloads, observation, places)
     inventories = read_inventories(listed, observation)
     kept = _kept(request, inventories)
     listed = tuple(_with_those_in_force(item) if item.name in kept else item for item in listed)
@@ -136,7 +138,7 @@ def read_objects(
         observation=observation,
     )
     clusters, workloads, pools, lost = selectable_fleet(unshared, workloads, pools, eligible, asked)
-    limits = (*_limits(request), *_limits_of_clusters(clusters))
+    limits = (*_limits(request), *_limits_of_clusters(clusters, places.values()))
     relevant = _relevant(clusters, workloads, limits)
     stuck = pending_workloads(workloads, observation, settings.pending_grace_seconds)
     workloads = stuck.workloads
@@ -276,25 +278,51 @@ def _workloads(
     return alone, issues + [_shared(item) for item in workloads if item.placement in shared]
 
 
-def _with_others_places(
-    workloads: tuple[Workload, ...], observation: Observation, select: Mapping[str, Selector]
-) -> tuple[Workload, ...]:
-    """Keep workloads apart from those that no request names, or with them, where these run now."""
+def _places_of_others(
+    workloads: Iterable[Workload],
+    observation: Observation,
+    request: OptimizeRequest,
+    select: Mapping[str, Selector],
+    running: CurrentDecisions,
+) -> Mapping[str, tuple[str, ...]]:
+    """Return where each other workload of the namespace stays; empty: nowhere, or it is pruned."""
     own = {item.name for item in workloads}
-    if all(own.issuperset((*item.apart_from, *item.together_with)) for item in workloads):
+    others = [obj for obj in observation.workloads if name_of(obj) not in own]
+    decided = read_current_decisions(observation, select, None).placements if others else {}
+    pruned = running.placements if request.prune else {}
+    places = {name: found for name, found in decided.items() if name not in pruned}
+    return {name_of(obj): places.get(placement_of(obj), ()) for obj in others}
+
+
+def _with_others_places(
+    workloads: tuple[Workload, ...],
+    observation: Observation,
+    others: Mapping[str, tuple[str, ...]],
+) -> tuple[Workload, ...]:
+    """Keep workloads apart from others, or with them, where these stay.
+
+    They still name the others that do not exist, and those that they can't run together with.
+    """
+    if not others:
         return workloads
-    decided = read_current_decisions(observation, select, None).placements
-    places = {name_of(obj): decided.get(placement_of(obj), ()) for obj in observation.workloads}
+    apart = {item.name: dict.fromkeys(item.apart_from) for item in workloads}
+    for obj in observation.workloads:
+        stated = read_annotations(obj, WorkloadSpec) if others.get(name_of(obj)) else None
+        for name in (stated.apart_from or ()) if isinstance(stated, WorkloadSpec) else ():
+            if name in apart:
+                apart[name][name_of(obj)] = None
 
     def placed(item: Workload) -> Workload:
-        apart = (
-            place for name in item.apart_from if name not in own for place in places.get(name, ())
+        excluded = chain(
+            item.excluded_clusters, *(others.get(name, ()) for name in apart[item.name])
         )
-        fixed = [name for name in item.together_with if name not in own and places.get(name)]
-        common = set(item.clusters or select).intersection(*(places[name] for name in fixed))
+        fixed = [name for name in item.together_with if others.get(name)]
+        common = set(item.clusters or chain(*others.values()))
+        common.intersection_update(*(others[name] for name in fixed))
         return replace(
             item,
-            excluded_clusters=tuple(dict.fromkeys((*item.excluded_clusters, *apart))),
+            excluded_clusters=tuple(dict.fromkeys(excluded)),
+            apart_from=tuple(name for name in item.apart_from if name not in others),
             clusters=tuple(sorted(common)) if fixed and common else item.clusters,
             together_with=tuple(n for n in item.together_with if n not in fixed or not common),
         )
@@ -343,11 +371,15 @@ def _limits(request: OptimizeRequest) -> tuple[FleetLimit, ...]:
     )
 
 
-def _limits_of_clusters(clusters: Iterable[Cluster]) -> Iterator[FleetLimit]:
+def _limits_of_clusters(
+    clusters: Iterable[Cluster], others: Iterable[Iterable[str]]
+) -> Iterator[FleetLimit]:
+    """Yield how many workloads each cluster may get besides the others that stay there."""
+    there = Counter(chain.from_iterable(others))
     for item in clusters:
         if item.max_workloads is not None:
-            name = f"workloads on {item.name}"
-            yield FleetLimit(name, float(item.max_workloads), cluster=item.name)
+            most = float(max(0, item.max_workloads - there[item.name]))
+            yield FleetLimit(f"workloads on {item.name}", most, cluster=item.name)
 
 
 def _drains_change(observation: Observation, request: OptimizeRequest) -> float:

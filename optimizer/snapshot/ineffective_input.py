@@ -88,14 +88,18 @@ def _unmatched_workload_affinity(workloads: Sequence[Workload]) -> Iterator[Issu
         text: tuple(islice((item.name for item in workloads if meets.matches(item.labels)), 2))
         for text, meets in wanted.items()
     }
+    names = {item.name for item in workloads}
     for workload in workloads:
-        missing = set(workload.together_with).difference(item.name for item in workloads)
-        if missing:
-            message = (
-                f"workload {workload.name} must run together with {listed(sorted(missing))}, which"
-                " the request does not name and which runs nowhere"
-            )
-            yield Issue(reason="UnknownWorkloads", message=message, workload=workload.name)
+        for must, named, why in (
+            ("together with", workload.together_with, "runs nowhere that this one may run"),
+            ("apart from", workload.apart_from, "does not exist"),
+        ):
+            if missing := sorted(set(named) - names):
+                message = (
+                    f"workload {workload.name} must run {must} {listed(missing)}, which the request"
+                    f" does not name and which {why}"
+                )
+                yield Issue(reason="UnknownWorkloads", message=message, workload=workload.name)
         text = workload.workload_affinity
         if text and set(found[text]) <= {workload.name}:
             message = (

@@ -366,7 +366,10 @@ def _drain(text: str) -> dict[str, str]:
     if any(not sign for _, sign, _ in parts):
         form = "until=2026-11-28T06:00:00Z or schedule=0 22 * * *;duration=8h"
         raise ValueError(f"{quoted(text, 40)} does not have the form {ALWAYS}, {form}")
-    return {name.strip(): value.strip() for name, _, value in parts}
+    found = {name.strip(): value.strip() for name, _, value in parts}
+    if len(found) < len(parts):
+        raise ValueError(f"{quoted(text, 40)} has a name twice")
+    return found
 
 
 Drain = Annotated[DrainSpec, _short_form(_drain, DrainSpec)]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.plural import counted
+from dsf.api.plural import counted, joined
 from dsf.api.times import read_time, rfc3339, shown_duration
 from dsf.api.untrusted_text import UntrustedName, escaped
 from dsf.cli.output import TextTable
@@ -20,7 +20,7 @@ from optimizer.follow.overview.capacity import (
     largest_first,
     shown_amount,
 )
-from optimizer.follow.overview.findings import findings
+from optimizer.follow.overview.findings import DRAINED, MAX_NAMED, findings
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import score_overviews
 from optimizer.wire.base import Name, ResultPart, Sentence
@@ -66,6 +66,7 @@ class HubStatus(ResultPart):
     server: Sentence
     ready_clusters: int
     total_clusters: int
+    drained: Annotated[dict[Name, Sentence], Field(description="Until when, by cluster.")]
     parts: tuple[HubCheck, ...]
     scores: tuple[ScoreFreshness, ...]
     capacity: FleetCapacity
@@ -86,6 +87,7 @@ def hub_status(
         server=installed.server,
         ready_clusters=len(hub.hub.clusters) - len(hub.faults),
         total_clusters=len(hub.hub.clusters),
+        drained=dict(sorted(hub.drained.items())),
         parts=tuple(checks),
         scores=tuple(ScoreFreshness(**{**dict(item), "score": item.name}) for item in scores),
         capacity=_capacity(hub),
@@ -125,7 +127,7 @@ def _findings(
     for facts in (hub, *namespaces):
         where = "" if facts is hub else f" of namespace {UntrustedName(facts.namespace)}"
         for item in findings(facts):
-            if (item.stage in _HUB_STAGES) == (facts is hub):
+            if (item.stage in _HUB_STAGES) == (facts is hub) and item.reason != DRAINED:
                 about = f"{item.stage} {UntrustedName(item.name)}{where}"
                 yield HubFinding(**{**dict(item), "about": about})
 
@@ -152,6 +154,9 @@ def hub_status_text(status: HubStatus, now: datetime) -> str:
         f" {counted(status.total_clusters, 'managed cluster')} ready,"
         f" {counted(len(status.scores), 'score')}"
     )
+    if status.drained:
+        drains = (f"{UntrustedName(name)} {until}" for name, until in status.drained.items())
+        head += f"; drained: {joined(drains, MAX_NAMED)}"
     tables = (
         TextTable(
             ("part", "state", "message"),

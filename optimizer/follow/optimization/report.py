@@ -366,7 +366,9 @@ def watched_of(obj: Object, facts: FleetFacts, fleet: Fleet) -> Watched:
         ),
         constraints={
             **{("workload", item.name): replace(item, **_MOMENTARY) for item in fleet.workloads},
-            **{("cluster", item.name): item.drained for item in fleet.clusters},
-            **{("limit", item.name): item.most for item in fleet.limits},
+            **{
+                ("cluster", item.name): (bool(item.drained), item.max_workloads)
+                for item in fleet.clusters
+            },
         },
     )

@@ -16,6 +16,7 @@ from optimizer.domain.issue import Issue
 from optimizer.follow.overview.capacity import ClusterCapacity
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScorerOverview
+from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.object_readers import placements_of, read_workload
 from optimizer.snapshot.workload_pods import PODS_PENDING
 from optimizer.wire.base import Name, ResultPart, Sentence
@@ -41,6 +42,10 @@ _NEXT_FOR_STATE = {
 }
 
 
+DRAINED = "Drained"
+"""The reason of a cluster where people let no workload run for a while."""
+
+
 class FleetFinding(ResultPart):
     """Something that is broken or missing, since when, and the next step."""
 
@@ -51,7 +56,7 @@ class FleetFinding(ResultPart):
     next: Sentence
     severity: Annotated[
         Severity,
-        Field(description="warning: a part is missing. info: OCM is at work. Else error."),
+        Field(description="warning: a part is missing. info: at work, or on purpose. Else error."),
     ] = "error"
     since: datetime | None = Field(
         default=None,
@@ -110,6 +115,7 @@ def _all(facts: FleetFacts) -> Iterator[_Found]:
     yield from _of_scorers(facts.scorers, facts.faults)
     yield from _of_scores(facts)
     yield from _of_clusters(facts.faults)
+    yield from _of_drains(facts.drained)
     yield from _of_inventories(facts)
     yield from _of_namespace(facts)
     yield from _of_unplaced(facts)
@@ -242,6 +248,16 @@ def _of_clusters(faults: Mapping[str, Obstacle]) -> Iterator[_Found]:
         said = fault.message
         found = _found("cluster", name, fault.reason, said, next_step, since=fault.since)
         yield found, said.replace(name, "")
+
+
+def _of_drains(drained: Mapping[str, str]) -> Iterator[_Found]:
+    for name, until in sorted(drained.items()):
+        said = f"{UntrustedName(name)} is drained {until}: plans place nothing there"
+        next_step = (
+            f"wait, or end it: `kubectl annotate managedcluster {UntrustedName(name)}"
+            f" {PREFIX}drain-`"
+        )
+        yield _found("cluster", name, DRAINED, said, next_step, "info"), until
 
 
 def _of_inventories(facts: FleetFacts) -> Iterator[_Found]:

@@ -12,7 +12,14 @@ from optimizer.follow.overview.capacity import IDLE_SCORE, ClusterCapacity, capa
 from optimizer.follow.overview.score_overview import ClusterScores, ScorerOverview
 from optimizer.follow.placement_status.hub_state import HubState, read_hub_state
 from optimizer.snapshot.capacity.node_inventories import by_cluster
-from optimizer.snapshot.object_readers import is_generated, is_workload, labels_of, name_of
+from optimizer.snapshot.object_readers import (
+    is_generated,
+    is_workload,
+    labels_of,
+    name_of,
+    stated_drain,
+    until_text,
+)
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.placement_status import (
@@ -70,6 +77,14 @@ class FleetFacts:
         """Why OCM selects a managed cluster for no new Placement, by name; only such clusters."""
         found = ((name, self.hub.fault(name)) for name in self.hub.clusters)
         return {name: fault for name, fault in found if fault}
+
+    @cached_property
+    def drained(self) -> Mapping[str, str]:
+        """Until when annotations drain a managed cluster, by name; only clusters drained now."""
+        now = self.observation.observed_at
+        drains = ((name, stated_drain(obj, None)) for name, obj in self.hub.clusters.items())
+        found = {name: until_text(drain.drained_until(now)) for name, drain in drains if drain}
+        return {name: until for name, until in found.items() if until}
 
     @cached_property
     def workloads(self) -> Mapping[str, Object]:

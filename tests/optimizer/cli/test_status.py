@@ -13,6 +13,7 @@ from dsf.api.names import ADDON
 from dsf.kube import kinds
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from optimizer.cli.status import status
+from optimizer.snapshot.annotations import PREFIX
 from tests.command_line import invoked_meanwhile
 from tests.optimizer.follow.hub_health.test_checks import installed_hub
 from tests.optimizer.follow.placement_status.guide_run import GuideRun, guide_run
@@ -131,11 +132,14 @@ async def test_a_healthy_hub_is_exit_code_0(tmp_path: Path) -> None:
     hub = await installed_hub()
     for name in ("mwrs-app01", "mwrs-app02"):
         await hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, name, "default")
+    drained = {"metadata": {"annotations": {f"{PREFIX}drain": "always"}}}
+    await hub.patch(kinds.MANAGED_CLUSTER, "worker02", drained)
     async with serving(hub) as url:
         config = tmp_path / "hub.kubeconfig"
         config.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
         code, out, _ = await invoked_meanwhile(status, f"--kubeconfig={config}")
     assert (code, out.splitlines()[-1]) == (0, "Nothing is to be done.")
+    assert "; drained: worker02 until somebody says otherwise" in out.splitlines()[0]
 
 
 async def test_an_optimization_needs_a_namespace(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ async def test_a_plan_keeps_what_workloads_and_clusters_state(said: Any, wanted:
         (f"until={later(hours=1)};start={later(hours=2)}", "must be later than start"),
         ("schedule=0 22 * * *", "state both or none"),
         ("tonight", "does not have the form always, until="),
+        (f"until={later(hours=1)};until={later(hours=2)}", "has a name twice"),
     ],
 )
 async def test_a_drain_that_can_not_be_read_is_told_with_what_to_write(
@@ -83,17 +84,63 @@ async def test_a_drain_that_can_not_be_read_is_told_with_what_to_write(
     assert said in json.dumps(found["gaps"])
 
 
-async def test_a_plan_of_one_workload_keeps_it_apart_from_those_that_it_leaves_alone() -> None:
+@pytest.mark.parametrize(
+    ("said", "prune", "wanted"),
+    [
+        ({}, False, FIRST),
+        ({APP02: {"apart-from": APP01}}, False, ""),
+        ({APP01: {"apart-from": APP02}}, False, ""),
+        ({APP02: {"apart-from": APP01}}, True, FIRST),
+        ({APP02: {"together-with": APP01}}, False, FIRST),
+        ({APP02: {"together-with": APP01}}, True, ""),
+        ({FIRST: {"max-workloads": "1"}}, False, ""),
+        ({FIRST: {"max-workloads": "2"}}, False, FIRST),
+        ({FIRST: {"max-workloads": "1"}}, True, FIRST),
+    ],
+)
+async def test_a_plan_of_one_workload_counts_those_that_it_leaves_where_they_are(
+    said: Any, prune: bool, wanted: str
+) -> None:
     hub = await hub_of()
+    await state(hub, {FIRST: {"allocatable": "gpu/2g.24gb=9"}})
     async with client(hub) as http:
         await apply(http, await planned(http, workloads=["app01"], whatIf={"pin": {"01": "01"}}))
-        await state(hub, {APP02: {"apart-from": APP01}})
-        alone = await planned(http, workloads=["app02"], clusters=[FIRST])
-        free = await planned(http, workloads=["app02"])
+        await state(hub, said)
+        asked = {**body(clusters=[FIRST], workloads=[APP02]), "prune": prune}
+        found = (await http.post("/optimize?dry_run=true", json=asked)).json()
+    assert places(found) == ({(APP02, wanted)} if wanted else set())
+
+
+async def test_a_plan_of_one_workload_goes_where_it_may() -> None:
+    hub = await hub_of()
+    await state(hub, {APP02: {"apart-from": APP01}, FIRST: {"allocatable": "gpu/2g.24gb=9"}})
+    async with client(hub) as http:
+        await apply(http, await planned(http, workloads=["app01"], whatIf={"pin": {"01": "01"}}))
+        apart = await planned(http, workloads=["app02"])
         await state(hub, {APP02: {"apart-from": None, "together-with": APP01}})
-        near = await planned(http, workloads=["app02"], clusters=[SECOND])
-    assert places(alone) == places(near) == set()
-    assert places(free) == {(APP02, SECOND)}
+        near = await planned(http, workloads=["app02"])
+        far = await planned(http, workloads=["app02"], clusters=[SECOND])
+    assert [places(apart), places(near)] == [{(APP02, SECOND)}, {(APP02, FIRST)}]
+    assert places(far) == set()
+
+
+async def test_a_workload_that_does_not_exist_is_told() -> None:
+    hub = await hub_of()
+    await state(hub, {APP01: {"apart-from": "mwrs-ap02"}, APP02: {"together-with": "mwrs-ap01"}})
+    async with client(hub) as http:
+        found = await planned(http)
+    told = [item["message"] for item in found["gaps"] if item["reason"] == "UnknownWorkloads"]
+    assert [name in text for name, text in zip(("ap02", "ap01"), told, strict=True)] == [True] * 2
+
+
+async def test_a_drained_cluster_is_listed_as_drained() -> None:
+    hub = await hub_of()
+    await state(hub, {FIRST: {"drain": BY_DAY}, SECOND: {"drain": f"start={later(hours=1)}"}})
+    async with client(hub) as http:
+        found = (await http.get("/fleet", params={"namespace": "default"})).json()["findings"]
+    drains = [item for item in found if item["reason"] == "Drained"]
+    assert [(item["name"], item["severity"]) for item in drains] == [(FIRST, "info")]
+    assert "until 2026-" in drains[0]["message"]
 
 
 async def test_the_explanation_of_what_has_no_place_names_the_drain() -> None:
@@ -129,3 +176,7 @@ async def test_a_kept_fleet_leaves_a_drained_cluster_and_comes_back() -> None:
     assert [await runs_on(hours) for hours in (0.5, 1.5)] == [{FIRST}, {SECOND}]
     await state(hub, {SECOND: {"drain": "always"}})
     assert await runs_on(4) == {FIRST}
+    await state(hub, {SECOND: {"drain": None}})
+    assert await runs_on(5) == {FIRST}
+    await state(hub, {FIRST: {"max-workloads": "0"}})
+    assert await runs_on(6) == {SECOND}
