@@ -115,7 +115,7 @@ def leader_options(lease: str) -> Callable[[Command], Command]:
         ),
         click.option(
             "--leader-elect-resource-namespace",
-            help="Namespace of the Lease; default: --namespace.",
+            help="Namespace of the Lease; default: the hub namespace.",
         ),
         identity_option,
     )

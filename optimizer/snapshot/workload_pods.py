@@ -13,12 +13,13 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from dsf.api.conditions import find, is_true
+from dsf.api.crd.inventory_times import InventoryTimes
 from dsf.api.times import read_time, rfc3339
 from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
-from optimizer.snapshot.capacity.node_inventories import by_cluster, is_relied_on
+from optimizer.snapshot.capacity.node_inventories import by_cluster
 from optimizer.snapshot.capacity.pod_templates import (
     KINDS_WITH_PODS,
     LASTING,
@@ -92,7 +93,7 @@ def inventoried_works(
     """
     found = dict[str, InventoriedWorks]()
     for cluster, obj in by_cluster(inventories).items():
-        if is_relied_on(obj, now):
+        if (times := InventoryTimes.of(obj)) and times.relied_on(now):
             works = {str(item.get("name")): item for item in obj["status"].get("works") or ()}
             found[cluster] = InventoriedWorks(works, is_true(obj, "Complete"))
     return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dsf.api.crd.definitions import crds
-from dsf.hub.dispatch.nomination import DISPATCHER
+from dsf.hub.dispatch.kueue_configuration import DISPATCHER
 from dsf.hub.dispatch.queue_preferences import PREFERENCES_ANNOTATION
 from tests.charts.rendering import render
 from tests.eventually import until

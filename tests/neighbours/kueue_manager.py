@@ -8,7 +8,6 @@ no kubelet mounts its Secret. The manager has an administrator's rights.
 from __future__ import annotations
 
 import base64
-import json
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
@@ -248,8 +247,3 @@ def placed(plane: ControlPlane) -> dict[str, str]:
         name: str(obj.get("status", {}).get("clusterName") or "")
         for name, obj in workloads(plane).items()
     }
-
-
-def dumped(obj: Object) -> str:
-    """An object as text, for a failure's message."""
-    return json.dumps(obj, indent=1)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from dsf.api.names import GROUP
-from dsf.hub.dispatch.nomination import DISPATCHER
+from dsf.hub.dispatch.kueue_configuration import DISPATCHER
 from tests.eventually import until
 
 from .conftest import ACCOUNT, CPUS, NAMESPACE
@@ -86,7 +86,7 @@ def run(kueue: MultiKueue, names: list[str]) -> Outcome:
     before = written(planes)
     started = time.monotonic()
     kueue.submit(*names)
-    until("all to be admitted", lambda: [*kueue.placed().values()].count("") == 0 and all_in(kueue))
+    until("all to be admitted", lambda: len([*filter(None, kueue.placed().values())]) == JOBS)
     seconds = time.monotonic() - started
     after = written(planes) - before
     return Outcome(
@@ -95,10 +95,6 @@ def run(kueue: MultiKueue, names: list[str]) -> Outcome:
         after.total(),
         after["multikueue", "create", "workloads"] - len(names),
     )
-
-
-def all_in(kueue: MultiKueue) -> bool:
-    return len(kueue.placed()) == JOBS
 
 
 def test_the_dispatcher_by_scores_beside_those_of_kueue(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dsf.api.conditions import conditions_of, find
+from dsf.hub.dispatch.kueue_configuration import DISPATCHER
 from dsf.hub.dispatch.workloads import NOMINATED
 from tests.eventually import until
 
@@ -86,4 +87,4 @@ def test_kueue_with_another_dispatcher_is_left_alone_and_it_is_told(kueue: Multi
             )
         assert find(conditions_of(workloads(kueue.hub)["job"]), NOMINATED) is None
     finally:
-        kueue.manager.restart("dynamic-scoring.open-cluster-management.io/dispatcher")
+        kueue.manager.restart(DISPATCHER)

@@ -16,7 +16,6 @@ from dsf.api.untrusted_text import listed
 from dsf.hub.dispatch.field_ownership import applied_status
 from dsf.hub.dispatch.kueue_configuration import other_dispatcher
 from dsf.hub.dispatch.nomination import (
-    DISPATCHER,
     Nomination,
     NominationSettings,
     WorkerFleet,
@@ -226,7 +225,7 @@ class Dispatcher:
     def _named(self, fleet: WorkerFleet) -> bool:
         """Return whether Kueue's configuration names this dispatcher; tell if it does not."""
         at = self._options.kueue_config
-        why = other_dispatcher(self._config.items.get(at), "/".join(at), DISPATCHER)
+        why = other_dispatcher(self._config.items.get(at), "/".join(at))
         self._in_charge.set(not why)
         if why:
             log.warning("nominates nothing", extra={"reason": why})

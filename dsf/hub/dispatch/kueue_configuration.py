@@ -8,21 +8,23 @@ from typing import Any
 
 import yaml
 
+from dsf.api.names import GROUP
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.kube.yaml_documents import parsed_yaml
 
+DISPATCHER = f"{GROUP}/dispatcher"
+"""The name by which Kueue's configuration names this dispatcher."""
 CONFIGURATION_KEY = "controller_manager_config.yaml"
 ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 """The dispatcher of a configuration that names none."""
 
 
-def other_dispatcher(config_map: Object | None, where: str, name: str) -> str:
-    """Return why Kueue does not ask the dispatcher `name`, and what to do; empty if it does.
+def other_dispatcher(config_map: Object | None, where: str) -> str:
+    """Return why Kueue does not ask this dispatcher, and what to do; empty if it does.
 
     `where` is the namespace and the name of the ConfigMap.
     """
-    remedy = f"set multiKueue.dispatcherName to {name} there and restart Kueue's manager"
     if config_map is None:
         return (
             f"there is no ConfigMap {where} with Kueue's configuration: name it by --kueue-config"
@@ -36,9 +38,12 @@ def other_dispatcher(config_map: Object | None, where: str, name: str) -> str:
         return f"{CONFIGURATION_KEY} of ConfigMap {where} is not one YAML document: correct it"
     section = _part(_part(configuration).get("multiKueue"))
     found = str(section.get("dispatcherName") or ALL_AT_ONCE)
-    if found == name:
+    if found == DISPATCHER:
         return ""
-    return f"Kueue's configuration in ConfigMap {where} names {UntrustedName(found)}: {remedy}"
+    return (
+        f"Kueue's configuration in ConfigMap {where} names {UntrustedName(found)}: set"
+        f" multiKueue.dispatcherName to {DISPATCHER} there and restart Kueue's manager"
+    )
 
 
 def _part(value: Any) -> Mapping[str, Any]:

@@ -1,21 +1,20 @@
 """Decides which worker clusters are nominated for the Workloads that wait; pure.
 
-Workloads are decided in Kueue's order: by priority, then by age. The first cluster is the
-eligible one with the best score that has room, given what the Workloads before it take.
-Further ones are added when nobody has admitted it within a time. A nomination is withdrawn only
-from a cluster that can't take the Workload any more: another one may have reserved quota meanwhile,
-and Kueue deletes what is no longer nominated.
+Workloads that are nominated already are decided first, the others in Kueue's order: by priority,
+then by age. The first cluster is the eligible one with the best score that has room, given what the
+Workloads before it take. Further ones are added when nobody has admitted it within a time. A
+nomination is withdrawn only from a cluster that can't take the Workload any more: another one may
+have reserved quota meanwhile, and Kueue deletes what is no longer nominated.
 """
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from dsf.api.conditions import MESSAGE_LIMIT
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import GROUP
 from dsf.api.times import shown_duration
 from dsf.api.untrusted_text import UntrustedName, escaped, listed
 from dsf.hub.dispatch.queue_preferences import (
@@ -24,13 +23,10 @@ from dsf.hub.dispatch.queue_preferences import (
     Preferences,
     weighted_score,
 )
-from dsf.hub.dispatch.worker_clusters import Room, managed_cluster_of, obstacle, total
+from dsf.hub.dispatch.worker_clusters import Room, obstacle, total
 from dsf.hub.dispatch.workloads import AssignedWorkload, WaitingWorkload
 from dsf.kube.changes import key
 from dsf.kube.port import Object
-
-DISPATCHER = f"{GROUP}/dispatcher"
-"""The name by which Kueue's configuration names this dispatcher."""
 
 MOST_NOMINATED = 20
 """Clusters that Kueue's API allows in status.nominatedClusterNames."""
@@ -62,7 +58,18 @@ class WorkerFleet:
     workers: Mapping[str, Object]
     managed: Mapping[str, Object]
     find_score: FindScore
-    rooms: Mapping[str, Room] = field(default_factory=dict)
+    rooms: Mapping[str, Room]
+
+    def managed_cluster(self, worker: str) -> str:
+        """Return which managed cluster a MultiKueueCluster is; empty if OCM knows none.
+
+        That is the one of its ClusterProfile, or of its own name. Older releases of OCM's Kueue
+        add-on put the name of the MultiKueueConfig in front.
+        """
+        spec = (self.workers.get(worker) or {}).get("spec") or {}
+        profile = ((spec.get("clusterSource") or {}).get("clusterProfileRef") or {}).get("name", "")
+        names = (profile, worker, *(worker.removeprefix(f"{each}-") for each in self.configs))
+        return next((name for name in names if name in self.managed), "")
 
 
 class Nomination(NamedTuple):
@@ -112,9 +119,9 @@ def decide(
     """Return what to write; nothing for a Workload that is as it should be."""
     turn = _QueuePass(fleet, settings, now)
     for each in assigned:
-        cluster = managed_cluster_of(each.cluster, "", fleet.workers, fleet.managed)
+        cluster = fleet.managed_cluster(each.cluster)
         room = fleet.rooms.get(cluster)
-        if room and each.since > room.observed:
+        if room and each.since > room.times.observed:
             turn.take(cluster, each)
     ordered = sorted(
         waiting,
@@ -180,7 +187,7 @@ class _QueuePass:
             issue,
             _sentence("Not eligible", list(obstacles.values())),
             _sentence("Without a score, so after the others", _unscored(candidates.values())),
-            self._better_elsewhere(config, preferences, tuple(candidates.values())),
+            self._better_elsewhere(config, preferences, candidates.values()),
         )
         message = escaped(" ".join(filter(None, sentences)))[:MESSAGE_LIMIT]
         if message == workload.told and not workload.nominated:
@@ -197,16 +204,18 @@ class _QueuePass:
         fleet, now = self._fleet, self._now
         candidates, obstacles = dict[str, _Candidate](), dict[str, str]()
         for name in fleet.configs[config]:
-            cluster = managed_cluster_of(name, config, fleet.workers, fleet.managed)
+            cluster = fleet.managed_cluster(name)
             nominated, managed = name in workload.nominated, fleet.managed.get(cluster)
-            if why := obstacle(name, fleet.workers, managed, nominated=nominated, now=now):
+            if why := obstacle(
+                name, fleet.workers.get(name), managed, nominated=nominated, now=now
+            ):
                 obstacles[name] = why
                 continue
             score: float | str = "" if cluster else "OCM has no managed cluster of this name"
             if cluster and isinstance(preferences, tuple):
                 score = weighted_score(cluster, preferences, fleet.find_score, now)
             room, taken = fleet.rooms.get(cluster), self._taken.get(cluster, {})
-            fits = not room or room.until <= now or room.fits(workload.pod_sets, taken)
+            fits = not room or not room.times.relied_on(now) or room.fits(workload.pod_sets, taken)
             candidates[name] = _Candidate(name, cluster or name, score, fits)
         return candidates, obstacles
 
@@ -214,7 +223,7 @@ class _QueuePass:
         self, config: str, preferences: Preferences, candidates: Collection[_Candidate]
     ) -> str:
         """Return which managed clusters are better, but not in the MultiKueueConfig."""
-        known = {item.managed for item in candidates} | {*self._fleet.configs[config]}
+        known = {self._fleet.managed_cluster(name) for name in self._fleet.configs[config]}
         best = max((item.number for item in candidates), default=-math.inf)
         better = [
             f"{UntrustedName(name)} ({score:g})"

@@ -1,12 +1,12 @@
-"""MultiKueue's worker clusters: which managed cluster each is, and what it can take."""
+"""MultiKueue's worker clusters: what keeps each from a Workload, and what is free there."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from dsf.api.conditions import conditions_of, find
+from dsf.api.crd.inventory_times import InventoryTimes
 from dsf.api.pod_spec import read_amount
-from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 from dsf.hub.dispatch.workloads import PodSet
 from dsf.kube.port import Object
@@ -15,31 +15,15 @@ from dsf.placement import read_taints, state_obstacle, taint_obstacle, untolerat
 MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 """The controllerName of the admission checks that MultiKueue answers."""
 
-Named = Mapping[str, Object]
-"""Cluster-scoped objects of one kind by name."""
-
-
-def managed_cluster_of(worker: str, config: str, workers: Named, managed: Named) -> str:
-    """Return which managed cluster a MultiKueueCluster is; empty if OCM knows none.
-
-    That is the one of its ClusterProfile, or of its own name. Older releases of OCM's Kueue add-on
-    put the name of the MultiKueueConfig in front.
-    """
-    spec = (workers.get(worker) or {}).get("spec") or {}
-    profile = ((spec.get("clusterSource") or {}).get("clusterProfileRef") or {}).get("name", "")
-    names = (profile, worker, worker.removeprefix(f"{config}-"))
-    return next((name for name in names if name in managed), "")
-
 
 def obstacle(
-    worker: str, workers: Named, managed: Object | None, *, nominated: bool, now: datetime
+    worker: str, found: Object | None, managed: Object | None, *, nominated: bool, now: datetime
 ) -> str:
     """Return why a worker cluster can't take a Workload; empty if it can.
 
-    A cluster that is nominated already stays so with a taint NoSelectIfNew. A cluster that OCM does
-    not know is MultiKueue's own affair.
+    `found` is its MultiKueueCluster. A cluster that is nominated already stays so with a taint
+    NoSelectIfNew. A cluster that OCM does not know is MultiKueue's own affair.
     """
-    found = workers.get(worker)
     if found is None:
         return f"there is no MultiKueueCluster {UntrustedName(worker)}"
     active = find(conditions_of(found), "Active")
@@ -55,11 +39,10 @@ def obstacle(
 
 
 class Room(NamedTuple):
-    """What is free on a cluster: groups of equal nodes, when observed, and until when valid."""
+    """What is free on a cluster: groups of equal nodes, and when that was observed."""
 
     groups: Sequence[tuple[int, Mapping[str, float]]]
-    observed: datetime
-    until: datetime
+    times: InventoryTimes
 
     def fits(self, pod_sets: Iterable[PodSet], taken: Mapping[str, float]) -> bool:
         """Return whether each set of Pods fits on the nodes, and all together besides `taken`."""
@@ -84,10 +67,13 @@ def total(pod_sets: Iterable[PodSet]) -> dict[str, float]:
 
 
 def read_room(inventory: Object) -> Room | None:
-    """Return what a NodeInventory says of ready nodes; None if it can't be relied on."""
+    """Return what a NodeInventory says of ready nodes; None if that can't be read.
+
+    An agent can create objects in the namespace of its cluster only, but under any name.
+    """
     metadata, status = inventory["metadata"], inventory.get("status") or {}
-    observed, until = read_time(status.get("observedTime")), read_time(status.get("validUntil"))
-    if metadata["name"] != metadata["namespace"] or observed is None or until is None:
+    times = InventoryTimes.of(inventory)
+    if metadata["name"] != metadata["namespace"] or times is None:
         return None
     try:
         groups = [
@@ -97,7 +83,7 @@ def read_room(inventory: Object) -> Room | None:
         ]
     except ValueError:
         return None
-    return Room(groups, observed, until)
+    return Room(groups, times)
 
 
 def _free(item: Mapping[str, Any]) -> dict[str, float]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+from dsf.api.crd.inventory_times import GRACE, InventoryTimes
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import read_amount
-from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.placement import Taint
@@ -29,9 +29,6 @@ from optimizer.snapshot.object_readers import name_of
 
 MAX_NODES = 1_000_000
 """Nodes of one group: more than any cluster has."""
-
-GRACE = timedelta(seconds=180)
-"""For how long an inventory is relied on at most, and how far an agent's clock may be ahead."""
 
 PRODUCT = "nvidia.com/gpu.product"
 """The label of GPU feature discovery with the model of GPUs."""
@@ -96,22 +93,6 @@ def by_cluster(inventories: Iterable[Object] | None) -> dict[str, Object]:
     return {name: obj for name, obj in named if obj["metadata"].get("namespace") == name}
 
 
-def _times(inventory: Object) -> tuple[datetime, datetime] | None:
-    """Return when an inventory was observed, and until when it is relied on; None: not known."""
-    status: Mapping[str, Any] = inventory.get("status") or {}
-    observed = read_time(status.get("observedTime"))
-    if observed is None:
-        return None
-    latest = observed + GRACE
-    return observed, min(read_time(status.get("validUntil")) or latest, latest)
-
-
-def is_relied_on(inventory: Object, now: datetime) -> bool:
-    """Return whether an inventory has not expired, and no clock is far ahead."""
-    times = _times(inventory)
-    return times is not None and times[0] - GRACE <= now < times[1]
-
-
 def says_the_same(
     before: Object, after: Object, settled: datetime, then: datetime, now: datetime
 ) -> bool:
@@ -119,12 +100,12 @@ def says_the_same(
 
     If their times differ, both were observed after `settled`, and both are relied on.
     """
-    was, renewed = _times(before), _times(after)
+    was, renewed = InventoryTimes.of(before), InventoryTimes.of(after)
     if was is None or renewed is None:
         return before == after
-    relied = is_relied_on(before, then)
-    later = relied and settled <= was[0] <= renewed[0]
-    return relied == is_relied_on(after, now) and (
+    relied = was.relied_on(then)
+    later = relied and settled <= was.observed <= renewed.observed
+    return relied == renewed.relied_on(now) and (
         before is after or ((was == renewed or later) and _untimed(before) == _untimed(after))
     )
 
@@ -139,7 +120,7 @@ def _untimed(inventory: Object) -> tuple[Any, ...]:
 def read_inventory(inventory: Object, now: datetime) -> Inventory | InvalidInput:
     """Return what a NodeInventory says; its schema has been checked, its quantities have not."""
     status: Mapping[str, Any] = inventory.get("status") or {}
-    times = _times(inventory)
+    times = InventoryTimes.of(inventory)
     if times is None:
         return InvalidInput("Unreadable", "status.observedTime is missing")
     observed, until = times

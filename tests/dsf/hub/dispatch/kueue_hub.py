@@ -1,13 +1,16 @@
 """An embedded hub with Kueue's kinds, and what Kueue's manager and OCM write there."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import yaml
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.definitions import crds
-from dsf.hub.dispatch.nomination import DISPATCHER
+from dsf.api.times import rfc3339
+from dsf.hub.dispatch.kueue_configuration import DISPATCHER
 from dsf.hub.dispatch.queue_preferences import PREFERENCES_ANNOTATION
 from dsf.hub.dispatch.workloads import NOMINATED
 from dsf.kube.embedded import EmbeddedHub
@@ -33,6 +36,11 @@ START = "2026-11-20T00:00:00Z"
 LATER = "2026-11-21T00:00:00Z"
 SCORE = "carbon"
 GREEN = f'[{{"addonPlacementScore": "{SCORE}"}}]'
+
+
+def clock() -> datetime:
+    """The time of the event loop, which starts at START."""
+    return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 def definition(kind: Kind) -> Object:
@@ -147,8 +155,9 @@ async def exists(hub: EmbeddedHub, kind: Kind, name: str, namespace: str) -> boo
     return any(item["metadata"]["name"] == name for item in page.items)
 
 
-async def add_room(hub: EmbeddedHub, **cpus: int) -> None:
+async def add_room(hub: EmbeddedHub, seconds_ago: float = 0, **cpus: int) -> None:
     """Report free processors of clusters, on one node each."""
+    observed = rfc3339(clock() - timedelta(seconds=seconds_ago))
     for cluster, cpu in cpus.items():
         nodes = [
             {
@@ -158,7 +167,7 @@ async def add_room(hub: EmbeddedHub, **cpus: int) -> None:
                 "requested": {},
             }
         ]
-        status = {"observedTime": START, "validUntil": LATER, "nodes": nodes}
+        status = {"observedTime": observed, "validUntil": LATER, "nodes": nodes}
         obj = NODE_INVENTORY.object(metadata=named(cluster, cluster), status=status)
         await create_with_status(hub, NODE_INVENTORY, obj)
 

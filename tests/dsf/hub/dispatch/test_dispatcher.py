@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -30,6 +29,7 @@ from tests.dsf.hub.dispatch.kueue_hub import (
     add_room,
     admit,
     all_nominated,
+    clock,
     condition,
     events,
     kueue_hub,
@@ -58,10 +58,6 @@ LOST = {
         ]
     }
 }
-
-
-def clock() -> datetime:
-    return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 @asynccontextmanager
@@ -152,6 +148,31 @@ async def test_a_queue_goes_where_there_is_room_the_most_important_first() -> No
         await asyncio.sleep(SOON)
         assert (await all_nominated(hub))["late"] == ["west"]
         assert "west (94, no room)" in await told(hub, "late")
+
+
+@pytest.mark.parametrize("seconds_ago", [3600, -3600])
+async def test_an_inventory_of_another_time_says_nothing(seconds_ago: float) -> None:
+    hub = await kueue_hub()
+    await publish(hub, east=52, north=10, west=94)
+    await add_room(hub, seconds_ago, east=1, north=1, west=0)
+    await queue(hub, "job")
+    async with dispatching(hub):
+        assert await all_nominated(hub) == {"job": ["west"]}
+
+
+async def test_what_was_admitted_since_the_inventory_is_not_free() -> None:
+    hub = await kueue_hub(("fleet-east", "west"))
+    await hub.create(NAMESPACE, {"metadata": {"name": "east"}})
+    await hub.delete(MANAGED_CLUSTER, "fleet-east")
+    await add_managed(hub, "east")
+    await publish(hub, east=94, west=52)
+    await add_room(hub, east=1, west=1)
+    await queue(hub, "runs")
+    check = {"name": "multi", "state": "Ready", "lastTransitionTime": "2026-11-20T00:00:01Z"}
+    await kueue_writes(hub, "runs", clusterName="fleet-east", admissionChecks=[check])
+    await queue(hub, "next")
+    async with dispatching(hub):
+        assert (await all_nominated(hub))["next"] == ["west"]
 
 
 OWN_SPELLING = '[{"addOnPlacementScore": "Carbon", "entry": "value", "weight": 2, "invert": true}]'
@@ -336,6 +357,9 @@ async def test_names_of_the_add_on_and_of_cluster_profiles_are_understood() -> N
             "Nominated: other, fleet-east. Scores: other (94); fleet-east (52)."
         )
         assert "there is no MultiKueueCluster missing" in message
+        await hub.patch(MANAGED_CLUSTER, "west", LOST)
+        await asyncio.sleep(SOON)
+        assert "Better, but not in" not in await told(hub)
 
 
 @pytest.mark.fire(
