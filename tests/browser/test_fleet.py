@@ -132,6 +132,10 @@ async def test_a_workload_without_a_place_says_what_would_give_it_one(
     await expect(findings).to_contain_text("plan default-1 says why: it requests 9 gpu; the most")
     await findings.get_by_role("button", name="Why nowhere?").click()
     await expect(page.get_by_role("dialog")).to_contain_text("Cheapest remedy: ")
+    await page.go_back()
+    await expect(page.get_by_role("dialog")).to_be_hidden()
+    await page.go_forward()
+    await expect(page.get_by_role("dialog")).to_contain_text("Why is mwrs-app01 nowhere?")
 
 
 async def register(service: Service, **status: Any) -> None:

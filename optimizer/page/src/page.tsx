@@ -114,12 +114,10 @@ interface ViewProps {
 
 function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
   const [opened, setOpened] = useAddress("cluster");
-  const [why, setWhy] = useState<{ workload: string; cluster: string } | null>(null);
+  const [why] = useAddress("why");
+  const [where] = useAddress("where");
   const wished = useWish(fleet);
-  const ask = (workload: string, cluster: string) => {
-    setOpened("");
-    setWhy({ workload, cluster });
-  };
+  const ask = (why: string, where: string) => go({ cluster: "", why, where });
   const lose = (cluster: string) => {
     const { wish } = wished;
     const lost = { ...wish, lose: [...new Set([...wish.lose, cluster])] };
@@ -161,9 +159,10 @@ function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
         <Why
           api={api}
           namespace={fleet.namespace}
-          {...why}
-          placed={isPlaced(fleet, why.workload)}
-          onClose={() => setWhy(null)}
+          workload={why}
+          cluster={where}
+          placed={isPlaced(fleet, why)}
+          onClose={() => ask("", "")}
         />
       )}
     </>

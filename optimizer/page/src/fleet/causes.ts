@@ -9,7 +9,7 @@ export interface Cause {
   /** The findings of the cause itself, and those that follow from it. */
   own: Finding[];
   others: Finding[];
-  /** When the first of them began; null: the hub does not say. */
+  /** When the first of the cause itself began; null: the hub does not say. */
   oldest: string | null;
 }
 
@@ -36,10 +36,10 @@ export function causesOf(findings: Finding[]): Cause[] {
 function causeOf(reason: string, found: Finding[]): Cause {
   const first = found.find((item) => item.reason === reason)!;
   const isOwn = (item: Finding) => item.reason === reason && item.stage === first.stage;
-  const began = found.flatMap(({ since }) => (since ? Date.parse(since) : []));
+  const own = found.filter(isOwn);
+  const began = own.flatMap(({ since }) => (since ? Date.parse(since) : []));
   return {
-    ...{ reason, severity: found[0]!.severity ?? "error" },
-    own: found.filter(isOwn),
+    ...{ reason, severity: found[0]!.severity ?? "error", own },
     others: found.filter((item) => !isOwn(item)),
     oldest: began.length ? new Date(Math.min(...began)).toISOString() : null,
   };
