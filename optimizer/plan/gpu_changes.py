@@ -108,7 +108,10 @@ class _Reader:
     def then(self, cluster: Cluster, policies: Iterable[str], now: GpuCounts) -> GpuCounts:
         """Return the GPUs as these policies divide them; those of other models stay."""
         stated = self._stated(cluster, now)
-        found = gpus_of_policies(stated, self._candidates(cluster, policies))
+        requested = ((item.node or "", item.model) for item in self._requested[cluster.name])
+        by_node = {node: set(models) for node, models in members_by_key(requested).items()}
+        products = {node: models.pop() for node, models in by_node.items() if len(models) == 1}
+        found = gpus_of_policies(stated, self._candidates(cluster, policies), products)
         models = {item.model for item in found}
         seen = {item: many for item, many in now.items() if item.known == "Inventory"}
         if stated.product or "" in models:

@@ -90,17 +90,26 @@ def gpus_of_cluster(
     """
     if inventory is not None:
         return _summed(part for nodes in inventory.nodes for part in _of_nodes(nodes))
-    return gpus_of_policies(stated_gpus(cluster), policies)
+    return gpus_of_policies(stated_gpus(cluster), policies, {})
 
 
-def gpus_of_policies(stated: StatedGpus, policies: Iterable[CandidatePolicy]) -> GpuCounts:
-    """Return the GPUs as policies divide them; without any, as the cluster states them."""
+def gpus_of_policies(
+    stated: StatedGpus, policies: Iterable[CandidatePolicy], products: Mapping[str, str]
+) -> GpuCounts:
+    """Return the GPUs as policies divide them; without any, as the cluster states them.
+
+    `products`: by node; other nodes have the one that the cluster states.
+    """
     enforced = list(policies)
     layouts = [node for item in enforced for node in (*item.layouts, *item.declared_layouts)]
     if layouts:
-        counts = Counter(device_counts(gpu) for node in layouts for gpu in node.gpus)
-        every = ((dict(gpu), 1, many) for gpu, many in counts.items())
-        return _summed(_divided(stated.product, *item, "Policy") for item in every)
+        counts = Counter(
+            (products.get(node.node, stated.product), device_counts(gpu))
+            for node in layouts
+            for gpu in node.gpus
+        )
+        every = ((product, dict(gpu), 1, many) for (product, gpu), many in counts.items())
+        return _summed(_divided(*item, "Policy") for item in every)
     devices = defaultdict[str, int](int)
     for supply in (supply for item in enforced for supply in item.supplies):
         if supply.kind == GPU_KIND:

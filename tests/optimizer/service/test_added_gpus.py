@@ -53,12 +53,15 @@ async def test_gpus_that_are_added_are_divided_as_is_best(reported: bool) -> Non
         two = await placed(http, ("NVIDIA-GH200-480GB", 2), like="worker01")
         whole = await placed(http, ("H100-96GB", 4), like="worker01")
         drawn = (await planned(http, **adding(("gh200", 2), like="worker01")))["gpus_after"]
+        two_models = adding(("gh200", 1), ("B200", 1), like="worker01")
+        (mixed,) = (await planned(http, **two_models))["gpus_after"]
     assert one == {"app01": "3g.48gb"}
     assert two == {"app01": "3g.48gb", "app02": "3g.48gb"}
     assert whole == {"app01": "all", "app02": "all"}
     (cluster,) = drawn
     assert {item["model"] for item in (*cluster["before"], *cluster["gpus"])} == {"H100-96GB"}
     assert [sum(item["count"] for item in cluster[when]) for when in ("before", "gpus")] == [2, 2]
+    assert {item["model"] for item in mixed["gpus"]} == {"H100-96GB", "B200-180GB"}
 
 
 async def test_added_nodes_have_as_much_cpu_for_each_gpu_as_those_that_exist() -> None:
