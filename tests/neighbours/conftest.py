@@ -59,7 +59,8 @@ class MultiKueue:
             self.jobs.append(name)
 
     def placed(self) -> dict[str, str]:
-        """The worker cluster of each Job, or an empty text."""
+        """The worker cluster of each Job, or an empty text; while Kueue's manager runs."""
+        self.manager.check()
         return placed(self.hub)
 
     def clear(self) -> None:

@@ -130,16 +130,17 @@ class KueueManager:
             env={"KUBECONFIG": str(kubeconfig)},
         )
         if not self._started:
-            until("Kueue to make its certificate", self._mount, check=self._check)
+            until("Kueue to make its certificate", self._mount, check=self.check)
         self._started += 1
-        until("Kueue to be ready", self._is_ready, check=self._check)
+        until("Kueue to be ready", self._is_ready, check=self.check)
 
     def restart(self, dispatcher: str = "") -> None:
         """Stop the manager and start it with another dispatcher."""
         self.plane.processes.stop(self.process)
         self.start(dispatcher)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise ProcessDied if the manager has ended."""
         self.plane.processes.check(self.process)
 
     def _mount(self) -> bool:
