@@ -89,7 +89,7 @@ async def _print_replays(wanted: Sequence[Conversation]) -> tuple[int, list[dict
     total, faulty = sum(item.tokens for item in replays), sum(bool(row["problems"]) for row in rows)
     remain = sum(bool(item.conversation.remains) for item in replays)
     print(
-        f"\n{len(replays)} conversations, {total} tokens of results, {faulty} problems,"
+        f"\n{len(replays)} conversations, {total} tokens of results, {faulty} with problems,"
         f" {remain} not answered"
     )
     return (1 if faulty else 0), rows

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from dsf.api.names import APP, REQUEST_AMOUNT, REQUEST_KIND, score_object_name
+from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -203,8 +204,9 @@ def _added(item: AddedWorkload, namespace: str, like: Object) -> Object:
     """Return the ManifestWorkReplicaSet of a workload that does not exist, with one Pod."""
     metadata = like.get("metadata") or {}
     own = {APP: item.name, **labels_of(like)} if like else {APP: item.name}
-    own |= {REQUEST_KIND: item.kind, REQUEST_AMOUNT: f"{item.amount:g}"}
-    requests = {resource_of(item.kind, WHOLE_GPU): f"{item.amount:g}"}
+    amount = format_quantity(item.amount)
+    own |= {REQUEST_KIND: item.kind, REQUEST_AMOUNT: amount}
+    requests = {resource_of(item.kind, WHOLE_GPU): amount}
     pod = {"containers": [{"name": "main", "resources": {"requests": requests}}]}
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": item.name}, "spec": pod}
     return {

@@ -14,6 +14,7 @@ from dsf.api.times import read_time, rfc3339
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
+from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.findings import findings, findings_about
 from optimizer.follow.overview.fleet_facts import FleetFacts
@@ -33,6 +34,7 @@ from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, Sc
 from optimizer.plan.plan import Plan
 from optimizer.plan.workload_moves import score_totals
 from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.object_readers import read_workload
 from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
@@ -139,6 +141,15 @@ async def test_a_workload_that_does_not_exist_is_placed_beside_what_runs(
         assert [item.workload for item in plan.explanation.unplaced] == ["new"] * (1 - places)
     names = {obj["metadata"]["name"] for obj in (await hub.list(MANIFEST_WORK_REPLICA_SET)).items}
     assert names == {"mwrs-app01", "mwrs-app02"}
+
+
+async def test_an_amount_of_seven_digits_counts_in_full() -> None:
+    asked = WhatIf.model_validate({"run": [{"amount": 12345678, "kind": "memory"}]})
+    pretended = asked.pretended("default", {})
+    assert pretended is not None
+    (made,) = map(read_workload, pretended.workloads)
+    assert isinstance(made, Workload)
+    assert made.amount == 12345678
 
 
 @pytest.mark.parametrize(
