@@ -397,6 +397,7 @@ async def test_the_documentation_is_complete() -> None:
         "/plan",
         "/placementoptimizations",
         "/placementoptimizations/{namespace}/{optimization}",
+        "/placementoptimizations/{namespace}/{optimization}/plan",
         "/placementoptimizations/{namespace}/{optimization}/approve",
         "/plans",
         "/plans/{digest}",
