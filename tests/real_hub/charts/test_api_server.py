@@ -38,7 +38,7 @@ def api(hub: Hub, framework: str) -> Api:
         crd = yaml.safe_load(file.read_text())
         hub.apply(crd)
         hub.api.wait_condition(*CRD, crd["metadata"]["name"], "Established")
-    for name in ("dsf", "dynamic-scoring", "east", "shop"):
+    for name in ("dsf", "dynamic-scoring", "east", "kueue-system", "shop"):
         hub.namespace(name)
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     hub.apply(
