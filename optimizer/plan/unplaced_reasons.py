@@ -37,6 +37,9 @@ _NODE_REASONS = {"NoNodeFits", "Fragmented"}
 _TRIED = 4
 """Clusters with room, best first, of which it is asked whether their nodes have it in one piece."""
 
+_SHOWN_OTHERS = 2
+"""Parts of others that one message names."""
+
 _SHOWN_USERS = 3
 """Workloads that one message names, which use the best place of another."""
 
@@ -73,9 +76,9 @@ def _of_others(reason: str, messages: Sequence[str]) -> str:
     """Return what others have of the clusters, if a workload lacks room."""
     if reason not in _LACKS_ROOM or not messages:
         return ""
-    if len(messages) == 1:
-        return f"; {messages[0]}"
-    return f"; {len(messages)} parts of others are not planned again: see the issues"
+    more = len(messages) - _SHOWN_OTHERS
+    shown = "; ".join(f"{message}" for message in messages[:_SHOWN_OTHERS])
+    return f"; {shown}" + (f"; the plan's issues name {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,9 +176,16 @@ RESOURCES: dict[str, Operation] = {
     ),
     "plan://{digest}": Operation("plan://{digest}", shown_resource, like=DRY_RUN),
     URI: Operation(URI, method("resources/read", uri=URI)),
-    "docs://scoring-api": Operation(
-        "docs://scoring-api", method("resources/read", uri="docs://scoring-api")
-    ),
+    **{
+        uri: Operation(uri, method("resources/read", uri=uri))
+        for uri in (
+            "docs://scoring-api",
+            "docs://placement-status",
+            "docs://troubleshooting-clusters",
+            "docs://troubleshooting-scorers",
+            "docs://troubleshooting-scores",
+        )
+    },
 }
 """The row of each resource and of each template of resources."""
 

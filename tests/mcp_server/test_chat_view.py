@@ -23,8 +23,8 @@ HOST = [advertise(UI_EXTENSION_ID, {"mimeTypes": [UI_MIME_TYPE]})]
 
 
 async def _server(*, read_only: bool = False) -> FastMCP:
-    hub = await scenario_hub()
-    optimizer = Optimizer(hub, now=utc_now)
+    hub, now = await scenario_hub(), utc_now()
+    optimizer = Optimizer(hub, now=lambda: now)
     return create_mcp(lambda: optimizer, read_only=read_only)
 
 

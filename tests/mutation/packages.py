@@ -62,6 +62,12 @@ PACKAGES = {
     "hub": DecisionPackage(
         modules=(
             "dsf/hub/assess",
+            "dsf/hub/dispatch/field_ownership.py",
+            "dsf/hub/dispatch/kueue_configuration.py",
+            "dsf/hub/dispatch/nomination.py",
+            "dsf/hub/dispatch/queue_preferences.py",
+            "dsf/hub/dispatch/worker_clusters.py",
+            "dsf/hub/dispatch/workloads.py",
             "dsf/hub/distribute",
             "dsf/hub/plan.py",
             "dsf/hub/report",
@@ -69,6 +75,7 @@ PACKAGES = {
         ),
         tests=(
             "tests/dsf/hub/assess",
+            "tests/dsf/hub/dispatch",
             "tests/dsf/hub/distribute",
             "tests/dsf/hub/report",
             "tests/dsf/hub/snapshot",
