@@ -102,17 +102,16 @@ class _Supplied:
         )
         self._supplies = (*(one for item in policies for one in item.supplies), *cluster.base)
 
-    def device(self, kind: str, likely: str) -> str:
-        """Return the device of a kind: `likely` if it is one of several, empty if there is none."""
-        devices = [item.device for item in self._supplies if item.kind == kind]
-        return likely if likely in devices else next(iter(devices), "")
+    def devices(self, kind: str) -> tuple[str, ...]:
+        """Return the devices of a kind; one empty name if there is none."""
+        return tuple(item.device for item in self._supplies if item.kind == kind) or ("",)
 
 
 class _Places:
     """Where a workload runs, with the device and the raw scores of each place.
 
     The hub does not record on which of several devices a workload runs: it is taken to be the one
-    that the decision assigns.
+    that the decision assigns, else the one with the highest value.
     """
 
     def __init__(
@@ -131,14 +130,24 @@ class _Places:
         """Return the place that the workload has now; without scores if no cluster is asked."""
         if cluster not in self._running:
             return WorkloadPlace(cluster=cluster, device="", scores={})
-        kind, likely = self.workload.kind, self._assigned.get(cluster, "")
-        return self._place(cluster, self._running[cluster].device(kind, likely))
+        devices = self._running[cluster].devices(self.workload.kind)
+        likely = self._assigned.get(cluster, "")
+        found = (self._place(cluster, item) for item in devices)
+        return self._place(cluster, likely) if likely in devices else max(found, key=self._value)
 
     def after(self, cluster: str) -> WorkloadPlace:
         """Return the place that the workload will have."""
         if cluster not in self._assigned:
             return self.before(cluster)
         return self._place(cluster, self._assigned[cluster])
+
+    def _value(self, place: WorkloadPlace) -> float:
+        values = [
+            item.value(place.scores[item.score])
+            for item in self._fleet.objectives
+            if item.score in place.scores
+        ]
+        return sum(values) if values else float("-inf")
 
     def _place(self, cluster: str, device: str) -> WorkloadPlace:
         scores = dict(_scores(self._fleet, (cluster, self.workload.app, device)))

@@ -448,3 +448,24 @@ async def test_a_hub_that_lets_nobody_list_inventories_is_planned_as_before() ->
     assert made.solution.objective_value == 115
     (unread,) = reasons(made)["OthersNotRead"]
     assert unread.endswith("is not known: NodeInventory")
+
+
+async def test_what_moves_is_told_to_leave_the_best_device_that_it_may_run_on() -> None:
+    """Objects say on which cluster a workload runs, not on which of its devices."""
+    hub = await hub_with(
+        inventory("worker01", [node({GPU: 2, MIG: 2})]), inventory("worker02", [node({GPU: 2})])
+    )
+    only = {"targetWorkloads": [{"name": "mwrs-app01"}]}
+    await scored(hub, "worker01", {"app01;3g.48gb": 60})
+    await applied(hub, asking(alone(), **only))
+    await scored(hub, "worker02", {"app01;all": 90})
+    (move,) = (await planned(hub, asking(**only))).moves
+    assert [(item.cluster, item.device) for item in move.before] == [("worker01", "3g.48gb")]
+    assert move.gain == {"performance": 30.0}
+
+
+async def scored(hub: EmbeddedHub, cluster: str, values: dict[str, int]) -> None:
+    """Let the agent of a cluster publish these scores alone."""
+    status = {"scores": [{"name": name, "value": value} for name, value in values.items()]}
+    kind = kinds.ADD_ON_PLACEMENT_SCORE
+    await hub.patch(kind, "performance", {"status": status}, cluster, subresource="status")
