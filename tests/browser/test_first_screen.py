@@ -276,6 +276,16 @@ async def test_a_plan_on_offer_is_approved_from_the_first_screen(
     assert "app01-placement" in await generated(service.hub)
 
 
+async def test_what_a_lost_cluster_refuses_does_not_move(service: Service, open_page: Open) -> None:
+    await apply(service, PERFORMANCE)
+    lost = Condition("ManagedClusterConditionAvailable", "Unknown", "Lost", "no heartbeat")
+    status = {"status": {"conditions": merged([], [lost], now=rfc3339(utc_now()))}}
+    await service.hub.patch(kinds.MANAGED_CLUSTER, "worker02", status, subresource="status")
+    page = await open_page(service.url)
+    moving = panel(page, "What moves now?")
+    await expect(moving).to_contain_text("1 place not landed yet1 place refused")
+
+
 async def test_gains_of_different_objectives_have_no_sum(service: Service, open_page: Open) -> None:
     page = await open_page(service.url)
     applied = [{"type": "Applied", "status": "True", "reason": "UpToDate", "message": ""}]

@@ -179,7 +179,7 @@ async def test_without_a_prometheus_curves_say_what_to_set(
 
 async def test_scorers_are_compared_and_the_worst_comes_first(open_page: Open) -> None:
     hub = await scenario_hub()
-    await registered(hub, {"a-good": 2, "b-late": 2, PERFORMANCE: 2, "z-new": 0})
+    await registered(hub, {"a-good": 2, "b-late": 2, PERFORMANCE: 2, "y-half": 1, "z-new": 0})
     good, late, own = (f"score_name={name}" for name in ("a_good", "b-late", PERFORMANCE))
     rounds = "dynamic_scoring_last_success"
     curves: Curves = {
@@ -200,11 +200,13 @@ async def test_scorers_are_compared_and_the_worst_comes_first(open_page: Open) -
         async with serving_hub(hub, Optimizer(hub, settings, now=utc_now)) as service:
             page = await open_page(f"{service.url}/#scorers")
             panels = page.get_by_role("article")
-            await expect(panels).to_have_count(4)
+            await expect(panels).to_have_count(5)
+            await expect(panels.nth(0)).to_contain_text("scores on 0 of 2 clusters")
             await expect(panels.nth(0)).to_contain_text("Prometheus has nothing of this scorer")
-            await expect(panels.nth(1)).to_contain_text("60%")
-            await expect(panels.nth(1)).to_contain_text("25h")
-            await expect(panels.nth(1).get_by_role("row", name="worker02")).to_contain_text("42")
+            await expect(panels.nth(1)).to_contain_text("scores on 1 of 2 clusters")
+            await expect(panels.nth(2)).to_contain_text("60%")
+            await expect(panels.nth(2)).to_contain_text("25h")
+            await expect(panels.nth(2).get_by_role("row", name="worker02")).to_contain_text("42")
             await page.get_by_role("combobox", name="Order").select_option("latency")
             await expect(panels.nth(0)).to_contain_text("250 ms")
             await page.get_by_role("combobox", name="Order").select_option("least skill")

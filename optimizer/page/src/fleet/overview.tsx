@@ -76,7 +76,8 @@ function Moving({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
   const [call] = usePolled(() => api.rollouts(fleet.namespace), [api, fleet.namespace]);
   const active = call.answer?.filter(({ phase }) => phase === "Progressing") ?? [];
   const states = fleet.workloads.flatMap(({ places }) => Object.values(places));
-  const underway = states.filter((state) => state !== "Landed").length;
+  const refused = states.filter((state) => state === "Refused").length;
+  const underway = states.filter((state) => state !== "Landed").length - refused;
   const nowhere = fleet.workloads.filter(({ places }) => !Object.keys(places).length).length;
   return (
     <Panel title="What moves now?" class="moving">
@@ -91,6 +92,7 @@ function Moving({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
       {underway > 0 && (
         <Link to={{ view: "workloads" }}>{counted(underway, "place")} not landed yet</Link>
       )}
+      {refused > 0 && <Link to={{ view: "workloads" }}>{counted(refused, "place")} refused</Link>}
       {nowhere > 0 && (
         <Link to={{ view: "workloads" }}>{counted(nowhere, "workload")} without a place</Link>
       )}

@@ -44,7 +44,7 @@ export const WORST_FIRST = "worst first";
 const KEYS: Record<string, (panel: Panel) => number | null> = {
   [WORST_FIRST]: ({ scorer, history }) =>
     (scorer.working ? 0 : 1e6) +
-    (latest(history?.failed) ?? 0) * 1e3 +
+    (without(scorer) + (latest(history?.failed) ?? 0)) * 1e3 +
     (latest(history?.age) ?? 0) / (scorer.interval_seconds || 60),
   name: () => 0,
   age: ({ history }) => latest(history?.age),
@@ -55,6 +55,11 @@ const KEYS: Record<string, (panel: Panel) => number | null> = {
     return skill === null ? null : -skill;
   },
 };
+
+/** The share of the clusters that a scorer is meant for and has no scores of. */
+function without({ clusters: { desired, scoring } }: Scorer): number {
+  return desired ? 1 - (scoring ?? 0) / desired : 0;
+}
 
 /** What panels can be sorted by: texts by value. */
 export const ORDERS = Object.fromEntries(Object.keys(KEYS).map((name) => [name, name]));
