@@ -38,6 +38,7 @@ from tests.evals.fleets import guide
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
 from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.service import request, serving_hub
+from tests.mcp_server.tool_names import WRITES
 from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER, writes
 
 WATCHED = (
@@ -242,6 +243,7 @@ async def test_every_tool_shows_hidden_characters_to_every_caller(caller: str) -
         await place(hub, MARKER)
     optimizer, access = Optimizer(hub, now=utc_now), Access(DelegatedAuth(hub))
     asked, told = list[str](), list[str]()
+    unlisted = {"approve_kept_plan"} if caller == "writer" else {*WRITES}
 
     async def declines(message: str, *_: Any) -> ElicitResult[Any]:
         asked.append(message)
@@ -253,7 +255,8 @@ async def test_every_tool_shows_hidden_characters_to_every_caller(caller: str) -
         Client(service.mcp, auth=f"token-of-{caller}", elicitation_handler=declines) as client,
     ):
         calls = (*CALLS, *APPROVED)
-        assert {tool for tool, _ in calls} == {item.name for item in await client.list_tools()}
+        listed = {item.name for item in await client.list_tools()}
+        assert {tool for tool, _ in calls} - unlisted == listed
         known = dict(calls)
         odd = tuple(
             (tool, known[tool] | dict.fromkeys(names, MARKER)) for tool, names in FREE.items()

@@ -425,7 +425,13 @@ def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
         replace(item, moving=item.moving | {"twin"}) if target.name in item.moving else item
         for item in given.limits
     )
-    workloads = (*given.workloads, replace(target, name="twin"))
+    others = (
+        replace(item, apart_from=(*item.apart_from, "twin"))
+        if target.name in item.apart_from
+        else item
+        for item in given.workloads
+    )
+    workloads = (*others, replace(target, name="twin"))
     both = replace(given, workloads=workloads, limits=tuple(limits))
     problem = formulate(both)
     solution = RESOLVE(problem)
