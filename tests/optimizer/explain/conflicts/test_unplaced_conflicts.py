@@ -363,8 +363,14 @@ def check_remedy(oracle: FeasibilityOracle, members: tuple[RelaxableLimit, ...])
     found = RepairTrials(oracle.fleet, RESOLVE).cheapest(oracle.required, changes)
     if found is None:
         # A place that lacks the score which a limit sums has room without it, however high it is.
-        sums = {item.name for item in oracle.fleet.limits if item.score}
-        assert sums & {item.name for item in members if isinstance(item, FleetWideLimit)}
+        names = {item.name for item in members if isinstance(item, FleetWideLimit)}
+        sums = tuple(
+            replace(item, most=1e9) if item.score and item.name in names else item
+            for item in oracle.fleet.limits
+        )
+        assert sums != oracle.fleet.limits
+        raised = replace(oracle.fleet, limits=sums)
+        assert possible(raised, oracle.required, [], checked) is False
         return
     assert found.places(oracle.required)
     solution = checked(found.problem)
