@@ -338,8 +338,9 @@ async def test_what_follows_from_what_follows_is_a_cause_of_its_own(
         ("score", "ScoreExpired", "ClusterLost"),
         ("scorer", "ClustersFailing", "ScoreExpired"),
     )
+    said = {"name": "a", "message": "b", "next": "c"}
     findings = tuple(
-        MatrixFinding(stage=stage, name="a", reason=reason, message="b", next="c", cause=cause)  # type: ignore[arg-type]
+        MatrixFinding.model_validate({**said, "stage": stage, "reason": reason, "cause": cause})
         for stage, reason, cause in chain
     )
     page = await open_page(service.url)
