@@ -10,6 +10,7 @@ from dsf.kube.errors import KubeError
 from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Kube
 from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
+from optimizer.follow.overview.plan_request import DEFAULT_NAMESPACE
 from optimizer.operations.access.caller import Caller
 from optimizer.operations.access.delegated_auth import DelegatedAuth, ProtectedResource
 from optimizer.operations.access.rights import Rights, changing_rights, naming_rights
@@ -23,7 +24,6 @@ from optimizer.wire.rollout import RolloutStatus
 
 T = TypeVar("T")
 
-DEFAULT_NAMESPACE = "default"
 MOST_NAMESPACES = 20
 """Namespaces with workloads in which rights are looked for: each costs questions to the hub."""
 
