@@ -7,6 +7,7 @@ import pytest
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 
+from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.cli import mcp
@@ -81,18 +82,29 @@ async def test_a_write_that_was_found_by_a_search_asks_the_user_too(era: Any, ag
 
 
 @pytest.mark.parametrize(
-    ("allowed", "shown"),
+    ("allowed", "others", "shown"),
     [
-        (("",), set(WRITES)),
-        (("default",), set(WRITES)),
-        (("elsewhere",), set[str]()),
+        (("",), 0, set(WRITES)),
+        (("default",), 0, set(WRITES)),
+        (("elsewhere",), 0, set[str]()),
+        # One of more namespaces than it asks for may be theirs.
+        (("elsewhere",), 21, set(WRITES)),
     ],
 )
 async def test_tools_that_write_are_for_who_may_write_somewhere(
-    allowed: Iterable[str], shown: set[str], monkeypatch: pytest.MonkeyPatch
+    allowed: Iterable[str], others: int, shown: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = await scenario_hub()
     create = hub.create
+    [work, *_] = (await hub.list(kinds.MANIFEST_WORK_REPLICA_SET)).items
+    for number in range(others):
+        await create(kinds.NAMESPACE, kinds.NAMESPACE.object(metadata={"name": f"team-{number}"}))
+        metadata = {
+            "name": "work",
+            "namespace": f"team-{number}",
+            "labels": work["metadata"]["labels"],
+        }
+        await create(kinds.MANIFEST_WORK_REPLICA_SET, {**work, "metadata": metadata})
 
     async def reviewed(kind: Any, obj: Any, *rest: Any, **more: Any) -> Any:
         found = await create(kind, obj, *rest, **more)

@@ -90,10 +90,11 @@ class AuthorizedOptimizer:
     async def may_somewhere(self, rights: Callable[[str], Rights]) -> bool:
         """Return whether the caller has the rights of a namespace, in all or in one of the known.
 
-        Known are `default` and those with workloads. Without `access` they are our own rights.
+        Known are `default` and those with workloads; True where these are more than are asked for.
+        Without `access` they are our own rights.
         """
-        known = (await self.service.namespaces_with_workloads())[:MOST_NAMESPACES]
-        for namespace in ("", DEFAULT_NAMESPACE, *known):
+        known = await self.service.namespaces_with_workloads()
+        for namespace in ("", DEFAULT_NAMESPACE, *known[:MOST_NAMESPACES]):
             asked = rights(namespace)
             if self._access is None:
                 resources = [item for item in asked if isinstance(item, ResourceAttributes)]
@@ -101,7 +102,7 @@ class AuthorizedOptimizer:
                     return True
             elif await self.may(asked):
                 return True
-        return False
+        return len(known) > MOST_NAMESPACES
 
     async def may_name_others(self) -> bool:
         """Return whether the user may list in all namespaces what others' parts are read from."""
