@@ -23,9 +23,7 @@ from pathlib import Path
 
 import httpx
 import yaml
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from benchmarks.agent.data_path import kubeconfig, labels
 from dsf.agent.otlp.receiver import MAX_BYTES, MAX_CALLS

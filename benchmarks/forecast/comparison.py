@@ -12,12 +12,7 @@ from importlib.metadata import distributions
 from typing import Any
 
 import numpy as np
-from statsforecast.models import (
-    AutoARIMA,
-    AutoETS,
-    AutoTheta,
-    SimpleExponentialSmoothingOptimized,
-)
+from statsforecast.models import AutoARIMA, AutoETS, AutoTheta, SimpleExponentialSmoothingOptimized
 
 from benchmarks.forecast.cases import CASES
 from benchmarks.forecast.speed import AHEAD, SERIES, STEPS, arrays, seconds

@@ -3,13 +3,7 @@
 from collections.abc import Iterable
 
 from dsf.kube.changes import Change, Create
-from dsf.kube.kinds import (
-    DYNAMIC_SCORER,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_ADD_ON,
-    NAMESPACE,
-    Kind,
-)
+from dsf.kube.kinds import DYNAMIC_SCORER, MANAGED_CLUSTER, MANAGED_CLUSTER_ADD_ON, NAMESPACE, Kind
 from dsf.kube.port import Object
 
 HUB = "open-cluster-management"

@@ -305,9 +305,7 @@ def concurrency_bounds(
     writes_in_flight_minimum: int, writes_in_flight_maximum: int, write_latency_factor: float
 ) -> "ConcurrencyBounds":
     """Return the bounds of the flags. Raises a usage error if the minimum is the larger one."""
-    from dsf.kube.concurrency_limit import (
-        ConcurrencyBounds,
-    )
+    from dsf.kube.concurrency_limit import ConcurrencyBounds
 
     if writes_in_flight_minimum > writes_in_flight_maximum:
         raise click.UsageError(

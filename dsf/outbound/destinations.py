@@ -11,14 +11,7 @@ and 8215 (NAT64), 3056 (6to4), 4380 (Teredo), 5214 (ISATAP).
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from dsf.api.invalid_input import InvalidInput
 

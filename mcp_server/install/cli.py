@@ -9,19 +9,8 @@ import click
 from dsf.api.untrusted_text import escaped_json
 from dsf.cli.options import FILE, server_url
 from dsf.kube.yaml_documents import YamlFileError, file_content
-from mcp_server.install.clients import (
-    CLIENTS,
-    TOKEN_VARIABLE,
-    HttpServer,
-    McpClient,
-    StdioServer,
-)
-from mcp_server.install.config_text import (
-    MAX_CONFIG_BYTES,
-    Installation,
-    RefusedConfig,
-    installed,
-)
+from mcp_server.install.clients import CLIENTS, TOKEN_VARIABLE, HttpServer, McpClient, StdioServer
+from mcp_server.install.config_text import MAX_CONFIG_BYTES, Installation, RefusedConfig, installed
 from mcp_server.install.one_line import LINE_ONLY
 from mcp_server.install.one_line import one_line as line_of
 

@@ -14,11 +14,7 @@ from dsf.api.plural import counted, joined
 from dsf.api.times import rfc3339, shown_duration
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, plain, quoted
 from mcp_server.results.tool_result import cleaned_texts
-from optimizer.follow.overview.capacity import (
-    FleetCapacity,
-    ResourceCapacity,
-    shown_amount,
-)
+from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, shown_amount
 from optimizer.follow.overview.findings import FleetFinding
 from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
 from optimizer.follow.overview.score_overview import ScoreOverview, ScorerOverview

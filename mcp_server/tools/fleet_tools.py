@@ -6,12 +6,7 @@ from datetime import datetime
 from fastmcp.tools.base import ToolResult
 
 from mcp_server.results import fleet_results, plan_results
-from mcp_server.results.fleet_results import (
-    DiagnosisView,
-    ScorerView,
-    ScoresView,
-    score_page,
-)
+from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView, score_page
 from mcp_server.results.kept_results import kept_text, kept_view
 from mcp_server.results.plan_results import follow_view
 from mcp_server.tools.arguments import (

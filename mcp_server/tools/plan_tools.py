@@ -7,12 +7,7 @@ from fastmcp.tools.base import ToolResult
 
 from dsf.api.untrusted_text import UntrustedName
 from mcp_server.results import plan_results
-from mcp_server.results.plan_results import (
-    POINTS_SHOWN,
-    ComparisonView,
-    compared_plan,
-    plan_view,
-)
+from mcp_server.results.plan_results import POINTS_SHOWN, ComparisonView, compared_plan, plan_view
 from mcp_server.tools.arguments import (
     Clusters,
     Digest,

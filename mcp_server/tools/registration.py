@@ -9,12 +9,7 @@ from mcp_types import ToolAnnotations
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView
 from mcp_server.results.kept_results import KeptView
-from mcp_server.results.plan_results import (
-    ComparisonView,
-    FollowView,
-    PlanView,
-    RollbackView,
-)
+from mcp_server.results.plan_results import ComparisonView, FollowView, PlanView, RollbackView
 from mcp_server.results.tool_result import outline
 from mcp_server.results.write_results import AppliedView, ResetView
 from mcp_server.tools.chat_view import FOR_VIEW_ONLY, OPENS_VIEW, ViewAnswer, ViewTools

@@ -45,10 +45,7 @@ class SimulationTools:
         # Loaded when it is asked: the twin takes a second of imports.
         from optimizer.twin.evaluation.recorded_hub import record_of_hub  # noqa: PLC0415
         from optimizer.twin.evaluation.report import table  # noqa: PLC0415
-        from optimizer.twin.evaluation.settings_question import (  # noqa: PLC0415
-            SettingsQuestion,
-            simulated,
-        )
+        from optimizer.twin.evaluation.settings_question import SettingsQuestion, simulated  # noqa: PLC0415
 
         service = self._caller().service
         record = await record_of_hub(service.hub, namespace, optimization)

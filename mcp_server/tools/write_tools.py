@@ -29,14 +29,7 @@ from mcp_server.tools.arguments import (
     WaitingDigest,
 )
 from mcp_server.tools.fleet_tools import followed
-from mcp_server.tools.hub_calls import (
-    CallerRights,
-    answer,
-    asked,
-    granted,
-    refused,
-    written,
-)
+from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused, written
 from mcp_server.tools.plan_tools import PlanTools
 from optimizer.follow.optimization.kept_optimization import refused_approval
 from optimizer.operations import rollouts, writes

@@ -16,12 +16,7 @@ from dsf.cli.options import (
     server_url,
 )
 from optimizer.cli.access_options import access_options
-from optimizer.cli.http_server import (
-    app_settings,
-    connection_options,
-    mcp_settings,
-    serve_hub,
-)
+from optimizer.cli.http_server import app_settings, connection_options, mcp_settings, serve_hub
 from optimizer.cli.model_options import history_option, model_options, settings_of
 
 if TYPE_CHECKING:

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dsf.cli.options import NumberRange, options
-from optimizer.cli.access_options import (
-    access_of,
-    certificate_of,
-    check_auth,
-    serving_certificate,
-)
+from optimizer.cli.access_options import access_of, certificate_of, check_auth, serving_certificate
 
 if TYPE_CHECKING:
     from socket import socket

@@ -8,13 +8,7 @@ import click
 
 from dsf.api.name_syntax import dns_label, dns_subdomain
 from dsf.cli.options import Command, NumberRange, options
-from optimizer.domain.settings import (
-    ANSWER_GAP,
-    DEFAULTS,
-    GPU_OPERATOR,
-    GUIDE,
-    OptimizerSettings,
-)
+from optimizer.domain.settings import ANSWER_GAP, DEFAULTS, GPU_OPERATOR, GUIDE, OptimizerSettings
 
 _POSITIVE = NumberRange(min=0, min_open=True, max=86_400)
 

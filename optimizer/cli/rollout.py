@@ -9,12 +9,7 @@ import click
 
 from dsf.cli.options import options
 from dsf.cli.output import document_of, output_option, show
-from optimizer.cli.hub_request import (
-    connected,
-    namespace_option,
-    optimization_option,
-    usable,
-)
+from optimizer.cli.hub_request import connected, namespace_option, optimization_option, usable
 from optimizer.cli.model_options import key_option, settings_of
 
 if TYPE_CHECKING:

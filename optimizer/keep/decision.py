@@ -12,13 +12,7 @@ from dsf.api.untrusted_text import listed
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision
-from optimizer.keep.move_budgets import (
-    MovesLeft,
-    PastChange,
-    fewest,
-    moves_left,
-    within_period,
-)
+from optimizer.keep.move_budgets import MovesLeft, PastChange, fewest, moves_left, within_period
 from optimizer.keep.restraint import TIE, pinned, with_move_limits
 from optimizer.model.current_state import current_state
 from optimizer.model.problem import Problem

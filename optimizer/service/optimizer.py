@@ -49,12 +49,7 @@ from optimizer.service.observe import list_all, observe, retry_when_gone
 from optimizer.service.observe_fleet import OPTIONAL_KINDS, observe_fleet
 from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
-from optimizer.service.planner import (
-    Planner,
-    Restraint,
-    no_solved_problems,
-    pretended_hub,
-)
+from optimizer.service.planner import Planner, Restraint, no_solved_problems, pretended_hub
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload

@@ -8,10 +8,7 @@ POST /optimize.
 import asyncio
 from contextlib import suppress
 
-from dsf.api.names import (
-    GENERATED_LABEL,
-    ROOT_POLICY_LABEL,
-)
+from dsf.api.names import GENERATED_LABEL, ROOT_POLICY_LABEL
 from dsf.kube.errors import Forbidden, NotFound
 from dsf.kube.json_merge_patch import patch_between
 from dsf.kube.kinds import (
@@ -56,12 +53,7 @@ from optimizer.follow.optimization.report import (
     satisfied,
     watched_of,
 )
-from optimizer.follow.optimization.subject import (
-    KeptMemory,
-    KeptSubject,
-    PlanState,
-    WaitingPlan,
-)
+from optimizer.follow.optimization.subject import KeptMemory, KeptSubject, PlanState, WaitingPlan
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.kept_request import NotKept
 from optimizer.follow.record.plan_history import PlanHistory, history_of, in_force, rolling_out

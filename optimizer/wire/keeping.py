@@ -9,13 +9,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import (
-    BeforeValidator,
-    FailFast,
-    Field,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BeforeValidator, FailFast, Field, WithJsonSchema, model_validator
 
 from dsf.api.crd.structural_schema import rule, rules
 from optimizer.wire.base import RequestPart, Text, require_unique

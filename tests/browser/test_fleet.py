@@ -17,13 +17,7 @@ from tests.browser.conftest import Open
 from tests.browser.large_fleet import large_fleet
 from tests.browser.test_accessibility import violations
 from tests.browser.test_plans import apply
-from tests.mcp_server.service import (
-    PERFORMANCE,
-    POWER,
-    Service,
-    put,
-    serving_hub,
-)
+from tests.mcp_server.service import PERFORMANCE, POWER, Service, put, serving_hub
 from tests.optimizer.build import obj
 from tests.optimizer.follow.overview.test_capacity import group, inventory
 from tests.repository import ROOT

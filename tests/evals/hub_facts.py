@@ -8,12 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    MANAGED_CLUSTER,
-    NODE_INVENTORY,
-)
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, MANAGED_CLUSTER, NODE_INVENTORY
 from dsf.kube.port import Kube
 
 GPU = "nvidia.com/gpu"

@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from optimizer.api.caller_limits import StreamLimits
-from tests.optimizer.api.event_streams import (
-    EVENTS,
-    PLANS,
-    SocketFreeStream,
-    served,
-    token_of,
-)
+from tests.optimizer.api.event_streams import EVENTS, PLANS, SocketFreeStream, served, token_of
 from tests.optimizer.api.test_app import problem
 
 STREAMS = 10_000

@@ -8,11 +8,7 @@ import pytest
 from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
-from mcp_server.results.plan_results import (
-    next_step,
-    plan_text,
-    plan_view,
-)
+from mcp_server.results.plan_results import next_step, plan_text, plan_view
 from mcp_server.results.tool_result import LIST_LIMIT
 from mcp_server.results.write_results import reset_text, reset_view
 from optimizer.domain.issue import Issue

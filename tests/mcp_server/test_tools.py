@@ -13,15 +13,7 @@ from fastmcp.exceptions import ToolError
 from dsf.kube.errors import Forbidden, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, NAMESPACE, PLACEMENT_BINDING
 from tests.kube_wrappers.wrapper import Call, Wrapper
-from tests.mcp_server.service import (
-    PERFORMANCE,
-    POWER,
-    Service,
-    generated,
-    request,
-    serving,
-    wish,
-)
+from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated, request, serving, wish
 from tests.mcp_server.tool_names import READS, VIEW, WRITES
 from tests.optimizer.neighbours import uncovered_by_hand, work_of
 from tests.optimizer.test_solver_failures import nothing_starts

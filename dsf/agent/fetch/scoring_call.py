@@ -22,11 +22,7 @@ from dsf.agent.fetch.http_exchange import (
 )
 from dsf.agent.score.result_rules import MAX_SERIES
 from dsf.agent.wire.http_answer import HttpAnswer, health_url, status_failure
-from dsf.agent.wire.scoring_answer import (
-    RESULT_BYTES,
-    ScoringResult,
-    parse_scoring_answer,
-)
+from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringResult, parse_scoring_answer
 from dsf.agent.wire.scoring_request import (
     EncodedSeries,
     ScoringRequestBody,

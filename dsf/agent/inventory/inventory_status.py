@@ -12,13 +12,7 @@ from dsf.agent.inventory.device_classes import list_device_classes
 from dsf.agent.inventory.device_pools import PackedSlice
 from dsf.agent.inventory.devices import ClaimAllocation, DeviceSummary, summarize_devices
 from dsf.agent.inventory.node_capacity import NodeCapacity
-from dsf.agent.inventory.node_groups import (
-    MAX_BYTES,
-    NOTHING,
-    NodeState,
-    group_nodes,
-    node_state,
-)
+from dsf.agent.inventory.node_groups import MAX_BYTES, NOTHING, NodeState, group_nodes, node_state
 from dsf.agent.inventory.pod_sums import Key, PodSums, WorkSums
 from dsf.agent.inventory.pod_use import EVERYTHING, PodUse
 from dsf.api.conditions import Condition, conditions_of, merged

@@ -9,14 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from dsf.agent.inventory.amounts import (
-    MAX_RESOURCES,
-    ONE,
-    Amounts,
-    OneOfEach,
-    pairs,
-    read_amount,
-)
+from dsf.agent.inventory.amounts import MAX_RESOURCES, ONE, Amounts, OneOfEach, pairs, read_amount
 from dsf.api.pod_spec import PODS, summed_requests
 from dsf.kube.port import Object
 

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 
 from dsf.agent.failure import Failure, Stage
 from dsf.agent.score.expiry import validity
-from dsf.agent.score.result_rules import (
-    ConversionSettings,
-    JudgedResult,
-    RoundScores,
-    judge,
-)
+from dsf.agent.score.result_rules import ConversionSettings, JudgedResult, RoundScores, judge
 from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import display_url
 from dsf.agent.wire.scoring_answer import ScoringResult

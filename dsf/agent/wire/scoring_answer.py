@@ -18,12 +18,7 @@ from dsf.agent.wire.foreign_text import (
     describe,
     encoded_size,
 )
-from dsf.agent.wire.http_answer import (
-    HttpAnswer,
-    display_url,
-    invalid_response,
-    status_failure,
-)
+from dsf.agent.wire.http_answer import HttpAnswer, display_url, invalid_response, status_failure
 from dsf.api.json_input import json_text, object_count
 from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.redaction import NO_SPELLINGS, Spellings

@@ -29,12 +29,7 @@ from dsf.hub.dispatch.queue_preferences import (
     read_score,
 )
 from dsf.hub.dispatch.worker_clusters import MULTI_KUEUE, Room, read_room
-from dsf.hub.dispatch.workloads import (
-    NOMINATED,
-    AssignedWorkload,
-    WaitingWorkload,
-    read_workload,
-)
+from dsf.hub.dispatch.workloads import NOMINATED, AssignedWorkload, WaitingWorkload, read_workload
 from dsf.kube.apply import WriteLimiter
 from dsf.kube.changes import key, without_managed_fields
 from dsf.kube.clock import utc_now

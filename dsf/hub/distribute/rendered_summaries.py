@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from dsf.api.crd.scoring_params import AskedContext
-from dsf.api.scoring.scorer_summary import (
-    ScorerSummary,
-    SummarySource,
-    dump_summaries,
-    field_text,
-)
+from dsf.api.scoring.scorer_summary import ScorerSummary, SummarySource, dump_summaries, field_text
 from dsf.hub.distribute.audience import ClusterShare, ClusterValues
 from dsf.hub.snapshot.distribution_rules import Hosts
 

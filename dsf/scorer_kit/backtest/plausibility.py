@@ -11,14 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dsf.scorer_kit.backtest.accuracy import TIE, Loss, mean, smaller_loss
-from dsf.scorer_kit.backtest.history import (
-    Answered,
-    History,
-    Judged,
-    PastSeries,
-    Values,
-    judged,
-)
+from dsf.scorer_kit.backtest.history import Answered, History, Judged, PastSeries, Values, judged
 from dsf.scorer_kit.backtest.simple_methods import SimpleMethod
 
 WEEK_SECONDS = 604_800

@@ -11,14 +11,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName
 from dsf.hub.snapshot.registered_scorer import ProbeFailure
-from dsf.scorer_kit.conformance.evidence import (
-    JSON,
-    CallOutcome,
-    Evidence,
-    Finding,
-    error,
-    warning,
-)
+from dsf.scorer_kit.conformance.evidence import JSON, CallOutcome, Evidence, Finding, error, warning
 from dsf.scorer_kit.registration import suggested_format
 from dsf.scorer_kit.scorer_target import CLUSTER
 

@@ -15,12 +15,7 @@ from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.clock import utc_now
 from dsf.kube.port import Object
-from dsf.sim.demo.clusters import (
-    DemoCluster,
-    DemoClusters,
-    apply_or_fail,
-    serving_clusters,
-)
+from dsf.sim.demo.clusters import DemoCluster, DemoClusters, apply_or_fail, serving_clusters
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import (
     DemoError,

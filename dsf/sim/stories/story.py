@@ -8,11 +8,7 @@ from dsf.api.names import HUB_NAMESPACE
 from dsf.api.scoring.placement_scores import ByDimension
 from dsf.api.untrusted_text import listed
 from dsf.cli.output import TextTable
-from dsf.kube.kinds import (
-    CONFIG_MAP,
-    DYNAMIC_SCORER,
-    PLACEMENT_OPTIMIZATION,
-)
+from dsf.kube.kinds import CONFIG_MAP, DYNAMIC_SCORER, PLACEMENT_OPTIMIZATION
 from dsf.kube.port import Object
 from dsf.scorer_kit.prometheus_replay import Recording
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, ClusterLabels, replica_set

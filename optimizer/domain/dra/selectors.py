@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dsf.api.crd.node_inventory import MAX_SELECTOR_LENGTH
 from dsf.api.scoring.quantity import parse_quantity
-from optimizer.domain.dra.device_sets import (
-    ClaimRequest,
-    Device,
-    DeviceClasses,
-    DeviceSet,
-    Version,
-)
+from optimizer.domain.dra.device_sets import ClaimRequest, Device, DeviceClasses, DeviceSet, Version
 
 if TYPE_CHECKING:
     import cel

@@ -27,11 +27,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, Solution, TimeLeft, unlimited
 from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.conflicts.fleet_changes import LimitChange
-from optimizer.explain.conflicts.limits import (
-    RelaxableLimit,
-    RequiredReplicas,
-    RunningWorkload,
-)
+from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, RunningWorkload
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.conflicts.supply_limits import SuppliedCapacity
 from optimizer.explain.tuning import COUNTED_COMBINATIONS, COUNTED_SIZES

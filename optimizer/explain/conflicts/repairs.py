@@ -22,12 +22,7 @@ from optimizer.explain.conflicts.feasibility import (
     without_costs,
 )
 from optimizer.explain.conflicts.fleet_changes import LimitChange, applied, with_workload
-from optimizer.explain.conflicts.limits import (
-    GIVEN_UP,
-    RelaxableLimit,
-    RequiredReplicas,
-    Sizing,
-)
+from optimizer.explain.conflicts.limits import GIVEN_UP, RelaxableLimit, RequiredReplicas, Sizing
 from optimizer.explain.conflicts.supply_limits import as_gpus
 from optimizer.explain.forced_problems import ForcedSolution, solve_with_workload
 from optimizer.explain.tuning import TRIED_REPAIRS

@@ -12,12 +12,7 @@ from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.placement import Taint
 from optimizer.domain.dra.device_sets import DeviceClasses, DeviceSet
-from optimizer.domain.nodes import (
-    GPU_KIND,
-    GPU_RESOURCE,
-    Amounts,
-    kind_and_device,
-)
+from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, Amounts, kind_and_device
 from optimizer.snapshot.capacity.device_inventory import (
     NO_DEVICES,
     SeenDevices,

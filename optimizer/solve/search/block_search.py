@@ -18,11 +18,7 @@ from optimizer.solve.pricing.lagrangian_dual import (
     ignore,
     solve_lagrangian_dual,
 )
-from optimizer.solve.pricing.lagrangian_relaxation import (
-    PricingResult,
-    items_if_few,
-    price_blocks,
-)
+from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, items_if_few, price_blocks
 from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
 from optimizer.solve.search.column_enumeration import EnumeratedColumns, best_columns_within
 from optimizer.solve.search.large_neighbourhood import (

@@ -10,12 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
-from optimizer.solve.blocks.block_problem import (
-    BlockProblem,
-    Prices,
-    Subproblem,
-    subproblem_of,
-)
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices, Subproblem, subproblem_of
 from optimizer.solve.blocks.columns import (
     ColumnPool,
     Columns,

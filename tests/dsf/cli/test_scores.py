@@ -19,12 +19,7 @@ from dsf.cli.missing_scores import NO_SCORER
 from dsf.cli.scores import freshness_table, scores
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    NAMESPACE,
-)
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, NAMESPACE
 from dsf.kube.port import Object
 from tests.command_line import invoked_meanwhile
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted

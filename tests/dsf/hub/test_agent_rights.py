@@ -11,15 +11,7 @@ from dsf.hub.snapshot.registered_scorer import ProbeResult
 from dsf.hub.snapshot.summaries_work import summaries_work
 from dsf.kube.kinds import MANIFEST_WORK
 from dsf.kube.port import Object
-from tests.dsf.hub.builders import (
-    World,
-    cluster,
-    planned,
-    scorer,
-    scoring_config,
-    settled,
-    target,
-)
+from tests.dsf.hub.builders import World, cluster, planned, scorer, scoring_config, settled, target
 from tests.dsf.hub.test_secrets_controller import auth
 
 

@@ -24,13 +24,7 @@ from dsf.hub.run import HubController
 from dsf.kube.changes import Create, Delete, Patch
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Invalid
-from dsf.kube.kinds import (
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    EVENT,
-    MANIFEST_WORK,
-    SECRET,
-)
+from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, EVENT, MANIFEST_WORK, SECRET
 from dsf.kube.port import Kube
 from tests.dsf.hub.builders import HUB, scorer
 from tests.dsf.hub.scoring_api import scoring_api

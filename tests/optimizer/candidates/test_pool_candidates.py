@@ -10,10 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dsf.api.optimization import Optimization
-from optimizer.candidates.pool_candidates import (
-    best_configuration,
-    pool_candidates,
-)
+from optimizer.candidates.pool_candidates import best_configuration, pool_candidates
 from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.mig.demand import Demand, DeviceRequest
 from optimizer.domain.mig.geometry import Geometry

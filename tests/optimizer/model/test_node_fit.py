@@ -13,12 +13,7 @@ from benchmarks.optimizer.instances import instance
 from benchmarks.optimizer.nodes import with_nodes
 from dsf.placement import Taint, Toleration
 from optimizer.domain.fleet import Cluster, Fleet, Objective, Selector, Supply, Workload
-from optimizer.domain.nodes import (
-    NodeGroup,
-    NodeSelectorTerm,
-    Packing,
-    PodGroup,
-)
+from optimizer.domain.nodes import NodeGroup, NodeSelectorTerm, Packing, PodGroup
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision
 from optimizer.model.formulate import formulate

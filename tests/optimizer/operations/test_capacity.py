@@ -25,13 +25,7 @@ from tests.eventually import eventually
 from tests.kube_wrappers.reviewing_hub import AccessTable
 from tests.mcp_server.tokens import result_tokens
 from tests.optimizer.build import NOW, guide, obj
-from tests.optimizer.follow.overview.test_capacity import (
-    FULL,
-    GPU,
-    MODEL,
-    group,
-    inventory,
-)
+from tests.optimizer.follow.overview.test_capacity import FULL, GPU, MODEL, group, inventory
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.operations.access.callers import READER, TOKENS, WRITER
 from tests.optimizer.operations.test_recorded_plans import client

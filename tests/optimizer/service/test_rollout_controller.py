@@ -5,12 +5,7 @@ import contextlib
 
 import pytest
 
-from dsf.api.names import (
-    HUB_NAMESPACE,
-    PLAN_DIGEST_ANNOTATION,
-    RECORD_KEY_SECRET,
-    ROLLOUT_LABEL,
-)
+from dsf.api.names import HUB_NAMESPACE, PLAN_DIGEST_ANNOTATION, RECORD_KEY_SECRET, ROLLOUT_LABEL
 from dsf.api.optimization import Optimization
 from dsf.kube import kinds
 from dsf.kube.errors import Forbidden, KubeError

@@ -16,12 +16,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.explain.margins import why_not
 from optimizer.model.formulate import formulate
 from optimizer.plan.unplaced_reasons import unplaced
-from optimizer.snapshot.scores.score_doubts import (
-    ClusterMean,
-    neutral_score,
-    trust_weight,
-    weighed,
-)
+from optimizer.snapshot.scores.score_doubts import ClusterMean, neutral_score, trust_weight, weighed
 from optimizer.wire.explanation import WhyNotQuestion
 from tests.optimizer.build import NOW, guide, read_fleet, request
 from tests.optimizer.explain.solvers import RESOLVE

@@ -27,14 +27,7 @@ from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
 from tests.eventually import eventually
 
 from ..harness.ports import LOOPBACK
-from ..test_outage import (  # noqa: F401 - the fixture is found by its name
-    HUB,
-    WORK,
-    created,
-    etcd_and_plane,
-    named,
-    prepare,
-)
+from ..test_outage import HUB, WORK, created, etcd_and_plane, named, prepare  # noqa: F401 - the fixture is found by its name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 
 from dsf.agent.inventory.applied_works import AppliedWork, WorkIndex
 from dsf.agent.inventory.node_capacity import NodeCapacity
-from dsf.agent.inventory.node_groups import (
-    MAX_BYTES,
-    NodeState,
-    group_nodes,
-    node_state,
-)
+from dsf.agent.inventory.node_groups import MAX_BYTES, NodeState, group_nodes, node_state
 from dsf.agent.inventory.pod_sums import Key, NodeSums, PodSums
 from dsf.agent.inventory.pod_use import PendingPod, PodOwner, PodUse
 

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import json_format
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 NOW = 1_700_000_000.0
 

@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.agent.otlp.data_points import (
-    BAD_BUCKETS,
-    EXPONENTIAL,
-    NO_DATA,
-    NO_TEMPORALITY,
-    points,
-)
+from dsf.agent.otlp.data_points import BAD_BUCKETS, EXPONENTIAL, NO_DATA, NO_TEMPORALITY, points
 from dsf.agent.wire.series_buffer import number_text
 from tests.dsf.agent.otlp.builders import NOW, at, gauge, histogram, number, request, total
 

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from dsf.agent.failure import Failure
 from dsf.agent.otlp.data_points import EXPONENTIAL, NO_DATA
@@ -22,12 +20,7 @@ from dsf.agent.otlp.received_metrics import (
 )
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.agent.wire.series_buffer import MemoryBounds
-from dsf.api.scoring.scorer_summary import (
-    SEVERAL,
-    ScorerSummary,
-    SummarySource,
-    dump_summaries,
-)
+from dsf.api.scoring.scorer_summary import SEVERAL, ScorerSummary, SummarySource, dump_summaries
 from tests.dsf.agent.builders import sent, summary
 from tests.dsf.agent.otlp.builders import NOW, at, gauge, histogram, number, request, total
 

@@ -3,12 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.agent.wire.scoring_request import (
-    PIECE_BYTES,
-    EncodedSeries,
-    ScoringRequestBody,
-    of_source,
-)
+from dsf.agent.wire.scoring_request import PIECE_BYTES, EncodedSeries, ScoringRequestBody, of_source
 
 SAMPLES = b"[[1,%b]]" % (b'"' + b"1" * 2000 + b'"')
 

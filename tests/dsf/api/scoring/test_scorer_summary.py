@@ -4,12 +4,7 @@ import json
 
 from dsf.api.crd.score_rules import DefaultScore
 from dsf.api.crd.scoring_params import AskedContext
-from dsf.api.scoring.scorer_summary import (
-    SEVERAL,
-    SummarySource,
-    dump_summaries,
-    load_summaries,
-)
+from dsf.api.scoring.scorer_summary import SEVERAL, SummarySource, dump_summaries, load_summaries
 from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
 from tests.dsf.agent.builders import summary
 

@@ -2,13 +2,7 @@
 
 import pytest
 
-from optimizer.domain.dra.device_sets import (
-    ClaimRequest,
-    Device,
-    DeviceClass,
-    DeviceSet,
-    Version,
-)
+from optimizer.domain.dra.device_sets import ClaimRequest, Device, DeviceClass, DeviceSet, Version
 from optimizer.domain.dra.selectors import DeviceSelectors, NotEvaluated
 
 _GPU = Device(

@@ -13,12 +13,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import DEFAULTS
 from optimizer.domain.solution import Decision, unlimited
 from optimizer.follow.rollout import rollout_steps
-from optimizer.follow.rollout.next_step import (
-    RolloutProgress,
-    located,
-    next_move,
-    turned_back,
-)
+from optimizer.follow.rollout.next_step import RolloutProgress, located, next_move, turned_back
 from optimizer.follow.rollout.rollout_state import RolloutState, states_of
 from optimizer.follow.rollout.rollout_steps import rollout_plan
 from optimizer.model.formulate import formulate
