@@ -1,5 +1,6 @@
 """What the values say of Pods is in every workload, and what selects Pods finds those."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -97,7 +98,7 @@ def test_what_selects_pods_finds_those_of_its_release(chart: str, values: Values
         for obj in objects
         if obj["kind"] == "Service"
     ]
-    seen = set()
+    seen = Counter[str]()
     for obj in objects:
         if obj["kind"] in SELECTORS:
             wanted, among = SELECTORS[obj["kind"]](obj["spec"]), pods
@@ -105,9 +106,11 @@ def test_what_selects_pods_finds_those_of_its_release(chart: str, values: Values
             wanted, among = obj["spec"]["selector"]["matchLabels"], services
         else:
             continue
-        seen.add(obj["kind"])
+        seen[obj["kind"]] += 1
         assert selected(obj["metadata"].get("namespace"), wanted, among) == 1, obj["metadata"]
-    assert {"Service", "Deployment", "NetworkPolicy"} <= seen
+    # Nothing that has metrics is left out.
+    everywhere = {"Service", "Deployment", "NetworkPolicy", *MONITORS}
+    assert {seen[kind] for kind in everywhere} == {len(pods)}
 
 
 @CASES

@@ -9,6 +9,11 @@ open-cluster-management
 {{- end }}
 {{- end }}
 
+{{- /* The Deployments on the hub that have metrics and a readiness probe, as a list in YAML. */}}
+{{- define "dsf.hubPrograms" -}}
+[dynamic-scoring-controller{{ if .Values.hubSetting.dispatcher.enabled }}, dynamic-scoring-dispatcher{{ end }}]
+{{- end }}
+
 {{- define "dsf.controllerAccount" -}}
 {{- .Values.hubSetting.resourceController.serviceAccount.name | default "dynamic-scoring-controller" }}
 {{- end }}
