@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
-from dsf.cli.options import cluster_options, http_options, log_options
+from dsf.cli.options import cluster_options, http_options, log_options, option
 from mcp_server.install.cli import install
 from optimizer.cli.access_options import ACCESS_OPTIONS, access_options
 from optimizer.cli.commands import approval_options
@@ -31,21 +31,19 @@ _HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *CONNECTION_OPTIONS, *A
 
 
 @click.group(invoke_without_command=True)
-@click.option(
+@option(
     "--transport",
     type=click.Choice(["stdio", "http"]),
     default="stdio",
-    show_default=True,
     help="stdio: an assistant starts this program. http: many assistants connect to it.",
 )
 @cluster_options("the hub")
 @http_options
 @connection_options
 @access_options
-@click.option(
+@option(
     "--read-only/--allow-writes",
     default=True,
-    show_default=True,
     help="Whether the tools that write (apply_plan, reset_placements) exist.",
 )
 @approval_options
@@ -87,22 +85,21 @@ mcp.add_command(install)
 def _given(invocation: click.Context) -> dict[str, str]:
     """Return the options on the command line: how each is written, by its name."""
     return {
-        option.name: option.opts[0]
-        for option in invocation.command.params
-        if option.name
-        and invocation.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+        one.name: one.opts[0]
+        for one in invocation.command.params
+        if one.name and invocation.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
     }
 
 
 def _refuse_options_before(invocation: click.Context, subcommand: str) -> None:
-    for option in _given(invocation).values():
+    for written in _given(invocation).values():
         raise click.UsageError(
-            f"{option} before {subcommand} has no effect; see dsf mcp {subcommand} --help"
+            f"{written} before {subcommand} has no effect; see dsf mcp {subcommand} --help"
         )
 
 
 def _refuse_http_options(invocation: click.Context, transport: str) -> None:
-    given = [option for name, option in _given(invocation).items() if name in _HTTP_OPTIONS]
+    given = [one for name, one in _given(invocation).items() if name in _HTTP_OPTIONS]
     if given and transport != "http":
         raise click.UsageError(f"{given[0]} needs --transport http")
 

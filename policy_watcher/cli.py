@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dsf.api import name_syntax
-from dsf.cli.options import cluster_options, endpoint_option, log_options
+from dsf.cli.options import cluster_options, endpoint_option, log_options, option
 
 if TYPE_CHECKING:
     from policy_watcher.run import WatcherSettings
@@ -48,37 +48,33 @@ def _spelled(parameter: click.Parameter) -> str:
 
 
 @click.command("policy-watcher")
-@click.option(
+@option(
     "--poll-interval-sec",
     envvar="POLL_INTERVAL_SEC",
     default="30",
-    show_default=True,
     metavar="INTEGER",
     callback=_whole_number(1),
     help="Seconds between two reads of the policies.",
 )
-@click.option(
+@option(
     "--stable-duration-sec",
     envvar="STABLE_DURATION_SEC",
     default="120",
-    show_default=True,
     metavar="INTEGER",
     callback=_whole_number(0),
     help="Seconds that every policy must have been Compliant before the claim is compliant.",
 )
-@click.option(
+@option(
     "--target-claim-name",
     envvar="TARGET_CLAIM_NAME",
     default="policy-watcher-claim",
-    show_default=True,
     callback=_dns_name,
     help="Name of the ClusterClaim.",
 )
-@click.option(
+@option(
     "--watch-namespace",
     envvar="WATCH_NAMESPACE",
     default="default",
-    show_default=True,
     callback=_dns_name,
     help="Namespace of the replicated policies, which is the managed cluster's name.",
 )

@@ -15,6 +15,7 @@ from dsf.cli.options import (
     endpoint_option,
     flag_group,
     log_options,
+    option,
     server_url,
 )
 from dsf.outbound.destination_flags import allowed_destinations, destination_options
@@ -41,108 +42,96 @@ def label_keys(_: click.Context, __: click.Parameter, text: str) -> tuple[str, .
 
 
 @click.command()
-@click.option(
+@option(
     "--cluster-name",
     required=True,
     type=Namespace(),
     help="Name of the managed cluster on the hub, and of its namespace there.",
 )
-@click.option("--hub-kubeconfig", type=FILE, help="Kubeconfig of the hub; not for --once.")
-@click.option("--kubeconfig", type=FILE, help="Kubeconfig of the managed cluster.")
-@click.option(
+@option("--hub-kubeconfig", type=FILE, help="Kubeconfig of the hub; not for --once.")
+@option("--kubeconfig", type=FILE, help="Kubeconfig of the managed cluster.")
+@option(
     "--namespace",
     default="dynamic-scoring",
-    show_default=True,
     type=Namespace(),
     help="The agent's own namespace, with the ConfigMap of summaries and the Secrets.",
 )
 @endpoint_option
-@click.option(
+@option(
     "--prometheus-url",
     default="",
     callback=server_url,
     help="URL of this cluster's Prometheus; replaces the host that scorers name.",
 )
-@click.option(
+@option(
     "--service-account-token-hosts",
     default="*.svc,*.svc.cluster.local",
-    show_default=True,
     help="Hosts that may receive the agent's own token, over https; empty for none.",
 )
-@click.option(
-    "--otlp/--no-otlp", help="Receive OTLP metrics over HTTP, for source type OpenTelemetry."
-)
-@click.option(
+@option("--otlp/--no-otlp", help="Receive OTLP metrics over HTTP, for source type OpenTelemetry.")
+@option(
     "--otlp-bind-address",
     default="127.0.0.1:4318",
-    show_default=True,
     help="Address to receive OTLP on; senders are not authenticated.",
 )
-@click.option(
+@option(
     "--summaries-file", type=FILE, help="File of scorer summaries (JSON); replaces the ConfigMap."
 )
-@click.option(
+@option(
     "--max-series",
     type=click.IntRange(1, 100_000),
     default=10_000,
-    show_default=True,
     help="Maximum number of label sets of one score, in its object and in the metrics.",
 )
-@click.option(
+@option(
     "--watch-secrets",
     default="",
     help="Secrets (a,b) that the agent lists and watches; others are read at each call.",
 )
-@click.option(
+@option(
     "--answers-in-flight",
     type=click.IntRange(1, 1 << 20),
     default=80,
-    show_default=True,
     help="MiB of answers that all rounds hold at the same time; at least what one may need.",
 )
-@click.option(
+@option(
     "--push-bind-address",
     default="",
     help="Address on which scorers that have a token may ask for their next round at once: POST"
     " /score/SCORER. Default: none.",
 )
-@click.option(
+@option(
     "--push-min-interval",
     type=Duration(),
     help="Least time between two pushes of a scorer. Default: 10s.",
 )
-@click.option(
+@option(
     "--push-tls-cert-file",
     type=FILE,
     help="Receive pushes over https with the certificate in this file, then intermediate ones. The"
     " file is read again when it changes. Default: plain HTTP.",
 )
-@click.option(
+@option(
     "--push-tls-private-key-file",
     type=FILE,
     help="Key of the certificate; read again when it changes.",
 )
-@click.option(
+@option(
     "--inventory/--no-inventory",
     help="Report to the hub what the cluster's nodes have and what its Pods request.",
 )
-@click.option(
+@option(
     "--inventory-node-labels",
     default="",
     callback=label_keys,
     help="Further labels of nodes (a,b) that the inventory has, by which Pods choose nodes.",
 )
 @destination_options
-@click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
-@click.option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
+@option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
+@option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
 @log_options
 def agent(
-    *,
-    hub_kubeconfig: Path | None,
-    kubeconfig: Path | None,
-    once: bool,
-    explain: bool,
-    **rest: Any,
+    *, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, explain: bool, **rest: Any
 ) -> None:
     """Run the scoring agent of one managed cluster.
 

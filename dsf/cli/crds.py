@@ -7,12 +7,13 @@ import click
 import yaml
 
 from dsf.api.untrusted_text import listed
+from dsf.cli.options import option
 from dsf.kube.port import Object
 
 
 @click.command()
 @click.argument("plurals", nargs=-1, metavar="[PLURAL]...")
-@click.option(
+@option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     help="Write one file per CRD into this directory instead of printing them.",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +35,16 @@ class Duration(click.ParamType[float]):
             )
         return seconds
 
+
+class _Option(click.Option):
+    """An option whose help shows its default, unless that is empty."""
+
+    def __init__(self, *names: Any, **settings: Any) -> None:
+        shown = settings.get("default") not in (None, "", ())
+        super().__init__(*names, **{"show_default": shown, **settings})
+
+
+option = partial(click.option, cls=_Option)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -91,7 +102,7 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return added
 
 
-identity_option = click.option(
+identity_option = option(
     "--identity",
     default="",
     help="Name of this process in the Leases that it holds. A process that is started again with"
@@ -103,37 +114,33 @@ identity_option = click.option(
 def cluster_options(whose: str) -> Callable[[Command], Command]:
     """Return `--kubeconfig` and `--context`; `whose` is the hub or the managed cluster."""
     return options(
-        click.option(
+        option(
             "--kubeconfig",
             type=FILE,
             help=f"Kubeconfig of {whose}; default: $KUBECONFIG, ~/.kube/config, the pod's account.",
         ),
-        click.option("--context", help="Context of the kubeconfig."),
+        option("--context", help="Context of the kubeconfig."),
     )
 
 
-endpoint_option = click.option(
+endpoint_option = option(
     "--metrics-bind-address",
     "--bind-address",
     "metrics_bind_address",
     default="127.0.0.1:8080",
-    show_default=True,
     help="Address of /metrics, /healthz and /readyz.",
 )
 """`--metrics-bind-address`, also spelled `--bind-address`."""
 
 http_options = options(
-    click.option(
-        "--bind-address", default="127.0.0.1", show_default=True, help="Address to serve HTTP on."
-    ),
-    click.option(
+    option("--bind-address", default="127.0.0.1", help="Address to serve HTTP on."),
+    option(
         "--port",
         type=click.IntRange(0, 65535),
         default=OPTIMIZER_PORT,
-        show_default=True,
         help="Port; 0 takes a free one.",
     ),
-    click.option(
+    option(
         "--allowed-host",
         multiple=True,
         help="Accepted Host name besides the address itself; repeatable.",
@@ -142,15 +149,12 @@ http_options = options(
 """`--bind-address`, `--port` and `--allowed-host` of an HTTP API."""
 
 log_options = options(
-    click.option(
+    option(
         "--log-level",
         default="info",
-        show_default=True,
         type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     ),
-    click.option(
-        "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
-    ),
+    option("--log-format", default="text", type=click.Choice(["text", "json"])),
 )
 """`--log-level` and `--log-format`."""
 

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import click
 
 from dsf.api.untrusted_text import escaped, escaped_json
-from dsf.cli.options import Command
+from dsf.cli.options import Command, option
 
 COLUMN_SPACING = 3
 """Spaces between two columns, as in kubectl."""
@@ -64,12 +64,11 @@ def output_option(
     help: str = "",  # noqa: A002 - click's word
 ) -> Callable[[Command], Command]:
     """Return `--output`, `-o`; without `forms`: table, json or yaml."""
-    return click.option(
+    return option(
         "--output",
         "-o",
         type=click.Choice(forms or ("table", "json", "yaml")),
         default=default,
-        show_default=True,
         help=help or "Form of the result.",
     )
 
@@ -84,7 +83,7 @@ def picture_option(what: str, form: str = ".svg") -> Callable[[Command], Command
         return path
 
     file = click.Path(dir_okay=False, writable=True, path_type=Path)
-    return click.option("--picture", type=file, callback=checked, help=what)
+    return option("--picture", type=file, callback=checked, help=what)
 
 
 def draw(picture: str, path: Path) -> None:

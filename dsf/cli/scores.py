@@ -33,7 +33,7 @@ from dsf.api.scoring.score_conditions import read_trust
 from dsf.api.times import shown_duration
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.missing_scores import NO_SCORER, why_missing
-from dsf.cli.options import Duration, StrictCommand, cluster_options, server_url
+from dsf.cli.options import Duration, StrictCommand, cluster_options, option, server_url
 from dsf.cli.output import Progress, TextTable, document, output_option, show
 from dsf.cli.terminal_drawing import levels_for
 from dsf.kube.clock import utc_now
@@ -87,20 +87,18 @@ class _FoundScores(NamedTuple):
 
 @click.command(cls=StrictCommand)
 @cluster_options("the hub")
-@click.option("--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster.")
-@click.option("--score", "-s", "scores_", multiple=True, help="Only this AddOnPlacementScore.")
-@click.option("--valid", is_flag=True, help="Omit expired scores.")
-@click.option("--plot", is_flag=True, help="Draw bars by managed cluster.")
-@click.option(
+@option("--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster.")
+@option("--score", "-s", "scores_", multiple=True, help="Only this AddOnPlacementScore.")
+@option("--valid", is_flag=True, help="Omit expired scores.")
+@option("--plot", is_flag=True, help="Draw bars by managed cluster.")
+@option(
     "--prometheus-url",
     default="",
     callback=server_url,
     help="Draw the history of scores too, as this Prometheus has it.",
 )
-@click.option(
-    "--since", type=Duration(), default="24h", show_default=True, help="How long that history is."
-)
-@click.option("--watch", "-w", is_flag=True, help="Show them again whenever one changes.")
+@option("--since", type=Duration(), default="24h", help="How long that history is.")
+@option("--watch", "-w", is_flag=True, help="Show them again whenever one changes.")
 @output_option()
 def scores(
     kubeconfig: Path | None,

@@ -20,6 +20,7 @@ from dsf.cli.options import (
     flag_group,
     identity_option,
     log_options,
+    option,
     options,
 )
 from dsf.outbound.destination_flags import allowed_destinations, destination_options
@@ -31,28 +32,25 @@ if TYPE_CHECKING:
 
 
 def _duration(name: str, default: str, text: str) -> Callable[[Command], Command]:
-    return click.option(name, type=Duration(), default=default, show_default=True, help=text)
+    return option(name, type=Duration(), default=default, help=text)
 
 
 write_options = options(
-    click.option(
+    option(
         "--writes-in-flight-minimum",
         default=1,
-        show_default=True,
         type=click.IntRange(1, 1000),
         help="Writes to the hub that may always be in flight at once.",
     ),
-    click.option(
+    option(
         "--writes-in-flight-maximum",
         default=32,
-        show_default=True,
         type=click.IntRange(1, 1000),
         help="Writes in flight at once, however fast the API server answers.",
     ),
-    click.option(
+    option(
         "--write-latency-factor",
         default=1.5,
-        show_default=True,
         type=NumberRange(1.0, 100.0),
         help="More writes are in flight until their latency is this many times that of the fewest.",
     ),
@@ -60,15 +58,14 @@ write_options = options(
 """Bounds of the writes in flight; the keyword arguments of `concurrency_bounds`."""
 
 scorer_options = options(
-    click.option(
+    option(
         "--scorer-certificate-authority",
         type=FILE,
         help="PEM file of certificate authorities for scoring APIs, added to the public ones.",
     ),
-    click.option(
+    option(
         "--scorer-timeout-seconds",
         default=5.0,
-        show_default=True,
         type=NumberRange(0.1, 60.0),
         help="Seconds in which a scoring API has to answer completely.",
     ),
@@ -83,13 +80,12 @@ def leader_options(lease: str) -> Callable[[Command], Command]:
     They are the arguments of `candidacy`; `lease` is the default name of the Lease.
     """
     return options(
-        click.option(
+        option(
             "--leader-elect",
             type=bool,
             is_flag=False,
             flag_value=True,
             default=False,
-            show_default=True,
             help="Write only while holding a Lease; needed if more than one process runs.",
         ),
         _duration(
@@ -107,13 +103,8 @@ def leader_options(lease: str) -> Callable[[Command], Command]:
             "2s",
             "Time between two attempts to get or renew the Lease.",
         ),
-        click.option(
-            "--leader-elect-resource-name",
-            default=lease,
-            show_default=True,
-            help="Name of the Lease.",
-        ),
-        click.option(
+        option("--leader-elect-resource-name", default=lease, help="Name of the Lease."),
+        option(
             "--leader-elect-resource-namespace",
             help="Namespace of the Lease; default: the hub namespace.",
         ),
@@ -123,54 +114,48 @@ def leader_options(lease: str) -> Callable[[Command], Command]:
 
 @click.command()
 @cluster_options("the hub")
-@click.option(
+@option(
     "--namespace",
     default=names.HUB_NAMESPACE,
-    show_default=True,
     type=Namespace(),
     help="Namespace of DynamicScorers and the DynamicScoringConfig.",
 )
-@click.option(
+@option(
     "--agent-namespace",
     default=names.AGENT_NAMESPACE,
-    show_default=True,
     type=Namespace(),
     help="Namespace of the agents on the managed clusters.",
 )
-@click.option(
+@option(
     "--resync-seconds",
     default=30.0,
-    show_default=True,
     type=NumberRange(min=1.0),
     help="Seconds between two full reconciles, and at most between two fetches of a config.",
 )
-@click.option(
+@option(
     "--probe-period-seconds",
     default=10.0,
-    show_default=True,
     type=NumberRange(min=1.0),
     help="Seconds between two probes of one scoring API's health.",
 )
-@click.option(
+@option(
     "--unhealthy-threshold",
     default=3,
-    show_default=True,
     type=click.IntRange(1, 100),
     help="Failed probes in a row that make an Active scorer Inactive.",
 )
-@click.option(
+@option(
     "--healthy-threshold",
     default=2,
-    show_default=True,
     type=click.IntRange(1, 100),
     help="Successful probes in a row that make an Inactive scorer Active.",
 )
-@click.option(
+@option(
     "--distribute-secrets",
     is_flag=True,
     help="Distribute labelled Secrets of --namespace to the managed clusters that need them.",
 )
-@click.option(
+@option(
     "--manifest-namespace",
     "manifest_namespaces",
     multiple=True,

@@ -16,7 +16,7 @@ import click
 from dsf.api import names
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import escaped, listed
-from dsf.cli.options import Duration, Namespace, cluster_options
+from dsf.cli.options import Duration, Namespace, cluster_options, option
 from dsf.cli.output import Progress
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Delete, Patch
@@ -186,22 +186,20 @@ def _without_finalizer(config: Object) -> Patch:
 
 @click.command(name="uninstall")
 @cluster_options("the hub")
-@click.option(
+@option(
     "--namespace",
     "-n",
     type=Namespace(),
     default=names.HUB_NAMESPACE,
-    show_default=True,
     help="The hub namespace: that of the controller.",
 )
-@click.option(
+@option(
     "--timeout",
     type=Duration(),
     default="1m",
-    show_default=True,
     help="How long to wait for managed clusters that still have the add-on.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be removed, and write nothing.")
+@option("--dry-run", is_flag=True, help="Print what would be removed, and write nothing.")
 def uninstall_command(
     kubeconfig: Path | None, context: str | None, namespace: str, timeout: float, *, dry_run: bool
 ) -> None:

@@ -4,32 +4,32 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dsf.cli.options import options
+from dsf.cli.options import option, options
 
 if TYPE_CHECKING:
     from dsf.outbound.destinations import Destinations
 
 destination_options = options(
-    click.option(
+    option(
         "--scorer-allowed-hosts",
         multiple=True,
         metavar="GLOBS",
         help="Hosts that a scorer may name, comma separated, like *.scorers.svc; default: all.",
     ),
-    click.option(
+    option(
         "--scorer-denied-hosts",
         multiple=True,
         metavar="GLOBS",
         help="Hosts that a scorer may not name, comma separated; wins over allowed hosts.",
     ),
-    click.option(
+    option(
         "--scorer-allowed-cidrs",
         multiple=True,
         metavar="CIDRS",
         help="Ranges of allowed addresses, comma separated; default: all except special"
         " ranges (link-local, metadata, multicast), unless a range here is inside one.",
     ),
-    click.option(
+    option(
         "--scorer-denied-cidrs",
         multiple=True,
         metavar="CIDRS",

@@ -10,40 +10,39 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dsf.api.names import OPTIMIZER_PORT
-from dsf.cli.options import Namespace, StrictCommand, server_url
+from dsf.cli.options import Namespace, StrictCommand, option, server_url
 
 if TYPE_CHECKING:
     from dsf.sim.demo.authors_part import AuthorsPart, AuthorsRecording
 
 
 @click.command(cls=StrictCommand)
-@click.option(
+@option(
     "--port",
     type=click.IntRange(0, 65535),
     default=OPTIMIZER_PORT,
-    show_default=True,
     help="Port of the optimizer on 127.0.0.1; 0 chooses a free one.",
 )
-@click.option("--keep", is_flag=True, help="Keep everything running afterwards, until Ctrl-C.")
-@click.option(
+@option("--keep", is_flag=True, help="Keep everything running afterwards, until Ctrl-C.")
+@option(
     "--allow-writes",
     is_flag=True,
     help="With --keep: let the optimizer write afterwards too, by POST /optimize and by MCP tools.",
 )
-@click.option(
+@option(
     "--story",
     type=click.Choice(("inference", "airan")),
     help="Tell a user story instead: efficient inference on different accelerators, or AI"
     " workloads that leave radio sites before their peaks.",
 )
-@click.option(
+@option(
     "--fleet",
     type=click.IntRange(2, 300),
     metavar="CLUSTERS",
     help="Run a fleet of 2 to 300 clusters instead, whose load changes: it stays up and serves the"
     " page until Ctrl-C. Callers may write there.",
 )
-@click.option(
+@option(
     "--scorer",
     "scorers",
     multiple=True,
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     help="A scoring API of yours that runs on this machine: registered beside the others, and a"
     " plan is made by its score. Repeatable.",
 )
-@click.option(
+@option(
     "--recording",
     "recordings",
     multiple=True,
@@ -60,14 +59,14 @@ if TYPE_CHECKING:
     " Parquet file, repeated without end. Without CLUSTER, worker02 is 60 steps ahead of worker01."
     " Repeatable.",
 )
-@click.option(
+@option(
     "--prometheus-url",
     default="",
     callback=server_url,
     help="A Prometheus that all agents ask, instead of recordings; the demo's scorers of recorded"
     " series are left out.",
 )
-@click.option(
+@option(
     "--manifest-namespace",
     "manifest_namespaces",
     multiple=True,
@@ -75,7 +74,7 @@ if TYPE_CHECKING:
     help="Namespace besides default whose workloads and policies are sent to scorers that ask for"
     " them. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def demo(
     port: int,
     keep: bool,

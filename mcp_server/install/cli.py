@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dsf.api.untrusted_text import escaped_json
-from dsf.cli.options import FILE, server_url
+from dsf.cli.options import FILE, option, server_url
 from dsf.kube.yaml_documents import YamlFileError, file_content
 from mcp_server.install.clients import CLIENTS, TOKEN_VARIABLE, HttpServer, McpClient, StdioServer
 from mcp_server.install.config_text import MAX_CONFIG_BYTES, Installation, RefusedConfig, installed
@@ -20,41 +20,41 @@ _PERMISSIONS = 0o777
 
 
 @click.command()
-@click.option(
+@option(
     "--client",
     "client_name",
     type=click.Choice([*CLIENTS, *LINE_ONLY]),
     required=True,
     help="MCP client.",
 )
-@click.option(
+@option(
     "--one-line",
     is_flag=True,
     help="Print a command or a link that adds the server. copilot, codex and goose have only that.",
 )
-@click.option("--write", is_flag=True, help="Write the client's file, instead of printing it.")
-@click.option(
+@option("--write", is_flag=True, help="Write the client's file, instead of printing it.")
+@option(
     "--file",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     help="File to read and write; default: the client's own, in the working directory if it has"
     " one for each project.",
 )
-@click.option("--name", default=SERVER_NAME, show_default=True, help="Name of the server.")
-@click.option("--replace", is_flag=True, help="Replace an entry of this name that differs.")
-@click.option(
+@option("--name", default=SERVER_NAME, help="Name of the server.")
+@option("--replace", is_flag=True, help="Replace an entry of this name that differs.")
+@option(
     "--url",
     default="",
     callback=server_url,
     help="URL of a running server, such as http://localhost:8338/mcp; default: the client starts"
     " the server.",
 )
-@click.option("--no-token", is_flag=True, help="Send no token to --url: it serves --auth none.")
-@click.option(
+@option("--no-token", is_flag=True, help="Send no token to --url: it serves --auth none.")
+@option(
     "--kubeconfig", type=FILE, help="Kubeconfig of the hub for a server that the client starts."
 )
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option("--allow-writes", is_flag=True, help="Start a server that has the tools that write.")
+@option("--context", help="Context of the kubeconfig.")
+@option("--allow-writes", is_flag=True, help="Start a server that has the tools that write.")
 def install(
     *,
     client_name: str,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, NumberRange, options, server_url
+from dsf.cli.options import FILE, NumberRange, option, options, server_url
 from optimizer.cli.model_options import ObjectName
 
 if TYPE_CHECKING:
@@ -38,67 +38,64 @@ ACCESS_OPTIONS = (
 
 
 def _issuers(
-    context: click.Context, option: click.Parameter, values: tuple[str, ...]
+    context: click.Context, issuer: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
-    return tuple(server_url(context, option, value) for value in values)
+    return tuple(server_url(context, issuer, value) for value in values)
 
 
 access_options = options(
-    click.option(
+    option(
         "--auth",
         type=click.Choice(["kubernetes", "none"]),
         default="kubernetes",
-        show_default=True,
         help="kubernetes: callers send a bearer token, which the hub verifies (TokenReview),"
         " and need rights on the hub (SubjectAccessReview). none: every caller acts with the"
         " rights of this process; only on a loopback address.",
     ),
-    click.option(
+    option(
         "--auth-audience",
         multiple=True,
         default=["dynamic-scoring-optimizer"],
-        show_default=True,
         help="Audience that a token must have; repeatable.",
     ),
-    click.option(
+    option(
         "--oauth-issuer",
         multiple=True,
         callback=_issuers,
         help="URL of an OAuth issuer whose tokens the hub accepts; repeatable. Clients without a"
         " token find it in the protected resource metadata (RFC 9728).",
     ),
-    click.option(
+    option(
         "--resource-url",
         default="",
         callback=server_url,
         help="Public URL of this server in that metadata; default: the one that a client uses.",
     ),
-    click.option(
+    option(
         "--requests-per-second",
         type=NumberRange(min=0, max=1e6),
         default=50.0,
-        show_default=True,
         help="Requests of one caller that are answered; 0: all. A caller that was silent may send"
         " four times as many at once.",
     ),
-    click.option(
+    option(
         "--impersonate",
         is_flag=True,
         help="Write Placements, PlacementBindings and Policies as the caller, not as this"
         " process, which needs the right to impersonate users and groups.",
     ),
-    click.option(
+    option(
         "--tls-cert-file",
         type=FILE,
         help="Serve https with the certificate in this file, then intermediate ones. The file"
         " is read again when it changes.",
     ),
-    click.option(
+    option(
         "--tls-private-key-file",
         type=FILE,
         help="Key of the certificate; read again when it changes.",
     ),
-    click.option(
+    option(
         "--tls-secret",
         type=ObjectName(),
         help="Serve https with a certificate that this server signs itself, for localhost and each"

@@ -12,6 +12,7 @@ from dsf.cli.options import (
     http_options,
     identity_option,
     log_options,
+    option,
     options,
     server_url,
 )
@@ -41,21 +42,20 @@ def _toolsets(_: click.Context, __: click.Parameter, said: str) -> tuple[str, ..
 
 
 approval_options = options(
-    click.option(
+    option(
         "--when-client-cannot-ask",
         type=click.Choice(["deny", "digest"]),
         default="digest",
-        show_default=True,
         help="Whether MCP tools write for a client that can't ask its user to confirm. deny: never."
         " digest: it may apply a plan, or reset a namespace, by naming the digest that was shown.",
     ),
-    click.option(
+    option(
         "--hub-name",
         default="",
         help="What questions to users of MCP tools call the hub. Default: the URL of its API"
         " server.",
     ),
-    click.option(
+    option(
         "--toolsets",
         default="",
         callback=_toolsets,
@@ -72,31 +72,29 @@ approval_options = options(
 @access_options
 @model_options
 @history_option
-@click.option(
+@option(
     "--read-only/--allow-writes",
     default=True,
-    show_default=True,
     help="Whether callers may write, within their own rights: by POST /optimize, /rollback, /reset,"
     " those of rollouts and approvals, and by MCP tools, which exist only then.",
 )
 @approval_options
-@click.option(
+@option(
     "--prometheus-url",
     default="",
     callback=server_url,
     help="Prometheus that scrapes the agents, like http://prometheus.monitoring:9090: its history"
     " of scores is shown at /scores/history and on the page. Default: no history.",
 )
-@click.option(
+@option(
     "--rollout-namespace",
     multiple=True,
     help="Namespace whose Stepwise rollouts this server makes; repeatable. Default: all.",
 )
-@click.option(
+@option(
     "--watched-score-entries",
     type=click.IntRange(0),
     default=4_000_000,
-    show_default=True,
     help="Entries of scores that are kept in memory, as a watch tells them. Scores of more entries"
     " are read from the API server for each answer. 0: scores are not kept.",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import NumberRange, options
+from dsf.cli.options import NumberRange, option, options
 from optimizer.cli.access_options import access_of, certificate_of, check_auth, serving_certificate
 
 if TYPE_CHECKING:
@@ -34,47 +34,41 @@ CONNECTION_OPTIONS = (
 _SECONDS = NumberRange(min=0, max=86_400, min_open=True)
 
 connection_options = options(
-    click.option(
+    option(
         "--max-connections",
         type=click.IntRange(min=1),
         default=512,
-        show_default=True,
         help="Connections open at once; each needs a file descriptor.",
     ),
-    click.option(
+    option(
         "--max-streams",
         type=click.IntRange(min=1),
         default=256,
-        show_default=True,
         help="Streams open at once: events of rollouts and MCP subscriptions. Never more than"
         " half of --max-connections.",
     ),
-    click.option(
+    option(
         "--max-streams-per-caller",
         type=click.IntRange(min=1),
         default=16,
-        show_default=True,
         help="Streams of one user, or of one address with --auth none, that are open at once.",
     ),
-    click.option(
+    option(
         "--head-timeout",
         type=_SECONDS,
         default=10.0,
-        show_default=True,
         help="Seconds from the opening of a connection to the end of the headers.",
     ),
-    click.option(
+    option(
         "--body-timeout",
         type=_SECONDS,
         default=60.0,
-        show_default=True,
         help="Seconds from the headers of a request to the end of its body.",
     ),
-    click.option(
+    option(
         "--stalled-timeout",
         type=_SECONDS,
         default=60.0,
-        show_default=True,
         help="Seconds that a client may read nothing of a response.",
     ),
 )

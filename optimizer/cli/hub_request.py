@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from dsf.cli.options import Command, Namespace, cluster_options, options
+from dsf.cli.options import Command, Namespace, cluster_options, option, options
 
 if TYPE_CHECKING:
     from dsf.kube.client.kube_client import Client
@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-workloads_option = click.option(
-    "--namespace",
-    "-n",
-    type=Namespace(),
-    default="default",
-    show_default=True,
-    help="Namespace of the workloads.",
+workloads_option = option(
+    "--namespace", "-n", type=Namespace(), default="default", help="Namespace of the workloads."
 )
 
 namespace_option = options(cluster_options("the hub"), workloads_option)
@@ -40,12 +35,12 @@ namespace_option = options(cluster_options("the hub"), workloads_option)
 def optimization_option(what: str, default: str | None = "default") -> Callable[[Command], Command]:
     """Return `--optimization`; `what` it names, and without a default which ones are meant."""
     shown = default is not None
-    return click.option(
+    return option(
         "--optimization", type=Namespace(), default=default, show_default=shown, help=what
     )
 
 
-files_option = click.option(
+files_option = option(
     "--filename",
     "-f",
     "paths",
@@ -57,27 +52,25 @@ files_option = click.option(
 
 request_options = options(
     namespace_option,
-    click.option(
+    option(
         "--objective",
         default="",
         help="Scores to maximise, such as `performance:2,power:1`; parts of names are enough."
         " Default: plan again what the plan in force was asked for; with --cluster or --workload,"
         " its objective.",
     ),
-    click.option(
+    option(
         "--aggregation",
         type=click.Choice(["Max", "Min", "Mean"]),
         help="Which entry of the scores of --objective counts where several differ only in what a"
         " place does not have, such as the node; default: the best.",
     ),
-    click.option(
+    option(
         "--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster; repeatable."
     ),
-    click.option(
-        "--workload", "-w", "workloads", multiple=True, help="Only this workload; repeatable."
-    ),
+    option("--workload", "-w", "workloads", multiple=True, help="Only this workload; repeatable."),
     optimization_option("Name of the optimization that the plan belongs to."),
-    click.option(
+    option(
         "--request",
         "request_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -203,10 +196,7 @@ async def question_of_files(
     from optimizer.service.observe_fleet import observe_fleet
 
     facts = await observe_fleet(
-        files,
-        asked.namespace,
-        now=utc_now,
-        cluster_label_key=settings.cluster_label_key,
+        files, asked.namespace, now=utc_now, cluster_label_key=settings.cluster_label_key
     )
     return usable(complete_question(facts, _partial_request(asked)))
 

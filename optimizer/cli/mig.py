@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dsf.cli.options import option
 from dsf.cli.output import TextTable
 
 if TYPE_CHECKING:
@@ -89,17 +90,15 @@ def models() -> None:
 
 @mig.command()
 @click.argument("model", type=_Model())
-@click.option(
+@option(
     "--held",
     type=_Placed(),
     multiple=True,
     help="A GPU instance that stays, with its first memory slice (nvidia-smi mig -lgi);"
     " repeatable.",
 )
-@click.option("--media", is_flag=True, help="Include profiles with media engines (+me).")
-@click.option(
-    "--all", "every", is_flag=True, help="Include layouts to which an instance can be added."
-)
+@option("--media", is_flag=True, help="Include profiles with media engines (+me).")
+@option("--all", "every", is_flag=True, help="Include layouts to which an instance can be added.")
 def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, every: bool) -> None:
     """Show the layouts of an empty MODEL, or those that keep the instances --held.
 
@@ -139,7 +138,7 @@ def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, eve
 
 @mig.command()
 @click.argument("model", type=_Model())
-@click.option(
+@option(
     "--want",
     type=_Wanted(),
     metavar="DEVICE=AMOUNT[xTIMES][:VALUE]",
@@ -148,13 +147,12 @@ def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, eve
     help="A workload that asks for AMOUNT instances of DEVICE (a profile, or all for a GPU without"
     " MIG), TIMES such workloads, each worth VALUE; repeatable.",
 )
-@click.option("--count", type=click.IntRange(1, 64), default=1, show_default=True, help="GPUs.")
-@click.option(
+@option("--count", type=click.IntRange(1, 64), default=1, help="GPUs.")
+@option(
     "--output",
     "-o",
     type=click.Choice(["table", "mig-parted"]),
     default="table",
-    show_default=True,
     help="mig-parted: the configuration file with the layout, for nvidia-mig-parted.",
 )
 def explain(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dsf.api.name_syntax import dns_label, dns_subdomain
-from dsf.cli.options import Command, NumberRange, options
+from dsf.cli.options import Command, NumberRange, option, options
 from optimizer.domain.settings import ANSWER_GAP, DEFAULTS, GPU_OPERATOR, GUIDE, OptimizerSettings
 
 _POSITIVE = NumberRange(min=0, min_open=True, max=86_400)
@@ -49,31 +49,27 @@ class ObjectName(click.ParamType[tuple[str, str]]):
 
 
 object_options = options(
-    click.option(
+    option(
         "--mig-config-map",
         type=ObjectName(),
         default="gpu-operator/dsf-mig-parted-config",
-        show_default=True,
         help="ConfigMap from which the MIG manager of managed clusters reads layouts.",
     ),
-    click.option(
+    option(
         "--mig-labels",
         type=click.Choice(["gpu-operator", "guide"]),
         default="gpu-operator",
-        show_default=True,
         help="Node labels that generated MIG policies set: those of the GPU operator, or"
         " those of the development guide's mock.",
     ),
-    click.option(
+    option(
         "--claim-name",
         default="policy-watcher-claim",
-        show_default=True,
         help="ClusterClaim that must be 'compliant' before a cluster gets workloads.",
     ),
-    click.option(
+    option(
         "--cluster-label-key",
         default="cluster-name",
-        show_default=True,
         help="Label whose value is the managed cluster's name. Placements select others"
         " by the label `name`, or by metadata.name.",
     ),
@@ -81,43 +77,38 @@ object_options = options(
 """The options that shape the generated objects."""
 
 formulation_options = options(
-    click.option(
+    option(
         "--prefer-no-select-cost",
         type=NumberRange(min=0, max=1e9),
         default=10.0,
-        show_default=True,
         help="Cost of a place on a cluster with a taint PreferNoSelect, in units of the objective;"
         " at most the value of the place.",
     ),
-    click.option(
+    option(
         "--default-toleration-seconds",
         type=click.IntRange(0, 2**31),
         default=300,
-        show_default=True,
         help="Seconds that workloads stay on a managed cluster that is lost; 0: they are moved at"
         " once.",
     ),
-    click.option(
+    option(
         "--pending-grace-seconds",
         type=click.IntRange(0, 2**31),
         default=300,
-        show_default=True,
         help="Seconds that Pods may lack a node on a managed cluster, as its inventory tells; then"
         " plans avoid the cluster for their workload.",
     ),
-    click.option(
+    option(
         "--max-places",
         type=click.IntRange(min=1),
         default=40_000_000,
-        show_default=True,
         help="Largest request: workloads times devices of clusters. It determines the memory that a"
         " request takes. Places with limits, spread and the like count several times.",
     ),
-    click.option(
+    option(
         "--time-limit",
         type=_POSITIVE,
         default=30.0,
-        show_default=True,
         help="Seconds for the solver; afterwards the best plan found is used.",
     ),
 )
@@ -126,31 +117,26 @@ formulation_options = options(
 
 def _choice_options(gap: float) -> Callable[[Command], Command]:
     return options(
-        click.option(
+        option(
             "--missing-score",
             type=_MissingScore(),
             default="forbid",
-            show_default=True,
             help="Value of a place without a usable score; 'forbid' excludes it.",
         ),
-        click.option(
+        option(
             "--memory-limit",
             type=click.IntRange(min=0),
             default=8_192,
-            show_default=True,
             help="MiB of address space of the solver's process; 0: no limit.",
         ),
-        click.option(
+        option(
             "--gap",
             type=NumberRange(0.0, 1.0),
             default=gap,
-            show_default=True,
             help="Optimality gap at which solving stops: (bound - objective) / |objective|. 0: it"
             " stops when the plan is proven best, or at --time-limit.",
         ),
-        click.option(
-            "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
-        ),
+        option("--solver", type=click.Choice(["highs", "cbc"]), default="highs"),
     )
 
 
@@ -163,21 +149,19 @@ model_options = options(object_options, formulation_options, choice_options)
 answer_options = options(object_options, formulation_options, _choice_options(ANSWER_GAP))
 """The same for commands whose answer a person waits for."""
 
-key_option = click.option(
+key_option = option(
     "--record-key-secret",
     type=ObjectName(),
     default="open-cluster-management/dynamic-scoring-optimizer-record-key",
-    show_default=True,
     help="Secret whose key signs the records of plans; made where there is none. What it did not"
     " sign is neither restored nor rolled out.",
 )
 
 history_option = options(
-    click.option(
+    option(
         "--plan-history-limit",
         type=click.IntRange(1, 1000),
         default=10,
-        show_default=True,
         help="PlacementPlans kept for each optimization, the current one included. A rollback"
         " needs 2.",
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from dsf.cli.options import option
 from dsf.cli.output import (
     Progress,
     coloured_diff,
@@ -65,13 +66,13 @@ EXIT_DIFFERENT, EXIT_NO_DIFF = 1, 2
 @picture_option(
     "Write what runs where before and after into this HTML file, for any browser.", ".html"
 )
-@click.option(
+@option(
     "--what-if",
     default="",
     help="What if something were else: `whatIf` of POST /plan as JSON, such as"
     ' {"lose": ["worker02"]}.',
 )
-@click.option(
+@option(
     "--explain",
     is_flag=True,
     help="Explain the plan too, for at most another --time-limit; whyNot and pareto of the request"
@@ -121,21 +122,21 @@ def diff(*, output: str, **rest: Any) -> None:
 
 @click.command()
 @request_options
-@click.option(
+@option(
     "--rollout",
     "strategy",
     type=click.Choice(["AllAtOnce", "Stepwise"]),
     help="How the changes are made; default: as the request says. Stepwise needs a running `dsf"
     " optimizer`.",
 )
-@click.option(
+@option(
     "--expected-digest",
     "expected",
     default="",
     help="Apply the plan only if it has this digest, which a dry run or the page showed.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Apply without asking.")
-@click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
+@option("--yes", "-y", is_flag=True, help="Apply without asking.")
+@option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @history_option
 @answer_options
 @output_option()

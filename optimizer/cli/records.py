@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dsf.cli.options import option
 from dsf.cli.output import document_of, output_option, show
 from optimizer.cli.hub_request import (
     connected,
@@ -50,17 +51,15 @@ def plans(
 @click.command()
 @namespace_option
 @optimization_option("The optimization whose plan is restored.")
-@click.option("--to-revision", type=click.IntRange(min=1), help="Revision to restore.")
-@click.option(
-    "--digest", help="Digest of the plan to restore; default: the plan before the current one."
-)
-@click.option(
+@option("--to-revision", type=click.IntRange(min=1), help="Revision to restore.")
+@option("--digest", help="Digest of the plan to restore; default: the plan before the current one.")
+@option(
     "--rollout",
     "strategy",
     type=click.Choice(["AllAtOnce", "Stepwise"]),
     help="How the changes are made; default: as the restored request says.",
 )
-@click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
+@option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @history_option
 @object_options
 @formulation_options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import options
+from dsf.cli.options import option, options
 from dsf.cli.output import document_of, output_option, show
 from optimizer.cli.hub_request import connected, namespace_option, optimization_option, usable
 from optimizer.cli.model_options import key_option, settings_of
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_NOT_COMPLETE = 1
 
-_which = options(
-    namespace_option,
-    optimization_option("Name of the optimization."),
-    key_option,
-)
+_which = options(namespace_option, optimization_option("Name of the optimization."), key_option)
 
 
 @click.group()
@@ -35,7 +31,7 @@ def rollout() -> None:
 
 @rollout.command()
 @_which
-@click.option("--watch", "-w", is_flag=True, help="Follow the rollout until it has ended.")
+@option("--watch", "-w", is_flag=True, help="Follow the rollout until it has ended.")
 @output_option()
 def status(*, watch: bool, output: str, **which: Any) -> None:
     """Show which step is made and what it waits for.
@@ -110,8 +106,7 @@ async def _follow(which: dict[str, Any], output: str) -> "RolloutStatus":
 
 
 async def _with_optimizer(
-    which: dict[str, Any],
-    work: Callable[..., Awaitable["RolloutStatus"]],
+    which: dict[str, Any], work: Callable[..., Awaitable["RolloutStatus"]]
 ) -> "RolloutStatus":
     from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dsf.cli.options import Namespace, cluster_options, server_url
+from dsf.cli.options import Namespace, cluster_options, option, server_url
 from dsf.cli.output import Progress, document_of, output_option, show
 from optimizer.cli.hub_request import connected, optimization_option, usable
 
@@ -23,7 +23,7 @@ LOOK_EVERY_SECONDS = 2.0
 
 @click.command()
 @cluster_options("the hub")
-@click.option(
+@option(
     "--namespace",
     "-n",
     type=Namespace(),
@@ -32,7 +32,7 @@ LOOK_EVERY_SECONDS = 2.0
 @optimization_option(
     "Only what this optimization generated in the namespace; default: what any generated.", None
 )
-@click.option(
+@option(
     "--wait",
     type=click.IntRange(min=0, max=86400),
     default=0,
@@ -138,15 +138,14 @@ async def _read_hub(kubeconfig: Path | None, context: str | None) -> "HubStatus"
 
 @click.command()
 @cluster_options("the hub")
-@click.option(
+@option(
     "--namespace",
     "-n",
     type=Namespace(),
     default="default",
-    show_default=True,
     help="Namespace of workloads in which you want to plan and apply.",
 )
-@click.option(
+@option(
     "--prometheus-url",
     default="",
     callback=server_url,
@@ -186,11 +185,7 @@ async def _checks(
     from optimizer.operations.access.rights import planning_rights, status_rights, writing_rights
     from optimizer.service.observe_fleet import observe_installation
 
-    rights = (
-        *planning_rights(namespace),
-        *status_rights(namespace),
-        *writing_rights(namespace),
-    )
+    rights = (*planning_rights(namespace), *status_rights(namespace), *writing_rights(namespace))
     try:
         async with connected(kubeconfig, context) as (kube, optimizer):
             installed = await observe_installation(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import SHOWN
+from dsf.cli.options import SHOWN, option
 from dsf.cli.output import Progress, document_of, output_option, show
 from optimizer.cli.hub_request import AskedPlan, connected, namespace_option, question_for, usable
 from optimizer.cli.model_options import choice_options, formulation_options, settings_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("workload")
 @click.argument("cluster", required=False, default="")
 @namespace_option
-@click.option(
+@option(
     "--objective",
     default="",
     help="Explain a plan for these scores, such as `performance:2,power:1`; default: the plan in"

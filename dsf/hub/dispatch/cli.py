@@ -13,6 +13,7 @@ from dsf.cli.options import (
     endpoint_option,
     flag_group,
     log_options,
+    option,
 )
 from dsf.hub.cli import candidacy, leader_options
 
@@ -28,36 +29,32 @@ def _config_map(_: click.Context, __: click.Parameter, value: str) -> tuple[str,
 
 @click.command()
 @cluster_options("the hub, which is MultiKueue's manager cluster")
-@click.option(
+@option(
     "--kueue-config",
     default="kueue-system/kueue-manager-config",
-    show_default=True,
     metavar="NAMESPACE/NAME",
     callback=_config_map,
     help="ConfigMap with Kueue's configuration, which has to name this dispatcher.",
 )
-@click.option(
+@option(
     "--clusters-at-once",
     default=1,
-    show_default=True,
     type=click.IntRange(1, 20),
     help="Worker clusters that are nominated at first, and that are added each time.",
 )
-@click.option(
+@option(
     "--next-after",
     default="5m",
-    show_default=True,
     type=Duration(),
     help="Time after which the next clusters are nominated if none has admitted the Workload.",
 )
-@click.option(
+@option(
     "--resync-seconds",
     default=30.0,
-    show_default=True,
     type=NumberRange(min=1.0),
     help="Seconds between two decisions although nothing but scores has changed.",
 )
-@click.option("--dry-run", is_flag=True, help="Log what would be nominated, and write nothing.")
+@option("--dry-run", is_flag=True, help="Log what would be nominated, and write nothing.")
 @leader_options(LEASE)
 @endpoint_option
 @log_options

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dsf.cli.options import FILE, options
+from dsf.cli.options import FILE, option, options
 
 if TYPE_CHECKING:
     from dsf.scorer_kit.scorer_target import NamedApi, ScorerTarget
@@ -71,12 +71,12 @@ def recording_path(value: str) -> Path:
 
 api_options = options(
     click.argument("url"),
-    click.option(
+    option(
         "--scoring-url",
         default="",
         help="Endpoint of the scoring call, instead of the one that the config names.",
     ),
-    click.option(
+    option(
         "--dimension-format",
         "dimension_formats",
         multiple=True,
@@ -84,13 +84,13 @@ api_options = options(
         help="scoreDimensionFormat of the DynamicScorer, such as '${app};${device}'; repeatable:"
         " the others are its scoreDimensionFormats.",
     ),
-    click.option(
+    option(
         "--ca-file", type=FILE, help="PEM certificates to trust, as tls.caSecretRef names them."
     ),
 )
 """The URL of a scoring API, and what a DynamicScorer or a network would change about it."""
 
-token_option = click.option(
+token_option = option(
     "--token-file",
     type=FILE,
     callback=token_in_file,
@@ -99,7 +99,7 @@ token_option = click.option(
 """`--token-file`; a command gets the token itself, empty without a file."""
 
 
-recording_option = click.option(
+recording_option = option(
     "--recording",
     default="",
     metavar="NAME|FILE",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, Duration, StrictCommand, server_url
+from dsf.cli.options import FILE, Duration, StrictCommand, option, server_url
 from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import (
     api_options,
@@ -39,62 +39,57 @@ def _truth(_: click.Context, __: click.Parameter, value: str | None) -> str | No
 @api_options
 @token_option
 @recording_option
-@click.option(
+@option(
     "--data",
     type=FILE,
     help="File with the history: a saved answer of Prometheus, or a CSV or Parquet table.",
 )
-@click.option(
+@option(
     "--prometheus",
     "prometheus_url",
     default="",
     callback=server_url,
     help="Prometheus to ask for the history.",
 )
-@click.option(
-    "--since",
-    type=Duration(),
-    default="24h",
-    show_default=True,
-    help="How far back to ask Prometheus, such as 24h.",
+@option(
+    "--since", type=Duration(), default="24h", help="How far back to ask Prometheus, such as 24h."
 )
-@click.option("--query", default="", help="The query, instead of that of the config.")
-@click.option("--range", "window", type=Duration(), help="Window; default: that of the config.")
-@click.option("--step", type=Duration(), help="Step; default: that of the config, or the history.")
-@click.option(
+@option("--query", default="", help="The query, instead of that of the config.")
+@option("--range", "window", type=Duration(), help="Window; default: that of the config.")
+@option("--step", type=Duration(), help="Step; default: that of the config, or the history.")
+@option(
     "--horizon",
     type=Duration(),
     help="How far ahead the scores forecast; default: forecast.horizon.",
 )
-@click.option(
+@option(
     "--truth",
     callback=_truth,
     metavar="mean|max|min|pNN|query",
     help="What came true: of the horizon, such as p90, or the answer to forecast.truth.query;"
     " default: that answer if the history has it, else the mean.",
 )
-@click.option("--season", type=Duration(), help="Of the seasonal naive method; default: found.")
-@click.option(
+@option("--season", type=Duration(), help="Of the seasonal naive method; default: found.")
+@option(
     "--requests",
     type=click.IntRange(2, MOST_REQUESTS),
     default=300,
-    show_default=True,
     help="Most requests to send, spread over the history.",
 )
-@click.option(
+@option(
     "--part",
     type=click.Choice(["all", "first", "second"]),
     default="all",
     help="Use a half of the steps: tune on the first, report on the second.",
 )
-@click.option("--choose-by", default="", metavar="LABEL", help="Choose a value of this label.")
-@click.option(
+@option("--choose-by", default="", metavar="LABEL", help="Choose a value of this label.")
+@option(
     "--best",
     type=click.Choice(["lowest", "highest"]),
     help="Which score is chosen; default: by the direction of the config, else lowest.",
 )
-@click.option("--plot", "plotted", is_flag=True, help="Draw scores and truth.")
-@click.option(
+@option("--plot", "plotted", is_flag=True, help="Draw scores and truth.")
+@option(
     "--svg", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture."
 )
 @output_option("text", "json", "yaml", default="text")

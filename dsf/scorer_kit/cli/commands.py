@@ -15,7 +15,7 @@ from zlib import crc32
 import click
 import yaml
 
-from dsf.cli.options import FILE, Duration, StrictCommand, server_url
+from dsf.cli.options import FILE, Duration, StrictCommand, option, server_url
 from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import (
     api_options,
@@ -106,25 +106,24 @@ def free_node_port(name: str, used: Collection[int]) -> int:
 
 @click.command(cls=StrictCommand)
 @click.argument("name", callback=dns_label_value)
-@click.option(
+@option(
     "--lang",
     type=click.Choice(list(LANGUAGES)),
     default="python",
-    show_default=True,
     help="Language of the scorer; shell needs jq, and Python for HTTP.",
 )
-@click.option(
+@option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
-    help="Folder in which the folder NAME is made; default: this one.",
+    help="Folder in which the folder NAME is made.",
 )
-@click.option(
+@option(
     "--node-port",
     type=click.IntRange(FIRST_NODE_PORT, FIRST_NODE_PORT + NODE_PORTS - 1),
     help="Port at the nodes of its cluster; default: one that no scorer beside the folder has.",
 )
-@click.option("--force", is_flag=True, help="Overwrite files of an existing folder.")
+@option("--force", is_flag=True, help="Overwrite files of an existing folder.")
 def new(name: str, lang: str, output_dir: Path, node_port: int | None, *, force: bool) -> None:
     """Write the folder NAME: a scorer that works, to be changed.
 
@@ -149,7 +148,7 @@ def new(name: str, lang: str, output_dir: Path, node_port: int | None, *, force:
 
 
 @click.command(cls=StrictCommand)
-@click.option(
+@option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     help="Write the document and a JSON Schema of each body into this directory instead.",
@@ -179,20 +178,20 @@ def openapi(output_dir: Path | None) -> None:
 @click.command(cls=StrictCommand)
 @api_options
 @token_option
-@click.option(
+@option(
     "--name",
     default="",
     callback=dns_label_value,
     help="Name of the DynamicScorer; default: that of the config.",
 )
-@click.option(
+@option(
     "--config-url",
     default="",
     callback=server_url,
     help="configURL of the DynamicScorer, at an address that the hub and all agents reach, such as"
     " 'http://${NODE_IP}:30080/config'; default: URL.",
 )
-@click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml")
+@option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml")
 def register(
     url: str,
     scoring_url: str,
@@ -258,35 +257,24 @@ MOST_SAMPLES = 120
 @click.command(cls=StrictCommand)
 @api_options
 @token_option
-@click.option(
+@option(
     "--data",
     type=FILE,
     help="File with series of a typical request, or an answer of"
     " Prometheus; default: invented ones.",
 )
-@click.option(
+@option(
     "--series",
     type=click.IntRange(1, MOST_SERIES),
     default=500,
-    show_default=True,
     help="Series of the largest request.",
 )
-@click.option(
-    "--samples",
-    type=click.IntRange(1, MOST_SAMPLES),
-    default=60,
-    show_default=True,
-    help="Samples of each of them.",
+@option(
+    "--samples", type=click.IntRange(1, MOST_SAMPLES), default=60, help="Samples of each of them."
 )
-@click.option("--timeout", type=Duration(), help="Time for a call; default: the agent's.")
-@click.option(
-    "--time-limit",
-    type=Duration(),
-    default="2m",
-    show_default=True,
-    help="No call starts after this time.",
-)
-@click.option("--skip", multiple=True, metavar="CHECK", help="Leave out a check; repeatable.")
+@option("--timeout", type=Duration(), help="Time for a call; default: the agent's.")
+@option("--time-limit", type=Duration(), default="2m", help="No call starts after this time.")
+@option("--skip", multiple=True, metavar="CHECK", help="Leave out a check; repeatable.")
 @output_option("text", "json", "yaml", default="text")
 def check(
     url: str,

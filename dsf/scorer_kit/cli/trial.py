@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, Namespace, StrictCommand, server_url
+from dsf.cli.options import FILE, Namespace, StrictCommand, option, server_url
 from dsf.scorer_kit.cli.api_options import (
     api_options,
     named,
@@ -30,37 +30,36 @@ EXIT_FAILED = 1
 @click.command("try", cls=StrictCommand)
 @api_options
 @token_option
-@click.option(
+@option(
     "--prometheus",
     "prometheus_url",
     default="",
     callback=server_url,
     help="Prometheus to ask for the series.",
 )
-@click.option(
+@option(
     "--data",
     type=FILE,
     help="File with the series: a scoring request, an answer of Prometheus, or a CSV or Parquet"
     " table.",
 )
 @recording_option
-@click.option(
+@option(
     "--cluster-name",
     "cluster",
     type=Namespace(),
     default="cluster1",
-    show_default=True,
     help="Stands for the managed cluster.",
 )
-@click.option(
+@option(
     "--objects",
     "objects_path",
     type=click.Path(exists=True, path_type=Path),
     help="File or folder with the ManagedCluster, the workloads and the policies that a scorer asks"
     " for in its context; default: invented ones.",
 )
-@click.option("--plot", "plotted", is_flag=True, help="Draw the series and their scores.")
-@click.option(
+@option("--plot", "plotted", is_flag=True, help="Draw the series and their scores.")
+@option(
     "--output",
     "-o",
     type=click.Choice(["text", "yaml"]),

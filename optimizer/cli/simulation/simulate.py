@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dsf.api.untrusted_text import one_line
-from dsf.cli.options import FILE, Duration, Namespace
+from dsf.cli.options import FILE, Duration, Namespace, option
 from dsf.cli.output import Progress, document_of, draw, output_option, picture_option, show
 from optimizer.cli.hub_request import namespace_option
 from optimizer.cli.simulation.recorded import read_recording
@@ -24,7 +24,7 @@ MOST_SEEDS = 1000
 
 @click.command()
 @click.argument("scenario_file", metavar="[SCENARIO.yaml]", type=FILE, required=False)
-@click.option(
+@option(
     "--record",
     "recorded",
     metavar="DIR|URL",
@@ -32,22 +32,20 @@ MOST_SEEDS = 1000
     " PlacementPlans and the scores that Prometheus answered, or the URL of the Prometheus that"
     " scrapes the agents of the hub of --kubeconfig.",
 )
-@click.option(
+@option(
     "--since",
     type=Duration(),
     default="7d",
-    show_default=True,
     help="How far back a Prometheus is asked, at most 31d.",
 )
 @namespace_option
-@click.option(
+@option(
     "--optimization",
     type=Namespace(),
     default="default",
-    show_default=True,
     help="Name of the optimization whose plans were recorded.",
 )
-@click.option(
+@option(
     "--sweep",
     "sweeps",
     multiple=True,
@@ -55,25 +53,23 @@ MOST_SEEDS = 1000
     help="Try each value of a field of the scenario's optimization, such as hysteresis=1,2,5 or"
     " hysteresis.leastGain=5,10; repeatable: then all combinations.",
 )
-@click.option(
+@option(
     "--seeds",
     type=click.IntRange(1, MOST_SEEDS),
     default=1,
-    show_default=True,
     help="Play with so many seeds, from the scenario's on, and show means with 95% intervals.",
 )
-@click.option(
+@option(
     "--hindsight/--no-hindsight",
     default=True,
-    show_default=True,
     help="Compare with the best that was possible for who knew all scores beforehand.",
 )
-@click.option(
+@option(
     "--processes",
     type=click.IntRange(1, 1024),
     help="Runs at once on this machine. Default: its cores.",
 )
-@click.option(
+@option(
     "--dask",
     metavar="ADDRESS",
     help="Run on the Dask cluster whose scheduler has this address, such as tcp://scheduler:8786."

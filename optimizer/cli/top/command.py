@@ -8,27 +8,21 @@ from urllib.parse import urlsplit
 import click
 
 from dsf.api.host_header import LOOPBACK, host_name
-from dsf.cli.options import FILE, server_url
+from dsf.cli.options import FILE, option, server_url
 from dsf.cli.root import missing_module
 from dsf.scorer_kit.cli.api_options import token_in_file
 from optimizer.cli.hub_request import workloads_option
 
 
 @click.command()
-@click.option(
-    "--url",
-    default="http://127.0.0.1:8338",
-    show_default=True,
-    callback=server_url,
-    help="URL of the optimizer.",
-)
-@click.option(
+@option("--url", default="http://127.0.0.1:8338", callback=server_url, help="URL of the optimizer.")
+@option(
     "--token-file",
     type=FILE,
     callback=token_in_file,
     help="File with your bearer token of the hub; read once, sent only to --url, never shown.",
 )
-@click.option(
+@option(
     "--ca-file",
     type=FILE,
     help="PEM certificates to trust for https, such as that of a self-signed optimizer.",
