@@ -9,6 +9,7 @@ import yaml
 from tests.charts.rendering import Object, expanded, manifests, render
 from tests.charts.toggles import CHARTS as TOGGLES
 from tests.charts.toggles import COMMON, DIGEST, POD, VOLUMES, Values, merged
+from tests.dsf.agent.test_memory import CHART_ENVIRONMENT, CHART_LIMIT, MIB
 
 SELECTORS = {
     "Service": lambda spec: spec["selector"],
@@ -77,6 +78,14 @@ def test_every_pod_has_what_its_values_say(chart: str, values: Values) -> None:
         assert container["image"].endswith(DIGEST) != by_tag
         empty = [volume["emptyDir"] for volume in pod["volumes"] if "emptyDir" in volume]
         assert all("sizeLimit" in directory for directory in empty)
+
+
+def test_the_agents_limit_of_memory_is_the_one_that_hostile_answers_are_tried_with() -> None:
+    objects = deployments(expanded(render("dynamic-scoring-framework", {}, release="two")))
+    [agent] = [obj for obj in objects if obj["metadata"]["name"] == "dynamic-scoring-agent"]
+    [container] = agent["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["memory"] == f"{CHART_LIMIT // MIB}Mi"
+    assert {entry["name"]: entry["value"] for entry in container["env"]} == CHART_ENVIRONMENT
 
 
 @CASES

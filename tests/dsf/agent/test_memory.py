@@ -16,6 +16,9 @@ from tests.dsf.agent.test_cli import file_of
 MIB = 1 << 20
 CHART_LIMIT = 192 * MIB
 """`spokeSetting.agent.resources.limits.memory`."""
+CHART_ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "1048576"}
+"""What the chart sets for the agent. glibc otherwise raises the size of blocks that are given back
+when they are freed with each block that is freed. Source: mallopt(3), M_MMAP_THRESHOLD."""
 MEASURE = (
     "import resource, subprocess, sys;"
     "subprocess.run(sys.argv[1:], check=False);"
@@ -104,7 +107,7 @@ async def test_hostile_and_largest_answers_at_once_fit_into_the_charts_limit(
         *(sys.executable, "-c", MEASURE, *agent),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **CHART_ENVIRONMENT},
     )
     out, err = await started.communicate()
     *said, peak = err.decode().splitlines()
