@@ -32,11 +32,13 @@ from dsf.runtime.events import EventRecorder, Type
 from dsf.runtime.leader_election import LeaderElector
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
+from optimizer.domain.issue import Issue
 from optimizer.follow.optimization.report import (
     CALM,
     RETRY_SECONDS,
     KeptReport,
     approved_digest,
+    by_records,
     happened,
     not_kept,
     plan_request,
@@ -45,6 +47,7 @@ from optimizer.follow.optimization.report import (
 )
 from optimizer.follow.optimization.subject import requester
 from optimizer.follow.overview.kept_request import NotKept
+from optimizer.follow.record.plan_history import history_of
 from optimizer.plan.plan import refused_writes
 from optimizer.service.namespace_lease import lease_config
 from optimizer.service.optimizer import Optimizer
@@ -98,6 +101,8 @@ class _Scope:
         self.found = asyncio.Event()
         self.controller: Controller | None = None
         self.answered = dict[Key, _Asked]()
+        self.rests = dict[Key, float]()
+        self.outdated = set[Key]()
         self.view.on_change(self._changed)
 
     def asked(self, key: Key) -> _Asked:
@@ -111,10 +116,25 @@ class _Scope:
             if self.controller and namespace in (None, key[0]):
                 self.controller.enqueue("/".join(key), after)
 
+    def recorded(self, namespace: str) -> None:
+        """Tell what records of a namespace say by now, also while what they are of rests."""
+        for key in self.view.items if self.controller else ():
+            if self.controller and key[0] == namespace:
+                self.outdated.add(key)
+                self.controller.queue.rest("/".join(key), 0.0)
+                self.controller.enqueue("/".join(key), SETTLE_SECONDS)
+
+    def forget(self, key: Key) -> None:
+        """Forget what was asked of one, and that it rests."""
+        self.answered.pop(key, None)
+        self.rests.pop(key, None)
+        self.outdated.discard(key)
+
     def _changed(self, key: Key) -> None:
         self.found.set()
         if self.controller:
             if self.asked(key) != self.answered.get(key):
+                self.rests.pop(key, None)
                 self.controller.queue.rest("/".join(key), 0.0)
             self.controller.enqueue("/".join(key))
             self.enqueue(key[0])  # what it claims or gives up concerns its neighbours
@@ -153,7 +173,7 @@ class OptimizationController:
         """Watch those of a namespace, or of all; compete for the Lease once there are any."""
         await self._until_served(namespace)
         scope, plans = _Scope(self._kube, namespace), self._optimizer.rollouts.plans(namespace)
-        plans.on_change(lambda key: scope.enqueue(key[0]))
+        plans.on_change(lambda key: scope.recorded(key[0]))
         self._scopes.append(scope)
         seconds = self._optimizer.lease_seconds
         config = lease_config(LEASE, namespace or HUB_NAMESPACE, self._identity, seconds)
@@ -199,7 +219,7 @@ class OptimizationController:
         """
         self._keeper.forget(key)
         for scope in self._scopes:
-            scope.answered.pop(key, None)
+            scope.forget(key)
         self._specs.pop(key, None)
         self._came.pop(key, None)
 
@@ -208,14 +228,40 @@ class OptimizationController:
             scope.enqueue(None if kind in _EVERYWHERE else key[0])
 
     async def _reconcile(self, scope: _Scope, key: str) -> float:
+        """Look at one, after which it rests; while it rests, only tell what records say by now."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         namespace, _, name = key.partition("/")
-        asked = scope.answered[namespace, name] = scope.asked((namespace, name))
-        again = await self.look(namespace, name)
-        if scope.controller and scope.asked((namespace, name)) == asked:
-            scope.controller.queue.rest(key, COST_FACTOR * (loop.time() - began))
-        return RESYNC_SECONDS if again is None else again
+        at, asked = (namespace, name), scope.asked((namespace, name))
+        scope.outdated.discard(at)
+        if began < scope.rests.get(at, began):
+            await self._tell(at)
+            again = 0.0  # another change may have made it due at the end of its rest
+        else:
+            scope.answered[at] = asked
+            found = await self.look(namespace, name)
+            again = RESYNC_SECONDS if found is None else found
+            scope.rests[at] = loop.time() + COST_FACTOR * (loop.time() - began)
+        if scope.controller is None or scope.asked(at) != asked:
+            scope.rests.pop(at, None)
+        elif at not in scope.outdated:
+            scope.controller.queue.rest(key, scope.rests[at] - loop.time())
+        return again
+
+    async def _tell(self, key: Key) -> None:
+        """Write what records say by now into the status that the last look left."""
+        obj = await find_object(self._kube, PLACEMENT_OPTIMIZATION, key[1], key[0])
+        last = self._came.get(key)
+        generation = (obj or {}).get("status", {}).get("observedGeneration")
+        if obj is None or last is None or obj["metadata"].get("generation") != generation:
+            return
+        records = await self._optimizer.recorded_plans(key[0])
+        if not isinstance(records, Issue):
+            began, found = last
+            found = by_records(found, obj, history_of(records, key[1]))
+            await self._report(obj, found)
+            self._came[key] = began, found
+            self._count()
 
     async def look(self, namespace: str, name: str) -> float | None:
         """Look at one: plan it, apply the plan, and say so in its status.

@@ -16,7 +16,12 @@ from optimizer.domain.fleet import Fleet
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.kept_request import NotKept
 from optimizer.follow.placement_status.landing_report import LANDED
-from optimizer.follow.record.plan_history import PlanHistory, in_force
+from optimizer.follow.record.plan_history import (
+    PlanHistory,
+    in_force,
+    rolling_out,
+    what_became,
+)
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.keep.decision import BELOW_HYSTERESIS, Hold, Take
 from optimizer.keep.triggers import Watched
@@ -230,15 +235,42 @@ def rolling(record: RecordedPlan) -> tuple[Condition, Condition]:
     return applied, replace(applied, type=SATISFIED)
 
 
+def by_records(last: KeptReport, obj: Object, history: PlanHistory) -> KeptReport:
+    """Return a look that made no plan, with what has become of a rollout since it.
+
+    `last`: the look before; `obj`: with the status that it left.
+    """
+    found = last._replace(plan=None, changed=False)
+    told = {item.type: item for item in last.conditions}
+    if told[READY].status != "True":
+        return found
+    if coming := rolling_out(history):
+        return found.saying(*rolling(coming))
+    if told[APPLIED].reason != ROLLOUT_IN_PROGRESS or not history:
+        return found
+    newest, current = history[0], in_force(history)
+    if newest is not current:
+        reason = newest.latest.reason if newest.latest else newest.phase
+        applied = Condition(APPLIED, "False", reason, what_became(newest, history))
+        return found.saying(applied, replace(applied, type=SATISFIED))
+    plan = (obj.get("status") or {}).get("plan") or {}
+    if left := plan.get("unplaced"):
+        message = _unplaced(left, plan["workloads"])
+        return found.saying(as_planned(current), Condition(SATISFIED, "False", "Unplaced", message))
+    return found.saying(as_planned(current), landed(history))
+
+
+def _unplaced(left: int, workloads: int) -> str:
+    return f"{counted(left, 'workload')} of {workloads} have fewer places than they ask for"
+
+
 def satisfied(plan: Plan, history: PlanHistory) -> Condition:
     """Return whether all workloads have the places that they ask for, and run there."""
     left = plan.unplaced
     if left:
         first = left[0]
-        message = (
-            f"{counted(len(left), 'workload')} of {len(plan.request.target_workloads)} have fewer"
-            f" places than they ask for; first: {first.workload}: {first.message}"
-        )
+        said = _unplaced(len(left), len(plan.request.target_workloads))
+        message = f"{said}; first: {first.workload}: {first.message}"
         return Condition(SATISFIED, "False", "Unplaced", message)
     return landed(history)
 

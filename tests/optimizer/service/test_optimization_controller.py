@@ -16,6 +16,8 @@ from optimizer.service.optimization_controller import LEASE, OptimizationControl
 from optimizer.wire.result import Applied
 from tests.eventually import eventually
 from tests.optimizer.build import PERFORMANCE, obj, request, workload
+from tests.optimizer.follow.rollout.guide_rollout import PERFORMANCE as PERFORMANCE_SCORE
+from tests.optimizer.follow.rollout.guide_rollout import guide_rollout
 from tests.optimizer.service.kept_fleet import (
     MIG_2G,
     MIG_3G,
@@ -338,6 +340,34 @@ async def test_an_approval_waits_for_no_pause_between_looks(
         await eventually(is_bound)
 
 
+async def test_the_end_of_a_rollout_is_told_in_the_pause_between_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(optimization_controller, "COST_FACTOR", 1e6)
+    rollout = await guide_rollout()
+    fleet = KeptFleet(rollout.hub, rollout.now)
+    score = {"addonPlacementScore": "example-powerconsumption-score"}
+    await fleet.declare("default", preference=score, mode="Apply", rollout="Stepwise")
+
+    def told(applied: str, satisfied: str) -> Callable[[], Awaitable[bool]]:
+        async def tells() -> bool:
+            found = said(await fleet.get("default"))
+            return (found.get("Applied"), found.get("Satisfied")) == (applied, satisfied)
+
+        return tells
+
+    async with running(fleet):
+        await eventually(told("False RolloutInProgress", "False RolloutInProgress"))
+        (name,) = [item.name for item in await fleet.service().rollouts.in_progress("default")]
+        await rollout.finish(name)
+        await eventually(told("True UpToDate", "True AllPlaced"))
+        name = await rollout.begin(PERFORMANCE_SCORE)
+        await eventually(told("False RolloutInProgress", "False RolloutInProgress"))
+        await rollout.command("cancel")
+        await rollout.advance(name)
+        await eventually(told("False RolloutCancelled", "False RolloutCancelled"))
+
+
 async def test_who_leads_again_has_forgotten_the_scores_of_its_last_term(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -375,7 +405,8 @@ async def running(fleet: KeptFleet) -> AsyncIterator[None]:
     """Run a server as `dsf optimizer` does."""
     service = fleet.service()
     kept = OptimizationController(service, read_only=False)
-    tasks = [asyncio.create_task(loop) for loop in (service.hub.run(), kept.run())]
+    loops = (service.hub.run(), service.landings.run(), kept.run())
+    tasks = [asyncio.create_task(loop) for loop in loops]
     try:
         yield
     finally:
