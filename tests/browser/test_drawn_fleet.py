@@ -207,6 +207,27 @@ async def test_the_table_has_what_is_drawn_in_groups_and_finds_a_workload(
     assert await violations(page) == []
 
 
+@pytest.mark.parametrize("address", ["region", "label:region"])
+async def test_an_address_draws_groups_that_say_what_is_idle_and_free_by_model(
+    service: Service, open_page: Open, address: str
+) -> None:
+    fleet = invented_fleet(40)
+    page = await drawn(service, open_page, fleet)
+    pixels = "canvas => canvas.toDataURL()"
+    whole = await page.locator(CANVAS).first.evaluate(pixels)
+    await choose(page, Group="region")
+    grouped = await page.locator(CANVAS).first.evaluate(pixels)
+    assert grouped != whole
+    await page.goto(f"{service.url}/#fleet?group={address}")
+    await show_fleet(page, fleet)
+    await expect(drawing(page)).to_be_visible()
+    assert await page.locator(CANVAS).first.evaluate(pixels) == grouped
+    await page.get_by_role("button", name="As a table").click()
+    here = [item for item in fleet.clusters if item.labels.get("region") == "eu-north-1"]
+    head = page.get_by_role("listitem").filter(has_text=f"eu-north-1 {len(here)} clusters: ")
+    await expect(head).to_contain_text(re.compile(r"A30: [\d.]+ reserved, [\d.]+ free · "))
+
+
 async def test_the_whole_drawing_is_saved_and_printed(
     service: Service, open_page: Open, tmp_path: Path
 ) -> None:

@@ -16,12 +16,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.kept_request import NotKept
 from optimizer.follow.placement_status.landing_report import LANDED
-from optimizer.follow.record.plan_history import (
-    PlanHistory,
-    in_force,
-    rolling_out,
-    what_became,
-)
+from optimizer.follow.record.plan_history import PlanHistory, in_force, rolling_out, what_became
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.keep.decision import BELOW_HYSTERESIS, Hold, Take
 from optimizer.keep.triggers import Watched

@@ -170,24 +170,10 @@ class Painter {
   }
 
   title({ group, y, width }: Layout["titles"][number]): void {
-    const end = this.text(
-      group.title,
-      0,
-      y + 15,
-      width * 0.7,
-      this.palette.colour("--text"),
-      600,
-      14,
-    );
-    this.text(
-      group.told,
-      end + 10,
-      y + 16,
-      width - end - 10,
-      this.palette.colour("--muted"),
-      400,
-      12,
-    );
+    const [text, muted] = [this.palette.colour("--text"), this.palette.colour("--muted")];
+    const end = this.text(group.title, 0, y + 15, width * 0.7, text, 600, 14) + 10;
+    this.text(group.told, end, y + 16, width - end, muted, 400, 12);
+    if (group.models) this.text(group.models, 0, y + 35, width, muted, 400, 12);
   }
 
   tile(tile: Tile): void {

@@ -4,6 +4,8 @@ import type { DrawnCluster } from "./drawn-fleet";
 export interface DrawnGroup {
   title: string;
   told: string;
+  /** Of each GPU model, on a line of its own. */
+  models?: string;
   clusters: DrawnCluster[];
 }
 
@@ -43,8 +45,8 @@ const LENGTHS: Record<Detail, (width: number) => Lengths> = {
   labels: (width) => ({ gap: 12, pad: 10, head: 26, between: 6, gpu: Math.round(18 + width / 10) }),
 };
 
-/** Height of a group's title. */
-const TITLE = 30;
+/** Height of a group's title, and of its line about GPU models. */
+const [TITLE, MODELS] = [30, 18];
 
 /** Columns of GPUs that a tile has at most; it is as wide as the drawing otherwise. */
 const MAX_COLUMNS = 8;
@@ -100,8 +102,9 @@ export function layOut(groups: DrawnGroup[], width: number, zoom: Zoom): Layout 
   let y = 0;
   for (const group of groups) {
     if (group.title) {
-      titles.push({ group, x: 0, y, width, height: TITLE });
-      y += TITLE;
+      const height = TITLE + (group.models ? MODELS : 0);
+      titles.push({ group, x: 0, y, width, height });
+      y += height;
     }
     let [x, first] = [0, tiles.length];
     const endLine = () => {

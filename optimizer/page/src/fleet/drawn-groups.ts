@@ -3,7 +3,7 @@ import { counted } from "../parts/sentences";
 import type { DrawnGroup } from "./drawing-layout";
 import type { ChosenScore, DrawnCluster } from "./drawn-fleet";
 import { STATE_NAMES } from "./drawing-colours";
-import { type GpuUse, useTold } from "./gpu-use";
+import { type GpuUse, modelsTold, useTold } from "./gpu-use";
 import { bestFirst } from "./score-colour";
 
 /** What clusters can be sorted by. */
@@ -22,6 +22,11 @@ export function groupings(clusters: DrawnCluster[]): Record<string, string> {
 export function labelGroupings(clusters: Pick<DrawnCluster, "labels">[]): Record<string, string> {
   const labels = [...new Set(clusters.flatMap((cluster) => Object.keys(cluster.labels)))];
   return Object.fromEntries(labels.sort(byNaturalOrder).map((label) => [LABEL + label, label]));
+}
+
+/** The key of what an address groups by: a label may be named alone. Empty: the fleet does not have it. */
+export function groupingOf(options: Record<string, string>, name: string): string {
+  return [name, LABEL + name].find((key) => Object.hasOwn(options, key)) ?? "";
 }
 
 /** Clusters in groups; both are in natural order, or the clusters as they are sorted. `uses`: by group. */
@@ -44,11 +49,13 @@ export function grouped(
   const known = new Map(uses?.map((item) => [item.name, item]));
   const told = (title: string, members: DrawnCluster[]) => {
     const use = known.get(title);
-    return use ? `${counted(members.length, "cluster")}: ${useTold(use)}` : useOf(members);
+    if (!use) return { told: useOf(members) };
+    const models = by === "model" || use.models.size < 2 ? "" : modelsTold(use);
+    return { told: `${counted(members.length, "cluster")}: ${useTold(use)}`, models };
   };
   return [...groups]
     .sort(([one], [other]) => byNaturalOrder(one, other))
-    .map(([title, members]) => ({ title, told: told(title, members), clusters: members }));
+    .map(([title, members]) => ({ title, ...told(title, members), clusters: members }));
 }
 
 /** `12 clusters, 96 GPUs, 61% of 480 slices in use`. */

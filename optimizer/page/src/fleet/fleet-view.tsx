@@ -10,7 +10,7 @@ import { type Fill, STATE_NAMES, workloadFills } from "./drawing-colours";
 import type { DrawnGroup } from "./drawing-layout";
 import { type ChosenScore, countsOf, divisionOf, type DrawnCluster } from "./drawn-fleet";
 import { drawnFleet, times } from "./drawn-fleet";
-import { grouped, groupings, SORTS, type Sort, titleOf, useOf } from "./drawn-groups";
+import { grouped, groupingOf, groupings, SORTS, type Sort, titleOf, useOf } from "./drawn-groups";
 import { type DrawingHandle, FleetDrawing } from "./fleet-drawing";
 import { gpuUse } from "./gpu-use";
 import { Legend } from "./legend";
@@ -46,7 +46,7 @@ export function FleetView({ fleet, changed, onOpen }: Props) {
   const clusters = useMemo(() => drawnFleet(fleet, chosen), [fleet, chosen]);
   const options = useMemo(() => groupings(clusters), [clusters]);
   // An address may ask for what this fleet does not have.
-  const group = Object.hasOwn(options, groupName) ? groupName : "";
+  const group = groupingOf(options, groupName);
   const sort = (Object.hasOwn(SORTS, sortName) ? sortName : "name") as Sort;
   const colour = (Object.hasOwn(COLOURS, colourName) ? colourName : "workload") as Colouring;
   const uses = useMemo(
@@ -179,6 +179,15 @@ function FleetTable(props: {
   if (chosen) heads.push("Score");
   return (
     <div class="drawn-table">
+      {titled && (
+        <ul>
+          {groups.map(({ title, told, models }) => (
+            <li key={title}>
+              <b>{title}</b> {told} {models && <span class="count">{models}</span>}
+            </li>
+          ))}
+        </ul>
+      )}
       <Table
         caption="Clusters with their GPUs"
         heads={heads}

@@ -6,7 +6,7 @@ import { Panel } from "../parts/panel";
 import { figure } from "../parts/sentences";
 import { type Part, StackedBar } from "../parts/stacked-bar";
 import { useAddress } from "../parts/use-address";
-import { labelGroupings, labelOf } from "./drawn-groups";
+import { groupingOf, labelGroupings, labelOf } from "./drawn-groups";
 import { type GpuUse, gpuUse, tenths, useTold } from "./gpu-use";
 
 const TITLE = "How well are GPUs used?";
@@ -21,7 +21,7 @@ export function GpuUsePanel({ fleet }: { fleet: Fleet }) {
     () => ({ "": "GPU model", ...labelGroupings(fleet.clusters) }) as Record<string, string>,
     [fleet],
   );
-  const label = Object.hasOwn(options, group) ? group : "";
+  const label = groupingOf(options, group);
   const use = useMemo(
     () =>
       gpuUse(fleet, (row, model) => (label ? labelOf(fleet.clusters[row]!.labels, label) : model)),

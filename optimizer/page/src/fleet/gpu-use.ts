@@ -13,6 +13,8 @@ export interface GpuUse {
   free: number;
   /** On nodes that take no Pods, besides. */
   unavailable: number;
+  /** GPUs of each model. */
+  models: Map<string, { running: number; idle: number | null; free: number }>;
   /** What is there and free of each device. */
   devices: Map<string, { capacity: number; free: number }>;
 }
@@ -42,18 +44,23 @@ export function gpuUse(
       const name = nameOf(row, model);
       let use = found.get(name);
       if (!use) {
-        const none = { capacity: 0, running: 0, idle: null, free: 0, unavailable: 0 };
-        found.set(name, (use = { name, ...none, devices: new Map() }));
+        const none = { running: 0, idle: null, free: 0 };
+        const all = { ...none, capacity: 0, unavailable: 0 };
+        found.set(name, (use = { name, ...all, models: new Map(), devices: new Map() }));
       }
       const free = item.free[row] ?? 0;
       const reserved = (item.ours[row] ?? 0) + (item.others[row] ?? 0);
       const hours = item.idle[row] ?? null;
       const idle = hours === null ? null : Math.min(reserved, hours / 24);
       use.capacity += part * capacity;
-      use.running += part * (reserved - (idle ?? 0));
-      use.free += part * free;
       use.unavailable += part * unavailable;
-      if (idle !== null) use.idle = (use.idle ?? 0) + part * idle;
+      const ofModel = use.models.get(model) ?? { running: 0, idle: null, free: 0 };
+      use.models.set(model, ofModel);
+      for (const one of [use, ofModel]) {
+        one.running += part * (reserved - (idle ?? 0));
+        one.free += part * free;
+        if (idle !== null) one.idle = (one.idle ?? 0) + part * idle;
+      }
       const known = use.devices.get(device) ?? { capacity: 0, free: 0 };
       use.devices.set(device, { capacity: known.capacity + capacity, free: known.free + free });
     });
@@ -67,13 +74,24 @@ export function tenths(gpus: number): string {
 }
 
 /** `12 running, 2 idle, 6 free of 20 GPUs`. */
-export function useTold({ capacity, running, idle, free, unavailable }: GpuUse): string {
+export function useTold(use: GpuUse): string {
+  const { capacity, unavailable } = use;
+  const besides = unavailable ? `, ${tenths(unavailable)} on nodes that take no Pods` : "";
+  return `${amountsTold(use)} of ${tenths(capacity)} GPUs${besides}`;
+}
+
+/** `A100-80GB: 12 running, 2 idle, 6 free`, for each model. */
+export function modelsTold({ models }: GpuUse): string {
+  const sorted = [...models].sort(([one], [other]) => byNaturalOrder(one, other));
+  return sorted.map(([model, use]) => `${model}: ${amountsTold(use)}`).join(" · ");
+}
+
+function amountsTold({ running, idle, free }: Pick<GpuUse, "running" | "idle" | "free">): string {
   const used =
     idle === null
       ? `${tenths(running)} reserved`
       : `${tenths(running)} running, ${tenths(idle)} idle`;
-  const besides = unavailable ? `, ${tenths(unavailable)} on nodes that take no Pods` : "";
-  return `${used}, ${tenths(free)} free of ${tenths(capacity)} GPUs${besides}`;
+  return `${used}, ${tenths(free)} free`;
 }
 
 /** By MIG device, the part of a GPU's memory that it is. */
