@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager
 from itertools import groupby
 
+from dsf.kube import errors
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, merge_patch
 from dsf.kube.concurrency_limit import (
     IDLE_SECONDS,
@@ -19,18 +20,6 @@ from dsf.kube.concurrency_limit import (
     WriteSample,
     after_write,
     checked,
-)
-from dsf.kube.errors import (
-    FLOW_SCHEMA_UID,
-    PRIORITY_LEVEL_UID,
-    AlreadyExists,
-    Conflict,
-    KubeError,
-    NotFound,
-    ServerError,
-    TooManyRequests,
-    Unreachable,
-    retry_after,
 )
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube
@@ -43,7 +32,7 @@ log = logging.getLogger(__name__)
 _Numbered = tuple[int, Change]
 
 
-WriteEnded = Callable[[float, KubeError | None], None]
+WriteEnded = Callable[[float, errors.KubeError | None], None]
 
 
 class WriteLimiter:
@@ -83,7 +72,7 @@ class WriteLimiter:
         epoch, in_flight, started = self._limit.epoch, self.in_flight, loop.time()
         try:
             yield
-        except KubeError as error:
+        except errors.KubeError as error:
             self._ended(
                 WriteSample(epoch, in_flight, loop.time() - started, _refused(error)), error
             )
@@ -95,12 +84,12 @@ class WriteLimiter:
             self._last_ended = loop.time()
             self._wake()
 
-    def _ended(self, sample: WriteSample, error: KubeError | None) -> None:
+    def _ended(self, sample: WriteSample, error: errors.KubeError | None) -> None:
         self._limit = after_write(self._limit, sample, self.bounds)
         if self.on_write:
             self.on_write(sample.seconds, error)
-        if isinstance(error, TooManyRequests):
-            seconds = retry_after(error)
+        if isinstance(error, errors.TooManyRequests):
+            seconds = errors.retry_after(error)
             self._paused_until = max(
                 self._paused_until, asyncio.get_running_loop().time() + seconds
             )
@@ -109,8 +98,8 @@ class WriteLimiter:
                 extra={
                     "retry_in": seconds,
                     "limit": self.limit,
-                    "flow_schema": error.details.get(FLOW_SCHEMA_UID, ""),
-                    "priority_level": error.details.get(PRIORITY_LEVEL_UID, ""),
+                    "flow_schema": error.details.get(errors.FLOW_SCHEMA_UID, ""),
+                    "priority_level": error.details.get(errors.PRIORITY_LEVEL_UID, ""),
                 },
             )
 
@@ -145,8 +134,8 @@ class WriteLimiter:
                 free -= 1
 
 
-def _refused(error: KubeError) -> bool:
-    return isinstance(error, TooManyRequests | ServerError | Unreachable)
+def _refused(error: errors.KubeError) -> bool:
+    return isinstance(error, errors.TooManyRequests | errors.ServerError | errors.Unreachable)
 
 
 async def apply(
@@ -201,17 +190,17 @@ async def _work(
             outcomes[number] = ChangeResult(change, error)
 
 
-async def _error_of(kube: Kube, limiter: WriteLimiter, change: Change) -> KubeError | None:
-    error: KubeError | None = None
+async def _error_of(kube: Kube, limiter: WriteLimiter, change: Change) -> errors.KubeError | None:
+    error: errors.KubeError | None = None
     for _ in range(ATTEMPTS):
         try:
             async with limiter.turn():
                 await _apply_one(kube, change)
-        except TooManyRequests as refusal:
+        except errors.TooManyRequests as refusal:
             error = refusal
-            if not retry_after(refusal):
+            if not errors.retry_after(refusal):
                 return error
-        except KubeError as failure:
+        except errors.KubeError as failure:
             return failure
         else:
             return None
@@ -228,13 +217,13 @@ async def _apply_one(kube: Kube, change: Change) -> None:
             await kube.delete(kind, name, namespace, uid=uid, resource_version=version)
 
 
-async def _benign(kube: Kube, change: Change, error: KubeError) -> bool:
+async def _benign(kube: Kube, change: Change, error: errors.KubeError) -> bool:
     match change, error:
-        case Delete(), NotFound():
+        case Delete(), errors.NotFound():
             return True
-        case Delete(uid=uid, resource_version=version), Conflict():
+        case Delete(uid=uid, resource_version=version), errors.Conflict():
             return bool(uid or version)
-        case Create(), AlreadyExists():
+        case Create(), errors.AlreadyExists():
             return await _exists_as_desired(kube, change)
         case _:
             return False
@@ -243,6 +232,6 @@ async def _benign(kube: Kube, change: Change, error: KubeError) -> bool:
 async def _exists_as_desired(kube: Kube, change: Create) -> bool:
     try:
         observed = await kube.get(change.kind, change.name, change.namespace)
-    except KubeError:
+    except errors.KubeError:
         return False
     return not merge_patch(observed, change.obj)

@@ -12,25 +12,10 @@ from datetime import datetime
 from dsf.api.names import PLACEMENT_LABEL, REPLICA_SET_LABEL
 from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.times import rfc3339
+from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, diff
 from dsf.kube.errors import NotFound
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    CLUSTER_CLAIM,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK,
-    MANIFEST_WORK_REPLICA_SET,
-    NODE,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_DECISION,
-    POD,
-    POLICY,
-    Kind,
-)
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.sim.controllers import (
@@ -56,16 +41,16 @@ class DidNotSettle(RuntimeError):
     """The simulated controllers still change objects after MAX_PASSES passes."""
 
 
-_READERS: Mapping[Kind, tuple[str, ...]] = {
-    MANAGED_CLUSTER: ("cluster sets", "registration", "placements"),
-    MANAGED_CLUSTER_SET: ("cluster sets", "placements"),
-    MANAGED_CLUSTER_SET_BINDING: ("placements",),
-    MANIFEST_WORK: ("work", "replica sets"),
-    MANIFEST_WORK_REPLICA_SET: ("replica sets",),
-    PLACEMENT: ("placements",),
-    PLACEMENT_BINDING: ("policies",),
-    PLACEMENT_DECISION: ("placements", "replica sets", "policies"),
-    POLICY: ("configuration policies", "policies"),
+_READERS: Mapping[kinds.Kind, tuple[str, ...]] = {
+    kinds.MANAGED_CLUSTER: ("cluster sets", "registration", "placements"),
+    kinds.MANAGED_CLUSTER_SET: ("cluster sets", "placements"),
+    kinds.MANAGED_CLUSTER_SET_BINDING: ("placements",),
+    kinds.MANIFEST_WORK: ("work", "replica sets"),
+    kinds.MANIFEST_WORK_REPLICA_SET: ("replica sets",),
+    kinds.PLACEMENT: ("placements",),
+    kinds.PLACEMENT_BINDING: ("policies",),
+    kinds.PLACEMENT_DECISION: ("placements", "replica sets", "policies"),
+    kinds.POLICY: ("configuration policies", "policies"),
 }
 """The controllers that read a kind of the hub's objects, except the scores."""
 
@@ -119,10 +104,10 @@ class Simulation:
         self._due |= {(one, name) for one in self._on_clusters for name in self._clusters}
         return await self._step_due()
 
-    def note(self, kind: Kind, namespace: str | None, cluster: str = "") -> None:
+    def note(self, kind: kinds.Kind, namespace: str | None, cluster: str = "") -> None:
         """Note a write on the hub, or on a cluster: the controllers that read it are due."""
         if cluster:
-            pods = kind in (NODE, POD)
+            pods = kind in (kinds.NODE, kinds.POD)
             self._due |= {(one, cluster) for one in self._on_clusters if pods or one != "pods"}
             return
         for controller in _READERS.get(kind, ()):
@@ -161,16 +146,16 @@ class Simulation:
         return rfc3339(self._now())
 
     async def _registration(self, name: str, cluster: Kube) -> list[Change]:
-        managed = await find_object(self._hub, MANAGED_CLUSTER, name)
+        managed = await find_object(self._hub, kinds.MANAGED_CLUSTER, name)
         if managed is None:
             return []
-        claims = await _items(cluster, CLUSTER_CLAIM)
+        claims = await _items(cluster, kinds.CLUSTER_CLAIM)
         return await _applied(self._hub, registration.report_claims(managed, claims))
 
     async def _cluster_sets(self) -> list[Change]:
-        existing = await _items(self._hub, MANAGED_CLUSTER_SET)
+        existing = await _items(self._hub, kinds.MANAGED_CLUSTER_SET)
         changed = await _applied(self._hub, registration.default_sets(existing))
-        for cluster in await _items(self._hub, MANAGED_CLUSTER):
+        for cluster in await _items(self._hub, kinds.MANAGED_CLUSTER):
             changed += await _applied(
                 self._hub, registration.availability_taints(cluster, now=self._timestamp())
             )
@@ -178,7 +163,7 @@ class Simulation:
 
     async def _work(self, name: str, cluster: Kube) -> list[Change]:
         changed: list[Change] = []
-        for manifest_work in await _items(self._hub, MANIFEST_WORK, name):
+        for manifest_work in await _items(self._hub, kinds.MANIFEST_WORK, name):
             observed = await _observe(cluster, work_agent.references(manifest_work))
             delivery = work_agent.deliver(manifest_work, observed, now=self._timestamp())
             changed += await _applied(cluster, delivery.on_cluster)
@@ -186,21 +171,21 @@ class Simulation:
         return changed
 
     async def _pods(self, _name: str, cluster: Kube) -> list[Change]:
-        pods = await _items(cluster, POD)
+        pods = await _items(cluster, kinds.POD)
         if all((pod.get("spec") or {}).get("nodeName") for pod in pods):
             return []
-        nodes = await _items(cluster, NODE)
+        nodes = await _items(cluster, kinds.NODE)
         return await _applied(cluster, scheduler.schedule(nodes, pods, now=self._timestamp()))
 
     async def _placements(self) -> list[Change]:
-        placements = await _items(self._hub, PLACEMENT)
+        placements = await _items(self._hub, kinds.PLACEMENT)
         if not placements:
             return []
-        clusters = await _items(self._hub, MANAGED_CLUSTER)
-        cluster_sets = await _items(self._hub, MANAGED_CLUSTER_SET)
-        bindings = await _items(self._hub, MANAGED_CLUSTER_SET_BINDING)
+        clusters = await _items(self._hub, kinds.MANAGED_CLUSTER)
+        cluster_sets = await _items(self._hub, kinds.MANAGED_CLUSTER_SET)
+        bindings = await _items(self._hub, kinds.MANAGED_CLUSTER_SET_BINDING)
         scores = await self._scores() if any(map(placement.ranks_by_score, placements)) else {}
-        decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
+        decisions = _by_placement(await _items(self._hub, kinds.PLACEMENT_DECISION))
         changed: list[Change] = []
         for item in placements:
             namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
@@ -215,57 +200,59 @@ class Simulation:
             changes = placement.decide(item, view, decisions.get((namespace, name)))
             if changes:
                 changed += await _applied(self._hub, changes)
-                decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
+                decisions = _by_placement(await _items(self._hub, kinds.PLACEMENT_DECISION))
         return changed
 
     async def _scores(self) -> LiveScores:
-        return _live_scores(await _items(self._hub, ADD_ON_PLACEMENT_SCORE), self._now())
+        return _live_scores(await _items(self._hub, kinds.ADD_ON_PLACEMENT_SCORE), self._now())
 
     async def _decided(self) -> dict[tuple[str, str], list[str]]:
-        decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
+        decisions = _by_placement(await _items(self._hub, kinds.PLACEMENT_DECISION))
         return {key: placement.clusters_of(obj) for key, obj in decisions.items()}
 
     async def _replica_sets(self) -> list[Change]:
-        sets = await _items(self._hub, MANIFEST_WORK_REPLICA_SET)
+        sets = await _items(self._hub, kinds.MANIFEST_WORK_REPLICA_SET)
         decided = await self._decided()
         desired = manifest_work_replica_set.works(sets, decided)
-        owned = await _items(self._hub, MANIFEST_WORK, labels=REPLICA_SET_LABEL)
+        owned = await _items(self._hub, kinds.MANIFEST_WORK, labels=REPLICA_SET_LABEL)
         observed = manifest_work_replica_set.governed(owned, sets, decided)
-        changes = diff(MANIFEST_WORK, desired, observed)
+        changes = diff(kinds.MANIFEST_WORK, desired, observed)
         for item in sets:
             changes += manifest_work_replica_set.report(item, decided, owned, now=self._timestamp())
         return await _applied(self._hub, changes)
 
     async def _policies(self) -> list[Change]:
-        everything = await _items(self._hub, POLICY)
+        everything = await _items(self._hub, kinds.POLICY)
         observed = [obj for obj in everything if _is_replica(obj)]
         roots = [obj for obj in everything if not _is_replica(obj)]
-        bindings = await _items(self._hub, PLACEMENT_BINDING)
+        bindings = await _items(self._hub, kinds.PLACEMENT_BINDING)
         desired = policy_framework.replicated(roots, bindings, await self._decided())
-        changes = diff(POLICY, desired, observed)
+        changes = diff(kinds.POLICY, desired, observed)
         for root in roots:
             full_name = f"{root['metadata']['namespace']}.{root['metadata']['name']}"
             replicas = [obj for obj in observed if obj["metadata"]["name"] == full_name]
             changes += diff(
-                POLICY, [{**root, "status": policy_framework.root_status(replicas)}], [root]
+                kinds.POLICY, [{**root, "status": policy_framework.root_status(replicas)}], [root]
             )
         return await _applied(self._hub, changes)
 
     async def _configuration_policies(self, name: str, cluster: Kube) -> list[Change]:
-        desired = [_bare(obj) for obj in await _items(self._hub, POLICY, name) if _is_replica(obj)]
+        desired = [
+            _bare(obj) for obj in await _items(self._hub, kinds.POLICY, name) if _is_replica(obj)
+        ]
         changed = await _applied(
-            cluster, diff(POLICY, desired, await _items(cluster, POLICY, name))
+            cluster, diff(kinds.POLICY, desired, await _items(cluster, kinds.POLICY, name))
         )
-        for replica in await _items(cluster, POLICY, name):
+        for replica in await _items(cluster, kinds.POLICY, name):
             observed = await _observe(cluster, policy_framework.objects_of(replica))
             changed += await _applied(cluster, policy_framework.enforce(replica, observed))
             changed += await _nodes(cluster)
             observed = await _observe(cluster, policy_framework.objects_of(replica))
             reported = {**_bare(replica), "status": policy_framework.status(replica, observed)}
-            changed += await _applied(cluster, diff(POLICY, [reported], [replica]))
-            on_hub = await find_object(self._hub, POLICY, replica["metadata"]["name"], name)
+            changed += await _applied(cluster, diff(kinds.POLICY, [reported], [replica]))
+            on_hub = await find_object(self._hub, kinds.POLICY, replica["metadata"]["name"], name)
             if on_hub is not None:
-                changed += await _applied(self._hub, diff(POLICY, [reported], [on_hub]))
+                changed += await _applied(self._hub, diff(kinds.POLICY, [reported], [on_hub]))
         return changed
 
 
@@ -276,12 +263,12 @@ async def _applied(kube: Kube, changes: Iterable[Change]) -> list[Change]:
 
 async def _nodes(cluster: Kube) -> list[Change]:
     """Let the MIG manager withdraw its result before compliance with a new profile is evaluated."""
-    nodes = await _items(cluster, NODE)
+    nodes = await _items(cluster, kinds.NODE)
     return await _applied(cluster, [change for node in nodes for change in mig_manager.start(node)])
 
 
 async def _items(
-    kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = ""
+    kube: Kube, kind: kinds.Kind, namespace: str | None = None, *, labels: str = ""
 ) -> list[Object]:
     try:
         return list((await kube.list(kind, namespace, labels=labels)).items)

@@ -16,23 +16,9 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName
+from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, ApiError, BadRequest
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK_REPLICA_SET,
-    NODE_INVENTORY,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_DECISION,
-    POLICY,
-    Kind,
-    find,
-)
 from dsf.kube.port import Object, ObjectList
 from dsf.kube.resources import write_strategy
 from dsf.kube.resources.custom_resource_definitions import prepared, resources
@@ -58,9 +44,9 @@ class ListedObjects:
 
     def __init__(self, now: str) -> None:
         self._now = now
-        self._objects: defaultdict[Kind, dict[tuple[str, str], Object]] = defaultdict(dict)
+        self._objects: defaultdict[kinds.Kind, dict[tuple[str, str], Object]] = defaultdict(dict)
 
-    def add(self, kind: Kind, obj: Object) -> tuple[UnknownField, ...]:
+    def add(self, kind: kinds.Kind, obj: Object) -> tuple[UnknownField, ...]:
         """Add an object as creates and writes of a status store it; return its unknown fields.
 
         Without a namespace it is in `default`. Raises AlreadyExists, BadRequest, Invalid.
@@ -87,13 +73,13 @@ class ListedObjects:
         self._objects[kind][key] = new
         return found.unknown
 
-    def names(self, kind: Kind) -> frozenset[str]:
+    def names(self, kind: kinds.Kind) -> frozenset[str]:
         """Return the names of the objects of a kind."""
         return frozenset(name for _, name in self._objects[kind])
 
     async def list(
         self,
-        kind: Kind,
+        kind: kinds.Kind,
         namespace: str | None = None,
         *,
         labels: str = "",
@@ -119,7 +105,7 @@ class ListedObjects:
 
 
 @cache
-def known_resource(kind: Kind) -> Resource:
+def known_resource(kind: kinds.Kind) -> Resource:
     """Return the resource of one of OCM's kinds, or of the product's own, without an API server."""
     if kind.group == GROUP:
         (crd,) = (crd for crd in crds() if crd["spec"]["names"]["plural"] == kind.plural)
@@ -183,28 +169,28 @@ def request_of(found: YamlDocument) -> OptimizeRequest:
 
 
 _METADATA = ("metadata",)
-_READ: dict[Kind, tuple[tuple[str, ...], ...]] = {
-    ADD_ON_PLACEMENT_SCORE: (_METADATA, ("status",)),
-    DYNAMIC_SCORER: (
+_READ: dict[kinds.Kind, tuple[tuple[str, ...], ...]] = {
+    kinds.ADD_ON_PLACEMENT_SCORE: (_METADATA, ("status",)),
+    kinds.DYNAMIC_SCORER: (
         _METADATA,
         ("spec",),
         ("status", "scoreName"),
         ("status", "meaning"),
         ("status", "lastSyncedConfig"),
     ),
-    MANAGED_CLUSTER: (_METADATA, ("status", "allocatable"), ("status", "clusterClaims")),
-    MANAGED_CLUSTER_SET: (_METADATA, ("spec",)),
-    MANAGED_CLUSTER_SET_BINDING: (_METADATA, ("spec",)),
-    MANIFEST_WORK_REPLICA_SET: (
+    kinds.MANAGED_CLUSTER: (_METADATA, ("status", "allocatable"), ("status", "clusterClaims")),
+    kinds.MANAGED_CLUSTER_SET: (_METADATA, ("spec",)),
+    kinds.MANAGED_CLUSTER_SET_BINDING: (_METADATA, ("spec",)),
+    kinds.MANIFEST_WORK_REPLICA_SET: (
         _METADATA,
         ("spec", "placementRefs"),
         ("spec", "manifestWorkTemplate", "workload"),
     ),
-    NODE_INVENTORY: (_METADATA, ("status",)),
-    PLACEMENT: (_METADATA, ("spec",), ("status",)),
-    PLACEMENT_BINDING: (_METADATA, ("placementRef",), ("subjects",)),
-    PLACEMENT_DECISION: (_METADATA, ("status", "decisions")),
-    POLICY: (_METADATA,),
+    kinds.NODE_INVENTORY: (_METADATA, ("status",)),
+    kinds.PLACEMENT: (_METADATA, ("spec",), ("status",)),
+    kinds.PLACEMENT_BINDING: (_METADATA, ("placementRef",), ("subjects",)),
+    kinds.PLACEMENT_DECISION: (_METADATA, ("status", "decisions")),
+    kinds.POLICY: (_METADATA,),
 }
 """The kinds that planning reads, and the parts of their objects that it reads."""
 
@@ -234,7 +220,7 @@ def read_object_files(paths: Iterable[Path], named: OptimizeRequest | None) -> O
         obj["metadata"]["name"]
         for _, items in read
         for obj in items
-        if find(obj) == MANAGED_CLUSTER_SET_BINDING
+        if kinds.find(obj) == kinds.MANAGED_CLUSTER_SET_BINDING
     ]
     hub, ignored = ListedObjects(rfc3339(utc_now())), list[str]()
     for document, items in read:
@@ -275,12 +261,12 @@ def _add(
     hub: ListedObjects, document: YamlDocument, obj: Object, *, counts_sets: bool
 ) -> str | None:
     """Add an object; return what was ignored of it, None for nothing."""
-    kind = find(obj)
+    kind = kinds.find(obj)
     name = UntrustedName(obj["metadata"]["name"])
     label = f"{document.path}: {UntrustedName(obj['kind'])} {name}"
     if kind not in _READ:
         return f"{label}: plans do not use this kind"
-    if kind == MANAGED_CLUSTER_SET and not counts_sets:
+    if kind == kinds.MANAGED_CLUSTER_SET and not counts_sets:
         return f"{label}: no ManagedClusterSetBinding in the files makes cluster sets count"
     try:
         unknown = hub.add(kind, _in_default_set(obj) if counts_sets else obj)
@@ -319,7 +305,11 @@ def _may_be_read(path: str, obj: Object, read: tuple[tuple[str, ...], ...]) -> b
 def _in_default_set(obj: Object) -> Object:
     """Return a managed cluster in a cluster set: OCM labels those that are in none."""
     labels = obj["metadata"].get("labels") or {}
-    if find(obj) != MANAGED_CLUSTER or not isinstance(labels, dict) or labels.get(SET_LABEL):
+    if (
+        kinds.find(obj) != kinds.MANAGED_CLUSTER
+        or not isinstance(labels, dict)
+        or labels.get(SET_LABEL)
+    ):
         return obj
     return {**obj, "metadata": {**obj["metadata"], "labels": {**labels, SET_LABEL: "default"}}}
 
@@ -328,8 +318,8 @@ def _bound_to_nothing(hub: ListedObjects, bindings: Iterable[str]) -> Iterator[s
     """Add the cluster sets of every hub; yield the bindings whose sets are neither in the files."""
     for name, spec in DEFAULT_SETS.items():
         with suppress(AlreadyExists):
-            hub.add(MANAGED_CLUSTER_SET, {"metadata": {"name": name}, "spec": dict(spec)})
-    existing = hub.names(MANAGED_CLUSTER_SET)
+            hub.add(kinds.MANAGED_CLUSTER_SET, {"metadata": {"name": name}, "spec": dict(spec)})
+    existing = hub.names(kinds.MANAGED_CLUSTER_SET)
     for name in sorted(set(bindings) - existing):
         shown = UntrustedName(name)
         yield f"ManagedClusterSetBinding {shown}: the files have no ManagedClusterSet {shown}"

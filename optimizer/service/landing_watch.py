@@ -16,16 +16,8 @@ from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import conditions_of, merged
 from dsf.api.times import rfc3339
+from dsf.kube import kinds
 from dsf.kube.errors import Conflict, Forbidden, KubeError, NotFound
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    MANIFEST_WORK,
-    MANIFEST_WORK_REPLICA_SET,
-    NODE_INVENTORY,
-    PLACEMENT_PLAN,
-    Kind,
-)
 from dsf.kube.port import Kube, Object
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.reconcile.followed_view import FollowedView
@@ -66,7 +58,9 @@ EVERYWHERE = ""
 """Instead of a namespace: any plan may depend on what has changed."""
 
 _WATCHED = tuple(
-    kind for kind in WATCHED if kind not in (ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, NODE_INVENTORY)
+    kind
+    for kind in WATCHED
+    if kind not in (kinds.ADD_ON_PLACEMENT_SCORE, kinds.DYNAMIC_SCORER, kinds.NODE_INVENTORY)
 )
 """The kinds that a plan in force depends on, besides PlacementPlans."""
 
@@ -110,9 +104,9 @@ class LandingWatch:
 
     async def run(self) -> None:
         """Look whenever something changes, and write events, until cancelled."""
-        for kind in (*_WATCHED, PLACEMENT_PLAN):
+        for kind in (*_WATCHED, kinds.PLACEMENT_PLAN):
             self._hub.on_change(kind, self._marking(kind))
-        self._hub.on_change(NODE_INVENTORY, self._marking_of_pods())
+        self._hub.on_change(kinds.NODE_INVENTORY, self._marking_of_pods())
         async with asyncio.TaskGroup() as group:
             group.create_task(self.write_events())
             for namespace in self._namespaces or (None,):
@@ -129,7 +123,7 @@ class LandingWatch:
         A right or a kind that is missing at the start is not waited for.
         """
         view = self._plans(namespace)
-        view.on_change(partial(self._hub.tell, PLACEMENT_PLAN))
+        view.on_change(partial(self._hub.tell, kinds.PLACEMENT_PLAN))
         try:
             await self._check_served(namespace)
             await view.run()
@@ -137,12 +131,12 @@ class LandingWatch:
             self._plans_polled = True
             _log.warning(
                 "landings of plans are polled",
-                extra={"kind": PLACEMENT_PLAN.kind, "error": str(error)},
+                extra={"kind": kinds.PLACEMENT_PLAN.kind, "error": str(error)},
             )
 
-    def _marking(self, kind: Kind) -> Callable[[Key], None]:
+    def _marking(self, kind: kinds.Kind) -> Callable[[Key], None]:
         """Return what marks the namespace in which the change of an object may matter."""
-        if kind != MANIFEST_WORK:
+        if kind != kinds.MANIFEST_WORK:
             return lambda key: self._mark(key[0] or EVERYWHERE)
         marks = dict[Key, str]()
 
@@ -162,13 +156,13 @@ class LandingWatch:
         known = dict[Key, dict[str, Object]]()
 
         def changed(key: Key) -> None:
-            status = (self._hub.find(NODE_INVENTORY, key) or {}).get("status") or {}
+            status = (self._hub.find(kinds.NODE_INVENTORY, key) or {}).get("status") or {}
             now = {str(item.get("name")): item for item in status.get("works") or ()}
             before = known.pop(key, {})
             if now:
                 known[key] = now
             for name in now.keys() | before.keys():
-                work = self._hub.find(MANIFEST_WORK, (key[0], name))
+                work = self._hub.find(kinds.MANIFEST_WORK, (key[0], name))
                 if work is not None and now.get(name) != before.get(name):
                     self._mark(replica_set_of(work)[0])
 
@@ -181,7 +175,7 @@ class LandingWatch:
     async def _check_served(self, namespace: str | None) -> None:
         """Raise Forbidden or NotFound where plans can't be listed; other errors pass."""
         try:
-            await self._kube.list(PLACEMENT_PLAN, namespace, limit=1)
+            await self._kube.list(kinds.PLACEMENT_PLAN, namespace, limit=1)
         except KubeError as error:
             if isinstance(error, Forbidden | NotFound):
                 raise
@@ -268,7 +262,7 @@ class LandingWatch:
         some = [item for item in namespaces or () if not own or item in own]
         for namespace in own or (None,) if namespaces is None else some:
             try:
-                found += await list_all(self._kube, PLACEMENT_PLAN, namespace)
+                found += await list_all(self._kube, kinds.PLACEMENT_PLAN, namespace)
             except NotFound:  # the hub serves no PlacementPlan
                 return []
         return [obj for obj in found if (obj.get("status") or {}).get("phase") == "Applied"]
@@ -298,7 +292,7 @@ class LandingWatch:
         for event in landing_events(before, status):
             obj = workloads.get(event.workload)
             if obj is not None:
-                self._events.record(MANIFEST_WORK_REPLICA_SET, obj, *event[1:])
+                self._events.record(kinds.MANIFEST_WORK_REPLICA_SET, obj, *event[1:])
 
     async def _write(self, record: Object, status: PlacementStatus) -> bool:
         """Write the conditions unless they are there; return whether they were written."""
@@ -310,5 +304,5 @@ class LandingWatch:
         version = record["metadata"]["resourceVersion"]
         body = {"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}}
         namespace, name = record["metadata"]["namespace"], name_of(record)
-        await self._kube.patch(PLACEMENT_PLAN, name, body, namespace, subresource="status")
+        await self._kube.patch(kinds.PLACEMENT_PLAN, name, body, namespace, subresource="status")
         return True

@@ -13,19 +13,8 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry
 
 from dsf.api.names import HUB_NAMESPACE, OPTIMIZATION_FINALIZER
+from dsf.kube import kinds
 from dsf.kube.errors import KubeError
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_OPTIMIZATION,
-    POLICY,
-    Kind,
-)
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.runtime.events import EventRecorder, Type
@@ -75,17 +64,17 @@ COST_FACTOR = 10.0
 """Looks take one part in so many of the time, besides those that somebody asks for."""
 
 _CHANGES = (
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK_REPLICA_SET,
-    POLICY,
-    PLACEMENT,
-    PLACEMENT_BINDING,
+    kinds.MANAGED_CLUSTER,
+    kinds.MANAGED_CLUSTER_SET,
+    kinds.MANAGED_CLUSTER_SET_BINDING,
+    kinds.MANIFEST_WORK_REPLICA_SET,
+    kinds.POLICY,
+    kinds.PLACEMENT,
+    kinds.PLACEMENT_BINDING,
 )
 """The kinds whose changes are looked at; scores change all the time, so they are read in turn."""
 
-_EVERYWHERE = (MANAGED_CLUSTER, MANAGED_CLUSTER_SET)
+_EVERYWHERE = (kinds.MANAGED_CLUSTER, kinds.MANAGED_CLUSTER_SET)
 """Those of them that matter in each namespace."""
 
 
@@ -97,7 +86,7 @@ class _Scope:
     """The PlacementOptimizations of a namespace, or of all, and their queue while this leads."""
 
     def __init__(self, kube: Kube, namespace: str | None) -> None:
-        self.view = View(kube, PLACEMENT_OPTIMIZATION, namespace, read=_mark)
+        self.view = View(kube, kinds.PLACEMENT_OPTIMIZATION, namespace, read=_mark)
         self.found = asyncio.Event()
         self.controller: Controller | None = None
         self.answered = dict[Key, _Asked]()
@@ -189,7 +178,7 @@ class OptimizationController:
         last = ""
         while True:
             try:
-                await self._kube.list(PLACEMENT_OPTIMIZATION, namespace, limit=1)
+                await self._kube.list(kinds.PLACEMENT_OPTIMIZATION, namespace, limit=1)
             except KubeError as error:
                 if str(error) != last:
                     _log.warning("nothing is kept placed", extra={"error": str(error)})
@@ -202,7 +191,7 @@ class OptimizationController:
         scope.controller = Controller(
             LEASE, partial(self._reconcile, scope), registry=self._registry
         )
-        self._optimizer.hub.watch(*_CHANGES, ADD_ON_PLACEMENT_SCORE)
+        self._optimizer.hub.watch(*_CHANGES, kinds.ADD_ON_PLACEMENT_SCORE)
         scope.enqueue(None, 0.0)
         try:
             await scope.controller.run()
@@ -223,7 +212,7 @@ class OptimizationController:
         self._specs.pop(key, None)
         self._came.pop(key, None)
 
-    def _changed(self, kind: Kind, key: Key) -> None:
+    def _changed(self, kind: kinds.Kind, key: Key) -> None:
         for scope in self._scopes:
             scope.enqueue(None if kind in _EVERYWHERE else key[0])
 
@@ -269,7 +258,7 @@ class OptimizationController:
         Returns in how many seconds something is due although nothing changes; None: nothing is.
         """
         key, began = (namespace, name), self._now()
-        obj = await find_object(self._kube, PLACEMENT_OPTIMIZATION, name, namespace)
+        obj = await find_object(self._kube, kinds.PLACEMENT_OPTIMIZATION, name, namespace)
         if obj is None:
             self._forget(key)
             self._count()
@@ -297,7 +286,9 @@ class OptimizationController:
         await self._keeper.write_status(obj, status, obj)
         if event := happened(obj, found, now):
             kind: Type = "Normal" if event.reason in CALM else "Warning"
-            self._events.record(PLACEMENT_OPTIMIZATION, obj, kind, event.reason, event.message)
+            self._events.record(
+                kinds.PLACEMENT_OPTIMIZATION, obj, kind, event.reason, event.message
+            )
 
     async def _hold_back_deletion(self, obj: Object, *, wanted: bool) -> None:
         """Set or remove the finalizer, so that a deletion waits for what it has to reset."""
@@ -309,7 +300,7 @@ class OptimizationController:
         metadata = obj["metadata"]
         body = {"resourceVersion": metadata["resourceVersion"], "finalizers": kept_back}
         name, namespace = metadata["name"], metadata["namespace"]
-        await self._kube.patch(PLACEMENT_OPTIMIZATION, name, {"metadata": body}, namespace)
+        await self._kube.patch(kinds.PLACEMENT_OPTIMIZATION, name, {"metadata": body}, namespace)
 
     async def _end(self, obj: Object) -> float | None:
         """Delete what was generated for one that is being deleted, if its deletion waits for that.

@@ -9,18 +9,9 @@ import asyncio
 from contextlib import suppress
 
 from dsf.api.names import GENERATED_LABEL, ROOT_POLICY_LABEL
+from dsf.kube import kinds
 from dsf.kube.errors import Forbidden, NotFound
 from dsf.kube.json_merge_patch import patch_between
-from dsf.kube.kinds import (
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
-    PLACEMENT_BINDING,
-    PLACEMENT_OPTIMIZATION,
-    POLICY,
-)
 from dsf.kube.port import Kube, Object
 from dsf.runtime.logs import audit_log
 from dsf.runtime.reconcile.reflector import Key
@@ -108,7 +99,7 @@ class PlacementKeeper:
             message = "spec.suspend is true: it neither plans nor applies"
             return obj, not_kept(NotKept("Suspended", message))
         facts = await self._facts(spec.namespace)
-        others = await list_all(self._kube, PLACEMENT_OPTIMIZATION, spec.namespace)
+        others = await list_all(self._kube, kinds.PLACEMENT_OPTIMIZATION, spec.namespace)
         memory = self._memories.setdefault(key, KeptMemory(spec))
         asked, known = await asyncio.to_thread(memory.asked, obj, spec, others, facts)
         if isinstance(asked, NotKept):
@@ -254,11 +245,11 @@ class PlacementKeeper:
         """Return what names and selectors select from; scores are read when it is planned."""
         hub = self._optimizer.hub
         clusters, sets, bindings, policies, workloads = await asyncio.gather(
-            list_all(hub, MANAGED_CLUSTER),
-            list_all(hub, MANAGED_CLUSTER_SET),
-            list_all(hub, MANAGED_CLUSTER_SET_BINDING, namespace),
-            list_all(hub, POLICY, namespace, labels=f"!{ROOT_POLICY_LABEL}"),
-            list_all(hub, MANIFEST_WORK_REPLICA_SET, namespace),
+            list_all(hub, kinds.MANAGED_CLUSTER),
+            list_all(hub, kinds.MANAGED_CLUSTER_SET),
+            list_all(hub, kinds.MANAGED_CLUSTER_SET_BINDING, namespace),
+            list_all(hub, kinds.POLICY, namespace, labels=f"!{ROOT_POLICY_LABEL}"),
+            list_all(hub, kinds.MANIFEST_WORK_REPLICA_SET, namespace),
         )
         observation = Observation(
             managed_clusters=clusters,
@@ -285,7 +276,7 @@ class PlacementKeeper:
     async def _generated(self, spec: PlacementOptimizationSpec) -> frozenset[tuple[str, ...]]:
         """Return the versions of what was generated: somebody may have edited it."""
         labels, found = f"{GENERATED_LABEL}=true", set[tuple[str, ...]]()
-        for kind in (PLACEMENT, PLACEMENT_BINDING, POLICY):
+        for kind in (kinds.PLACEMENT, kinds.PLACEMENT_BINDING, kinds.POLICY):
             listed = await list_all(self._optimizer.hub, kind, spec.namespace, labels=labels)
             for obj in generated_by(listed, spec.optimization):
                 metadata = obj["metadata"]
@@ -298,7 +289,7 @@ class PlacementKeeper:
         metadata = obj["metadata"]
         with suppress(NotFound):
             await self._kube.patch(
-                PLACEMENT_OPTIMIZATION,
+                kinds.PLACEMENT_OPTIMIZATION,
                 metadata["name"],
                 {"status": {**status, **patch_between(before.get("status") or {}, status)}},
                 metadata["namespace"],

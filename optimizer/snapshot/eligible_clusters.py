@@ -6,23 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
+from dsf import placement
 from dsf.kube.port import Object
-from dsf.placement import (
-    UNAVAILABLE,
-    UNREACHABLE,
-    Obstacle,
-    Taint,
-    Toleration,
-    bound_sets,
-    read_taints,
-    sets_asked_obstacle,
-    sets_obstacle,
-    sets_of,
-    state_obstacle,
-    taint_obstacle,
-    tolerates,
-    untolerated,
-)
 from optimizer.domain.fleet import Cluster, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
@@ -31,7 +16,7 @@ from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
 
-Tolerations = tuple[Toleration, ...]
+Tolerations = tuple[placement.Toleration, ...]
 
 CENTURY = 100 * 365 * 86_400
 """Seconds from which on a toleration has no end: no time could be told."""
@@ -46,7 +31,7 @@ class EligibleClusters:
     """
 
     blocked: Mapping[str, Issue]
-    taints: Mapping[str, tuple[Taint, ...]]
+    taints: Mapping[str, tuple[placement.Taint, ...]]
     defaults: Tolerations
     now: datetime
 
@@ -54,15 +39,15 @@ class EligibleClusters:
         """Return the clusters that no new Placement with these tolerations selects, and why."""
         found = dict(self.blocked)
         for name, taints in self.taints.items():
-            taint = untolerated(taints, tolerations, selected=False, now=self.now)
+            taint = placement.untolerated(taints, tolerations, selected=False, now=self.now)
             if taint:
-                found[name] = _issue(name, taint_obstacle(name, taint))
+                found[name] = _issue(name, placement.taint_obstacle(name, taint))
         return found
 
     def may_stay(self, cluster: str, tolerations: Tolerations) -> bool:
         """Return whether a Placement that selects the cluster now goes on selecting it."""
         tolerated, taints = tolerations + self.defaults, self.taints.get(cluster, ())
-        return cluster not in self.blocked and not untolerated(
+        return cluster not in self.blocked and not placement.untolerated(
             taints, tolerated, selected=True, now=self.now
         )
 
@@ -89,7 +74,8 @@ class EligibleClusters:
             name
             for name, taints in self.taints.items()
             if any(
-                taint.effect == "PreferNoSelect" and not tolerates(tolerations, taint, now=self.now)
+                taint.effect == "PreferNoSelect"
+                and not placement.tolerates(tolerations, taint, now=self.now)
                 for taint in taints
             )
         )
@@ -101,8 +87,8 @@ def default_tolerations(settings: OptimizerSettings) -> Tolerations:
     As in Kubernetes, where Pods tolerate not-ready and unreachable nodes for 300 seconds.
     """
     seconds = settings.default_toleration_seconds
-    keys = (UNAVAILABLE, UNREACHABLE) if seconds else ()
-    return tuple(Toleration(key, "Exists", seconds=seconds) for key in keys)
+    keys = (placement.UNAVAILABLE, placement.UNREACHABLE) if seconds else ()
+    return tuple(placement.Toleration(key, "Exists", seconds=seconds) for key in keys)
 
 
 def eligible_clusters(
@@ -113,7 +99,7 @@ def eligible_clusters(
     A hub without any cluster set, such as files without a ManagedClusterSetBinding, is not asked
     about sets: OCM always has some.
     """
-    bound = bound_sets(observation.set_bindings, observation.cluster_sets)
+    bound = placement.bound_sets(observation.set_bindings, observation.cluster_sets)
     named = {
         name_of(item): item
         for item in observation.managed_clusters
@@ -129,7 +115,7 @@ def eligible_clusters(
         taints={
             name: taints
             for name, cluster in named.items()
-            if name not in obstacles and (taints := read_taints(cluster))
+            if name not in obstacles and (taints := placement.read_taints(cluster))
         },
         defaults=defaults,
         now=observation.observed_at,
@@ -142,18 +128,18 @@ def _obstacle(
     observation: Observation,
     bound: Collection[str],
     request: OptimizeRequest,
-) -> Obstacle | None:
+) -> placement.Obstacle | None:
     """Return why no Placement of the namespace can select a cluster; None if some can."""
-    found = state_obstacle(cluster)
+    found = placement.state_obstacle(cluster)
     if found or not observation.cluster_sets:
         return found
-    member = sets_of(cluster, observation.cluster_sets)
-    return sets_obstacle(name, member, bound, request.namespace) or sets_asked_obstacle(
-        name, member & set(bound), request.cluster_sets
-    )
+    member = placement.sets_of(cluster, observation.cluster_sets)
+    return placement.sets_obstacle(
+        name, member, bound, request.namespace
+    ) or placement.sets_asked_obstacle(name, member & set(bound), request.cluster_sets)
 
 
-def _issue(cluster: str, obstacle: Obstacle) -> Issue:
+def _issue(cluster: str, obstacle: placement.Obstacle) -> Issue:
     return Issue(obstacle.reason, obstacle.message, cluster=cluster)
 
 

@@ -15,23 +15,10 @@ from dsf.api.conditions import is_true
 from dsf.api.names import AGENT_NAMESPACE, REPLICA_SET_LABEL
 from dsf.api.times import rfc3339
 from dsf.hub.run import HubController, HubOptions
+from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import Create
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.kinds import (
-    CONFIG_MAP,
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    MANAGED_CLUSTER,
-    MANIFEST_WORK,
-    MANIFEST_WORK_REPLICA_SET,
-    NAMESPACE,
-    PLACEMENT,
-    PLACEMENT_OPTIMIZATION,
-    PLACEMENT_PLAN,
-    POLICY,
-    Kind,
-)
 from dsf.sim.controllers.registration import LEASE_GRACE_SECONDS, report_availability
 from dsf.sim.demo.scorers import scoring_config
 from dsf.sim.simulation import Simulation
@@ -167,11 +154,11 @@ class _Twin:
         await self._apply(hub_objects(self._scenario, now=rfc3339(self._now())))
         for name, managed in self._managed.items():
             for namespace in (AGENT_NAMESPACE, name):
-                await managed.create(NAMESPACE, {"metadata": {"name": namespace}})
+                await managed.create(kinds.NAMESPACE, {"metadata": {"name": namespace}})
         interval = self._scenario.scoring_interval
         scorers = (dynamic_scorer(score, interval) for score in self._scenario.scores)
-        await self._apply(Create(DYNAMIC_SCORER, obj) for obj in scorers)
-        await self._apply([Create(DYNAMIC_SCORING_CONFIG, scoring_config())])
+        await self._apply(Create(kinds.DYNAMIC_SCORER, obj) for obj in scorers)
+        await self._apply([Create(kinds.DYNAMIC_SCORING_CONFIG, scoring_config())])
         controller = HubController(
             self._hub,
             HUB,
@@ -217,15 +204,15 @@ class _Twin:
             if outcome.error is not None:
                 raise UnplayableScenario(f"{outcome.change}: {outcome.error}")
 
-    def _writes_on(self, cluster: str) -> Callable[[Kind, str | None], None]:
+    def _writes_on(self, cluster: str) -> Callable[[kinds.Kind, str | None], None]:
         return lambda kind, namespace: self._wrote(kind, namespace, cluster)
 
-    def _wrote(self, kind: Kind, namespace: str | None, cluster: str = "") -> None:
+    def _wrote(self, kind: kinds.Kind, namespace: str | None, cluster: str = "") -> None:
         self._simulation.note(kind, namespace, cluster)
-        self._works_changed |= kind == MANIFEST_WORK
-        if kind == PLACEMENT_PLAN:
+        self._works_changed |= kind == kinds.MANIFEST_WORK
+        if kind == kinds.PLACEMENT_PLAN:
             self._recorded.set()
-        if kind == CONFIG_MAP and namespace == AGENT_NAMESPACE:
+        if kind == kinds.CONFIG_MAP and namespace == AGENT_NAMESPACE:
             self._parts[cluster].configured.set()
         if self._simulation.is_due:
             self._changed.set()
@@ -251,7 +238,7 @@ class _Twin:
     async def _look(self) -> None:
         """See what runs: the works that are available, on clusters that answer."""
         self._works_changed = False
-        works = (await self._inner.list(MANIFEST_WORK, labels=REPLICA_SET_LABEL)).items
+        works = (await self._inner.list(kinds.MANIFEST_WORK, labels=REPLICA_SET_LABEL)).items
         self._history.see(
             {
                 (replica_set_of(work)[1], work["metadata"]["namespace"])
@@ -278,14 +265,14 @@ class _Twin:
                 exists = tenure.begins <= time < tenure.ends
                 if exists and tenure.workload not in present:
                     present.add(tenure.workload)
-                    await self._inner.create(MANIFEST_WORK_REPLICA_SET, workload(tenure))
+                    await self._inner.create(kinds.MANIFEST_WORK_REPLICA_SET, workload(tenure))
                     self._arrived.set()
                 elif not exists and tenure.workload in present:
                     present.discard(tenure.workload)
-                    await self._inner.delete(MANIFEST_WORK_REPLICA_SET, tenure.workload, OWN)
+                    await self._inner.delete(kinds.MANIFEST_WORK_REPLICA_SET, tenure.workload, OWN)
             await self._fail(time, tasks)
-            self._wrote(MANIFEST_WORK_REPLICA_SET, OWN)
-            self._wrote(PLACEMENT, OWN)
+            self._wrote(kinds.MANIFEST_WORK_REPLICA_SET, OWN)
+            self._wrote(kinds.PLACEMENT, OWN)
         await asyncio.sleep(scenario.duration - self._time())
 
     def _tolerated(self) -> set[int]:
@@ -310,9 +297,9 @@ class _Twin:
                 self._simulation.lost.add(name)
             elif name in lost_before:
                 self._simulation.lost.discard(name)
-                self._wrote(POLICY, name, name)
+                self._wrote(kinds.POLICY, name, name)
             if lost or name in lost_before:
-                cluster = await self._inner.get(MANAGED_CLUSTER, name)
+                cluster = await self._inner.get(kinds.MANAGED_CLUSTER, name)
                 now = rfc3339(self._now())
                 available = not (lost and name in known)
                 await self._apply(report_availability(cluster, available=available, now=now))
@@ -322,7 +309,9 @@ class _Twin:
     async def _place(self) -> None:
         """Place the workloads as the scenario's controller does."""
         if self._scenario.controller == "Kept":
-            await self._apply([Create(PLACEMENT_OPTIMIZATION, kept_optimization(self._scenario))])
+            await self._apply(
+                [Create(kinds.PLACEMENT_OPTIMIZATION, kept_optimization(self._scenario))]
+            )
             await OptimizationController(self._optimizer, read_only=False).run()
         await asyncio.sleep(self._scenario.scoring_interval)  # the first round of every agent
         while True:
@@ -335,7 +324,7 @@ class _Twin:
 
     async def _post(self) -> None:
         """Plan for all workloads that are there, and apply the plan."""
-        items = (await self._inner.list(MANIFEST_WORK_REPLICA_SET, OWN)).items
+        items = (await self._inner.list(kinds.MANIFEST_WORK_REPLICA_SET, OWN)).items
         names = [{"name": item["metadata"]["name"]} for item in items]
         if not names or not self._reaches(""):
             return

@@ -5,15 +5,8 @@ from typing import Any, TypeVar
 
 from dsf.api.names import APP, HUB_NAMESPACE, REQUEST_AMOUNT, REQUEST_KIND
 from dsf.api.untrusted_text import listed
+from dsf.kube import kinds
 from dsf.kube.changes import Change, Create
-from dsf.kube.kinds import (
-    CONFIG_MAP,
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK_REPLICA_SET,
-    NAMESPACE,
-    PLACEMENT_OPTIMIZATION,
-    POLICY,
-)
 from dsf.kube.port import Object
 from dsf.sim.controllers.registration import join
 from optimizer.snapshot.annotations import annotations_of
@@ -35,12 +28,12 @@ class UnplayableScenario(ValueError):
 
 def hub_objects(scenario: Scenario, *, now: str) -> Iterator[Change]:
     """Yield what the hub has at the start: clusters, policies, and the binding to their set."""
-    yield Create(NAMESPACE, {"metadata": {"name": HUB_NAMESPACE}})
+    yield Create(kinds.NAMESPACE, {"metadata": {"name": HUB_NAMESPACE}})
     binding = {"metadata": {"name": "default", "namespace": OWN}, "spec": {"clusterSet": "default"}}
-    yield Create(MANAGED_CLUSTER_SET_BINDING, binding)
+    yield Create(kinds.MANAGED_CLUSTER_SET_BINDING, binding)
     for group in scenario.clusters:
         for policy in group.policies:
-            yield Create(POLICY, _policy(policy_name(group, policy)))
+            yield Create(kinds.POLICY, _policy(policy_name(group, policy)))
         for name in group.members:
             yield from join(name, {"cluster-name": name, **group.labels}, now=now)
 
@@ -55,10 +48,10 @@ def workload(tenure: Tenure) -> Object:
     group, name = tenure.group, tenure.workload
     own = {APP: group.name, REQUEST_KIND: group.kind, REQUEST_AMOUNT: f"{group.amount:g}"}
     config_map = {
-        **_head(CONFIG_MAP.api_version, CONFIG_MAP.kind, name, OWN),
+        **_head(kinds.CONFIG_MAP.api_version, kinds.CONFIG_MAP.kind, name, OWN),
         "data": {APP: group.name},
     }
-    kind = MANIFEST_WORK_REPLICA_SET
+    kind = kinds.MANIFEST_WORK_REPLICA_SET
     obj = _head(kind.api_version, kind.kind, name, OWN)
     obj["metadata"] |= {
         "labels": {**group.labels, **own},
@@ -71,7 +64,7 @@ def workload(tenure: Tenure) -> Object:
 
 def kept_optimization(scenario: Scenario) -> Object:
     """Return the PlacementOptimization, of the whole fleet unless it says which, and applied."""
-    kind, spec = PLACEMENT_OPTIMIZATION, {"mode": "Apply", **scenario.optimization}
+    kind, spec = kinds.PLACEMENT_OPTIMIZATION, {"mode": "Apply", **scenario.optimization}
     if not spec.get("clusters"):
         spec["clusters"] = [*_requested_clusters(scenario)]
     return {**_head(kind.api_version, kind.kind, NAME, OWN), "spec": spec}
@@ -112,14 +105,14 @@ def _stated(spec: ClusterGroup | ScenarioPolicy, model: type[Any]) -> dict[str, 
 
 def _policy(name: str) -> Object:
     """Return a Policy that enforces a ConfigMap of its name."""
-    config_map = _head(CONFIG_MAP.api_version, CONFIG_MAP.kind, name, "default")
-    template = _head(POLICY.api_version, "ConfigurationPolicy", name)
+    config_map = _head(kinds.CONFIG_MAP.api_version, kinds.CONFIG_MAP.kind, name, "default")
+    template = _head(kinds.POLICY.api_version, "ConfigurationPolicy", name)
     template["spec"] = {
         "remediationAction": "enforce",
         "object-templates": [{"complianceType": "musthave", "objectDefinition": config_map}],
     }
     spec = {"disabled": False, "policy-templates": [{"objectDefinition": template}]}
-    return {**_head(POLICY.api_version, POLICY.kind, name, OWN), "spec": spec}
+    return {**_head(kinds.POLICY.api_version, kinds.POLICY.kind, name, OWN), "spec": spec}
 
 
 def _head(api_version: str, kind: str, name: str, namespace: str = "") -> Object:

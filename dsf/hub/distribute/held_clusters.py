@@ -7,16 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsf.hub.snapshot.summaries_work import SummariesWork
+from dsf.kube import errors
 from dsf.kube.changes import ChangeResult, Patch
-from dsf.kube.errors import (
-    AlreadyExists,
-    Conflict,
-    KubeError,
-    NotFound,
-    TooManyRequests,
-    Unauthorized,
-    Unreachable,
-)
 from dsf.kube.kinds import MANIFEST_WORK
 from dsf.runtime.backoff import Backoff
 
@@ -71,9 +63,9 @@ class UnseenWrites:
 
 def is_outdated(outcome: ChangeResult) -> bool:
     """Tell whether an error says that the object has changed since it was observed."""
-    if isinstance(outcome.change, Patch) and isinstance(outcome.error, NotFound):
+    if isinstance(outcome.change, Patch) and isinstance(outcome.error, errors.NotFound):
         return True
-    return isinstance(outcome.error, Conflict | AlreadyExists)
+    return isinstance(outcome.error, errors.Conflict | errors.AlreadyExists)
 
 
 def _version(works: Mapping[str, SummariesWork], cluster: str) -> str:
@@ -81,7 +73,7 @@ def _version(works: Mapping[str, SummariesWork], cluster: str) -> str:
     return work.version if work else ""
 
 
-_NOT_ONE_CLUSTERS = (TooManyRequests, Unauthorized, Unreachable)
+_NOT_ONE_CLUSTERS = (errors.TooManyRequests, errors.Unauthorized, errors.Unreachable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ class RefusedWrite:
     new text would change the status, which would start the next reconcile at once.
     """
 
-    error: KubeError
+    error: errors.KubeError
     failures: int
     until: float
 
@@ -159,7 +151,7 @@ def is_clusters_own(outcome: ChangeResult) -> bool:
 
 
 def _again(
-    before: RefusedWrite | None, error: KubeError, now: float, draw: float, backoff: Backoff
+    before: RefusedWrite | None, error: errors.KubeError, now: float, draw: float, backoff: Backoff
 ) -> RefusedWrite:
     failures = (before.failures if before else 0) + 1
     same = before is not None and type(before.error) is type(error)

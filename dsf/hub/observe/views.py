@@ -24,16 +24,7 @@ from dsf.hub.snapshot.registered_scorer import (
     read_scorer,
 )
 from dsf.hub.snapshot.summaries_work import SummariesWork, read_work
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    MANAGED_CLUSTER,
-    MANAGED_CLUSTER_ADD_ON,
-    MANIFEST_WORK,
-    MANIFEST_WORK_REPLICA_SET,
-    POLICY,
-)
+from dsf.kube import kinds
 from dsf.kube.port import Kube, Object
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.reflector import Key, View
@@ -67,30 +58,34 @@ class Views:
         manifest_namespaces: Iterable[str] = (),
     ) -> None:
         self._namespace = namespace
-        self.scorers = View[RegisteredScorer](kube, DYNAMIC_SCORER, namespace, read=read_scorer)
+        self.scorers = View[RegisteredScorer](
+            kube, kinds.DYNAMIC_SCORER, namespace, read=read_scorer
+        )
         self._configs = View[ScoringConfig](
             kube,
-            DYNAMIC_SCORING_CONFIG,
+            kinds.DYNAMIC_SCORING_CONFIG,
             namespace,
             fields=f"metadata.name={names.SCORING_CONFIG}",
             read=read_scoring_config,
         )
-        self._clusters = View[ManagedCluster](kube, MANAGED_CLUSTER, read=read_managed_cluster)
+        self._clusters = View[ManagedCluster](
+            kube, kinds.MANAGED_CLUSTER, read=read_managed_cluster
+        )
         self._add_ons = View[AddOn](
             kube,
-            MANAGED_CLUSTER_ADD_ON,
+            kinds.MANAGED_CLUSTER_ADD_ON,
             fields=f"metadata.name={names.ADDON}",
             read=read_add_on,
         )
         self._works = View[SummariesWork](
             kube,
-            MANIFEST_WORK,
+            kinds.MANIFEST_WORK,
             fields=f"metadata.name={names.MANIFEST_WORK}",
             read=read_work(agent_namespace),
         )
         self._scores = View[PublishedScore](
             kube,
-            ADD_ON_PLACEMENT_SCORE,
+            kinds.ADD_ON_PLACEMENT_SCORE,
             labels=f"{names.MANAGED_BY_LABEL}={names.ADDON}",
             read=read_score,
         )
@@ -104,20 +99,20 @@ class Views:
         self._all: dict[str, View[Any]] = {**self._urgent, "AddOnPlacementScores": self._scores}
         self._misplaced = View[Object | None](
             kube,
-            DYNAMIC_SCORER,
+            kinds.DYNAMIC_SCORER,
             fields=f"metadata.namespace!={namespace}",
             read=read_misplaced,
             backoff=_RIGHT_MISSING,
         )
         self._workloads = {
             each: View[ScoredWorkload | None](
-                kube, MANIFEST_WORK_REPLICA_SET, each, labels=names.APP, read=read_workload
+                kube, kinds.MANIFEST_WORK_REPLICA_SET, each, labels=names.APP, read=read_workload
             )
             for each in manifest_namespaces
         }
         self._devices = {
             each: View[SuppliedDevice | None](
-                kube, POLICY, each, labels=names.SUPPLY_KIND, read=read_device
+                kube, kinds.POLICY, each, labels=names.SUPPLY_KIND, read=read_device
             )
             for each in manifest_namespaces
         }

@@ -14,19 +14,9 @@ from urllib.parse import quote, urlencode
 import aiohttp
 
 from dsf.api.times import retry_after
+from dsf.kube import errors
 from dsf.kube.access_reviews import SYSTEM, UserInfo
 from dsf.kube.client.http_session import ApiRequest, lines
-from dsf.kube.errors import (
-    FLOW_SCHEMA_UID,
-    PRIORITY_LEVEL_UID,
-    AnswerTooLarge,
-    ApiError,
-    BadRequest,
-    NotFound,
-    TooManyRequests,
-    Unreachable,
-    from_status,
-)
 from dsf.kube.kinds import TOKEN_REVIEW, Kind
 from dsf.kube.port import EventType, Object, ObjectList, Subresource, WatchEvent
 from dsf.kube.redaction import Spellings, redact, sent_credentials
@@ -46,8 +36,8 @@ MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 _FAIRNESS_HEADERS = {
-    FLOW_SCHEMA_UID: "X-Kubernetes-PF-FlowSchema-UID",
-    PRIORITY_LEVEL_UID: "X-Kubernetes-PF-PriorityLevel-UID",
+    errors.FLOW_SCHEMA_UID: "X-Kubernetes-PF-FlowSchema-UID",
+    errors.PRIORITY_LEVEL_UID: "X-Kubernetes-PF-PriorityLevel-UID",
 }
 """https://kubernetes.io/docs/concepts/cluster-administration/flow-control/"""
 _LONGEST_UID = 64
@@ -223,7 +213,7 @@ class Client:
         async for piece in response.content.iter_any():
             data += piece
             if most and len(data) > most:
-                raise AnswerTooLarge(f"the answer has more than {most >> 20} MiB")
+                raise errors.AnswerTooLarge(f"the answer has more than {most >> 20} MiB")
         return bytes(data)
 
 
@@ -242,7 +232,7 @@ def _path(
 def _segment(kind: Kind, text: str) -> str:
     """Return a name as a path segment; raises NotFound for a name that would change the path."""
     if text in {"", ".", ".."} or "/" in text or "%" in text:
-        raise NotFound(f'{kind.resource} "{text}" not found')
+        raise errors.NotFound(f'{kind.resource} "{text}" not found')
     return quote(text, safe="")
 
 
@@ -254,7 +244,7 @@ def _query(**parameters: str | int) -> str:
 def _namespace(kind: Kind, obj: Mapping[str, Any]) -> str | None:
     namespace: str | None = (obj.get("metadata") or {}).get("namespace")
     if kind.namespaced and not namespace:
-        raise BadRequest(f"{kind.kind}: metadata.namespace is missing")
+        raise errors.BadRequest(f"{kind.kind}: metadata.namespace is missing")
     return namespace
 
 
@@ -267,9 +257,9 @@ def _event(kind: Kind, text: bytes) -> WatchEvent:
     event = _object(text)
     type_, obj = event.get("type"), event.get("object")
     if not isinstance(obj, dict):
-        raise Unreachable("the API server sent a watch event without an object")
+        raise errors.Unreachable("the API server sent a watch event without an object")
     if type_ == "ERROR":
-        raise from_status(int(obj.get("code") or ApiError.code), obj)
+        raise errors.from_status(int(obj.get("code") or errors.ApiError.code), obj)
     return WatchEvent(cast("EventType", type_), _typed(kind, obj))
 
 
@@ -279,7 +269,7 @@ def _object(data: bytes) -> Object:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise Unreachable("the API server's answer is not a JSON object")
+        raise errors.Unreachable("the API server's answer is not a JSON object")
     return value
 
 
@@ -291,7 +281,7 @@ def _token(body: Mapping[str, Any] | None) -> str:
 
 def _error(
     kind: Kind, response: aiohttp.ClientResponse, data: bytes, reviewed: str = ""
-) -> ApiError:
+) -> errors.ApiError:
     own = sent_credentials("", response.request_info.headers.get("Authorization", ""))
     spelled = Spellings((*own, reviewed)).found_in_body(data)
     answered = None if spelled else _status(kind, response.status, data, quoted=not own)
@@ -302,10 +292,10 @@ def _error(
     if (seconds := retry_after(response.headers)) is not None:
         added["retryAfterSeconds"] = seconds
     for key, header in _FAIRNESS_HEADERS.items():
-        if response.status == TooManyRequests.code and header in response.headers:
+        if response.status == errors.TooManyRequests.code and header in response.headers:
             added[key] = response.headers[header][:_LONGEST_UID]
     status["details"] = {**added, **(status.get("details") or {})}
-    return from_status(response.status, status)
+    return errors.from_status(response.status, status)
 
 
 def _status(kind: Kind, code: int, data: bytes, *, quoted: bool) -> Mapping[str, Any] | None:
@@ -316,7 +306,7 @@ def _status(kind: Kind, code: int, data: bytes, *, quoted: bool) -> Mapping[str,
         body = None
     if isinstance(body, dict) and body.get("kind") == "Status":
         return body
-    if code == NotFound.code:
+    if code == errors.NotFound.code:
         return {
             "message": f"the API server does not serve {kind.resource} in version {kind.version}; "
             "is its CustomResourceDefinition installed?"

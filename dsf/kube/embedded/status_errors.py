@@ -2,15 +2,7 @@
 
 from typing import Any
 
-from dsf.kube.errors import (
-    AlreadyExists,
-    ApiError,
-    BadRequest,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
-)
+from dsf.kube import errors
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from dsf.kube.schema import field_errors, object_metadata
@@ -20,27 +12,27 @@ MODIFIED = (
 )
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed() -> errors.ApiError:
     """Return the error for a method that a resource does not have."""
-    return ApiError(
+    return errors.ApiError(
         "the server does not allow this method on the requested resource",
         code=405,
         reason="MethodNotAllowed",
     )
 
 
-def not_found(kind: Kind, name: str) -> NotFound:
+def not_found(kind: Kind, name: str) -> errors.NotFound:
     """Return the error for an object that does not exist."""
-    return NotFound(f'{kind.resource} "{name}" not found', details=_details(kind, name))
+    return errors.NotFound(f'{kind.resource} "{name}" not found', details=_details(kind, name))
 
 
-def conflict(kind: Kind, name: str, problem: str) -> Conflict:
+def conflict(kind: Kind, name: str, problem: str) -> errors.Conflict:
     """Return the error for an object that changed or was re-created."""
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {problem}'
-    return Conflict(message, details=_details(kind, name))
+    return errors.Conflict(message, details=_details(kind, name))
 
 
-def other_uid(kind: Kind, name: str, uid: str, actual: str) -> Conflict:
+def other_uid(kind: Kind, name: str, uid: str, actual: str) -> errors.Conflict:
     """Return the conflict of an update that names another uid."""
     problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
     return conflict(kind, name, problem)
@@ -48,7 +40,7 @@ def other_uid(kind: Kind, name: str, uid: str, actual: str) -> Conflict:
 
 def precondition(
     kind: Kind, obj: Object, uid: str | None, resource_version: str | None
-) -> Conflict | None:
+) -> errors.Conflict | None:
     """Return the conflict if a precondition of a deletion does not hold, else None."""
     metadata = obj["metadata"]
     if uid and uid != metadata["uid"]:
@@ -69,14 +61,14 @@ def precondition(
     return None
 
 
-def forbidden(kind: Kind, name: str, problem: str, causes: Any = None) -> Forbidden:
+def forbidden(kind: Kind, name: str, problem: str, causes: Any = None) -> errors.Forbidden:
     """Return the error for a write that is not allowed now."""
     quoted = f' "{name}"' if name else ""
     details = {**_details(kind, name), **({"causes": causes} if causes else {})}
-    return Forbidden(f"{kind.resource}{quoted} is forbidden: {problem}", details=details)
+    return errors.Forbidden(f"{kind.resource}{quoted} is forbidden: {problem}", details=details)
 
 
-def terminating_namespace(kind: Kind, name: str, namespace: str) -> Forbidden:
+def terminating_namespace(kind: Kind, name: str, namespace: str) -> errors.Forbidden:
     """Return the error for a create in a namespace that is being deleted."""
     cause = {
         "reason": "NamespaceTerminating",
@@ -89,26 +81,28 @@ def terminating_namespace(kind: Kind, name: str, namespace: str) -> Forbidden:
     return forbidden(kind, name, problem, [cause])
 
 
-def unreadable_patch(error: BadRequest) -> Invalid:
+def unreadable_patch(error: errors.BadRequest) -> errors.Invalid:
     """Return the error for a patch whose result is not an object of the kind."""
     cause = {"reason": "FieldValueInvalid", "message": error.message, "field": "patch"}
-    return Invalid(f"patch: {error.message}", details={"causes": [cause]})
+    return errors.Invalid(f"patch: {error.message}", details={"causes": [cause]})
 
 
-def unversioned(kind: Kind, name: str) -> Invalid:
+def unversioned(kind: Kind, name: str) -> errors.Invalid:
     """Return the error for an update without the resourceVersion that it replaces."""
     problem = field_errors.wrong("metadata.resourceVersion", 0, "must be specified for an update")
     return field_errors.invalid(kind.plural, kind.group, name, [problem])
 
 
-def already_exists(kind: Kind, name: str, existing: Object, *, generated: bool) -> AlreadyExists:
+def already_exists(
+    kind: Kind, name: str, existing: Object, *, generated: bool
+) -> errors.AlreadyExists:
     """Return the error for a create whose name is taken."""
     message = f'{kind.resource} "{name}" already exists'
     if generated:
         message += ", the server was not able to generate a unique name for the object"
     elif object_metadata.is_deleting(existing):
         message = f"object is being deleted: {message}"
-    return AlreadyExists(message, details=_details(kind, name))
+    return errors.AlreadyExists(message, details=_details(kind, name))
 
 
 def _details(kind: Kind, name: str) -> dict[str, Any]:

@@ -11,14 +11,8 @@ from optimizer.follow.record.plan_history import requests_in_force
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.tables import place_sentence
+from optimizer.wire import explanation
 from optimizer.wire.base import Name, ResultPart, Sentence
-from optimizer.wire.explanation import (
-    AssignmentReason,
-    Explanation,
-    UnplacedReason,
-    WhyNotAnswer,
-    WhyNotQuestion,
-)
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 
@@ -28,9 +22,9 @@ class PlacementAnswer(ResultPart):
 
     answer: Sentence
     workload: Name
-    here: tuple[AssignmentReason, ...] = ()
-    unplaced: UnplacedReason | None = None
-    why_not: tuple[WhyNotAnswer, ...] = ()
+    here: tuple[explanation.AssignmentReason, ...] = ()
+    unplaced: explanation.UnplacedReason | None = None
+    why_not: tuple[explanation.WhyNotAnswer, ...] = ()
     digest: Annotated[Name, Field(description="The plan that is explained.")]
 
 
@@ -55,7 +49,7 @@ def explained_request(base: OptimizeRequest, workload: str, cluster: str) -> Opt
     `cluster`: the one on which the workload might be; empty for the question why it is here.
     """
     asked = cluster in base.cluster_names
-    questions = (WhyNotQuestion(cluster=cluster, workload=workload),) if asked else ()
+    questions = (explanation.WhyNotQuestion(cluster=cluster, workload=workload),) if asked else ()
     changes = {
         "explain": False,
         "explain_workloads": (workload,),
@@ -67,7 +61,7 @@ def explained_request(base: OptimizeRequest, workload: str, cluster: str) -> Opt
 
 def placement_answer(plan: Plan, workload: str, cluster: str) -> PlacementAnswer:
     """Return what the plan of an explained request says of a workload."""
-    found = plan.explanation or Explanation()
+    found = plan.explanation or explanation.Explanation()
     answer = _answer(plan, found, workload, cluster)
     for failure in plan.failures:
         answer += f"; {failure}"
@@ -94,7 +88,7 @@ def answer_lines(found: PlacementAnswer, shown: Callable[[str], str] = str) -> I
             yield f"It would have a place after this: {shown(change.message)}"
 
 
-def _answer(plan: Plan, found: Explanation, workload: str, cluster: str) -> str:
+def _answer(plan: Plan, found: explanation.Explanation, workload: str, cluster: str) -> str:
     """Return the answer to the question in one sentence."""
     here = [item for item in found.places if item.workload == workload]
     if cluster and cluster in {item.cluster for item in here}:

@@ -10,21 +10,7 @@ from dsf.cli.output import TextTable
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import possible_gain
-from optimizer.wire.explanation import (
-    AssignmentReason,
-    AssignmentRef,
-    BindingLimit,
-    Explanation,
-    GpusToDrain,
-    ObjectiveLoss,
-    ParetoPoint,
-    ParetoSet,
-    RunnerUp,
-    TransitionPlan,
-    TransitionStep,
-    UnplacedReason,
-    WhyNotAnswer,
-)
+from optimizer.wire import explanation
 
 _EQUAL_VALUES = 1e-6
 """Objective units below which the sum of the scores and the objective are equal."""
@@ -89,7 +75,7 @@ class Section(NamedTuple):
     sentences: Sequence[str]
 
 
-def explanation_sections(found: Explanation) -> Iterator[Section]:
+def explanation_sections(found: explanation.Explanation) -> Iterator[Section]:
     """Yield the parts of an explanation; the answers to questions come first."""
     parts: tuple[tuple[Any, Callable[[Any], Section]], ...] = (
         (found.unplaced, _unplaced),
@@ -103,18 +89,18 @@ def explanation_sections(found: Explanation) -> Iterator[Section]:
     yield from (section(part) for part, section in parts if part)
 
 
-def explanation_sentences(found: Explanation) -> list[str]:
+def explanation_sentences(found: explanation.Explanation) -> list[str]:
     """Return an explanation in sentences; a long list is cut and its rest counted."""
     return [text for section in explanation_sections(found) for text in section.sentences]
 
 
-def _unplaced(reasons: tuple[UnplacedReason, ...]) -> Section:
+def _unplaced(reasons: tuple[explanation.UnplacedReason, ...]) -> Section:
     rows = first_rows(row for item in reasons for row in _unplaced_rows(item))
     sentences = tuple(map(_unplaced_sentence, reasons))
     return Section(TextTable(("why not placed", "", ""), rows), sentences)
 
 
-def _unplaced_rows(item: UnplacedReason) -> Iterator[Row]:
+def _unplaced_rows(item: explanation.UnplacedReason) -> Iterator[Row]:
     yield item.workload, "why", item.message
     yield from (("", "limit", limit.message) for limit in item.limits)
     if item.remedy is not None:
@@ -125,7 +111,7 @@ def _unplaced_rows(item: UnplacedReason) -> Iterator[Row]:
             yield "", "", f"fewer places then: {listed(item.remedy.losing)}"
 
 
-def _unplaced_sentence(item: UnplacedReason) -> str:
+def _unplaced_sentence(item: explanation.UnplacedReason) -> str:
     limits = "; ".join(limit.message for limit in item.limits)
     sentence = f"{item.workload}: {item.message}{f': {limits}' if limits else ''}."
     if item.remedy is None or not item.remedy.verified:
@@ -134,7 +120,7 @@ def _unplaced_sentence(item: UnplacedReason) -> str:
     return f"{sentence} It would have a place after this: {changes}."
 
 
-def _why_not(answers: tuple[WhyNotAnswer, ...]) -> Section:
+def _why_not(answers: tuple[explanation.WhyNotAnswer, ...]) -> Section:
     rows = [
         (item.asked, "" if item.lost is None else _amount(item.lost), item.message)
         for item in answers
@@ -143,7 +129,7 @@ def _why_not(answers: tuple[WhyNotAnswer, ...]) -> Section:
     return Section(TextTable(("why not", "loss", ""), first_rows(rows)), sentences)
 
 
-def _pareto(found: ParetoSet) -> Section:
+def _pareto(found: explanation.ParetoSet) -> Section:
     names = tuple(found.points[0].values) if found.points else ()
     complete = "complete" if found.complete else "not complete"
     title = f"Pareto set, {complete}: {found.message}"
@@ -152,18 +138,18 @@ def _pareto(found: ParetoSet) -> Section:
     return Section(TextTable((*names, "policies", "places"), rows, title), sentences)
 
 
-def _point_row(point: ParetoPoint) -> Row:
+def _point_row(point: explanation.ParetoPoint) -> Row:
     policies = _first_names([f"{item.policy} on {item.cluster}" for item in point.policies])
     values = (f"{value:g}" for value in point.values.values())
     return *values, policies, _assignments(point.places)
 
 
-def _point_sentence(point: ParetoPoint) -> str:
+def _point_sentence(point: explanation.ParetoPoint) -> str:
     values = ", ".join(f"{name} {value:g}" for name, value in point.values.items())
     return f"Pareto point {values}: {_assignments(point.places) or 'no place'}."
 
 
-def _transition(found: TransitionPlan) -> Section:
+def _transition(found: explanation.TransitionPlan) -> Section:
     numbered = list(enumerate(found.steps, 1))
     rows = tuple((str(number), *row) for number, step in numbered for row in _actions(step))
     title = f"Transition: {found.message}"
@@ -176,7 +162,7 @@ def _transition(found: TransitionPlan) -> Section:
     return Section(TextTable(("step", "action", "what"), rows, title), sentences)
 
 
-def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
+def _actions(step: explanation.TransitionStep) -> Iterator[tuple[str, str]]:
     for action, what in (
         ("idle first", ", ".join(map(_drained, step.draining))),
         ("release", ", ".join(f"{item.policy} on {item.cluster}" for item in step.release)),
@@ -189,7 +175,7 @@ def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
             yield action, what
 
 
-def _drained(item: GpusToDrain) -> str:
+def _drained(item: explanation.GpusToDrain) -> str:
     named = f"GPU {_first_names(item.gpus)}" if item.gpus else f"all that {item.policy} divides"
     return f"{named} on {item.cluster}"
 
@@ -199,7 +185,7 @@ def _not_computed(parts: tuple[str, ...]) -> Section:
     return Section(TextTable(("not computed",), first_rows((item,) for item in parts)), sentences)
 
 
-def _binding(limits: tuple[BindingLimit, ...]) -> Section:
+def _binding(limits: tuple[explanation.BindingLimit, ...]) -> Section:
     rows = [(item.limit, format_quantity(item.used), _price(item)) for item in limits]
     sentences = [
         f"Used up: {limit}, {used}; price of one more: {price}." for limit, used, price in rows
@@ -208,7 +194,7 @@ def _binding(limits: tuple[BindingLimit, ...]) -> Section:
     return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
 
 
-def _price(item: BindingLimit) -> str:
+def _price(item: explanation.BindingLimit) -> str:
     if item.price is None:
         return "not computed"
     single = len(item.price) == 1
@@ -220,7 +206,7 @@ def _price(item: BindingLimit) -> str:
     return f"{', '.join(parts) or '0'} (linear relaxation)"
 
 
-def _places(reasons: tuple[AssignmentReason, ...]) -> Section:
+def _places(reasons: tuple[explanation.AssignmentReason, ...]) -> Section:
     rows = [
         (item.workload, _scored(item), _scored(item.runner_up), _margin(item), _entries(item))
         for item in reasons
@@ -230,7 +216,7 @@ def _places(reasons: tuple[AssignmentReason, ...]) -> Section:
     return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
 
 
-def place_sentence(item: AssignmentReason) -> str:
+def place_sentence(item: explanation.AssignmentReason) -> str:
     """Return why a workload is on a device: its next best one, and the loss without this one."""
     by = f" by {_entries(item)}" if item.entries else ""
     here = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g}{by})"
@@ -240,16 +226,16 @@ def place_sentence(item: AssignmentReason) -> str:
     return f"{here}: next best for it alone is {_scored(item.runner_up)}{lost}"
 
 
-def _entries(item: AssignmentReason) -> str:
+def _entries(item: explanation.AssignmentReason) -> str:
     """Return the entries of an assignment: `headroom n1 (the highest of 3)`."""
     return ", ".join(f"{score} {entry}" for score, entry in item.entries.items()) or "none"
 
 
-def _scored(item: AssignmentReason | RunnerUp | None) -> str:
+def _scored(item: explanation.AssignmentReason | explanation.RunnerUp | None) -> str:
     return f"{item.device} of {item.cluster} ({item.score:g})" if item else "none"
 
 
-def _margin(item: AssignmentReason) -> str:
+def _margin(item: explanation.AssignmentReason) -> str:
     """Return the loss in the best plan without an assignment: `5 (then on 3g.48gb of west)`."""
     if item.at_most is None:
         return "not computed"
@@ -261,7 +247,7 @@ def _margin(item: AssignmentReason) -> str:
     return f"{bound}{_amount(item.at_most)} ({'equally good' if equal else 'then'} {where})"
 
 
-def _amount(loss: ObjectiveLoss) -> str:
+def _amount(loss: explanation.ObjectiveLoss) -> str:
     if not loss.by_priority:
         return f"{loss.total:g}"
     parts = (f"{value:g} at priority {key}" for key, value in loss.by_priority.items() if value)
@@ -288,6 +274,6 @@ def _first_names(names: Sequence[str]) -> str:
     return joined(names, SHOWN)
 
 
-def _assignments(places: Sequence[AssignmentRef]) -> str:
+def _assignments(places: Sequence[explanation.AssignmentRef]) -> str:
     """Return where workloads run: `chat on 3g.48gb of east, search on 2g.24gb of west`."""
     return _first_names([f"{item.workload} on {item.device} of {item.cluster}" for item in places])
