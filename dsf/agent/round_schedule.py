@@ -298,7 +298,8 @@ def _rescheduled(
     cluster: str, before: ScheduledScorer | None, summary: ScorerSummary, now: float
 ) -> ScheduledScorer:
     if before is None:
-        return ScheduledScorer(summary, due=now + _spread(cluster, summary))
+        spread = min(SPREAD_SECONDS, _interval(summary) / 10)
+        return ScheduledScorer(summary, due=now + _fraction(cluster, summary.name) * spread)
     if before.summary == summary:
         return before
     due = min(before.due, _slot(cluster, summary, now))
@@ -459,10 +460,6 @@ def _pause(summary: ScorerSummary, failures: int) -> float:
 
 def _asked(retry_after: float | None) -> float:
     return min(retry_after or 0.0, RETRY_AFTER_SECONDS)
-
-
-def _spread(cluster: str, summary: ScorerSummary) -> float:
-    return _fraction(cluster, summary.name) * min(SPREAD_SECONDS, _interval(summary) / 10)
 
 
 def _slot(cluster: str, summary: ScorerSummary, after: float) -> float:

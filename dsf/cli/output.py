@@ -123,17 +123,15 @@ def colour_wanted() -> bool | None:
 
 def coloured(text: str) -> str:
     """Return text of tables with the cells that are states in the colour of the state."""
-    return _STATE_CELL.sub(lambda found: _styled(found[0], found[1]), text)
+    return _STATE_CELL.sub(
+        lambda found: click.style(found[0], fg=_COLOUR_OF[found[1]] if found[1] else "red"), text
+    )
 
 
 def coloured_diff(text: str) -> str:
     """Return a unified diff with added lines in green and removed lines in red."""
     added = _ADDED_LINE.sub(lambda found: click.style(found[0], fg="green"), text)
     return _REMOVED_LINE.sub(lambda found: click.style(found[0], fg="red"), added)
-
-
-def _styled(text: str, state: str | None) -> str:
-    return click.style(text, fg=_COLOUR_OF[state] if state else "red")
 
 
 AFTER_SECONDS = 2.0

@@ -60,8 +60,16 @@ def withdrawal(works: Sequence[Object], configs: Sequence[Object]) -> list[Chang
     Without the finalizer nothing hinders the deletion of the DynamicScoringConfig.
     """
     return [
-        *(_delete(MANIFEST_WORK, work) for work in works if not _is_going(work)),
-        *(_without_finalizer(each) for each in configs if _holds(each)),
+        *(
+            _delete(MANIFEST_WORK, work)
+            for work in works
+            if "deletionTimestamp" not in work["metadata"]
+        ),
+        *(
+            _without_finalizer(config)
+            for config in configs
+            if names.SCORING_CONFIG_FINALIZER in _finalizers(config)
+        ),
     ]
 
 
@@ -163,14 +171,6 @@ async def _delete_lease(kube: Kube, namespace: str) -> None:
 def _delete(kind: Kind, obj: Object) -> Delete:
     metadata = obj["metadata"]
     return Delete(kind, metadata["name"], metadata["namespace"], metadata.get("uid"))
-
-
-def _is_going(obj: Object) -> bool:
-    return "deletionTimestamp" in obj["metadata"]
-
-
-def _holds(config: Object) -> bool:
-    return names.SCORING_CONFIG_FINALIZER in _finalizers(config)
 
 
 def _finalizers(obj: Object) -> list[str]:

@@ -56,7 +56,7 @@ def forms_of(summary: ScorerSummary, end: int) -> tuple[SeriesForm, ...]:
 
 
 def _form_of(summary: ScorerSummary, end: int) -> SeriesForm:
-    grouped = [label for found in _BY.findall(summary.source_query) for label in _names(found)]
+    grouped = [name for by in _BY.findall(summary.source_query) for name in _LABEL.findall(by)]
     step = summary.source_step or DEFAULT_STEP
     samples = min(max(summary.source_range // step, 1), MOST_SAMPLES)
     if summary.source_kubernetes:
@@ -98,10 +98,6 @@ def _series(
     metric = {label: f"{label}-{number}" for label in labels}
     values = [[time, value(number, index)] for index, time in enumerate(times)]
     return EncodedSeries(_json(metric), _json(values))
-
-
-def _names(text: str) -> list[str]:
-    return _LABEL.findall(text)
 
 
 def _json(value: object) -> bytes:

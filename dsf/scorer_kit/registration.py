@@ -38,7 +38,8 @@ def suggested_format(
     common = tuple(label for label in _NAMING if all(metric.get(label) for metric in metrics))
     for labels in (_DEFAULT, common, common + _REMARK):
         if labels and _distinct(metrics, labels):
-            return DEFAULT_FORMAT if labels == _DEFAULT else _joined(labels)
+            joined = ";".join(f"${{{label}}}" for label in labels)
+            return DEFAULT_FORMAT if labels == _DEFAULT else joined
     return OF_CLUSTER if len(metrics) == 1 else None
 
 
@@ -46,10 +47,6 @@ def _distinct(metrics: Iterable[Mapping[str, str]], labels: Sequence[str]) -> bo
     """Tell whether all have all labels, and no two the same values."""
     names = [tuple(metric.get(label, "") for label in labels) for metric in metrics]
     return all(map(all, names)) and len(set(names)) == len(names)
-
-
-def _joined(labels: Iterable[str]) -> str:
-    return ";".join(f"${{{label}}}" for label in labels)
 
 
 def further_formats(config: ScorerConfig, dimension_format: str) -> list[str]:

@@ -184,7 +184,9 @@ class Simulation:
         clusters = await _items(self._hub, kinds.MANAGED_CLUSTER)
         cluster_sets = await _items(self._hub, kinds.MANAGED_CLUSTER_SET)
         bindings = await _items(self._hub, kinds.MANAGED_CLUSTER_SET_BINDING)
-        scores = await self._scores() if any(map(placement.ranks_by_score, placements)) else {}
+        ranked = any(map(placement.ranks_by_score, placements))
+        written = await _items(self._hub, kinds.ADD_ON_PLACEMENT_SCORE) if ranked else ()
+        scores = _live_scores(written, self._now())
         decisions = _by_placement(await _items(self._hub, kinds.PLACEMENT_DECISION))
         changed: list[Change] = []
         for item in placements:
@@ -202,9 +204,6 @@ class Simulation:
                 changed += await _applied(self._hub, changes)
                 decisions = _by_placement(await _items(self._hub, kinds.PLACEMENT_DECISION))
         return changed
-
-    async def _scores(self) -> LiveScores:
-        return _live_scores(await _items(self._hub, kinds.ADD_ON_PLACEMENT_SCORE), self._now())
 
     async def _decided(self) -> dict[tuple[str, str], list[str]]:
         decisions = _by_placement(await _items(self._hub, kinds.PLACEMENT_DECISION))

@@ -28,11 +28,7 @@ def page_of_plan(page: str, plan: Plan, fleet: FleetMatrix) -> str:
     }
     policy = _SERVED_ONLY.sub("", content_policy(page.encode()))
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}" />'
-    data = f'<script type="application/json" id="picture">{_inert(json.dumps(shown))}</script>'
+    inert = json.dumps(shown).replace("<", "\\u003c")  # no text of others ends the script
+    data = f'<script type="application/json" id="picture">{inert}</script>'
     at = page.index(HEAD) + len(HEAD)
     return page[:at] + meta + data + page[at:]
-
-
-def _inert(text: str) -> str:
-    """Return JSON in which no text of others ends the script, or begins a comment."""
-    return text.replace("<", "\\u003c")

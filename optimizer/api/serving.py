@@ -141,10 +141,8 @@ class LimitedConnection(H11Protocol):
 
     def _expire_after(self, seconds: float) -> None:
         self._stop_deadline()
-        self._deadline = self.loop.call_later(seconds, self._expire, seconds)
-
-    def _expire(self, seconds: float) -> None:
-        self._refuse(REQUEST_TIMEOUT, f"the request did not arrive within {seconds:g} s")
+        said = f"the request did not arrive within {seconds:g} s"
+        self._deadline = self.loop.call_later(seconds, self._refuse, REQUEST_TIMEOUT, said)
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:

@@ -1,6 +1,5 @@
 """`dsf mig`: the layouts that fit on a GPU, for operators."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -132,7 +131,8 @@ def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, eve
             )
         )
     legal = sum(1 for _ in layouts(model, kept, among))
-    click.echo(TextTable(("instances", "compute", "memory", "at"), sorted(rows, key=_by_size)))
+    rows.sort(key=lambda row: (-int(row[1]), -int(row[2]), row[0]))
+    click.echo(TextTable(("instances", "compute", "memory", "at"), rows))
     click.echo(f"{len(rows)} shown; {legal} legal layouts in all, positions counted")
 
 
@@ -202,7 +202,3 @@ def _spelt(instances: tuple[tuple[str, int], ...] | None) -> str:
     if instances is None:
         return "MIG off"
     return " + ".join(f"{amount}x {name}" for name, amount in instances) or "none"
-
-
-def _by_size(row: Sequence[str]) -> tuple[int, int, str]:
-    return -int(row[1]), -int(row[2]), row[0]

@@ -42,7 +42,7 @@ def changes(
         for obj in observation.bindings
         if name_of(obj) not in own_names or (PLACEMENT_BINDING, name_of(obj)) in kept
     ]
-    named = {subject["name"] for obj in (*objects, *staying) for subject in _subjects(obj)}
+    named = {item["name"] for obj in (*objects, *staying) for item in obj.get("subjects") or ()}
     made = {name_of(obj) for obj in objects if obj["kind"] == POLICY.kind}
     unneeded = [obj for obj in observation.policies if name_of(obj) not in named - made]
     policies = _diff(POLICY, objects, generated_by(unneeded, optimization))
@@ -202,7 +202,3 @@ def _is_stopped(obj: Object) -> bool:
     """Return whether an object is a generated Placement that selects nothing."""
     stopped = obj.get("kind", PLACEMENT.kind) == PLACEMENT.kind and selects_no_cluster(obj)
     return stopped and generating_optimization(labels_of(obj)) is not None
-
-
-def _subjects(binding: Object) -> Iterable[Object]:
-    return binding.get("subjects") or ()

@@ -65,11 +65,10 @@ def add(total: dict[str, int], amounts: Iterable[tuple[str, int]], sign: int = 1
 
 def quantities(amounts: Iterable[tuple[str, int]]) -> dict[str, str]:
     """Return amounts as quantities by resource, sorted, at most MAX_RESOURCES of them."""
-    return {name: _quantity(amount) for name, amount in sorted(amounts)[:MAX_RESOURCES]}
-
-
-def _quantity(amount: int) -> str:
-    return f"{amount}m" if amount % ONE else format_quantity(float(amount // ONE))
+    return {
+        name: f"{amount}m" if amount % ONE else format_quantity(float(amount // ONE))
+        for name, amount in sorted(amounts)[:MAX_RESOURCES]
+    }
 
 
 def is_device(resource: str) -> bool:

@@ -50,14 +50,14 @@ def explain(
     facts = [
         *_source(summary, evidence, failure),
         *_context(summary),
-        *_params(summary),
+        *_stated("params", summary.scoring_params),
         ("scoring", _scoring(summary, evidence, failure)),
         *([("range", f"{summary.scoring_range} declared")] if summary.scoring_range else []),
         ("normalize", str(summary.scoring_normalize or "none: scores count as they are")),
         *(("format", form) for form in summary.dimension_formats),
         ("on failure", str(summary.scoring_on_failure or "Expire")),
-        *_default(summary),
-        *_forecast(summary),
+        *_stated("default", summary.scoring_default_score),
+        *_stated("forecast", summary.forecast),
         *_published(summary, evidence, scores),
     ]
     width = max(len(name) for name, _ in facts)
@@ -115,19 +115,9 @@ def _context(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
     yield "context", ", ".join(parts) or "nothing of what is asked for"
 
 
-def _params(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
-    if summary.scoring_params:
-        yield "params", NO_SECRETS.line(json.dumps(summary.scoring_params))
-
-
-def _default(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
-    if summary.scoring_default_score:
-        yield "default", NO_SECRETS.line(str(summary.scoring_default_score))
-
-
-def _forecast(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
-    if summary.forecast:
-        yield "forecast", NO_SECRETS.line(str(summary.forecast))
+def _stated(name: str, value: object) -> Iterator[tuple[str, str]]:
+    if value:
+        yield name, NO_SECRETS.line(json.dumps(value) if isinstance(value, dict) else str(value))
 
 
 def _failed(failure: Failure | None, stage: Stage) -> str:

@@ -85,16 +85,12 @@ def build_query(
     if range_ <= 0 and path.endswith(_RANGE):
         path = path.removesuffix(_RANGE) + _INSTANT
     instant = range_ <= 0 or path.endswith(_INSTANT)
-    when = _instant(now) if instant else _window(range_, step, now)
+    when = (("time", f"{now:.3f}"),) if instant else _window(range_, step, now)
     return PrometheusQuery(
         url=urlunsplit((parts.scheme, parts.netloc, path, "", "")),
         parameters=(*parse_qsl(parts.query, keep_blank_values=True), ("query", query), *when),
         asked=AskedSamples(now, ranged=not instant),
     )
-
-
-def _instant(now: float) -> tuple[tuple[str, str], ...]:
-    return (("time", f"{now:.3f}"),)
 
 
 def _window(range_: int, step: int, now: float) -> tuple[tuple[str, str], ...]:

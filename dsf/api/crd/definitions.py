@@ -137,6 +137,7 @@ def custom_resource_definition(
 
     `spec` is None for a kind that only reports.
     """
+    required = spec and any(field.is_required() for field in spec.model_fields.values())
     schema = {
         "type": "object",
         "description": description,
@@ -147,7 +148,7 @@ def custom_resource_definition(
             **({"spec": structural(spec)} if spec else {}),
             "status": structural(status),
         },
-        **({"required": ["spec"]} if spec and _has_required(spec) else {}),
+        **({"required": ["spec"]} if required else {}),
     }
     version = {
         "name": names.VERSION,
@@ -178,10 +179,6 @@ def custom_resource_definition(
             "versions": [version],
         },
     }
-
-
-def _has_required(spec: type[BaseModel]) -> bool:
-    return any(field.is_required() for field in spec.model_fields.values())
 
 
 def column(name: str, path: str, type_: str = "string", *, priority: int = 0) -> dict[str, Any]:

@@ -148,7 +148,10 @@ class ScorerSummary(WireModel):
     @property
     def single_sources(self) -> tuple["ScorerSummary", ...]:
         """The summary for each source, as if that were the only one; itself if it has one."""
-        return tuple(self._only(one) for one in self.sources) or (self,)
+        alone = (
+            self.with_source(one).model_copy(update={"sources": (one,)}) for one in self.sources
+        )
+        return tuple(alone) or (self,)
 
     @property
     def source_name(self) -> str:
@@ -160,9 +163,6 @@ class ScorerSummary(WireModel):
         fields = [(name, getattr(source, name)) for name in SummarySource.model_fields]
         flat = {f"source_{name}": value for name, value in fields if name != "name"}
         return self.model_copy(update=flat)
-
-    def _only(self, source: SummarySource) -> "ScorerSummary":
-        return self.with_source(source).model_copy(update={"sources": (source,)})
 
     @field_serializer("context")
     def _asked_of_agents(self, context: AskedContext | None) -> dict[str, Any] | None:

@@ -56,7 +56,12 @@ def copies(history: History, random: np.random.Generator) -> list[Copy]:
         change = "a tenth of the mean change from step to step added as noise"
     else:
         factor = round(random.uniform(_SMALLEST_FACTOR, _LARGEST_FACTOR), 2)
-        series = [_scaled(one, factor) for one in history.series]
+        series = [
+            PastSeries(
+                one.metric, [None if value is None else factor * value for value in one.values]
+            )
+            for one in history.series
+        ]
         change = f"all values times {factor:g}"
     weeks = f"the times moved by {(moved.start - history.start) // WEEK_SECONDS:+} weeks"
     return [
@@ -79,12 +84,6 @@ def _noisy(one: PastSeries, random: np.random.Generator) -> Values:
         None if value is None else value + float(more)
         for value, more in zip(one.values, noise, strict=True)
     ]
-
-
-def _scaled(one: PastSeries, factor: float) -> PastSeries:
-    return PastSeries(
-        one.metric, [None if value is None else factor * value for value in one.values]
-    )
 
 
 def steps_to_repeat(ends: Sequence[int], ahead: int) -> Sequence[int]:

@@ -156,7 +156,10 @@ async def _backtest(target: "ScorerTarget", token: str, flags: dict[str, Any]) -
         plan = await _plan(target, summary, **flags)
         replay = Replay(plan.history, plan.steps.window, plan.ends())
         with click.progressbar(
-            length=len(replay.ends), label="requests", file=sys.stderr, hidden=not _watched()
+            length=len(replay.ends),
+            label="requests",
+            file=sys.stderr,
+            hidden=not sys.stderr.isatty(),
         ) as bar:
             answers = await replay.run(summary, credentials, lambda: bar.update(1))
         if isinstance(answers, Failure):
@@ -275,10 +278,6 @@ async def _history(
     if isinstance(found, str):
         raise click.ClickException(found)
     return prometheus_url, found
-
-
-def _watched() -> bool:
-    return sys.stderr.isatty()
 
 
 def _write(path: Path, done: "BacktestReport") -> None:

@@ -12,7 +12,6 @@ from dsf.agent.wire.scoring_answer import parse_scoring_answer
 from dsf.agent.wire.scoring_request import caller_headers, encoded_context, encoded_params
 from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.hub.snapshot.registered_scorer import ProbeFailure
 from dsf.scorer_kit.conformance.checks import CHECKS, ConformanceCheck, Need
 from dsf.scorer_kit.conformance.evidence import (
     CallCounts,
@@ -89,7 +88,8 @@ class _CheckRun:
         outcomes = await self._made(item)
         if any(outcome.late for outcome in outcomes):
             return CheckResult(item.name, item.promise, skipped=_LATE)
-        health = await self._health() if item.probes else None
+        probed = await probe(self._target.named, full=False) if item.probes else None
+        health = probed.health if probed else None
         evidence = Evidence(self._target, self._seconds(), self.calls, outcomes, health)
         return CheckResult(item.name, item.promise, tuple(item.judge(evidence)))
 
@@ -118,9 +118,6 @@ class _CheckRun:
             "token": bool(self._settings.token),
         }
         return there[need]
-
-    async def _health(self) -> ProbeFailure | None:
-        return (await probe(self._target.named, full=False)).health
 
     async def _made(self, item: ConformanceCheck) -> Sequence[CallOutcome]:
         """Make the calls of a check, until one of them is late."""

@@ -111,7 +111,8 @@ async def _start(
         component = await demo.processes.start(program.name, program.arguments)
         started.append((component, program.url))
         demo.output.note(f"{program.name} (log: {component.log})")
-    registered = setup.registered({name: _server(one) for name, one in scorers.items()}) + authors
+    urls = {name: one.url.removesuffix("/healthz") for name, one in scorers.items()}
+    registered = setup.registered(urls) + authors
     await apply_or_fail(
         demo.clusters.hub.kube,
         [
@@ -130,10 +131,6 @@ def _scorer(name: str, options: tuple[str, ...]) -> _Program:
     return _Program(
         f"{name.partition('.')[0]}-scorer", arguments, f"http://127.0.0.1:{port}/healthz"
     )
-
-
-def _server(scorer: _Program) -> str:
-    return scorer.url.removesuffix("/healthz")
 
 
 def _controller(hub: DemoCluster, manifest_namespaces: Iterable[str]) -> _Program:

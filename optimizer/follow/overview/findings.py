@@ -118,7 +118,7 @@ def _all(facts: FleetFacts) -> Iterator[_Found]:
     yield from _of_drains(facts.drained)
     yield from _of_inventories(facts)
     yield from _of_namespace(facts)
-    yield from _of_unplaced(facts)
+    yield from filter(None, (shortfall(facts, name) for name in facts.workloads))
     yield from _of_status(facts.status)
 
 
@@ -311,13 +311,6 @@ def nothing_there(namespace: str, with_workloads: Sequence[str]) -> str:
         f"namespace {UntrustedName(namespace)} has no workload, policy or generated object"
         f"{known if with_workloads else ''}"
     )
-
-
-def _of_unplaced(facts: FleetFacts) -> Iterator[_Found]:
-    """Yield each workload with the labels of a request that runs on fewer clusters than it asks."""
-    for name in facts.workloads:
-        if found := shortfall(facts, name):
-            yield found
 
 
 def shortfall(facts: FleetFacts, name: str) -> _Found | None:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Literal, NamedTuple
 
 from dsf.api.conditions import Condition
@@ -114,7 +113,7 @@ def status_tables(status: PlacementStatus, optimization: str | None = None) -> s
             f"{item.cluster}",
             item.state,
             f"{item.reason}",
-            _time(item.since),
+            rfc3339(item.since) if item.since else "-",
             item.message,
         )
         for item in status.workloads
@@ -141,7 +140,3 @@ def status_tables(status: PlacementStatus, optimization: str | None = None) -> s
     if status.unbound_policies:
         parts.append(f"Policies that no binding names: {listed(status.unbound_policies)}")
     return "\n\n".join(parts) + "\n"
-
-
-def _time(moment: datetime | None) -> str:
-    return rfc3339(moment) if moment else "-"

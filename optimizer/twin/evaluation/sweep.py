@@ -4,7 +4,7 @@ Results come in the order of settings and seeds, whoever ends first.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -138,7 +138,8 @@ def run_all(
 
     Raises ValueError if a setting is none. `told`: how many tasks are done, and of how many.
     """
-    settings = [dict(zip(sweeps, values, strict=True)) for values in _products(sweeps)]
+    products = product(*(sweep.values for sweep in sweeps))
+    settings = [dict(zip(sweeps, values, strict=True)) for values in products]
     changed = [with_setting(scenario, setting) for setting in settings]
     if scenario.controller != "Naive":
         settings.append({})
@@ -161,10 +162,6 @@ def run_all(
         ]
         for setting, first in zip(settings, range(0, len(tasks), len(seeds)), strict=True)
     ]
-
-
-def _products(sweeps: Sequence[Sweep]) -> Iterable[tuple[str, ...]]:
-    return product(*(sweep.values for sweep in sweeps))
 
 
 def on_this_machine(processes: int | None = None) -> Mapper:

@@ -123,7 +123,7 @@ def _entries(resource: Resource) -> list[Object]:
         "singularName": resource.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": _verbs(resource),
+        "verbs": ["create"] if resource.review else _VERBS,
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
@@ -137,10 +137,6 @@ def _entries(resource: Resource) -> list[Object]:
         "verbs": _STATUS_VERBS,
     }
     return [entry, *([status] if resource.has_status else [])]
-
-
-def _verbs(resource: Resource) -> list[str]:
-    return ["create"] if resource.review else _VERBS
 
 
 def _place(resource: Resource) -> str:
