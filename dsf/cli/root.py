@@ -27,121 +27,101 @@ class Command:
     """A command; `target` is its import path `module:attribute`."""
 
     target: str
+    section: str
     help: str
-    extra: str = ""
-    section: str = OTHER
+
+    @property
+    def extra(self) -> str:
+        """The extra of the package that the command needs; empty if it needs none."""
+        return next((extra for at, extra in _EXTRAS.items() if self.target.startswith(at)), "")
+
+
+_EXTRAS = {
+    "dsf.sim.": "demo",
+    "mcp_server.": "mcp",
+    "optimizer.cli.top.": "top",
+    "optimizer.": "optimizer",
+}
+"""The extra that a command needs, by the beginning of its target."""
 
 
 COMMANDS = {
     "demo": Command(
-        "dsf.sim.cli:demo", "Run the whole loop on this machine: no cluster needed.", "demo", PLAN
+        "dsf.sim.cli:demo", PLAN, "Run the whole loop on this machine: no cluster needed."
     ),
-    "controller": Command("dsf.hub.cli:controller", "Run the hub controller.", section=PROGRAMS),
+    "controller": Command("dsf.hub.cli:controller", PROGRAMS, "Run the hub controller."),
     "dispatcher": Command(
-        "dsf.hub.dispatch.cli:dispatcher",
-        "Run the dispatcher of Kueue's MultiKueue.",
-        section=PROGRAMS,
+        "dsf.hub.dispatch.cli:dispatcher", PROGRAMS, "Run the dispatcher of Kueue's MultiKueue."
     ),
     "agent": Command(
-        "dsf.agent.cli:agent", "Run the scoring agent of one managed cluster.", section=PROGRAMS
+        "dsf.agent.cli:agent", PROGRAMS, "Run the scoring agent of one managed cluster."
     ),
     "optimizer": Command(
-        "optimizer.cli.commands:optimizer",
-        "Serve the optimizer: HTTP API and MCP.",
-        "optimizer",
-        PROGRAMS,
+        "optimizer.cli.commands:optimizer", PROGRAMS, "Serve the optimizer: HTTP API and MCP."
     ),
-    "mcp": Command(
-        "mcp_server.cli:mcp", "Serve the MCP tools alone, on stdio or HTTP.", "mcp", PROGRAMS
-    ),
+    "mcp": Command("mcp_server.cli:mcp", PROGRAMS, "Serve the MCP tools alone, on stdio or HTTP."),
     "policy-watcher": Command(
         "policy_watcher.cli:policy_watcher",
+        PROGRAMS,
         "Run the policy watcher of one managed cluster.",
-        section=PROGRAMS,
     ),
     "plan": Command(
         "optimizer.cli.planning:plan",
-        "Solve a placement for a hub, or from YAML files, and print it.",
-        "optimizer",
         PLAN,
+        "Solve a placement for a hub, or from YAML files, and print it.",
     ),
     "diff": Command(
         "optimizer.cli.planning:diff",
-        "Show what applying a plan would change in the objects of a hub.",
-        "optimizer",
         PLAN,
+        "Show what applying a plan would change in the objects of a hub.",
     ),
     "optimize": Command(
-        "optimizer.cli.planning:optimize",
-        "Plan, show the plan, ask, and apply it.",
-        "optimizer",
-        PLAN,
+        "optimizer.cli.planning:optimize", PLAN, "Plan, show the plan, ask, and apply it."
     ),
     "status": Command(
         "optimizer.cli.status:status",
+        LOOK,
         "Show what is healthy, stale and waiting on a hub, and what to do.",
-        "optimizer",
-        LOOK,
     ),
-    "top": Command(
-        "optimizer.cli.top.command:top",
-        "Watch a fleet live in the terminal.",
-        "top",
-        LOOK,
-    ),
+    "top": Command("optimizer.cli.top.command:top", LOOK, "Watch a fleet live in the terminal."),
     "doctor": Command(
-        "optimizer.cli.status:doctor",
-        "Check a hub from here, each problem with its fix.",
-        "optimizer",
-        LOOK,
+        "optimizer.cli.status:doctor", LOOK, "Check a hub from here, each problem with its fix."
     ),
     "why": Command(
         "optimizer.cli.why:why",
-        "Say why a workload is where it is, or why it is not elsewhere.",
-        "optimizer",
         LOOK,
+        "Say why a workload is where it is, or why it is not elsewhere.",
     ),
     "plans": Command(
-        "optimizer.cli.records:plans",
-        "Show what was applied to a namespace before.",
-        "optimizer",
-        LOOK,
+        "optimizer.cli.records:plans", LOOK, "Show what was applied to a namespace before."
     ),
     "rollback": Command(
-        "optimizer.cli.records:rollback",
-        "Restore a plan that was applied before.",
-        "optimizer",
-        PLAN,
+        "optimizer.cli.records:rollback", PLAN, "Restore a plan that was applied before."
     ),
     "rollout": Command(
         "optimizer.cli.rollout:rollout",
-        "Follow and control a plan that is applied step by step.",
-        "optimizer",
         LOOK,
+        "Follow and control a plan that is applied step by step.",
     ),
     "simulate": Command(
         "optimizer.cli.simulation.simulate:simulate",
-        "Play days of a fleet in seconds, and say what placing by other settings is worth.",
-        "optimizer",
         PLAN,
+        "Play days of a fleet in seconds, and say what placing by other settings is worth.",
     ),
-    "mig": Command(
-        "optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer", PLAN
-    ),
-    "scores": Command(
-        "dsf.cli.scores:scores", "Show scores: managed clusters by dimension.", section=LOOK
-    ),
+    "mig": Command("optimizer.cli.mig:mig", PLAN, "Show what fits on a GPU divided by MIG."),
+    "scores": Command("dsf.cli.scores:scores", LOOK, "Show scores: managed clusters by dimension."),
     "scorer": Command(
         "dsf.scorer_kit.cli.commands:scorer",
+        AUTHORS,
         "Write, check, try and register a scoring API.",
-        section=AUTHORS,
     ),
     "uninstall": Command(
         "dsf.hub.uninstall:uninstall_command",
+        OTHER,
         "Remove from a hub what the controller made, after helm uninstall.",
     ),
-    "crds": Command("dsf.cli.crds:crds", "Print the CustomResourceDefinitions."),
-    "completion": Command("dsf.cli.root:completion", "Print a shell completion script."),
+    "crds": Command("dsf.cli.crds:crds", OTHER, "Print the CustomResourceDefinitions."),
+    "completion": Command("dsf.cli.root:completion", OTHER, "Print a shell completion script."),
 }
 
 
