@@ -344,8 +344,9 @@ def _readers() -> Mapping[str, set[tuple[str, int]]]:
                 continue
             first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
             for inner in ast.walk(node):
-                if isinstance(inner, ast.Name) and inner.id.isupper():
-                    found.setdefault(inner.id, set()).add((str(path), first))
+                name = inner.id if isinstance(inner, ast.Name) else getattr(inner, "attr", "")
+                if name.isupper():
+                    found.setdefault(name, set()).add((str(path), first))
     return found
 
 

@@ -12,6 +12,7 @@ from dsf.agent.fetch.http_exchange import off_loop
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.publish.placement_score import RoundReport
+from dsf.agent.score import result_rules
 from dsf.agent.score.explanation import RoundEvidence
 from dsf.agent.score.forecasts import (
     Instant,
@@ -19,16 +20,6 @@ from dsf.agent.score.forecasts import (
     TruthValues,
     read_truth,
     truth_question,
-)
-from dsf.agent.score.result_rules import (
-    MAX_SERIES,
-    ConversionSettings,
-    RoundScores,
-    assemble,
-    conversion_settings,
-    default_scores,
-    forecasts_of,
-    judge,
 )
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import SERIES_BYTES, FetchedSeries
@@ -68,7 +59,7 @@ class RoundRunner:
     scoring: ScoringApi
     now: Callable[[], datetime]
     answer_budget: AnswerBudget
-    max_series: int = MAX_SERIES
+    max_series: int = result_rules.MAX_SERIES
     explaining: bool = False
 
     @property
@@ -153,12 +144,12 @@ class RoundRunner:
         self,
         summary: ScorerSummary,
         default: DefaultScore,
-        form: ConversionSettings,
+        form: result_rules.ConversionSettings,
         fetched: FetchedSeries,
         seconds: dict[str, float],
     ) -> Round:
         """Return a round with nothing to score: no series, or no result of the scoring API."""
-        scores = default_scores(default, form)
+        scores = result_rules.default_scores(default, form)
         called = "perform" in seconds
         reported = RoundReport.nothing_to_score(
             scores, default.value, fetched.warnings, called=called
@@ -177,8 +168,8 @@ class RoundRunner:
         evidence = self._evidence(summary, fetched.series)
         return Round(summary, reported, failure, seconds, evidence)
 
-    def _form(self, summary: ScorerSummary) -> ConversionSettings | Failure:
-        form = conversion_settings(summary, self.cluster, self.max_series)
+    def _form(self, summary: ScorerSummary) -> result_rules.ConversionSettings | Failure:
+        form = result_rules.conversion_settings(summary, self.cluster, self.max_series)
         if isinstance(form, InvalidInput):
             return Failure("scoring", form.reason, form.message)
         return form
@@ -188,7 +179,7 @@ class RoundRunner:
         summary: ScorerSummary,
         series: Sequence[EncodedSeries] = (),
         results: Sequence[ScoringResult] = (),
-        form: ConversionSettings | None = None,
+        form: result_rules.ConversionSettings | None = None,
         *,
         called: bool = True,
     ) -> RoundEvidence | None:
@@ -201,12 +192,12 @@ class RoundRunner:
 def _converted(
     summary: ScorerSummary,
     results: Sequence[ScoringResult],
-    form: ConversionSettings,
+    form: result_rules.ConversionSettings,
     started: Instant,
-) -> tuple[RoundScores, IssuedForecasts | None]:
+) -> tuple[result_rules.RoundScores, IssuedForecasts | None]:
     """Return what is published of results, and the forecasts that they are, if they are any."""
-    verdicts = judge(results, form)
-    scores = assemble(verdicts, form)
+    verdicts = result_rules.judge(results, form)
+    scores = result_rules.assemble(verdicts, form)
     if summary.forecast is None:
         return scores, None
-    return scores, IssuedForecasts(started, forecasts_of(results, verdicts, scores))
+    return scores, IssuedForecasts(started, result_rules.forecasts_of(results, verdicts, scores))

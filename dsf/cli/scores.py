@@ -22,13 +22,7 @@ import click
 from click.core import ParameterSource
 
 from dsf.api.crd.score_meaning import PublishedMeaning, in_words
-from dsf.api.scoring.placement_scores import (
-    ByDimension,
-    by_score,
-    meanings,
-    status_written,
-    validity_of,
-)
+from dsf.api.scoring import placement_scores
 from dsf.api.scoring.score_conditions import read_trust
 from dsf.api.times import shown_duration
 from dsf.api.untrusted_text import escaped, listed
@@ -222,8 +216,8 @@ def _show(seen: _FoundScores, view: _ScoreView) -> None:
     objects = _only(objects, "name", view.scores, "AddOnPlacementScore")
     now = utc_now()
     if view.valid:
-        objects = [obj for obj in objects if not validity_of(obj, now)[1]]
-    found = by_score(objects)
+        objects = [obj for obj in objects if not placement_scores.validity_of(obj, now)[1]]
+    found = placement_scores.by_score(objects)
     expired = _expired(objects, now)
     _warn(objects, expired)
     if view.output != "table":
@@ -238,7 +232,7 @@ def _show(seen: _FoundScores, view: _ScoreView) -> None:
 def _explain(seen: _FoundScores, view: _ScoreView) -> None:
     """Say on standard error where scorers fail, and why there are no scores."""
     wanted = [one for one in seen.objects if not view.clusters or _cluster(one) in view.clusters]
-    scored = by_score(wanted)
+    scored = placement_scores.by_score(wanted)
     reasons = why_missing(
         seen.scorers or (), seen.config, scored, clusters=view.clusters, scores=view.scores
     )
@@ -251,14 +245,14 @@ def _explain(seen: _FoundScores, view: _ScoreView) -> None:
 
 
 def _tables(
-    found: Mapping[str, ByDimension],
+    found: Mapping[str, placement_scores.ByDimension],
     expired: Container[ScoreKey],
     seen: _FoundScores,
     view: _ScoreView,
 ) -> Iterator[TextTable]:
     from dsf.cli.terminal_drawing import bars, history
 
-    known, levels = meanings(seen.scorers or ()), levels_for(sys.stdout)
+    known, levels = placement_scores.meanings(seen.scorers or ()), levels_for(sys.stdout)
     for name, entries in found.items():
         meaning = known.get(name)
         if view.plot:
@@ -304,14 +298,14 @@ def _expired(objects: Sequence[Object], now: datetime) -> dict[ScoreKey, str]:
     found = {
         (obj["metadata"]["name"], obj["metadata"]["namespace"]): str(obj["status"]["validUntil"])
         for obj in objects
-        if (obj.get("status") or {}).get("scores") and validity_of(obj, now)[1]
+        if (obj.get("status") or {}).get("scores") and placement_scores.validity_of(obj, now)[1]
     }
     return dict(sorted(found.items()))
 
 
 def score_table(
     name: str,
-    entries: ByDimension,
+    entries: placement_scores.ByDimension,
     expired: Container[ScoreKey] = (),
     *,
     meaning: PublishedMeaning | None = None,
@@ -340,7 +334,7 @@ def freshness_table(objects: Iterable[Object], now: datetime) -> TextTable:
     """
     rows = []
     for obj in sorted(objects, key=lambda one: (one["metadata"]["name"], _cluster(one))):
-        written = status_written(obj)
+        written = placement_scores.status_written(obj)
         age = shown_duration(max((now - written).total_seconds(), 0)) if written else "-"
         rows.append((obj["metadata"]["name"], _cluster(obj), age, _expiry(obj, now)))
     return TextTable(("score", "cluster", "age", "expires"), rows)
@@ -351,7 +345,7 @@ def _cluster(obj: Object) -> str:
 
 
 def _expiry(obj: Object, now: datetime) -> str:
-    until, expired = validity_of(obj, now)
+    until, expired = placement_scores.validity_of(obj, now)
     if until is None:
         return "unreadable" if expired else "never"
     left = (until - now).total_seconds()

@@ -7,16 +7,8 @@ from functools import partial
 from dsf.api.untrusted_text import listed
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, ProfileCounts, gpu_name
+from optimizer.domain.mig import gpu_pools
 from optimizer.domain.mig.demand import Demand
-from optimizer.domain.mig.gpu_pools import (
-    Gpu,
-    GpuPool,
-    GpuPools,
-    NodeGpus,
-    ReconfigurationCosts,
-    ReconfigurationRules,
-    current_pattern,
-)
 from optimizer.domain.solution import PolicyEnforcement
 
 _MOST_DRAINED = 64
@@ -47,8 +39,8 @@ NO_FURTHER_LAYOUTS: FurtherLayouts = {}
 
 def further_layouts(
     fleet: Fleet,
-    pools: GpuPools,
-    rules: ReconfigurationRules,
+    pools: gpu_pools.GpuPools,
+    rules: gpu_pools.ReconfigurationRules,
     running: Collection[PolicyEnforcement] = (),
 ) -> FurtherLayouts:
     """Return, for a fleet with candidates, the policies whose supply no candidate covers.
@@ -59,8 +51,8 @@ def further_layouts(
         replace(item, weight=1.0, minimum=_LOWEST, maximum=_LOWEST + 1, invert=False)
         for item in fleet.objectives
     )
-    costs = ReconfigurationCosts(rules.costs.reconfigure)
-    drain = ReconfigurationRules("drain", costs, max(rules.most, _MOST_DRAINED))
+    costs = gpu_pools.ReconfigurationCosts(rules.costs.reconfigure)
+    drain = gpu_pools.ReconfigurationRules("drain", costs, max(rules.most, _MOST_DRAINED))
     wide = with_candidates(replace(fleet, objectives=tuple(alike)), pools, drain)
     generate = partial(with_candidates, rules=rules, running=running)
     found = {
@@ -79,8 +71,8 @@ def gpu_names(names: Sequence[str]) -> str:
 def _further(
     cluster: Cluster,
     every: Cluster,
-    pool: GpuPool,
-    rules: ReconfigurationRules,
+    pool: gpu_pools.GpuPool,
+    rules: gpu_pools.ReconfigurationRules,
     generate: Callable[..., Fleet],
 ) -> Iterator[FurtherLayout]:
     own, found = ([i for i in c.candidates if i.pool == pool.name] for c in (cluster, every))
@@ -98,7 +90,7 @@ def _covers(known: CandidatePolicy, other: CandidatePolicy) -> bool:
 
 
 def _changes(
-    pool: GpuPool, policy: CandidatePolicy
+    pool: gpu_pools.GpuPool, policy: CandidatePolicy
 ) -> tuple[tuple[tuple[str, ProfileCounts | None], ...], tuple[str, ...]]:
     """Return the GPUs that a policy divides anew with their layouts, and those to free for it."""
     divided, freed = list[tuple[str, ProfileCounts | None]](), list[str]()
@@ -113,11 +105,11 @@ def _changes(
     return tuple(divided), tuple(freed)
 
 
-def _once_free(pool: GpuPool, freed: Collection[str]) -> GpuPool:
+def _once_free(pool: gpu_pools.GpuPool, freed: Collection[str]) -> gpu_pools.GpuPool:
     return replace(pool, nodes=tuple(_node_once_free(node, freed) for node in pool.nodes))
 
 
-def _node_once_free(node: NodeGpus, freed: Collection[str]) -> NodeGpus:
+def _node_once_free(node: gpu_pools.NodeGpus, freed: Collection[str]) -> gpu_pools.NodeGpus:
     gpus = [
         replace(gpu, busy=(), foreign=(), in_use=False, foreign_use=False) if name in freed else gpu
         for name, gpu in zip(_names(node), node.gpus, strict=True)
@@ -126,14 +118,14 @@ def _node_once_free(node: NodeGpus, freed: Collection[str]) -> NodeGpus:
     return replace(node, gpus=tuple(replace(gpu, node_busy=busy > _in_use(gpu)) for gpu in gpus))
 
 
-def _names(node: NodeGpus) -> list[str]:
+def _names(node: gpu_pools.NodeGpus) -> list[str]:
     return [gpu_name(node.name, index) for index in range(len(node.gpus))]
 
 
-def _has(gpu: Gpu, instances: ProfileCounts | None) -> bool:
-    now = current_pattern(gpu, Demand(()))
+def _has(gpu: gpu_pools.Gpu, instances: ProfileCounts | None) -> bool:
+    now = gpu_pools.current_pattern(gpu, Demand(()))
     return now is not None and now.instances == instances
 
 
-def _in_use(gpu: Gpu) -> bool:
+def _in_use(gpu: gpu_pools.Gpu) -> bool:
     return bool(gpu.busy or gpu.in_use)

@@ -28,13 +28,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.candidates.tuning import (
-    DUAL_PATIENCE,
-    DUAL_STEP_SHRINK,
-    DUAL_STEPS,
-    DUAL_TARGET,
-    SUBGRADIENT_WEIGHT,
-)
+from optimizer.candidates import tuning
 from optimizer.domain.arrays import Floats, Ints, first_maxima
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, OmittedLayouts, Supply
 from optimizer.domain.issue import Issue
@@ -341,7 +335,7 @@ def minimised_dual(
     `right_hand_sides` [resources and limits]: b_r.
     """
     chosen, lowest = list[NDArray[np.int16]](), np.inf
-    rounds = min(DUAL_STEPS, _DUAL_CELLS // max(1, demanded.cells + supplied.cells))
+    rounds = min(tuning.DUAL_STEPS, _DUAL_CELLS // max(1, demanded.cells + supplied.cells))
     if not rounds:
         return DualBound(lowest, chosen)
 
@@ -358,11 +352,11 @@ def minimised_dual(
         return closed or len(chosen) >= rounds
 
     rule = StepRule(
-        fresh=SUBGRADIENT_WEIGHT,
-        kept=1 - SUBGRADIENT_WEIGHT,
-        distance=lambda value, best, size: size * (value - max(found, DUAL_TARGET * best)),
-        patience=DUAL_PATIENCE,
-        shrink=DUAL_STEP_SHRINK,
+        fresh=tuning.SUBGRADIENT_WEIGHT,
+        kept=1 - tuning.SUBGRADIENT_WEIGHT,
+        distance=lambda value, best, size: size * (value - max(found, tuning.DUAL_TARGET * best)),
+        patience=tuning.DUAL_PATIENCE,
+        shrink=tuning.DUAL_STEP_SHRINK,
         least_size=1e-2,
         project_direction=True,
     )

@@ -22,15 +22,7 @@ from dsf.kube.kinds import PLACEMENT_PLAN
 from dsf.kube.port import Kube, Lister, Object
 from dsf.kube.reads import list_objects
 from optimizer.domain.issue import Issue
-from optimizer.follow.record import plan_status
-from optimizer.follow.record.plan_history import (
-    forgotten,
-    history_of,
-    interrupted,
-    is_recorded,
-    next_revision,
-    replaced,
-)
+from optimizer.follow.record import plan_history, plan_status
 from optimizer.follow.record.recorded_plan import RecordedPlan, read_records, record_of
 from optimizer.plan.plan import Plan
 from optimizer.service.observe import retry_when_gone
@@ -134,15 +126,15 @@ class PlanRecords:
         records = await self.read(plan.request.namespace)
         if isinstance(records, Issue):
             return OpenRecord(issue=records)
-        found = interrupted(records, observation, self._now())
+        found = plan_history.interrupted(records, observation, self._now())
         if settled := await asyncio.to_thread(list[Patch], found):  # it reads their contents
             await self._write(settled)
             again = await self.read(plan.request.namespace)
             records = () if isinstance(again, Issue) else again
-        history = history_of(records, plan.optimization)
+        history = plan_history.history_of(records, plan.optimization)
         if not plan.manifests:
             return OpenRecord()
-        if await asyncio.to_thread(is_recorded, plan, history, observation):
+        if await asyncio.to_thread(plan_history.is_recorded, plan, history, observation):
             if history[0].solver_failure and plan.solution.failure is None:
                 await self._write([plan_status.solved_again(history[0], self._now())])
             return OpenRecord(history[0], history[1:], complete=True)
@@ -150,7 +142,7 @@ class PlanRecords:
         issue = None if key else _not_signed(self._keys.unreadable)
         if issue and plan.rollout:
             return OpenRecord(issue=issue)
-        revision = next_revision(records, plan.optimization)
+        revision = plan_history.next_revision(records, plan.optimization)
         obj = await asyncio.to_thread(record_of, plan, revision, observation, requested_by)
         try:
             created = await self._create(obj)
@@ -198,7 +190,7 @@ class PlanRecords:
             return
         for record in records:
             if record.name == name and record.phase == "Applying":
-                history = history_of(records, record.spec.optimization)
+                history = plan_history.history_of(records, record.spec.optimization)
                 older = tuple(i for i in history if i.spec.revision < record.spec.revision)
                 match phase:
                     case "Complete":
@@ -234,8 +226,8 @@ class PlanRecords:
             return
         if not opened.complete:
             yield plan_status.applied(record, now)
-        yield from replaced(record, opened.older, now)
-        yield from forgotten((record, *opened.older), self._limit)
+        yield from plan_history.replaced(record, opened.older, now)
+        yield from plan_history.forgotten((record, *opened.older), self._limit)
 
     async def _write(self, changes: Iterable[Change]) -> None:
         """Apply changes of records; raises the first error."""

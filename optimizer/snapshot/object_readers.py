@@ -6,16 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import (
-    APP,
-    REPLICA_SET_LABEL,
-    REQUEST_AMOUNT,
-    REQUEST_KIND,
-    SUPPLY_AMOUNT,
-    SUPPLY_DEVICE,
-    SUPPLY_KIND,
-)
 from dsf.api.optimization import generating_optimization
 from dsf.api.scoring.quantity import parse_quantity
 from dsf.api.times import rfc3339
@@ -72,7 +64,7 @@ def is_generated(obj: Object) -> bool:
 
 def is_workload(obj: Object) -> bool:
     """Return whether a ManifestWorkReplicaSet has the labels of a request."""
-    return REQUEST_KIND in labels_of(obj)
+    return names.REQUEST_KIND in labels_of(obj)
 
 
 class NotEnforced(NamedTuple):
@@ -100,7 +92,7 @@ def generated_by(objects: Iterable[Object], optimization: str | None) -> list[Ob
 
 def replica_set_of(work: Object) -> tuple[str, str]:
     """Return namespace and name of the ManifestWorkReplicaSet that a ManifestWork is of."""
-    namespace, _, name = labels_of(work).get(REPLICA_SET_LABEL, "").partition(".")
+    namespace, _, name = labels_of(work).get(names.REPLICA_SET_LABEL, "").partition(".")
     return namespace, name
 
 
@@ -147,7 +139,7 @@ def read_workload(replica_set: Object, requested: WorkloadSpec | None = None) ->
     annotated = read_annotations(replica_set, WorkloadSpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidRequest", "workload", name, annotated.message)
-    labelled = _labelled(labels, APP, REQUEST_KIND, REQUEST_AMOUNT)
+    labelled = _labelled(labels, names.APP, names.REQUEST_KIND, names.REQUEST_AMOUNT)
     if isinstance(labelled, str):
         return _invalid("InvalidRequest", "workload", name, labelled)
     app, request_kind, amount = labelled
@@ -261,7 +253,9 @@ def tolerations_of(specs: Iterable[TolerationSpec]) -> tuple[Toleration, ...]:
 
 
 def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:
-    found = _labelled(labels_of(policy), SUPPLY_KIND, SUPPLY_DEVICE, SUPPLY_AMOUNT)
+    found = _labelled(
+        labels_of(policy), names.SUPPLY_KIND, names.SUPPLY_DEVICE, names.SUPPLY_AMOUNT
+    )
     return found if isinstance(found, str) else (Supply(*found),)
 
 

@@ -10,6 +10,7 @@ from optimizer.domain.arrays import Bools
 from optimizer.domain.solution import Decision
 from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, tier_values
+from optimizer.solve import single_model
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.blocks.linking_constraints import fix_priorities
@@ -24,14 +25,6 @@ from optimizer.solve.search.block_search import (
     search_further,
 )
 from optimizer.solve.search.column_enumeration import unfixed_variables
-from optimizer.solve.single_model import (
-    all_rows,
-    is_zero_tier,
-    solve_compact_model,
-    solve_single_model,
-    solve_tier,
-    value_floors,
-)
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.warm_start import named, numbered
 
@@ -73,7 +66,7 @@ def solve_decomposed(
         if context.is_solved(problem, known, bounds) or context.is_over():
             break
         if len(solved) > 1 and problem.size <= RESTRICTED_CORE_VARIABLES:
-            exact, closer = solve_single_model(problem, known, context)
+            exact, closer = single_model.solve_single_model(problem, known, context)
             known = better(problem, known, exact)
             for tier, bound in enumerate(closer):
                 solved[tier] = replace(solved[tier], bound=min(bound, solved[tier].bound))
@@ -105,7 +98,7 @@ def _solve_tier(
     context: SolveContext,
 ) -> _TierResult:
     """Return a good decision for a tier that keeps the values of the higher ones."""
-    if is_zero_tier(problem, tier):
+    if single_model.is_zero_tier(problem, tier):
         return _TierResult(known, 0.0)
     if tier > 0 and (known is None or context.is_over()):
         return _TierResult(known, np.inf)
@@ -117,7 +110,7 @@ def _solve_tier(
     if context.is_over():
         return _TierResult(known, np.inf)
     if reduction is None:
-        return _TierResult(*solve_tier(problem, tier, known, context))
+        return _TierResult(*single_model.solve_tier(problem, tier, known, context))
     if tier == 0 or known is None:
         return _search_tier(problem, tier, reduction, known, context)
     return _solve_later_tier(problem, tier, known, unfixed, context)
@@ -296,9 +289,9 @@ def _solve_restricted_core(
     if size > RESTRICTED_CORE_VARIABLES or context.seconds_left() < _WRITING_SECONDS * size:
         return decision, bound
     core = replace(problem.restricted(assignments, policies), priorities=problem.tiers)
-    outcome = solve_compact_model(
+    outcome = single_model.solve_compact_model(
         core,
-        [*all_rows(core), *value_floors(core, values[:tier])],
+        [*single_model.all_rows(core), *single_model.value_floors(core, values[:tier])],
         core.weights(tier),
         solver=context.solver,
         seconds=context.seconds_left(),

@@ -8,15 +8,8 @@ from pydantic import FailFast, Field, model_validator
 
 from dsf.api import name_syntax
 from dsf.api.invalid_input import InvalidInput
+from optimizer.domain.mig import gpu_pools
 from optimizer.domain.mig.geometry import Geometry, geometry
-from optimizer.domain.mig.gpu_pools import (
-    Gpu,
-    GpuPool,
-    NodeGpus,
-    ReconfigurationCosts,
-    ReconfigurationMode,
-    ReconfigurationRules,
-)
 from optimizer.domain.mig.layouts import (
     GpuInstance,
     Layout,
@@ -85,7 +78,7 @@ class GpuNode(RequestPart):
         self.gpus(frozenset())
         return self
 
-    def gpus(self, workloads: frozenset[str]) -> tuple[Gpu, ...]:
+    def gpus(self, workloads: frozenset[str]) -> tuple[gpu_pools.Gpu, ...]:
         """Return the GPUs; an instance that others than these workloads use supplies nothing.
 
         Raises ValueError if the instances can't be on a GPU together.
@@ -94,7 +87,7 @@ class GpuNode(RequestPart):
         if isinstance(known, InvalidInput):
             raise ValueError(f"model: {known.message}")  # noqa: TRY004 - a wrong value
         if self.instances is None:
-            return (Gpu(known),) * self.count
+            return (gpu_pools.Gpu(known),) * self.count
         found = [
             _gpu(index, known, [item for item in self.instances if item.gpu == index], workloads)
             for index in range(self.count)
@@ -108,7 +101,7 @@ class GpuNode(RequestPart):
 class MigOptions(RequestPart):
     """How GPUs may be reconfigured; its presence asks for generated policies."""
 
-    reconfigure: ReconfigurationMode = Field(
+    reconfigure: gpu_pools.ReconfigurationMode = Field(
         default="gpu",
         description="gpu: only idle GPUs, as mig-parted does; instance: any GPU, but busy"
         " instances stay; drain: any GPU, after it is drained.",
@@ -139,11 +132,11 @@ class MigOptions(RequestPart):
         " and a PlacementOptimization add where nobody states what clusters supply.",
     )
 
-    def rules(self, clusters: int) -> ReconfigurationRules:
+    def rules(self, clusters: int) -> gpu_pools.ReconfigurationRules:
         """Return the rules for a request with this number of clusters."""
-        costs = ReconfigurationCosts(self.reconfigure_cost, self.drain_cost)
+        costs = gpu_pools.ReconfigurationCosts(self.reconfigure_cost, self.drain_cost)
         share = min(_MOST, max(_FEWEST, MAX_CANDIDATES_IN_ALL // max(1, clusters)))
-        return ReconfigurationRules(self.reconfigure, costs, self.max_candidates or share)
+        return gpu_pools.ReconfigurationRules(self.reconfigure, costs, self.max_candidates or share)
 
 
 MAX_CANDIDATES_IN_ALL = 6_000
@@ -155,12 +148,14 @@ _FEWEST, _MOST = 32, 400
 
 def gpu_pools_of(
     cluster: str, nodes: Sequence[GpuNode], workloads: frozenset[str]
-) -> tuple[GpuPool, ...]:
+) -> tuple[gpu_pools.GpuPool, ...]:
     """Return the pools of a cluster's GPUs, in the order of the request."""
-    pools: dict[str, list[NodeGpus]] = {}
+    pools: dict[str, list[gpu_pools.NodeGpus]] = {}
     for item in nodes:
-        pools.setdefault(item.pool, []).append(NodeGpus(item.node or "", item.gpus(workloads)))
-    return tuple(GpuPool(cluster, tuple(found), name) for name, found in pools.items())
+        pools.setdefault(item.pool, []).append(
+            gpu_pools.NodeGpus(item.node or "", item.gpus(workloads))
+        )
+    return tuple(gpu_pools.GpuPool(cluster, tuple(found), name) for name, found in pools.items())
 
 
 def require_distinct_nodes(nodes: Sequence[GpuNode]) -> None:
@@ -175,19 +170,19 @@ def require_distinct_nodes(nodes: Sequence[GpuNode]) -> None:
 
 def _gpu(
     index: int, known: Geometry, instances: Sequence[MigInstance], workloads: frozenset[str]
-) -> Gpu:
+) -> gpu_pools.Gpu:
     off = [item for item in instances if item.profile == WHOLE_GPU]
     if off:
         if len(instances) > 1:
             raise ValueError(f"instances: GPU {index} is both whole and divided")
         used = off[0].busy or bool(off[0].workload)
         by_others = used and off[0].workload not in workloads
-        return Gpu(known, mig_disabled=True, in_use=used, foreign_use=by_others)
+        return gpu_pools.Gpu(known, mig_disabled=True, in_use=used, foreign_use=by_others)
     held = _layout(index, known, instances)
     users = dict(zip(held, instances, strict=True))
     busy = [at for at, item in users.items() if item.busy or item.workload]
     foreign = [at for at in busy if users[at].workload not in workloads]
-    return Gpu(known, _sorted(held), _sorted(busy), _sorted(foreign))
+    return gpu_pools.Gpu(known, _sorted(held), _sorted(busy), _sorted(foreign))
 
 
 def _layout(index: int, known: Geometry, instances: Sequence[MigInstance]) -> list[GpuInstance]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dsf.agent.failure import Failure
+from dsf.agent.fetch import http_exchange
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.credentials import (
     CallCredentials,
@@ -13,13 +14,6 @@ from dsf.agent.fetch.credentials import (
     scoring_endpoint,
 )
 from dsf.agent.fetch.http_client import HttpClient
-from dsf.agent.fetch.http_exchange import (
-    CallDeadline,
-    CallLimits,
-    OutboundRequest,
-    decode_within,
-    exchange,
-)
 from dsf.agent.score.result_rules import MAX_SERIES
 from dsf.agent.wire.http_answer import HttpAnswer, health_url, status_failure
 from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringResult, parse_scoring_answer
@@ -65,7 +59,7 @@ class ScoringApi:
     cluster: str
     client: HttpClient
     secrets: CallCredentials
-    limits: CallLimits
+    limits: http_exchange.CallLimits
     observe: Observe = unobserved
     max_series: int = MAX_SERIES
 
@@ -87,15 +81,15 @@ class ScoringApi:
     def _room(self) -> int:
         return max(self.max_series, MAX_SERIES)
 
-    def deadline(self, summary: ScorerSummary) -> CallDeadline:
+    def deadline(self, summary: ScorerSummary) -> http_exchange.CallDeadline:
         """Return the deadline of a call that starts now."""
-        return CallDeadline.within(self.limits.deadline(summary.scoring_interval))
+        return http_exchange.CallDeadline.within(self.limits.deadline(summary.scoring_interval))
 
     async def call(
         self,
         summary: ScorerSummary,
         series: Sequence[EncodedSeries],
-        deadline: CallDeadline,
+        deadline: http_exchange.CallDeadline,
         reservation: AnswerReservation | None = None,
     ) -> HttpAnswer | Failure:
         """Send series to a scorer's API and return its answer."""
@@ -108,9 +102,9 @@ class ScoringApi:
         async def post(used: EndpointCredentials) -> HttpAnswer | Failure:
             began = clock()
             sent = {**headers, **used.headers}
-            answer = await exchange(
+            answer = await http_exchange.exchange(
                 self.client,
-                OutboundRequest("POST", url, body, sent, used.ca, used.certificate),
+                http_exchange.OutboundRequest("POST", url, body, sent, used.ca, used.certificate),
                 stage="scoring",
                 deadline=deadline,
                 max_bytes=self.max_bytes,
@@ -131,9 +125,9 @@ class ScoringApi:
         )
         if isinstance(access, InvalidInput):
             return Failure("scoring", access.reason, access.message)
-        answer = await exchange(
+        answer = await http_exchange.exchange(
             self.client,
-            OutboundRequest(
+            http_exchange.OutboundRequest(
                 "GET",
                 url,
                 headers=caller_headers(self.cluster, summary),
@@ -141,7 +135,7 @@ class ScoringApi:
                 certificate=access.certificate,
             ),
             stage="scoring",
-            deadline=CallDeadline.within(PROBE_SECONDS),
+            deadline=http_exchange.CallDeadline.within(PROBE_SECONDS),
             max_bytes=PROBE_BYTES,
         )
         if isinstance(answer, Failure):
@@ -152,12 +146,12 @@ class ScoringApi:
         self,
         summary: ScorerSummary,
         answer: HttpAnswer,
-        deadline: CallDeadline,
+        deadline: http_exchange.CallDeadline,
         reservation: AnswerReservation | None = None,
     ) -> list[ScoringResult] | Failure:
         """Return the validated results in an answer."""
         url = summary.scoring_endpoint
-        return await decode_within(
+        return await http_exchange.decode_within(
             lambda: parse_scoring_answer(url, answer, self._max_results),
             memory=min(object_count(answer.body), self._max_results) * RESULT_BYTES,
             kept=lambda found: 0 if isinstance(found, Failure) else len(found) * RESULT_BYTES,

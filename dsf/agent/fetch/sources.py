@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dsf.agent.failure import Failure
+from dsf.agent.fetch import http_exchange
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.credentials import (
     CallCredentials,
@@ -13,14 +14,6 @@ from dsf.agent.fetch.credentials import (
     source_endpoint,
 )
 from dsf.agent.fetch.http_client import HttpClient
-from dsf.agent.fetch.http_exchange import (
-    FORM,
-    CallDeadline,
-    CallLimits,
-    OutboundRequest,
-    decode_within,
-    exchange,
-)
 from dsf.agent.fetch.kubernetes_source import SOURCE_TYPE, KubernetesSource
 from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import HttpAnswer, display_url
@@ -53,7 +46,7 @@ class FetchRoom:
     `reservation` is the memory that the round may use; None if nobody counts it.
     """
 
-    deadline: CallDeadline
+    deadline: http_exchange.CallDeadline
     bytes: int
     series: int = SERIES_LIMIT
     reservation: AnswerReservation | None = None
@@ -72,7 +65,7 @@ class Sources:
 
     client: HttpClient
     secrets: CallCredentials
-    limits: CallLimits
+    limits: http_exchange.CallLimits
     prometheus_url: str = ""
     received: ReceivedSource | None = None
     objects: KubernetesSource = field(default_factory=lambda: KubernetesSource(None))
@@ -90,7 +83,7 @@ class Sources:
         Several sources are read one after the other; the limits of time, size and series apply to
         all of them.
         """
-        deadline = CallDeadline.within(self.limits.deadline(summary.scoring_interval))
+        deadline = http_exchange.CallDeadline.within(self.limits.deadline(summary.scoring_interval))
         room = FetchRoom(deadline, self.limits.max_bytes, reservation=reservation)
         parts = list[FetchedSeries]()
         for source in summary.single_sources:
@@ -176,14 +169,14 @@ class Sources:
 
     async def _all(
         self,
-        requests: Sequence[tuple[OutboundRequest, AskedSamples]],
+        requests: Sequence[tuple[http_exchange.OutboundRequest, AskedSamples]],
         source: str,
         room: FetchRoom,
     ) -> FetchedSeries | Failure:
         """Send one query after the other."""
         parts = list[FetchedSeries]()
         for request, asked in requests:
-            answer = await exchange(
+            answer = await http_exchange.exchange(
                 self.client,
                 request,
                 stage="source",
@@ -209,7 +202,7 @@ class Sources:
         source: str,
         room: FetchRoom,
     ) -> FetchedSeries | Failure:
-        return await decode_within(
+        return await http_exchange.decode_within(
             lambda: _labelled(parse_query_answer(url, answer, room.series, asked), source),
             memory=min(object_count(answer.body), room.series) * SERIES_BYTES,
             kept=lambda found: (
@@ -238,12 +231,12 @@ class Sources:
 
 def _request(
     call: PrometheusQuery, headers: Mapping[str, str], used: EndpointCredentials
-) -> OutboundRequest:
+) -> http_exchange.OutboundRequest:
     if call.method == "GET":
         url, body = f"{call.url}?{call.encoded}", b""
     else:
-        url, body, headers = call.url, call.encoded.encode(), {**headers, **FORM}
-    return OutboundRequest(call.method, url, body, headers, used.ca, used.certificate)
+        url, body, headers = call.url, call.encoded.encode(), {**headers, **http_exchange.FORM}
+    return http_exchange.OutboundRequest(call.method, url, body, headers, used.ca, used.certificate)
 
 
 def _labelled(found: FetchedSeries | Failure, source: str) -> FetchedSeries | Failure:

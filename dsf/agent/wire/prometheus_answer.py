@@ -12,15 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dsf.agent.failure import Failure
-from dsf.agent.wire.foreign_text import (
-    MALFORMED,
-    REPEATED,
-    WITHHELD,
-    CallSecrets,
-    decode_labels,
-    describe,
-    encoded_size,
-)
+from dsf.agent.wire import foreign_text
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
     display_url,
@@ -150,7 +142,7 @@ def parse_query_answer(
         if _text(body.status) == "error":
             return _rejected(url, answer, body)
         found = _fetched(url, answer, body, asked) if answer.ok else None
-    except MALFORMED as error:
+    except foreign_text.MALFORMED as error:
         return _misfit(url, answer, error) if answer.ok else status_failure("source", url, answer)
     if found is None:
         return status_failure("source", url, answer)
@@ -165,13 +157,13 @@ def _too_many(url: str, max_series: int) -> Failure:
 
 def _text(encoded: Raw) -> str:
     """Return decoded text, cut to what a message may quote."""
-    if encoded_size(encoded) > REMARKS_BYTES:
+    if foreign_text.encoded_size(encoded) > REMARKS_BYTES:
         return memoryview(encoded)[1:REMARKS_BYTES].tobytes().decode(errors="replace")
     return _TEXT.decode(encoded)
 
 
 def _misfit(url: str, answer: HttpAnswer, why: str | Exception) -> Failure:
-    why = why if isinstance(why, str) else describe(why)
+    why = why if isinstance(why, str) else foreign_text.describe(why)
     return invalid_response("source", url, answer, "a Prometheus query result", why)
 
 
@@ -228,12 +220,12 @@ class _SeriesReader:
             index = count - len(encoded)
             try:
                 self._add(encoded.pop())
-            except MALFORMED as error:
+            except foreign_text.MALFORMED as error:
                 raise msgspec.ValidationError(f"series {index}: {error}") from error
 
     def instant(self, metric: Raw, sample: Raw) -> EncodedSeries:
         """Return a series of one sample. Raises one of MALFORMED."""
-        if encoded_size(sample) > SAMPLES_BYTES:
+        if foreign_text.encoded_size(sample) > SAMPLES_BYTES:
             raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
         self._check([_SAMPLE.decode(sample)])
         return EncodedSeries(metric, sample, instant=True)
@@ -251,7 +243,7 @@ class _SeriesReader:
             yield f"its latest sample is {ahead:.0f} s in the future: compare the clocks"
 
     def _add(self, encoded: _QuerySeries) -> None:
-        decode_labels(encoded.metric, self._secrets)
+        foreign_text.decode_labels(encoded.metric, self._secrets)
         if isinstance(encoded.values, Raw):
             self._check_all(encoded.values)
             self.series.append(EncodedSeries(encoded.metric, encoded.values))
@@ -285,18 +277,18 @@ class _SeriesReader:
         if samples:
             self._latest = max(self._latest, samples[-1][0])
         if self._secrets and any(self._secrets.found_in(value) for _, value in samples):
-            raise msgspec.ValidationError(f"samples: {REPEATED}")
+            raise msgspec.ValidationError(f"samples: {foreign_text.REPEATED}")
 
 
-def _remarks(body: _QueryAnswer, secrets: CallSecrets) -> Iterator[str]:
+def _remarks(body: _QueryAnswer, secrets: foreign_text.CallSecrets) -> Iterator[str]:
     said = list[str]()
     for name, encoded in (("warnings", body.warnings), ("infos", body.infos)):
-        if encoded_size(encoded) > REMARKS_BYTES:
-            yield f"{encoded_size(encoded)} bytes of {name}, which are too many to show"
+        if (size := foreign_text.encoded_size(encoded)) > REMARKS_BYTES:
+            yield f"{size} bytes of {name}, which are too many to show"
         else:
             said += _REMARKS.decode(encoded) or ()
     if said and secrets.withheld:
-        yield f"{counted(len(said), 'warning')} of the server: {WITHHELD}"
+        yield f"{counted(len(said), 'warning')} of the server: {foreign_text.WITHHELD}"
         said = []
     yield from (str(secrets.excerpt(remark)) for remark in said[:REMARKS_LIMIT])
     if len(said) > REMARKS_LIMIT:

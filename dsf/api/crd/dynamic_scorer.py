@@ -9,19 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from dsf.api.crd import scorer_source
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning
 from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, OnFailure
-from dsf.api.crd.scorer_source import (
-    MOST_SOURCES,
-    SOURCE_LABEL,
-    URL_PATTERN,
-    Auth,
-    NamedSource,
-    SecretKeyRef,
-    Source,
-    Tls,
-)
 from dsf.api.crd.scoring_params import DeclaredContext, ScoringParams
 from dsf.api.crd.structural_schema import (
     ConditionList,
@@ -67,13 +58,13 @@ class Scoring(WireModel):
     host: str | None = Field(
         None,
         max_length=2048,
-        pattern=rf"^$|{URL_PATTERN}",
+        pattern=rf"^$|{scorer_source.URL_PATTERN}",
         description="URL of the scoring API; by default the host of configURL.",
     )
     path: str | None = Field(None, max_length=2048, description="Path of the scoring call.")
     params: ScoringParams | None = None
-    auth: Auth | None = None
-    tls: Tls | None = None
+    auth: scorer_source.Auth | None = None
+    tls: scorer_source.Tls | None = None
     normalize: Normalize | None = Field(None, description="Linear map of the scores to 0..100.")
     on_failure: OnFailure | None = Field(
         None, description="Policy once the last good scores have expired."
@@ -142,7 +133,7 @@ class DynamicScorerSpec(DeclaredMeaning):
     config_url: str = Field(
         alias="configURL",
         max_length=2048,
-        pattern=URL_PATTERN,
+        pattern=scorer_source.URL_PATTERN,
         description="Required. URL of the scoring API's config endpoint.",
     )
     config_sync_mode: str = Field(
@@ -155,13 +146,13 @@ class DynamicScorerSpec(DeclaredMeaning):
     location: Literal["Internal", "External"] = Field(
         "Internal", description="Whether the API runs inside the fleet."
     )
-    source: Source | None = None
-    sources: list[NamedSource] | None = Field(
+    source: scorer_source.Source | None = None
+    sources: list[scorer_source.NamedSource] | None = Field(
         None,
         min_length=1,
-        max_length=MOST_SOURCES,
+        max_length=scorer_source.MOST_SOURCES,
         description="Several sources instead of one. Each series says by the label"
-        f" {SOURCE_LABEL} which of them it is from.",
+        f" {scorer_source.SOURCE_LABEL} which of them it is from.",
         json_schema_extra={
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
@@ -195,7 +186,7 @@ class DynamicScorerSpec(DeclaredMeaning):
         return tuple(dict.fromkeys((self.score_dimension_format, *self.score_dimension_formats)))
 
 
-def secret_references(side: Source | Scoring) -> Iterator[SecretKeyRef]:
+def secret_references(side: scorer_source.Source | Scoring) -> Iterator[scorer_source.SecretKeyRef]:
     """Yield the keys of Secrets that calls of a source or of a scoring API need."""
     if side.tls and side.tls.ca_secret_ref:
         yield side.tls.ca_secret_ref

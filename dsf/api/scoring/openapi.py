@@ -12,27 +12,19 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from dsf.api import names
-from dsf.api.scoring.scoring_api import (
-    CLUSTER_HEADER,
-    HEALTH_PATH,
-    SCORE_HEADER,
-    SCORER_HEADER,
-    ScorerConfig,
-    ScoringRequest,
-    ScoringResponse,
-)
+from dsf.api.scoring import scoring_api
 
 Document = dict[str, Any]
 
 BODIES: Mapping[str, type[BaseModel]] = {
-    "config": ScorerConfig,
-    "scoring-request": ScoringRequest,
-    "scoring-response": ScoringResponse,
+    "config": scoring_api.ScorerConfig,
+    "scoring-request": scoring_api.ScoringRequest,
+    "scoring-response": scoring_api.ScoringResponse,
 }
 """The types of the bodies, by the names of their schemas."""
 
 EXAMPLES: Mapping[type[BaseModel], Document] = {
-    ScorerConfig: {
+    scoring_api.ScorerConfig: {
         "name": "cpu-scorer",
         "description": "CPU cores that a pod used over the last hour",
         "displayName": "CPU use",
@@ -56,7 +48,7 @@ EXAMPLES: Mapping[type[BaseModel], Document] = {
             "normalize": {"min": 0, "max": 4, "invert": True},
         },
     },
-    ScoringRequest: {
+    scoring_api.ScoringRequest: {
         "data": [
             {
                 "metric": {"node": "node-1", "namespace": "shop", "pod": "cart-0"},
@@ -64,7 +56,7 @@ EXAMPLES: Mapping[type[BaseModel], Document] = {
             }
         ]
     },
-    ScoringResponse: {
+    scoring_api.ScoringResponse: {
         "results": [
             {"metric": {"node": "node-1", "namespace": "shop", "pod": "cart-0"}, "score": 1.0}
         ]
@@ -77,9 +69,9 @@ _ANY_CASE = "(?i)"
 _KUBERNETES = "x-kubernetes-"
 _CEL = f"{_KUBERNETES}validations"
 _HEADERS = {
-    CLUSTER_HEADER: "Name of the managed cluster, percent-encoded.",
-    SCORE_HEADER: "Name of the score, percent-encoded.",
-    SCORER_HEADER: "Name of the DynamicScorer, percent-encoded.",
+    scoring_api.CLUSTER_HEADER: "Name of the managed cluster, percent-encoded.",
+    scoring_api.SCORE_HEADER: "Name of the score, percent-encoded.",
+    scoring_api.SCORER_HEADER: "Name of the DynamicScorer, percent-encoded.",
 }
 _INFO = (
     "What a program serves to be registered as a DynamicScorer. The hub asks for the health and the"
@@ -104,7 +96,7 @@ def openapi() -> Document:
             "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
         },
         "paths": {
-            HEALTH_PATH: {"get": _health()},
+            scoring_api.HEALTH_PATH: {"get": _health()},
             "/config": {"get": _config()},
             "/scoring": {"post": _scoring()},
         },
@@ -149,7 +141,7 @@ def _config() -> Document:
         "summary": "Return the source, the name of the score and the interval.",
         "description": "The hub asks without a token, and sends the entity tag of the last answer.",
         "responses": {
-            "200": {"description": "The config.", "content": _body(ScorerConfig)},
+            "200": {"description": "The config.", "content": _body(scoring_api.ScorerConfig)},
             "304": {"description": "The config still has the entity tag of If-None-Match."},
         },
     }
@@ -166,9 +158,9 @@ def _scoring() -> Document:
         "description": "Called by the agent of each managed cluster, once an interval.",
         "security": [{}, {"token": []}],
         "parameters": [_header(name, meaning) for name, meaning in _HEADERS.items()],
-        "requestBody": {"required": True, "content": _body(ScoringRequest)},
+        "requestBody": {"required": True, "content": _body(scoring_api.ScoringRequest)},
         "responses": {
-            "200": {"description": "The scores.", "content": _body(ScoringResponse)},
+            "200": {"description": "The scores.", "content": _body(scoring_api.ScoringResponse)},
             "400": {"description": "The body is not JSON."},
             "401": {"description": "The token is missing or wrong."},
             "413": {"description": "The body is larger than this scorer takes."},

@@ -8,19 +8,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from dsf.api.crd import scorer_source
 from dsf.api.crd.dynamic_scorer import DEFAULT_SCORING_PATH
 from dsf.api.crd.kubernetes_objects import KubernetesObjects
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import DeclaredMeaning
 from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, OnFailure
-from dsf.api.crd.scorer_source import (
-    DEFAULT_SOURCE_PATH,
-    MOST_SOURCES,
-    SOURCE_LABEL,
-    SeveralSourceType,
-    SourceName,
-    SourceParams,
-)
 from dsf.api.crd.scoring_params import DeclaredContext, ParamValue, ScoringParams, is_param
 from dsf.api.untrusted_text import listed
 from dsf.api.wire_model import WireModel, is_empty, is_none
@@ -132,9 +125,9 @@ class ConfiguredSource(WireModel):
     )
     host: str | None = Field(None, description="URL of the server, such as http://prometheus:9090.")
     path: str | None = Field(
-        None, description=f"Path of its query API; by default {DEFAULT_SOURCE_PATH}."
+        None, description=f"Path of its query API; by default {scorer_source.DEFAULT_SOURCE_PATH}."
     )
-    params: SourceParams | None = None
+    params: scorer_source.SourceParams | None = None
     kubernetes: KubernetesObjects | None = Field(
         None, description="The objects of the managed cluster that a source of type Kubernetes is."
     )
@@ -143,8 +136,8 @@ class ConfiguredSource(WireModel):
 class ConfiguredNamedSource(ConfiguredSource):
     """One of several sources."""
 
-    name: SourceName
-    type: SeveralSourceType
+    name: scorer_source.SourceName
+    type: scorer_source.SeveralSourceType
 
 
 class ConfiguredParams(ScoringParams):
@@ -191,7 +184,7 @@ class ScorerConfig(DeclaredMeaning):
     sources: list[ConfiguredNamedSource] | None = Field(
         None,
         min_length=1,
-        max_length=MOST_SOURCES,
+        max_length=scorer_source.MOST_SOURCES,
         description="Several sources instead of one, with distinct names.",
     )
     scoring: ConfiguredScoring
@@ -218,7 +211,7 @@ class Series(WireModel):
 
     metric: Labels = Field(
         description="The labels that the query gives the series. Of a scorer with several"
-        f" sources also {SOURCE_LABEL}, the name of the source."
+        f" sources also {scorer_source.SOURCE_LABEL}, the name of the source."
     )
     values: list[Sample] = Field(
         description="Samples, oldest first: unix seconds, and the value as text, which may be"

@@ -7,14 +7,9 @@ from typing import Any, TypeVar
 
 from dsf.api import names
 from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
+from dsf.hub.snapshot import managed_cluster
 from dsf.hub.snapshot.distribution_rules import ScoringConfig, read_scoring_config
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot, PublishedScore, read_score
-from dsf.hub.snapshot.managed_cluster import (
-    AddOn,
-    ManagedCluster,
-    read_add_on,
-    read_managed_cluster,
-)
 from dsf.hub.snapshot.manifests import NamespaceManifests, read_device, read_workload
 from dsf.hub.snapshot.registered_scorer import (
     ProbeResult,
@@ -68,14 +63,14 @@ class Views:
             fields=f"metadata.name={names.SCORING_CONFIG}",
             read=read_scoring_config,
         )
-        self._clusters = View[ManagedCluster](
-            kube, kinds.MANAGED_CLUSTER, read=read_managed_cluster
+        self._clusters = View[managed_cluster.ManagedCluster](
+            kube, kinds.MANAGED_CLUSTER, read=managed_cluster.read_managed_cluster
         )
-        self._add_ons = View[AddOn](
+        self._add_ons = View[managed_cluster.AddOn](
             kube,
             kinds.MANAGED_CLUSTER_ADD_ON,
             fields=f"metadata.name={names.ADDON}",
-            read=read_add_on,
+            read=managed_cluster.read_add_on,
         )
         self._works = View[SummariesWork](
             kube,

@@ -10,15 +10,8 @@ from dsf.api.conditions import conditions_of, find
 from dsf.api.scoring.placement_scores import valid_until
 from dsf.api.scoring.score_conditions import TRUSTED, Adjustments, Rule
 from dsf.api.times import rfc3339
+from dsf.hub.snapshot import managed_cluster
 from dsf.hub.snapshot.distribution_rules import ScoringConfig
-from dsf.hub.snapshot.managed_cluster import (
-    AddOn,
-    ClusterFailure,
-    ManagedCluster,
-    NamespacedName,
-    failed,
-    failure_of,
-)
 from dsf.hub.snapshot.manifests import NamespaceManifests
 from dsf.hub.snapshot.registered_scorer import ProbeResult, ProbeTarget, RegisteredScorer
 from dsf.hub.snapshot.summaries_work import SummariesWork
@@ -59,7 +52,7 @@ class PublishedScore:
     answered: bool = False
     unreached: bool = False
     defaulted: bool = False
-    failure: ClusterFailure | None = None
+    failure: managed_cluster.ClusterFailure | None = None
     trusted: str = ""
     rules: frozenset[Rule] = frozenset()
     adjustments: Adjustments | None = field(default=None, compare=False)
@@ -82,7 +75,8 @@ def read_score(obj: Object) -> PublishedScore:
         unreached=scored is not None and _outcome(scored) == UNREACHED,
         defaulted=(find(conditions, "Published") or {}).get("reason") == DEFAULT_SCORE,
         failure=next(
-            filter(None, (failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
+            filter(None, (managed_cluster.failed(find(conditions, stage)) for stage in _STAGES)),
+            _empty(scored),
         ),
         trusted=sys.intern(str((find(conditions, TRUSTED) or {}).get("status") or "")),
         rules=frozenset(adjustments.counts) if adjustments else frozenset(),
@@ -101,11 +95,11 @@ def _adjustments(scored: Mapping[str, Any] | None) -> Adjustments | None:
     return Adjustments.read(str(scored.get("message") or ""))
 
 
-def _empty(scored: Mapping[str, Any] | None) -> ClusterFailure | None:
+def _empty(scored: Mapping[str, Any] | None) -> managed_cluster.ClusterFailure | None:
     """Return the failure of a round without results: a query may match nothing."""
     if scored is None or _outcome(scored) != ("True", NO_RESULTS):
         return None
-    return failure_of(NO_RESULTS, {**scored, "message": _NO_RESULTS_MESSAGE})
+    return managed_cluster.failure_of(NO_RESULTS, {**scored, "message": _NO_RESULTS_MESSAGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +115,10 @@ class HubSnapshot:
 
     scorers: tuple[RegisteredScorer, ...] = ()
     config: ScoringConfig | None = None
-    clusters: Mapping[str, ManagedCluster] = field(default_factory=dict)
-    add_ons: Mapping[str, AddOn] = field(default_factory=dict)
+    clusters: Mapping[str, managed_cluster.ManagedCluster] = field(default_factory=dict)
+    add_ons: Mapping[str, managed_cluster.AddOn] = field(default_factory=dict)
     works: Mapping[str, SummariesWork] = field(default_factory=dict)
-    scores: Mapping[NamespacedName, PublishedScore] = field(default_factory=dict)
+    scores: Mapping[managed_cluster.NamespacedName, PublishedScore] = field(default_factory=dict)
     probes: Mapping[ProbeTarget, ProbeResult] = field(default_factory=dict)
     manifests: Mapping[str, NamespaceManifests] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)

@@ -10,13 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.api import names
+from dsf.api.scoring import scoring_api
 from dsf.api.scoring.quantity import parse_pairs
-from dsf.api.scoring.scoring_api import (
-    ScoredWorkload,
-    SuppliedDevice,
-    TemplateContainer,
-    WorkloadTemplate,
-)
 from dsf.kube.port import Object
 
 PRIORITY_ANNOTATION = f"{names.GROUP}/priority"
@@ -38,11 +33,11 @@ _POD_TEMPLATES = {
 class NamespaceManifests:
     """The workloads and the devices of policies of one namespace; None if they can't be listed."""
 
-    workloads: tuple[ScoredWorkload, ...] | None = None
-    devices: tuple[SuppliedDevice, ...] | None = None
+    workloads: tuple[scoring_api.ScoredWorkload, ...] | None = None
+    devices: tuple[scoring_api.SuppliedDevice, ...] | None = None
 
 
-def read_workload(obj: Object) -> ScoredWorkload | None:
+def read_workload(obj: Object) -> scoring_api.ScoredWorkload | None:
     """Read a ManifestWorkReplicaSet; None if it has no label `app`."""
     metadata = obj["metadata"]
     labels = _texts(metadata.get("labels"))
@@ -50,7 +45,7 @@ def read_workload(obj: Object) -> ScoredWorkload | None:
         return None
     annotations = _texts(metadata.get("annotations"))
     manifests = _inner(obj, "spec", "manifestWorkTemplate", "workload").get("manifests")
-    return ScoredWorkload(
+    return scoring_api.ScoredWorkload(
         namespace=str(metadata["namespace"]),
         name=str(metadata["name"]),
         app=labels[names.APP],
@@ -60,7 +55,7 @@ def read_workload(obj: Object) -> ScoredWorkload | None:
     )
 
 
-def read_device(obj: Object) -> SuppliedDevice | None:
+def read_device(obj: Object) -> scoring_api.SuppliedDevice | None:
     """Read a Policy; None if it supplies no device, or is a copy for one managed cluster."""
     metadata = obj["metadata"]
     labels = _texts(metadata.get("labels"))
@@ -68,7 +63,7 @@ def read_device(obj: Object) -> SuppliedDevice | None:
     kind, device, amount = (labels.get(key, "") for key in supply)
     if names.ROOT_POLICY_LABEL in labels or not (kind and device and amount):
         return None
-    return SuppliedDevice(
+    return scoring_api.SuppliedDevice(
         namespace=str(metadata["namespace"]),
         policy=str(metadata["name"]),
         kind=kind,
@@ -90,13 +85,13 @@ def _priority(text: str) -> int:
         return 0
 
 
-def _templates(manifest: Mapping[str, Any]) -> Iterator[WorkloadTemplate]:
+def _templates(manifest: Mapping[str, Any]) -> Iterator[scoring_api.WorkloadTemplate]:
     kind = manifest.get("kind")
     if not isinstance(kind, str) or kind not in _POD_TEMPLATES:
         return
     pod = _inner(manifest, *_POD_TEMPLATES[kind])
     replicas = _inner(manifest, "spec").get("replicas")
-    yield WorkloadTemplate(
+    yield scoring_api.WorkloadTemplate(
         kind=kind,
         name=_text(_inner(manifest, "metadata").get("name")) or "",
         replicas=replicas if type(replicas) is int else None,
@@ -106,8 +101,8 @@ def _templates(manifest: Mapping[str, Any]) -> Iterator[WorkloadTemplate]:
     )
 
 
-def _container(container: Mapping[str, Any]) -> TemplateContainer:
-    return TemplateContainer(
+def _container(container: Mapping[str, Any]) -> scoring_api.TemplateContainer:
+    return scoring_api.TemplateContainer(
         name=_text(container.get("name")) or "",
         image=_text(container.get("image")),
         requests=_texts(_inner(container, "resources").get("requests")) or None,

@@ -10,17 +10,7 @@ from random import Random
 from dsf.cli.output import TextTable
 from dsf.scorer_kit.prometheus_replay import RecordedSeries, Recording
 from dsf.sim.demo.scorers import prometheus_source
-from dsf.sim.stories.story import (
-    SCORING_INTERVAL,
-    Moment,
-    MomentResult,
-    Narration,
-    Results,
-    Story,
-    gpus,
-    moves,
-    rollout_sentences,
-)
+from dsf.sim.stories import story
 
 STEP_SECONDS = 900
 STEPS_PER_HOUR = 3600 // STEP_SECONDS
@@ -122,7 +112,7 @@ def truth(site: str, time: str) -> float:
     return sum(loads) / len(loads)
 
 
-def bounds(result: MomentResult) -> dict[str, int]:
+def bounds(result: story.MomentResult) -> dict[str, int]:
     """Return the bound of each site's load: published is what it leaves of 100."""
     return {site: 100 - value for site, value in result.scores[DEVICE].items()}
 
@@ -133,7 +123,7 @@ def busy_minutes(site: str, time: str) -> int:
     return sum(minutes for load in loads_after(site, time) if load > BUSY_PERCENT)
 
 
-def shared_minutes(results: Results, *, moved: bool) -> int:
+def shared_minutes(results: story.Results, *, moved: bool) -> int:
     """Return the minutes of AI workloads on busy sites; with `moved` false, had none moved."""
     first = results[0].running
     return sum(
@@ -144,7 +134,7 @@ def shared_minutes(results: Results, *, moved: bool) -> int:
     )
 
 
-def narrate(results: Results) -> Narration:
+def narrate(results: story.Results) -> story.Narration:
     """Tell the newest hour: the bound and the truth of each site, moves and their steps."""
     now = results[-1]
     shown = "   ".join(
@@ -152,16 +142,16 @@ def narrate(results: Results) -> Narration:
         for site, bound in bounds(now).items()
     )
     yield f"{now.time}   {shown}   {_where(now)}"
-    lines = [_move(now, *one) for one in moves(results)]
+    lines = [_move(now, *one) for one in story.moves(results)]
     if lines:
-        yield from (f"        {line}" for line in (*lines, *rollout_sentences(now)))
+        yield from (f"        {line}" for line in (*lines, *story.rollout_sentences(now)))
 
 
-def _where(result: MomentResult) -> str:
+def _where(result: story.MomentResult) -> str:
     return ", ".join(f"{name} on {'+'.join(sites)}" for name, sites in result.running.items())
 
 
-def _move(result: MomentResult, workload: str, source: str, target: str) -> str:
+def _move(result: story.MomentResult, workload: str, source: str, target: str) -> str:
     bound = bounds(result)
     return (
         f"{workload} moves from {source} to {target}: in the next hour the RAN load may reach"
@@ -169,7 +159,7 @@ def _move(result: MomentResult, workload: str, source: str, target: str) -> str:
     )
 
 
-def conclude(results: Results) -> Narration:
+def conclude(results: story.Results) -> story.Narration:
     """Tell how good the forecast was, and what the moves were worth."""
     judged = [
         (bound, truth(site, result.time))
@@ -183,7 +173,7 @@ def conclude(results: Results) -> Narration:
         [
             (
                 "moved by the forecast",
-                str(sum(len(moves(results[: n + 1])) for n in range(len(results)))),
+                str(sum(len(story.moves(results[: n + 1])) for n in range(len(results)))),
                 str(shared_minutes(results, moved=True)),
             ),
             ("left where they began", "0", str(shared_minutes(results, moved=False))),
@@ -191,7 +181,7 @@ def conclude(results: Results) -> Narration:
     )
 
 
-AIRAN = Story(
+AIRAN = story.Story(
     title="AI-RAN: AI workloads leave a radio site before its peak, and come back",
     opening=(
         "Each site has a GPU. Its radio software (RAN) comes first; one AI workload fits as well.",
@@ -220,7 +210,7 @@ AIRAN = Story(
         "source": prometheus_source(LOAD_QUERY, window=WINDOW_SECONDS, step=STEP_SECONDS),
         "scoring": {
             "path": "/scoring",
-            "params": {"name": SCORE, "interval": SCORING_INTERVAL},
+            "params": {"name": SCORE, "interval": story.SCORING_INTERVAL},
             "normalize": {"min": 0, "max": 100, "invert": True},
         },
         "scoreDimensionFormat": "${device}",
@@ -228,12 +218,12 @@ AIRAN = Story(
     score_name=SCORE,
     workloads=WORKLOADS,
     request={
-        "clusters": [{"name": site, "allocatable": [gpus(1)]} for site in RADIO_SITES],
+        "clusters": [{"name": site, "allocatable": [story.gpus(1)]} for site in RADIO_SITES],
         "targetWorkloads": [{"name": name, "moveCost": MOVE_COST} for name in WORKLOADS],
         "preference": {"addonPlacementScore": SCORE, "scoreDimensionFormat": "${device}"},
     },
     moments=tuple(
-        Moment(f"{hour:02d}:00", step_of(hour)) for hour in range(FIRST_HOUR, LAST_HOUR + 1)
+        story.Moment(f"{hour:02d}:00", step_of(hour)) for hour in range(FIRST_HOUR, LAST_HOUR + 1)
     ),
     narrate=narrate,
     conclude=conclude,

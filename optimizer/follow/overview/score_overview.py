@@ -10,12 +10,7 @@ from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import Direction
 from dsf.api.plural import counted
-from dsf.api.scoring.placement_scores import (
-    LONG_AGO,
-    format_for_apps,
-    published_meaning,
-    published_score,
-)
+from dsf.api.scoring import placement_scores
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.snapshot.object_readers import name_of
@@ -100,17 +95,17 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
     ready = find(conditions_of(scorer), "Ready") or {}
     scoring = _configured(scorer, "scoring")
     params = (scoring.get("params") if isinstance(scoring, Mapping) else None) or {}
-    meaning = published_meaning(scorer)
+    meaning = placement_scores.published_meaning(scorer)
     return ScorerOverview(
         name=name_of(scorer),
         namespace=str(scorer["metadata"].get("namespace") or ""),
-        score=published_score(scorer),
+        score=placement_scores.published_score(scorer),
         display_name=meaning.display_name or "",
         description=str(_configured(scorer, "description") or ""),
         unit=meaning.unit or "",
         direction=meaning.direction,
         scale=_scale(scorer, scoring),
-        dimension_format=format_for_apps(scorer),
+        dimension_format=placement_scores.format_for_apps(scorer),
         interval_seconds=_whole(params.get("interval")),
         health=str(status.get("healthStatus") or "Unknown"),
         reason=str(ready.get("reason") or "NotReported"),
@@ -219,7 +214,7 @@ class ScoreOverview(ResultPart):
 
 def score_summary(row: ScoreRow, *, now: datetime) -> ScoreSummary:
     """Return the aggregate of one AddOnPlacementScore; without entries its mean is 0."""
-    valid_until = None if row.until == LONG_AGO else row.until
+    valid_until = None if row.until == placement_scores.LONG_AGO else row.until
     entries = len(row.values)
     expired = row.expired(now)
     return ScoreSummary(row.cluster, *row.range, entries, valid_until, expired, row.written)

@@ -8,13 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, NODE_INVENTORY
-from optimizer.follow.overview.capacity import (
-    IDLE_SCORE,
-    ClusterCapacity,
-    ResourceCapacity,
-    capacities,
-    fleet_capacity,
-)
+from optimizer.follow.overview import capacity
 from optimizer.service.hub.watched_hub import WatchedHub
 
 MAX_CLUSTERS = 500
@@ -42,11 +36,11 @@ class CapacityMetrics:
         self._hub.watch(MANAGED_CLUSTER, NODE_INVENTORY)
         clusters = [name for _, name in self._hub.items(MANAGED_CLUSTER)]
         scores = self._hub.items(ADD_ON_PLACEMENT_SCORE)
-        idle = (scores.get((name, IDLE_SCORE)) for name in clusters)
-        known = capacities(
+        idle = (scores.get((name, capacity.IDLE_SCORE)) for name in clusters)
+        known = capacity.capacities(
             clusters, self._hub.items(NODE_INVENTORY).values(), filter(None, idle), now
         )
-        fleet = fleet_capacity(known.values())
+        fleet = capacity.fleet_capacity(known.values())
         inventories = GaugeMetricFamily(
             f"{_PREFIX}inventories",
             "NodeInventories of managed clusters by state: current; expired, or not readable: plans"
@@ -77,12 +71,12 @@ class CapacityMetrics:
         )
 
 
-def _devices(item: ClusterCapacity) -> float:
+def _devices(item: capacity.ClusterCapacity) -> float:
     return sum(row.capacity for row in item.resources if "/" in row.resource)
 
 
 def _amounts(
-    name: str, whose: str, cluster: list[str], rows: Iterator[tuple[str, ResourceCapacity]]
+    name: str, whose: str, cluster: list[str], rows: Iterator[tuple[str, capacity.ResourceCapacity]]
 ) -> Iterator[Metric]:
     """Yield the gauges of amounts and of idle devices; models of a resource are added up."""
     amounts = GaugeMetricFamily(
@@ -95,7 +89,7 @@ def _amounts(
     idle = GaugeMetricFamily(
         f"{_PREFIX}{name}_idle",
         f"Reserved devices {whose} that were idle, on average of the last day, as the score"
-        f" {IDLE_SCORE} measures it. Times 24, these are device hours a day.",
+        f" {capacity.IDLE_SCORE} measures it. Times 24, these are device hours a day.",
         labels=[*cluster, "resource"],
     )
     sums = dict[tuple[str, str], dict[str, float]]()

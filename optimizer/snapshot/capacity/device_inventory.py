@@ -5,13 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dsf.api.crd.node_inventory import (
-    MAX_DEVICES,
-    InventoriedDevice,
-    InventoriedDeviceClass,
-    InventoriedDeviceSet,
-    NodeDeviceSets,
-)
+from dsf.api.crd import node_inventory
 from dsf.api.pod_spec import read_amount
 from optimizer.domain.dra.allocation import DeviceSetState
 from optimizer.domain.dra.device_sets import (
@@ -31,10 +25,10 @@ MAX_NODE_DEVICES = 4_096
 
 def read_device_sets(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, DeviceSet]:
     """Return the device sets of an inventory by name. Raises ValueError with what can't be true."""
-    if sum(len(item["devices"]) for item in listed) > MAX_DEVICES:
-        raise ValueError(f"they have more than {MAX_DEVICES} devices")
+    if sum(len(item["devices"]) for item in listed) > node_inventory.MAX_DEVICES:
+        raise ValueError(f"they have more than {node_inventory.MAX_DEVICES} devices")
     found = {}
-    for index, item in enumerate(map(InventoriedDeviceSet.model_validate, listed)):
+    for index, item in enumerate(map(node_inventory.InventoriedDeviceSet.model_validate, listed)):
         counters = sorted(item.counters or {})
         try:
             found[item.name] = DeviceSet(
@@ -47,7 +41,7 @@ def read_device_sets(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, Device
     return found
 
 
-def _device(listed: InventoriedDevice, counters: Sequence[str]) -> Device:
+def _device(listed: node_inventory.InventoriedDevice, counters: Sequence[str]) -> Device:
     consumes = listed.consumes or {}
     if unknown := sorted(consumes.keys() - set(counters)):
         raise ValueError(f"a device consumes {unknown[0][:50]!r}, which is no counter of the set")
@@ -82,7 +76,7 @@ def read_node_devices(
 ) -> SeenDevices:
     """Return the devices of each node of a group. Raises ValueError with what can't be true."""
     found, works, total = list[NodeDevices](), list[tuple[str, NodeDevices, int]](), 0
-    for item in map(NodeDeviceSets.model_validate, listed):
+    for item in map(node_inventory.NodeDeviceSets.model_validate, listed):
         if item.set not in sets:
             raise ValueError(f"device set {item.set[:50]!r} is not listed")
         known = sets[item.set]
@@ -124,5 +118,5 @@ def read_device_classes(listed: Iterable[Mapping[str, Any]]) -> DeviceClasses:
     """Return the DeviceClasses of an inventory by name."""
     return {
         item.name: DeviceClass(tuple(item.selectors or ()), item.extended_resource_name or "")
-        for item in map(InventoriedDeviceClass.model_validate, listed)
+        for item in map(node_inventory.InventoriedDeviceClass.model_validate, listed)
     }

@@ -10,6 +10,7 @@ from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Selector, Workload
+from optimizer.snapshot import observation
 from optimizer.snapshot.object_readers import (
     labels_of,
     name_of,
@@ -17,13 +18,6 @@ from optimizer.snapshot.object_readers import (
     placement_of,
     read_policy,
     read_workload,
-)
-from optimizer.snapshot.observation import (
-    KeptObjects,
-    Observation,
-    RunningWork,
-    read_current_decisions,
-    selected_clusters,
 )
 
 UNNAMED = "another namespace"
@@ -79,11 +73,11 @@ class NamespaceReader:
     """
 
     namespace: str
-    seen: Observation
+    seen: observation.Observation
     select: Mapping[str, Selector]
-    works: Mapping[str, Sequence[RunningWork]]
+    works: Mapping[str, Sequence[observation.RunningWork]]
     own: Optimization | None = None
-    kept: KeptObjects = frozenset()
+    kept: observation.KeptObjects = frozenset()
     targets: frozenset[str] = frozenset()
 
     @cached_property
@@ -96,11 +90,11 @@ class NamespaceReader:
 
     @cached_property
     def _named(self) -> Mapping[str, tuple[str, ...]]:
-        return read_current_decisions(self.seen, self.select, None).placements
+        return observation.read_current_decisions(self.seen, self.select, None).placements
 
     @cached_property
     def _selected(self) -> Mapping[str, list[str]]:
-        return selected_clusters(self.seen.decisions)
+        return observation.selected_clusters(self.seen.decisions)
 
     def enforced(self) -> Iterator[tuple[str, OthersPolicy]]:
         """Yield the policies that bindings enforce, with the clusters."""
@@ -152,7 +146,7 @@ class NamespaceReader:
         """Yield the clusters of workloads that are not the request's and depend on policies."""
         asking = self._with_claim(claim_name)
         seen, names = replace(self.seen, placements=asking), set(map(name_of, asking))
-        named = read_current_decisions(seen, self.select, None).placements
+        named = observation.read_current_decisions(seen, self.select, None).placements
         for obj in self._workloads():
             whose = (self.namespace, name_of(obj), not self._hidden)
             for placement, owner in self._owners(obj):

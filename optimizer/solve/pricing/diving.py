@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
+from optimizer.solve import tuning
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices, subproblem_of
 from optimizer.solve.blocks.columns import (
     ROW_TOLERANCE,
@@ -24,15 +25,6 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     items_if_few,
     lower_bound_by_subgradients,
 )
-from optimizer.solve.tuning import (
-    ALL_ITEMS_ASSIGNMENTS,
-    DIVING_SHARE,
-    DIVING_STEPS,
-    DIVING_TARGET_DROP,
-    LARGE_DIVING_TARGET_DROP,
-    QUICK_DIVING_STEPS,
-    SIFTING_MARGIN,
-)
 
 
 def dive(
@@ -45,14 +37,16 @@ def dive(
     """
     if (blocks.linking.limits < -ROW_TOLERANCE).any():
         return concatenated_columns([]), np.zeros(0, np.int64)
-    steps, share = (QUICK_DIVING_STEPS, 1.0) if quick else (DIVING_STEPS, DIVING_SHARE)
+    steps, share = (
+        (tuning.QUICK_DIVING_STEPS, 1.0) if quick else (tuning.DIVING_STEPS, tuning.DIVING_SHARE)
+    )
     copies, counts, limits = (
         blocks.copies.copy(),
         blocks.counts.copy(),
         blocks.linking.limits.copy(),
     )
-    many = blocks.values.size > ALL_ITEMS_ASSIGNMENTS
-    drop = LARGE_DIVING_TARGET_DROP if many else DIVING_TARGET_DROP
+    many = blocks.values.size > tuning.ALL_ITEMS_ASSIGNMENTS
+    drop = tuning.LARGE_DIVING_TARGET_DROP if many else tuning.DIVING_TARGET_DROP
     pieces: list[Columns] = []
     times: list[Ints] = [np.zeros(0, np.int64)]
     while copies.any() and counts.any() and not stop():
@@ -90,7 +84,7 @@ def _price_again(
         if steps > first:
             pool.add(pricing.modes, pricing.workloads, pricing.resources)
 
-    items = items_if_few(blocks) or sifted_items(blocks, prices, SIFTING_MARGIN)
+    items = items_if_few(blocks) or sifted_items(blocks, prices, tuning.SIFTING_MARGIN)
     _, learnt = lower_bound_by_subgradients(
         blocks,
         items,

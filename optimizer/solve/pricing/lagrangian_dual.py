@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optimizer.solve import tuning
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.bound_rounding import is_whole, rounded_bound
 from optimizer.solve.blocks.columns import ColumnPool, ColumnSelection, concatenated_columns
@@ -26,16 +27,6 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
 )
 from optimizer.solve.pricing.restricted_master import generate_columns, is_feasible
 from optimizer.solve.time_limit import SolveContext
-from optimizer.solve.tuning import (
-    DUAL_TARGET_DROP,
-    FEW_CLASSES,
-    FEW_CLASSES_STEP_PATIENCE,
-    FLOOR_PRICE_LEVELS,
-    QUICK_DIVE_ASSIGNMENTS,
-    QUICK_DIVE_STEPS,
-    STEP_PATIENCE,
-    WARM_UP_STEPS,
-)
 
 OnIncumbent = Callable[[ColumnSelection, float], None]
 """Called with every better decision over blocks, and the bound by then."""
@@ -80,9 +71,9 @@ def solve_lagrangian_dual(
     def seen(pricing: PricingResult, prices: Prices) -> None:
         nonlocal steps, reached
         steps, reached = steps + 1, min(reached, pricing.bound)
-        if repeated and items is not None and steps > WARM_UP_STEPS:
+        if repeated and items is not None and steps > tuning.WARM_UP_STEPS:
             pool.add(pricing.modes, pricing.workloads, pricing.resources)
-        if steps in QUICK_DIVE_STEPS and blocks.values.size > QUICK_DIVE_ASSIGNMENTS:
+        if steps in tuning.QUICK_DIVE_STEPS and blocks.values.size > tuning.QUICK_DIVE_ASSIGNMENTS:
             heuristic.decide(prices, reached)
 
     lowest, best = _starting_point(blocks, items, start_prices, stop)
@@ -98,8 +89,8 @@ def solve_lagrangian_dual(
                 blocks,
                 items,
                 best,
-                target_drop=DUAL_TARGET_DROP,
-                patience=FEW_CLASSES_STEP_PATIENCE if small else STEP_PATIENCE,
+                target_drop=tuning.DUAL_TARGET_DROP,
+                patience=tuning.FEW_CLASSES_STEP_PATIENCE if small else tuning.STEP_PATIENCE,
                 on_pricing=seen,
                 stop=stop,
             )
@@ -137,7 +128,7 @@ def lagrangian_bound(blocks: BlockProblem, context: SolveContext) -> float:
 
 def has_few_classes(blocks: BlockProblem) -> bool:
     """Tell whether masters of this problem take so little time that they come first."""
-    return len(blocks.sizes) + len(blocks.copies) <= FEW_CLASSES
+    return len(blocks.sizes) + len(blocks.copies) <= tuning.FEW_CLASSES
 
 
 def has_repeated_classes(blocks: BlockProblem) -> bool:
@@ -185,7 +176,7 @@ def priority_floor_prices(blocks: BlockProblem, count: int, context: SolveContex
     """
     most = float(np.max(blocks.values, initial=0.0, where=np.isfinite(blocks.values)))
     best, lowest = None, np.inf
-    for levels in FLOOR_PRICE_LEVELS:
+    for levels in tuning.FLOOR_PRICE_LEVELS:
         for level in levels:
             if context.is_over():
                 return best

@@ -18,6 +18,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints, first_maxima
 from optimizer.model.subgradient import StepRule, minimise
+from optimizer.solve import tuning
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.knapsack import (
     KnapsackBand,
@@ -26,19 +27,6 @@ from optimizer.solve.blocks.knapsack import (
     knapsack_contents,
     sifted_items,
     solve_knapsacks,
-)
-from optimizer.solve.tuning import (
-    ALL_ITEMS_ASSIGNMENTS,
-    FIRST_PRICE_LEVELS,
-    LEAST_STEP_SIZE,
-    MOMENTUM,
-    SIFTED_STEP_SHRINK,
-    SIFTED_STEPS,
-    SIFTED_TARGET_DROP,
-    SIFTING_MARGIN,
-    STEP_PATIENCE,
-    STEP_PROGRESS,
-    STEP_SHRINK,
 )
 
 
@@ -110,7 +98,7 @@ def assignments_of_modes(
 
 def items_if_few(blocks: BlockProblem) -> list[KnapsackBand] | None:
     """Return all knapsack items; None where they are too many to be kept in memory."""
-    return all_items(blocks) if blocks.values.size <= ALL_ITEMS_ASSIGNMENTS else None
+    return all_items(blocks) if blocks.values.size <= tuning.ALL_ITEMS_ASSIGNMENTS else None
 
 
 def initial_prices(
@@ -142,12 +130,12 @@ def initial_prices(
     low, high = 0.0, float(blocks.values.max(initial=0.0))
     bounds: dict[float, float] = {}
     for _ in range(2):
-        levels = np.linspace(low, high, FIRST_PRICE_LEVELS).tolist()
+        levels = np.linspace(low, high, tuning.FIRST_PRICE_LEVELS).tolist()
         for level in levels:
             if level not in bounds and not (bounds and stop()):
                 bounds[level] = bound(prices(level))
         at = int(np.argmin([bounds.get(level, np.inf) for level in levels]))
-        low, high = levels[max(0, at - 1)], levels[min(FIRST_PRICE_LEVELS - 1, at + 1)]
+        low, high = levels[max(0, at - 1)], levels[min(tuning.FIRST_PRICE_LEVELS - 1, at + 1)]
     best = min(bounds, key=lambda level: (bounds[level], level))
     return bounds[best], prices(best)
 
@@ -163,7 +151,7 @@ def lower_bound_by_subgradients(
     start: Prices,
     *,
     target_drop: float,
-    patience: int = STEP_PATIENCE,
+    patience: int = tuning.STEP_PATIENCE,
     on_pricing: Callable[[PricingResult, Prices], None],
     stop: Callable[[], bool],
 ) -> tuple[float, Prices]:
@@ -186,12 +174,12 @@ def lower_bound_by_subgradients(
 
     rule = StepRule(
         fresh=1.0,
-        kept=MOMENTUM,
+        kept=tuning.MOMENTUM,
         distance=distance,
         patience=patience,
-        shrink=STEP_SHRINK,
-        least_size=LEAST_STEP_SIZE,
-        progress=lambda lowest: STEP_PROGRESS * max(abs(lowest), least),
+        shrink=tuning.STEP_SHRINK,
+        least_size=tuning.LEAST_STEP_SIZE,
+        progress=lambda lowest: tuning.STEP_PROGRESS * max(abs(lowest), least),
     )
     return _lower_bound(blocks, start, price, rule, stop)
 
@@ -215,9 +203,9 @@ def lower_bound_by_sifting(
 
     def price(prices: Prices) -> PricingResult:
         nonlocal lowest, best, steps, items
-        is_exact, steps = steps % SIFTED_STEPS == 0, steps + 1
+        is_exact, steps = steps % tuning.SIFTED_STEPS == 0, steps + 1
         if is_exact:
-            items = sifted_items(blocks, prices, SIFTING_MARGIN)
+            items = sifted_items(blocks, prices, tuning.SIFTING_MARGIN)
         pricing = price_blocks(blocks, items, prices)
         if is_exact and pricing.bound < lowest:
             lowest, best = pricing.bound, prices
@@ -226,11 +214,13 @@ def lower_bound_by_sifting(
 
     rule = StepRule(
         fresh=1.0,
-        kept=MOMENTUM,
-        distance=lambda value, _lowest, size: SIFTED_TARGET_DROP * size * max(abs(value), least),
-        patience=SIFTED_STEPS,
-        shrink=SIFTED_STEP_SHRINK,
-        least_size=LEAST_STEP_SIZE,
+        kept=tuning.MOMENTUM,
+        distance=lambda value, _lowest, size: (
+            tuning.SIFTED_TARGET_DROP * size * max(abs(value), least)
+        ),
+        patience=tuning.SIFTED_STEPS,
+        shrink=tuning.SIFTED_STEP_SHRINK,
+        least_size=tuning.LEAST_STEP_SIZE,
         progress=lambda _lowest: np.inf,
     )
     _lower_bound(blocks, start, price, rule, stop)

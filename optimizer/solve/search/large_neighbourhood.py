@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
+from optimizer.solve import tuning
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices, Subproblem, subproblem_of
 from optimizer.solve.blocks.columns import (
     ColumnPool,
@@ -29,14 +30,6 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
 from optimizer.solve.pricing.restricted_master import solve_master
 from optimizer.solve.search.column_enumeration import best_columns_within, losses_by_site
 from optimizer.solve.time_limit import SolveContext
-from optimizer.solve.tuning import (
-    NEIGHBOURHOOD_COLUMNS,
-    NEIGHBOURHOOD_PRICING_STEPS,
-    NEIGHBOURHOOD_RANDOMNESS,
-    NEIGHBOURHOOD_SITES,
-    NEIGHBOURHOOD_TARGET_DROP,
-    NEIGHBOURHOOD_WARM_UP_STEPS,
-)
 
 _RELATED_SITES = 20
 """Sites of the neighbourhood around a change."""
@@ -89,7 +82,7 @@ def improve_by_large_neighbourhoods(
     also draws other neighbourhoods.
     """
     random = np.random.default_rng([context.seed, effort] if effort else context.seed)
-    size, failed, patience = float(NEIGHBOURHOOD_SITES), 0, 12 * max(1, effort)
+    size, failed, patience = float(tuning.NEIGHBOURHOOD_SITES), 0, 12 * max(1, effort)
     sites, incumbent = int(blocks.copies.sum()), incumbent.merged()
     while failed < patience:
         if context.is_close(incumbent.value(blocks), bound) or context.is_over():
@@ -146,7 +139,7 @@ def _copies(
 def _drawn(copies: _Copies, size: int, random: np.random.Generator) -> Ints:
     """Draw `size` copies; the probability of each grows with its regret."""
     regrets = copies.regrets
-    weight = np.maximum(regrets, 0.0) + NEIGHBOURHOOD_RANDOMNESS * max(
+    weight = np.maximum(regrets, 0.0) + tuning.NEIGHBOURHOOD_RANDOMNESS * max(
         float(np.abs(regrets).mean()), 1e-6
     )
     return random.choice(len(weight), size, replace=False, p=weight / weight.sum())
@@ -199,7 +192,7 @@ def _repair(
     def seen(pricing: PricingResult, _prices: Prices) -> None:
         nonlocal steps
         steps += 1
-        if steps > NEIGHBOURHOOD_WARM_UP_STEPS:
+        if steps > tuning.NEIGHBOURHOOD_WARM_UP_STEPS:
             pool.add(pricing.modes, pricing.workloads, pricing.resources)
 
     known = Prices(prices.workloads[rest.workloads], prices.linking)
@@ -208,9 +201,9 @@ def _repair(
         rest.blocks,
         items,
         known,
-        target_drop=NEIGHBOURHOOD_TARGET_DROP,
+        target_drop=tuning.NEIGHBOURHOOD_TARGET_DROP,
         on_pricing=seen,
-        stop=lambda: steps >= NEIGHBOURHOOD_PRICING_STEPS or context.is_over(),
+        stop=lambda: steps >= tuning.NEIGHBOURHOOD_PRICING_STEPS or context.is_over(),
     )
     pricing = price_blocks(rest.blocks, items, learnt)
     slack = max(0.0, bound - float(own.values(rest.blocks) @ inside.multiplicities))
@@ -220,7 +213,7 @@ def _repair(
             learnt,
             pricing,
             slack=slack,
-            limit=NEIGHBOURHOOD_COLUMNS,
+            limit=tuning.NEIGHBOURHOOD_COLUMNS,
             stop=context.is_over,
         )
         pool.extend(enumerated.columns)

@@ -12,8 +12,7 @@ from benchmarks.optimizer.priorities import tiered
 from optimizer.domain.solution import Solution
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
-from optimizer.solve import decomposition
-from optimizer.solve.pricing import diving, lagrangian_relaxation
+from optimizer.solve import decomposition, tuning
 from optimizer.solve.strategy import solve_problem
 
 
@@ -101,8 +100,7 @@ def test_bounds_over_sifted_items_hold_and_decisions_get_ever_better(
     """As in the largest problems: no bound that is reported on the way is below the optimum."""
     given = draw(family, 4, 9, 2)
     best = solve_problem(given, solver="highs", time_limit_seconds=60.0, small=10**9)
-    for module in (lagrangian_relaxation, diving):
-        monkeypatch.setattr(module, "ALL_ITEMS_ASSIGNMENTS", 0)
+    monkeypatch.setattr(tuning, "ALL_ITEMS_ASSIGNMENTS", 0)
     reported: list[Solution] = []
     found = solve_problem(
         given, solver="highs", time_limit_seconds=60.0, small=0, report=reported.append

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from benchmarks.optimizer.instances import Kind, instance, problem
+from optimizer.solve import tuning
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.knapsack import all_items
 from optimizer.solve.blocks.reduction import reduce_to_blocks
-from optimizer.solve.pricing import lagrangian_relaxation
 from optimizer.solve.pricing.lagrangian_dual import solve_lagrangian_dual
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
@@ -31,7 +31,7 @@ def test_a_descent_over_sifted_items_reaches_a_valid_bound_that_is_nearly_as_low
     blocks = reduction.blocks
     every = solve_lagrangian_dual(blocks, CONTEXT)
     assert every.items is not None
-    monkeypatch.setattr(lagrangian_relaxation, "ALL_ITEMS_ASSIGNMENTS", 0)
+    monkeypatch.setattr(tuning, "ALL_ITEMS_ASSIGNMENTS", 0)
     sifted = solve_lagrangian_dual(blocks, CONTEXT)
     assert sifted.items is None
     assert sifted.bound == pytest.approx(price_blocks(blocks, every.items, sifted.prices).bound)
