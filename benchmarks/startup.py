@@ -51,10 +51,7 @@ PROGRAMS: dict[str, tuple[Sequence[str], str]] = {
         "readyz",
     ),
     "optimizer": (("--kubeconfig={hub}", "--auth=none", "--port={port}"), "readyz"),
-    "mcp": (
-        ("--transport=http", "--kubeconfig={hub}", "--auth=none", "--port={port}"),
-        "healthz",
-    ),
+    "mcp": (("--transport=http", "--kubeconfig={hub}", "--auth=none", "--port={port}"), "healthz"),
 }
 """The arguments of each program, and the path that says when it is ready."""
 

@@ -31,9 +31,7 @@ Such a client is expected to ask its user before it calls a tool that is annotat
 _KEY = "confirm"
 _SCHEMA = {
     "type": "object",
-    "properties": {
-        _KEY: {"type": "boolean", "title": "Yes, do it", "default": False},
-    },
+    "properties": {_KEY: {"type": "boolean", "title": "Yes, do it", "default": False}},
     "required": [_KEY],
 }
 

@@ -35,11 +35,7 @@ def recording() -> dict[str, object]:
         for index in range(CLUSTERS)
     ]
     description = "Made by benchmarks/forecast/gpu_inference.py, not measured; see README.md"
-    return {
-        "description": description,
-        "step": 60,
-        "queries": [{"query": QUERY, "series": series}],
-    }
+    return {"description": description, "step": 60, "queries": [{"query": QUERY, "series": series}]}
 
 
 def utilisation(source: random.Random, phase: float) -> Iterator[float]:

@@ -69,10 +69,7 @@ def _sizes(random: np.random.Generator, workloads: int, demand: float) -> NDArra
 
 
 def _scores(
-    random: np.random.Generator,
-    kind: Kind,
-    profiles: NDArray[np.int64],
-    levels: NDArray[np.int64],
+    random: np.random.Generator, kind: Kind, profiles: NDArray[np.int64], levels: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return scores: larger devices and better hardware score higher, by profile."""
     full = random.integers(70, 96, (PROFILES, 1, 1))

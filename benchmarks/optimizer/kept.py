@@ -55,11 +55,7 @@ def optimization(clusters: int, workloads: int) -> Object:
             "mode": "Apply",
             "clusters": [{"name": name_of(n), "allocatable": supply} for n in range(clusters)],
             "preference": {"addonPlacementScore": SCORE},
-            "hysteresis": {
-                "stabilizationWindowSeconds": 0,
-                "leastGain": 5,
-                "variationMultiple": 0,
-            },
+            "hysteresis": {"stabilizationWindowSeconds": 0, "leastGain": 5, "variationMultiple": 0},
         },
     }
 

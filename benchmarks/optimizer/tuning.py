@@ -262,9 +262,7 @@ HEURISTICS: Mapping[str, Replaced] = {
     "classes of workloads": Replaced(_CLASSES, "merge_identical_workloads", _singletons("sizes")),
     "classes of sites": Replaced(_CLASSES, "merge_identical_sites", _singletons("copies")),
     "components": Replaced(
-        "optimizer.solve.strategy",
-        "independent_components",
-        lambda _old: lambda problem: [problem],
+        "optimizer.solve.strategy", "independent_components", lambda _old: lambda problem: [problem]
     ),
     "floor prices": Replaced(
         "optimizer.solve.pricing.lagrangian_dual",
@@ -301,9 +299,7 @@ HEURISTICS: Mapping[str, Replaced] = {
         _ADAPTERS, "_HIGHS_OPTIONS", _option_off("mip_allow_restart")
     ),
     "ascent beside the frontier": Replaced(
-        "optimizer.candidates.frontier",
-        "_coordinate_ascent",
-        _first_patterns,
+        "optimizer.candidates.frontier", "_coordinate_ascent", _first_patterns
     ),
     "parallel stages": Replaced(
         "optimizer.transition.stages",

@@ -111,11 +111,7 @@ def cases(start: Start) -> Iterator[Case]:
 PLENTY, _SCARCE = (10.5, 11.5, 12.5, 13.5, 14.5), (3.0,)
 """CPUs of clusters in turn."""
 
-_LAYOUTS = (
-    (("H100-96GB",), 4, 16),
-    (("H100-96GB",), 6, 16),
-    (("A30", "A100-40GB"), 5, 100),
-)
+_LAYOUTS = ((("H100-96GB",), 4, 16), (("H100-96GB",), 6, 16), (("A30", "A100-40GB"), 5, 100))
 """Models of GPUs, GPUs of each cluster, and candidates at most."""
 
 _MOVES: tuple[tuple[int, int, Kind, int], ...] = (
@@ -153,11 +149,7 @@ def _solve(
 ) -> Case:
     def run() -> Found:
         solution = solve_problem(
-            given,
-            solver="highs",
-            time_limit_seconds=seconds,
-            gap=gap,
-            clock=time.process_time,
+            given, solver="highs", time_limit_seconds=seconds, gap=gap, clock=time.process_time
         )
         return Found(solution.objective_value, solution.bound or 0.0)
 

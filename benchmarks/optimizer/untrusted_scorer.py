@@ -225,8 +225,7 @@ def _workload(app: str) -> Object:
 
 
 OBSERVED = Observation(
-    managed_clusters=tuple(map(_managed_cluster, CLUSTERS)),
-    workloads=tuple(map(_workload, APPS)),
+    managed_clusters=tuple(map(_managed_cluster, CLUSTERS)), workloads=tuple(map(_workload, APPS))
 )
 
 

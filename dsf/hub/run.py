@@ -244,10 +244,7 @@ class HubController:
         if self._secrets:
             self._secrets.nudge()
         self._unseen = self._unseen.after(
-            outcomes,
-            snapshot.works,
-            now=asyncio.get_running_loop().time(),
-            seconds=UNSEEN_SECONDS,
+            outcomes, snapshot.works, now=asyncio.get_running_loop().time(), seconds=UNSEEN_SECONDS
         )
         self._reports = self._reports.after(
             outcomes, waits=waits, now=asyncio.get_running_loop().time()

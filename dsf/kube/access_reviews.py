@@ -143,7 +143,7 @@ def subject_access_review(user: UserInfo, asked: Right) -> dict[str, Any]:
             "uid": user.uid,
             "groups": list(user.groups),
             "extra": {key: list(values) for key, values in user.extra},
-        },
+        }
     )
 
 

@@ -149,15 +149,7 @@ def retry_after(error: BaseException) -> float:
 
 _BY_CODE: dict[int, type[ApiError]] = {
     error.code: error
-    for error in (
-        BadRequest,
-        Unauthorized,
-        Forbidden,
-        NotFound,
-        Gone,
-        Invalid,
-        TooManyRequests,
-    )
+    for error in (BadRequest, Unauthorized, Forbidden, NotFound, Gone, Invalid, TooManyRequests)
 }
 
 

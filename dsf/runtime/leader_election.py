@@ -52,11 +52,7 @@ class HeldLease:
     """
 
     def __init__(
-        self,
-        kube: Kube,
-        candidacy: LeaderElectionConfig,
-        *,
-        now: Callable[[], datetime] = utc_now,
+        self, kube: Kube, candidacy: LeaderElectionConfig, *, now: Callable[[], datetime] = utc_now
     ) -> None:
         self.held = False
         self.found: Object | None = None

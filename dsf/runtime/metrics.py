@@ -44,10 +44,7 @@ def _register(registry: CollectorRegistry) -> ControllerMetrics:
             registry=registry,
         ),
         depth=Gauge(
-            "dsf_queue_depth",
-            "Names waiting to be reconciled.",
-            ["controller"],
-            registry=registry,
+            "dsf_queue_depth", "Names waiting to be reconciled.", ["controller"], registry=registry
         ),
         leader=Gauge(
             "leader_election_master_status",

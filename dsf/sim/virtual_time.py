@@ -39,10 +39,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     def run_in_executor(  # type: ignore[override]
-        self,
-        _: Any,
-        func: Callable[..., T],
-        *args: Any,
+        self, _: Any, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
         """Return a future that is done: of what `func` returns, or of what it raises."""
         future: asyncio.Future[T] = self.create_future()

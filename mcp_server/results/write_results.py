@@ -54,8 +54,7 @@ class ResetView(ResultPart):
     digest: Annotated[str, Field(description="Of what goes. Nothing is deleted without it.")] = ""
     goes: Annotated[tuple[ObjectRef, ...], Field(description="Not deleted yet.")] = ()
     empties: Annotated[
-        tuple[ObjectRef, ...],
-        Field(description="Placements that will select nothing."),
+        tuple[ObjectRef, ...], Field(description="Placements that will select nothing.")
     ] = ()
     deleted: tuple[ObjectRef, ...] = ()
     failed: tuple[FailedChange, ...] = ()

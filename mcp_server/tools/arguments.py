@@ -67,11 +67,7 @@ AppliedDigest = Annotated[
 WaitingDigest = Annotated[
     str, Field(max_length=128), _text("`waiting` of kept_placements.", "8fa1bc06")
 ]
-ResetDigest = Annotated[
-    str,
-    Field(max_length=128),
-    _text("As a call without it shows."),
-]
+ResetDigest = Annotated[str, Field(max_length=128), _text("As a call without it shows.")]
 Digests = Annotated[
     tuple[Annotated[str, Field(max_length=128)], ...],
     Field(max_length=4),
@@ -113,9 +109,7 @@ Question = Annotated[
     ),
 ]
 SameQuestion = Annotated[
-    WhatIf,
-    _NOTHING,
-    WithJsonSchema({"type": "object", "description": "As of plan_placement."}),
+    WhatIf, _NOTHING, WithJsonSchema({"type": "object", "description": "As of plan_placement."})
 ]
 Request = Annotated[
     dict[str, Any],

@@ -112,14 +112,7 @@ def _asked(operation: Operation[..., Any]) -> type[RequestPart]:
 
 _READ: dict[str, Operation[..., Any]] = {
     item.name: item
-    for item in (
-        plan,
-        list_plans,
-        show_plan,
-        list_rollouts,
-        list_optimizations,
-        show_waiting_plan,
-    )
+    for item in (plan, list_plans, show_plan, list_rollouts, list_optimizations, show_waiting_plan)
 }
 """The operations whose answer the page gets as it is; none of them writes."""
 

@@ -79,10 +79,7 @@ class PlanTools:
         meant = await asked(question(self._caller(), partial))
         plan = await self._plan(meant.request, meant.pretended)
         view = plan_view(
-            plan,
-            applicable=meant.pretended is None,
-            objects=objects,
-            objective=meant.objective,
+            plan, applicable=meant.pretended is None, objects=objects, objective=meant.objective
         )
         text = plan_results.plan_text(plan, view, read_only=self._read_only)
         return answer(text, view)

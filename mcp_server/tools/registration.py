@@ -97,8 +97,7 @@ def tool_results() -> dict[str, type[ResultPart]]:
 
 
 def _reading(
-    fleet: FleetTools | type[FleetTools],
-    plans: PlanTools | type[PlanTools],
+    fleet: FleetTools | type[FleetTools], plans: PlanTools | type[PlanTools]
 ) -> tuple[_ToolDefinition, ...]:
     return (
         _ToolDefinition(

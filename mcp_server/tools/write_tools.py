@@ -66,8 +66,7 @@ OnlyOptimization = Annotated[
 ]
 
 StopWorkloads = Annotated[
-    bool,
-    WithJsonSchema({"type": "boolean", "description": "Also stop workloads."}),
+    bool, WithJsonSchema({"type": "boolean", "description": "Also stop workloads."})
 ]
 
 Revision = Annotated[

@@ -206,9 +206,7 @@ def _response(
         reason=reason,
         errors=[
             FieldProblem(
-                field=_clean(item.field),
-                message=_clean(item.message),
-                available=item.available,
+                field=_clean(item.field), message=_clean(item.message), available=item.available
             )
             for item in errors
         ],

@@ -256,7 +256,5 @@ def _pem(item: x509.Certificate | ec.EllipticCurvePrivateKey) -> bytes:
     if isinstance(item, x509.Certificate):
         return item.public_bytes(serialization.Encoding.PEM)
     return item.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -29,10 +29,7 @@ def _request(score: str) -> dict[str, Any]:
             for cluster in ("worker01", "worker02")
         ],
         "targetWorkloads": [{"name": "mwrs-app01"}, {"name": "mwrs-app02"}],
-        "preference": {
-            "addonPlacementScore": score,
-            "scoreDimensionFormat": "${app};${device}",
-        },
+        "preference": {"addonPlacementScore": score, "scoreDimensionFormat": "${app};${device}"},
     }
 
 
@@ -55,8 +52,7 @@ OPTIMIZE_EXAMPLES: Examples = {
         summary="Lowest power consumption", value=_request("example-powerconsumption-score")
     ),
     "mig": RequestExample(
-        summary="GPUs instead of policies",
-        value=_with_gpus(_request("example-performance-score")),
+        summary="GPUs instead of policies", value=_with_gpus(_request("example-performance-score"))
     ),
 }
 PLAN_EXAMPLES: Examples = {

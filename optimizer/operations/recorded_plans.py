@@ -103,10 +103,7 @@ def _restoring_rights(request: RollbackRequest, *, to_apply: bool) -> Rights:
     audited="refusal",
 )
 async def make_rollback(
-    optimizer: AuthorizedOptimizer,
-    request: RollbackRequest,
-    *,
-    to_apply: bool = False,
+    optimizer: AuthorizedOptimizer, request: RollbackRequest, *, to_apply: bool = False
 ) -> Plan | RequestProblem:
     """Make a plan that restores a recorded one, if the caller may read both."""
     named = await optimizer.may_name_others()

@@ -46,8 +46,7 @@ async def rollout_status(
 
 
 @operation(
-    rights=record_rights,
-    route=Route("GET", f"{_ONE}/events", "Follow a rollout", tag="rollouts"),
+    rights=record_rights, route=Route("GET", f"{_ONE}/events", "Follow a rollout", tag="rollouts")
 )
 async def follow_rollout(
     optimizer: AuthorizedOptimizer, namespace: _Namespace, optimization: _Optimization

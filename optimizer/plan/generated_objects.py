@@ -170,10 +170,7 @@ def _after(kind: Kind, objects: Iterable[Object], made: Iterable[Change]) -> tup
 
 
 def _stopped(
-    desired: Iterable[Object],
-    observation: Observation,
-    optimization: str | None,
-    kept: KeptObjects,
+    desired: Iterable[Object], observation: Observation, optimization: str | None, kept: KeptObjects
 ) -> Iterator[Object]:
     """Yield the generated Placements of workloads that are not desired, as they stop these."""
     names = {name_of(obj) for obj in desired if obj["kind"] == PLACEMENT.kind}

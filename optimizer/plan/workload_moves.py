@@ -31,9 +31,7 @@ def enforcement_changes(
     new = members_by_key((item.cluster, item.policy) for item in sorted(after))
     return tuple(
         EnforcementChange(
-            cluster=cluster,
-            before=tuple(old.get(cluster, ())),
-            after=tuple(new.get(cluster, ())),
+            cluster=cluster, before=tuple(old.get(cluster, ())), after=tuple(new.get(cluster, ()))
         )
         for cluster in sorted(old.keys() | new.keys())
         if old.get(cluster, []) != new.get(cluster, [])

@@ -124,10 +124,7 @@ class NamespaceWriters:
             turn.release()
 
     async def _take_turn(
-        self,
-        namespace: str,
-        work: Callable[[NamespaceLease], Awaitable[T]],
-        deadline: float | None,
+        self, namespace: str, work: Callable[[NamespaceLease], Awaitable[T]], deadline: float | None
     ) -> T | RequestProblem:
         turn = _Turn(namespace, self._held, deadline)
         while True:

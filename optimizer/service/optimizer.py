@@ -149,8 +149,7 @@ class Optimizer:
         self.plans = self._records.read
         self._known_records = LruCache[str, tuple[int, tuple[RecordedPlan, ...] | Issue]](MOST_KEPT)
         self.matrices = FleetMatrices(
-            self.hub,
-            lambda namespace, listed: self.fleet(namespace, listed=listed, columns=True),
+            self.hub, lambda namespace, listed: self.fleet(namespace, listed=listed, columns=True)
         )
 
     async def ready(self) -> None:
@@ -195,11 +194,7 @@ class Optimizer:
         )
 
     async def fleet(
-        self,
-        namespace: str,
-        *,
-        listed: Collection[Kind] = OPTIONAL_KINDS,
-        columns: bool = False,
+        self, namespace: str, *, listed: Collection[Kind] = OPTIONAL_KINDS, columns: bool = False
     ) -> FleetFacts:
         """Return what answers about the fleet are made of, with the objects of one namespace.
 

@@ -116,11 +116,7 @@ class PlanWriter:
         self._writers = writers
 
     async def apply(
-        self,
-        plan: Plan,
-        writer: Writer = OWN_RIGHTS,
-        *,
-        wanted: Callable[[], bool] = lambda: True,
+        self, plan: Plan, writer: Writer = OWN_RIGHTS, *, wanted: Callable[[], bool] = lambda: True
     ) -> Applied | RequestProblem:
         """Apply exactly the changes of a plan.
 
@@ -256,11 +252,7 @@ class PlanWriter:
         return None
 
     async def _reset(
-        self,
-        shown: PlannedReset,
-        lease: NamespaceLease,
-        writer: Writer,
-        wanted: Callable[[], bool],
+        self, shown: PlannedReset, lease: NamespaceLease, writer: Writer, wanted: Callable[[], bool]
     ) -> ResetResult | RequestProblem:
         namespace, optimization = shown.namespace, shown.optimization
         if refused := await self._rolling_out(namespace, optimization):

@@ -268,9 +268,7 @@ class Planner:
             made.solution.decision,
             made.manifests,
             kept=kept_objects(
-                observation,
-                made.request,
-                own_decisions(observation, made.request, self._settings),
+                observation, made.request, own_decisions(observation, made.request, self._settings)
             ),
             uncovers=made.uncovers,
             pace=pace,
@@ -304,9 +302,7 @@ class Planner:
 
     async def _explain(self, case: Case) -> Explained:
         return await explain(
-            case,
-            solver=self._settings.solver,
-            time_limit_seconds=self._settings.time_limit_seconds,
+            case, solver=self._settings.solver, time_limit_seconds=self._settings.time_limit_seconds
         )
 
     async def _read(

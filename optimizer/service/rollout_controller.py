@@ -321,10 +321,7 @@ class RolloutController:
         if observation.works is None:
             await self.check_rights()
         return await asyncio.to_thread(
-            rollout_facts,
-            observation,
-            owner=plan.owner,
-            workloads=workloads_of(states),
+            rollout_facts, observation, owner=plan.owner, workloads=workloads_of(states)
         )
 
     async def _write(self, lease: NamespaceLease, namespace: str, name: str) -> bool:

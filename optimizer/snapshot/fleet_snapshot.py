@@ -295,9 +295,7 @@ def _places_of_others(
 
 
 def _with_others_places(
-    workloads: tuple[Workload, ...],
-    observation: Observation,
-    others: Mapping[str, tuple[str, ...]],
+    workloads: tuple[Workload, ...], observation: Observation, others: Mapping[str, tuple[str, ...]]
 ) -> tuple[Workload, ...]:
     """Keep workloads apart from others, or with them, where these stay.
 
@@ -451,9 +449,7 @@ class FleetReader:
         return replace(
             self._unscored,
             fleet=replace(
-                fleet,
-                issues=(*fleet.issues, *listed),
-                unlisted_issues=sum(1 for _ in found),
+                fleet, issues=(*fleet.issues, *listed), unlisted_issues=sum(1 for _ in found)
             ),
             score_versions=self._versions,
             oldest_score=min(self._written.values(), default=None),

@@ -240,8 +240,7 @@ def cluster_selectors(managed_clusters: Iterable[Object], key: str) -> dict[str,
     carried = Counter((k, found.get(k)) for found in labels.values() for k in keys)
     return {
         name: Selector(
-            name,
-            next((k for k in keys if found.get(k) == name and carried[k, name] == 1), ""),
+            name, next((k for k in keys if found.get(k) == name and carried[k, name] == 1), "")
         )
         for name, found in labels.items()
     }

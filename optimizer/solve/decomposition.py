@@ -117,11 +117,7 @@ def _solve_tier(
 
 
 def _solve_later_tier(
-    problem: Problem,
-    tier: int,
-    known: Decision,
-    unfixed: Unfixed | None,
-    context: SolveContext,
+    problem: Problem, tier: int, known: Decision, unfixed: Unfixed | None, context: SolveContext
 ) -> _TierResult:
     """Search the tier with the higher ones fixed, then with floors on their values.
 
@@ -133,9 +129,7 @@ def _solve_later_tier(
     remaining = reduce_to_blocks(problem, weights, last, rest, stop=context.is_over)
     if remaining is not None:
         result = search_blocks(
-            remaining.blocks,
-            context.with_share_of_time(0.2),
-            _start_of(remaining, problem, known),
+            remaining.blocks, context.with_share_of_time(0.2), _start_of(remaining, problem, known)
         )
         more = remaining.decision(problem, result.incumbent)
         known = better(problem, known, problem.combined([rest.decision(), more])) or known
@@ -187,11 +181,7 @@ def _search_tier(
         prices = numbered(reduction, problem, similar)
         first = improve_start(reduction.blocks, context, first, prices, report_incumbent)
     result = search_blocks(
-        reduction.blocks,
-        context,
-        first,
-        start_prices=prices,
-        on_incumbent=report_incumbent,
+        reduction.blocks, context, first, start_prices=prices, on_incumbent=report_incumbent
     )
     context.note_prices(named(reduction, problem, tier, result.dual.prices))
     decision = better(problem, known, reduction.decision(problem, result.incumbent))

@@ -209,11 +209,7 @@ def is_available(solver: SolverName) -> bool:
 
 
 def _run_solver(
-    model: Any,
-    columns: Sequence[Any],
-    rows: Sequence[Any],
-    engine: Any,
-    start: Floats | None,
+    model: Any, columns: Sequence[Any], rows: Sequence[Any], engine: Any, start: Floats | None
 ) -> SolverResult:
     """Run a solver on a model; `rows`: the rows of a relaxation, whose duals are wanted."""
     nothing = SolverResult("NotSolved", np.zeros(len(columns)), None, np.zeros(0))

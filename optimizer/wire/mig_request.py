@@ -21,8 +21,7 @@ from optimizer.domain.nodes import WHOLE_GPU
 from optimizer.wire.base import Name, ObjectName, RequestPart
 
 PoolName = Annotated[
-    str,
-    Field(max_length=name_syntax.LABEL_VALUE_LENGTH, pattern=name_syntax.LABEL_VALUE),
+    str, Field(max_length=name_syntax.LABEL_VALUE_LENGTH, pattern=name_syntax.LABEL_VALUE)
 ]
 
 

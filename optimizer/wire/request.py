@@ -39,8 +39,7 @@ Namespace = Annotated[
 ]
 
 OptimizationName = Annotated[
-    str,
-    Field(min_length=1, max_length=name_syntax.DNS_LABEL_LENGTH, pattern=name_syntax.DNS_LABEL),
+    str, Field(min_length=1, max_length=name_syntax.DNS_LABEL_LENGTH, pattern=name_syntax.DNS_LABEL)
 ]
 
 

@@ -167,9 +167,7 @@ def test_a_wrong_path_or_method_is_a_problem(
 
 
 def test_a_body_declared_too_long_is_refused_before_it_is_sent(http: httpx.Client) -> None:
-    with (
-        socket.create_connection((http.base_url.host, http.base_url.port or 0)) as connection,
-    ):
+    with socket.create_connection((http.base_url.host, http.base_url.port or 0)) as connection:
         connection.sendall(b"POST /scoring HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 

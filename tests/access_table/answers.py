@@ -59,10 +59,7 @@ class Asker:
 
     def client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(
-            base_url=self.url,
-            headers=self.caller.headers,
-            trust_env=False,
-            timeout=HANGS_SECONDS,
+            base_url=self.url, headers=self.caller.headers, trust_env=False, timeout=HANGS_SECONDS
         )
 
     async def rest(self, method: str, path: str, body: Any = None) -> Answer:

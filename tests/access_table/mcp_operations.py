@@ -193,17 +193,9 @@ METHODS: dict[str, tuple[Operation, ...]] = {
     "tools/call": tuple(row for rows in TOOLS.values() for row in rows),
     "resources/read": tuple(RESOURCES.values()),
     "subscriptions/listen": (
-        Operation(
-            "subscriptions/listen to a score",
-            lambda asker: asker.subscription(SCORE),
-        ),
+        Operation("subscriptions/listen to a score", lambda asker: asker.subscription(SCORE)),
     ),
-    "completion/complete": (
-        Operation(
-            "completion/complete of a cluster",
-            completed,
-        ),
-    ),
+    "completion/complete": (Operation("completion/complete of a cluster", completed),),
     "prompts/get": (
         Operation("prompts/get", method("prompts/get", name="summarize_scores", arguments={})),
     ),

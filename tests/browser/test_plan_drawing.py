@@ -239,13 +239,7 @@ def planned() -> Plan:
     ("count", "suffix", "width"), [(2, HOSTILE, 1200), (40, "", 320), (1000, "", 1200)]
 )
 async def test_a_file_draws_a_plan_and_asks_nobody(
-    open_page: Open,
-    planned: Plan,
-    tmp_path: Path,
-    count: int,
-    suffix: str,
-    width: int,
-    scheme: str,
+    open_page: Open, planned: Plan, tmp_path: Path, count: int, suffix: str, width: int, scheme: str
 ) -> None:
     names = [f"c{number}{suffix}" for number in range(count)]
     fleet, moves = fleet_of(names, suffix), moving(names, suffix)

@@ -117,7 +117,7 @@ WHY: dict[str, dict[str, str]] = {
         "events": EVENTS,
     },
     "dynamic-scoring-dispatcher-kueue": {
-        "configmaps": "whether Kueue's configuration names this dispatcher",
+        "configmaps": "whether Kueue's configuration names this dispatcher"
     },
     "dynamic-scoring-agent": {
         "addonplacementscores": "its scores; admission limits writes to its own cluster",
@@ -130,10 +130,10 @@ WHY: dict[str, dict[str, str]] = {
     },
     "dynamic-scoring-agent-secrets": {
         "secrets": "on its cluster: those that its scorers reference; the controller sends"
-        " this Role, and the add-on binds it where `secretNames` is empty",
+        " this Role, and the add-on binds it where `secretNames` is empty"
     },
     "dynamic-scoring-agent-nodes.metrics.k8s.io": {
-        "nodes": "on its cluster: those of `readableResources`, for sources of type Kubernetes",
+        "nodes": "on its cluster: those of `readableResources`, for sources of type Kubernetes"
     },
     "dynamic-scoring-agent-inventory": {
         "nodes": "on its cluster, only with `inventory.enabled`: what nodes have",
@@ -144,7 +144,7 @@ WHY: dict[str, dict[str, str]] = {
         "resourceslices": "on its cluster: which devices nodes have",
     },
     "dynamic-scoring-agent-binder": {
-        "clusterroles": "lets OCM's add-on manager bind the role of the agent for each cluster",
+        "clusterroles": "lets OCM's add-on manager bind the role of the agent for each cluster"
     },
     "dynamic-scoring-uninstall": {
         "dynamicscoringconfigs": "removes the controller's finalizer",
@@ -182,13 +182,13 @@ WHY: dict[str, dict[str, str]] = {
         "events": EVENTS,
     },
     f"{OPTIMIZER}-record-key": {
-        "secrets": "the key that signs records; it is made once, only with `allowWrites`",
+        "secrets": "the key that signs records; it is made once, only with `allowWrites`"
     },
     f"{OPTIMIZER}-self-signed": {
-        "secrets": "the certificate that it signs itself, and its authority",
+        "secrets": "the certificate that it signs itself, and its authority"
     },
     f"{OPTIMIZER}-as-planner": {
-        "serviceaccounts": "one of `auth.impersonated.serviceAccounts`, in its namespace",
+        "serviceaccounts": "one of `auth.impersonated.serviceAccounts`, in its namespace"
     },
     f"{OPTIMIZER}-reader": {
         "addonplacementscores": "for callers: to list scores and to plan",

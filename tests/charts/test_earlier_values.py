@@ -19,10 +19,7 @@ OTHER_SCORERS = {
     "allowedCIDRs": ["10.0.0.0/8"],
     "deniedCIDRs": ["10.9.0.0/16"],
 }
-OTHER_RESOURCES = {
-    "requests": {"cpu": "51m", "memory": "97Mi"},
-    "limits": {"memory": "257Mi"},
-}
+OTHER_RESOURCES = {"requests": {"cpu": "51m", "memory": "97Mi"}, "limits": {"memory": "257Mi"}}
 DEFAULTS: dict[str, Values] = {
     CORE: {
         "hubSetting": {
@@ -124,12 +121,7 @@ CHANGED: dict[str, Values] = {
         "tls": {"secretName": "tls"},
         "allowWrites": True,
         "mcp": {"whenClientCannotAsk": "deny"},
-        "connections": {
-            "maximum": 513,
-            "headSeconds": 11,
-            "bodySeconds": 61,
-            "stalledSeconds": 62,
-        },
+        "connections": {"maximum": 513, "headSeconds": 11, "bodySeconds": 61, "stalledSeconds": 62},
         "resources": OTHER_RESOURCES,
     },
     WATCHER: {

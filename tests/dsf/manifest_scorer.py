@@ -24,10 +24,7 @@ def config(path: str, **context: Any) -> Json:
         "name": "manifest-scorer",
         "description": "Compute slices for each app, less the price of the managed cluster",
         "source": {"type": "None"},
-        "scoring": {
-            "path": f"{path}/scoring",
-            "params": {"name": "slices", "interval": 1},
-        },
+        "scoring": {"path": f"{path}/scoring", "params": {"name": "slices", "interval": 1}},
         "context": {**CONTEXT, **context},
     }
 

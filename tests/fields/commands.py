@@ -43,10 +43,7 @@ DIVIDED = {**JSON, "--request": with_values({**base_body(), "dryRun": False}, MI
 MISSING = {**JSON, "--request": file_of("missingScore")}
 MANY = {**JSON, "--request": file_of("gap")}
 ONE = {**ASKED, "--workload": ["app01"]}
-HUB: dict[str, Case] = {
-    "--kubeconfig": Case(ELSEWHERE, ASKED),
-    "--context": Case("nope", ASKED),
-}
+HUB: dict[str, Case] = {"--kubeconfig": Case(ELSEWHERE, ASKED), "--context": Case("nope", ASKED)}
 OBJECTS: dict[str, Case] = {
     "--mig-config-map": Case("other/config", DIVIDED),
     "--mig-labels": Case("guide", DIVIDED),

@@ -171,11 +171,7 @@ CONFIG: dict[str, Case] = {
     ),
     **expression_cases(
         "sourceOverrides[].clusterSelector.matchExpressions",
-        {
-            "sourceOverrides": [
-                {**SELECTED, "clusterSelector": {"matchExpressions": EXPRESSION}},
-            ]
-        },
+        {"sourceOverrides": [{**SELECTED, "clusterSelector": {"matchExpressions": EXPRESSION}}]},
     ),
     "sourceOverrides[].scoreName": Case("other_score", OVERRIDE),
     "sourceOverrides[].sourceName": Case("other", OVERRIDE),

@@ -176,10 +176,7 @@ QUESTION_CASES: dict[str, tuple[Fields, dict[str, Case]]] = {
         {"of": "show_waiting_plan"},
         _of_route("get /placementoptimizations/{namespace}/{optimization}/plan"),
     ),
-    "list_optimizations": (
-        {"of": "list_optimizations"},
-        _of_route("get /placementoptimizations"),
-    ),
+    "list_optimizations": ({"of": "list_optimizations"}, _of_route("get /placementoptimizations")),
 }
 """What the page asks: what tells the question, and a case for each of its fields."""
 

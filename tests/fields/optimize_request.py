@@ -48,7 +48,7 @@ STATES: dict[str, tuple[tuple[str, Fields], ...]] = {
 """What was asked before, by state."""
 
 AFTER: dict[str, tuple[Kind, str, str | None, Fields]] = {
-    "gone": (kinds.MANAGED_CLUSTER, "worker01", None, {"spec": {"taints": [UNREACHABLE]}}),
+    "gone": (kinds.MANAGED_CLUSTER, "worker01", None, {"spec": {"taints": [UNREACHABLE]}})
 }
 """What happened to the hub since then."""
 

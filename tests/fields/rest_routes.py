@@ -58,10 +58,7 @@ BASE: dict[str, Fields] = {
 """What each question of a route says."""
 
 CASES: dict[str, dict[str, Case]] = {
-    "get /addonplacementscores": {
-        "query:namespace": Case("worker01"),
-        "query:name": Case("power"),
-    },
+    "get /addonplacementscores": {"query:namespace": Case("worker01"), "query:name": Case("power")},
     "get /placements/status": {
         "query:namespace": Case("other", DEFAULT, "applied"),
         "query:optimization": Case("team-b", DEFAULT, "applied"),

@@ -102,11 +102,9 @@ SETTINGS: dict[str, dict[str, tuple[str, str]]] = {
         **dict.fromkeys(PLANNED, DSF_PLAN),
     },
     "policy-watcher": {
-        "--stable-duration-sec": ("policy_watcher/test_compliance.py", "stable_seconds"),
+        "--stable-duration-sec": ("policy_watcher/test_compliance.py", "stable_seconds")
     },
-    "scorer backtest": {
-        "--best": ("dsf/scorer_kit/backtest/test_figures.py", "best"),
-    },
+    "scorer backtest": {"--best": ("dsf/scorer_kit/backtest/test_figures.py", "best")},
 }
 """Tests of the setting that an option fills, by the setting's name there."""
 

@@ -61,9 +61,7 @@ def content(text: str) -> object:
     "peak memory of random contents and steps of records, and of summaries",
 )
 @pytest.mark.parametrize(
-    "read",
-    [content, steps, load_summaries],
-    ids=["contents", "steps", "summaries"],
+    "read", [content, steps, load_summaries], ids=["contents", "steps", "summaries"]
 )
 @settings(max_examples=max(1, EXAMPLES // 5), deadline=None, phases=[Phase.generate])
 @given(drawn=SHAPES)

@@ -173,11 +173,7 @@ async def _behaves(forged: list[Forgery], without: EmbeddedHub, rolling_out: Emb
     said: list[Any] = [(await service.placement_status("default")).drift]
     fleets = await observe_fleets(hub, keys=record_keys(hub), now=lambda: NOW)
     said += [item.status.drift for item in fleets if item.namespace == "default"]
-    for asked in (
-        {},
-        {"digest": signed["default-1"]["spec"]["digest"]},
-        {"to_revision": 1},
-    ):
+    for asked in ({}, {"digest": signed["default-1"]["spec"]["digest"]}, {"to_revision": 1}):
         plan = await service.plan_rollback(RollbackRequest(namespace="default", **asked))
         said.append(plan.rollback if isinstance(plan, Plan) else plan.reason)
     again = await service.plan(request("power"))

@@ -62,10 +62,7 @@ async def test_a_host_whose_capabilities_came_with_another_request_is_told_all()
 async def test_results_are_the_same_with_and_without_the_extension() -> None:
     server = await _server()
     async with Client(server) as plain, Client(server, extensions=HOST) as host:
-        calls = [
-            ("fleet_overview", {}),
-            ("plan_placement", {"objective": "power"}),
-        ]
+        calls = [("fleet_overview", {}), ("plan_placement", {"objective": "power"})]
         for name, given in calls:
             one, other = await plain.call_tool(name, given), await host.call_tool(name, given)
             assert one.content == other.content

@@ -178,15 +178,7 @@ async def test_of_fifty_calls_at_once_each_is_answered_or_told_to_come_again() -
     assert all("try again later" in text for text in refused)
 
 
-LATE = (
-    "numpy",
-    "highspy",
-    "pulp",
-    "fastapi",
-    "kubernetes",
-    "optimizer.service",
-    "optimizer.plan",
-)
+LATE = ("numpy", "highspy", "pulp", "fastapi", "kubernetes", "optimizer.service", "optimizer.plan")
 """What `initialize` needs none of: importing these takes as long as all the rest of a start."""
 
 

@@ -229,9 +229,7 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
     "diagnosis": (
         lambda: fleet_results.diagnosis_text(
             DiagnosisView(
-                findings=findings(FINDINGS_SHOWN),
-                omitted=max(0, ALL - FINDINGS_SHOWN),
-                checked={},
+                findings=findings(FINDINGS_SHOWN), omitted=max(0, ALL - FINDINGS_SHOWN), checked={}
             ),
             "",
         ),

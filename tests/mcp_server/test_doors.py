@@ -74,10 +74,7 @@ WRITE_CASES = (
     WriteCase("kubernetes", "reader", True, (403, "Forbidden"), '"user system:'),
     WriteCase("kubernetes", "nobody", True, (401, "Unauthorized"), "(no session)"),
 )
-RIGHTS = {
-    READER.name: reads("default"),
-    WRITER.name: [*reads("default"), *writes("default")],
-}
+RIGHTS = {READER.name: reads("default"), WRITER.name: [*reads("default"), *writes("default")]}
 
 
 @pytest.mark.parametrize("case", WRITE_CASES, ids=lambda case: "-".join(map(str, case[:3])))

@@ -65,10 +65,7 @@ async def test_the_work_of_a_gone_client_is_cancelled(
 
 async def test_a_gone_client_deletes_nothing() -> None:
     held, through = _holding("list", kinds.PLACEMENT_BINDING)
-    async with (
-        asyncio.timeout(HANGS_SECONDS),
-        serving(read_only=False, through=through) as service,
-    ):
+    async with asyncio.timeout(HANGS_SECONDS), serving(read_only=False, through=through) as service:
         held[0].reached.set()  # what was reached before is not held
         await _applied(service)
         held[0].reached.clear()

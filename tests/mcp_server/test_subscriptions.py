@@ -118,11 +118,7 @@ async def test_nothing_but_a_subscription_holds_a_stream_or_a_session() -> None:
     """Those of earlier protocols can't subscribe; a request without the header is refused."""
     listen = {"jsonrpc": "2.0", "id": 1, "method": LISTEN, "params": {"notifications": {}}}
     accepts = {"Accept": "application/json, text/event-stream"}
-    async with (
-        serving() as service,
-        httpx2.AsyncClient() as http,
-        asyncio.timeout(HANGS_SECONDS),
-    ):
+    async with serving() as service, httpx2.AsyncClient() as http, asyncio.timeout(HANGS_SECONDS):
         assert (await http.get(service.mcp, headers=accepts)).status_code == 405
         for protocol in ("2025-06-18", "2026-07-28"):
             headers = {**accepts, "MCP-Protocol-Version": protocol}

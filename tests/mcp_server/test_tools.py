@@ -563,10 +563,7 @@ INJECTIONS = (
 
 
 @pytest.mark.parametrize("payload", INJECTIONS)
-@pytest.mark.fire(
-    "text from a cluster stays data",
-    "injections in what MCP tools show",
-)
+@pytest.mark.fire("text from a cluster stays data", "injections in what MCP tools show")
 async def test_text_from_the_cluster_stays_data(payload: str) -> None:
     async with serving(read_only=False) as service, Client(service.mcp) as client:
         before = await client.list_tools()

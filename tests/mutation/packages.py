@@ -92,10 +92,7 @@ PACKAGES = {
             "optimizer/model",
             "optimizer/solve",
         ),
-        without=(
-            "optimizer/solve/solver_process.py",
-            "optimizer/solve/supervised_process.py",
-        ),
+        without=("optimizer/solve/solver_process.py", "optimizer/solve/supervised_process.py"),
         tests=(
             "tests/optimizer/candidates",
             "tests/optimizer/domain/mig",
@@ -152,10 +149,7 @@ PACKAGES = {
     ),
     "keep": DecisionPackage(
         modules=("optimizer/keep", "optimizer/follow/optimization"),
-        tests=(
-            "tests/optimizer/keep",
-            "tests/optimizer/service/test_optimization_controller.py",
-        ),
+        tests=("tests/optimizer/keep", "tests/optimizer/service/test_optimization_controller.py"),
     ),
     "twin": DecisionPackage(
         modules=(
@@ -216,11 +210,7 @@ PACKAGES = {
     ),
     "scorer kit": DecisionPackage(
         modules=("dsf/scorer_kit",),
-        without=(
-            "dsf/scorer_kit/cli",
-            "dsf/scorer_kit/recordings",
-            "dsf/scorer_kit/templates",
-        ),
+        without=("dsf/scorer_kit/cli", "dsf/scorer_kit/recordings", "dsf/scorer_kit/templates"),
         tests=("tests/dsf/scorer_kit",),
     ),
     "scoring API": DecisionPackage(

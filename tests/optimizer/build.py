@@ -144,10 +144,7 @@ def read_fleet(
     """The fleet of a request, with its scores and with generated candidates."""
     asked = asked or request()
     reader = FleetReader(
-        read_objects(observation, asked, settings),
-        asked,
-        settings=settings,
-        now=NOW,
+        read_objects(observation, asked, settings), asked, settings=settings, now=NOW
     )
     reader.add(observation.scores)
     found = reader.snapshot()

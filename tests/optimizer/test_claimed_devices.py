@@ -100,10 +100,7 @@ def asked(*apps: str) -> OptimizeRequest:
 
 async def test_one_plan_places_on_mig_policies_and_on_devices_that_are_claimed() -> None:
     """Worker01 needs a policy to have MIG devices, worker02 makes them when they are claimed."""
-    workloads = (
-        deploying("mwrs-app01", "app01", 2, deployment(2, mig=1)),
-        claiming("app02", 2),
-    )
+    workloads = (deploying("mwrs-app01", "app01", 2, deployment(2, mig=1)), claiming("app02", 2))
     gpu = node({"cpu": 64}, labels=GH200)
     hub = await fleet(inventory("worker01", [gpu]), devices("worker02"), workloads=workloads)
     both = request(clusters=[request().clusters[0].model_dump(by_alias=True), alone("worker02")])
@@ -153,10 +150,7 @@ async def test_two_workloads_share_the_counters_of_one_gpu() -> None:
 
 async def test_claims_that_can_not_be_told_are_issues() -> None:
     index = "device.attributes['gpu.nvidia.com'].index == 0"
-    workloads = (
-        claiming("app01", 1, "", "gpu.example.com"),
-        claiming("app02", 1, index),
-    )
+    workloads = (claiming("app01", 1, "", "gpu.example.com"), claiming("app02", 1, index))
     hub = await fleet(devices("worker02"), workloads=workloads)
     found = reasons(await planned(hub, asked("app01", "app02")))
     assert found["ClaimNotEvaluated"] == [

@@ -72,11 +72,7 @@ EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
 }
 """For each field the text of an annotation that changes the decision."""
 
-LISTS = {
-    WorkloadSpec: "targetWorkloads",
-    PolicySpec: "availablePolicies",
-    ClusterSpec: "clusters",
-}
+LISTS = {WorkloadSpec: "targetWorkloads", PolicySpec: "availablePolicies", ClusterSpec: "clusters"}
 BASE = {"spread": "zone=1", "requests": "memory=1"}
 LIMITS = [{"name": "power", "maximum": 500, "uses": "power"}]
 EVERY_FIELD = [(spec, name) for spec in EXAMPLES for name in spec.model_fields]

@@ -183,9 +183,7 @@ async def test_a_left_over_that_the_plan_has_no_place_for_is_stopped(run: GuideR
     assert "mwrs-app01" not in dict(await works(run))
 
 
-async def test_a_left_over_that_the_request_does_not_name_keeps_what_it_uses(
-    run: GuideRun,
-) -> None:
+async def test_a_left_over_that_the_request_does_not_name_keeps_what_it_uses(run: GuideRun) -> None:
     await reset(run)
     plan = await planned(run, asked(workloads=["mwrs-app02"]))
     assert {item.cluster for item in plan.placements} == {"worker02"}

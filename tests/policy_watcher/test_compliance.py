@@ -50,11 +50,7 @@ def test_any_other_state_is_noncompliant_and_restarts_the_window(state: str | No
 
 @pytest.mark.parametrize(
     "newcomer",
-    [
-        policy(uid="u2"),
-        policy(generation=2),
-        policy("default.mig-2g", uid="u2"),
-    ],
+    [policy(uid="u2"), policy(generation=2), policy("default.mig-2g", uid="u2")],
     ids=["recreated", "edited", "another"],
 )
 def test_a_replaced_policy_restarts_the_window(newcomer: dict[str, Any]) -> None:

@@ -73,11 +73,7 @@ def user(hub: Hub, namespace: str, name: str, *roles: str) -> str:
     bindings = [("assistant-reader", everywhere)]
     bindings += [(role, {"kind": "RoleBinding", "metadata": metadata}) for role in roles]
     for role, binding in bindings:
-        reference = {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": role,
-        }
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
         hub.apply({"apiVersion": RBAC, **binding, "roleRef": reference, "subjects": [subject]})
     return hub.token(f"{namespace}/{name}", audiences=[DEFAULT_AUDIENCE])
 

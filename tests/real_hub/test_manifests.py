@@ -55,11 +55,7 @@ POD = {
 
 def test_a_container_becomes_a_process() -> None:
     command = command_of(
-        POD,
-        ["program"],
-        namespace="home",
-        pod_name="pod-1",
-        mounts={"/var/run/hub": Path("/here")},
+        POD, ["program"], namespace="home", pod_name="pod-1", mounts={"/var/run/hub": Path("/here")}
     )
     assert command.argv == [
         "program",

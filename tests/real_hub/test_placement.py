@@ -27,10 +27,7 @@ def publish(hub: Hub, cluster: str, resource: str, value: int) -> None:
 
 def best_by(resource: str, namespace: str) -> dict[str, object]:
     """A Placement of one cluster with one score as its only prioritizer."""
-    coordinate = {
-        "type": "AddOn",
-        "addOn": {"resourceName": resource, "scoreName": "fitness"},
-    }
+    coordinate = {"type": "AddOn", "addOn": {"resourceName": resource, "scoreName": "fitness"}}
     configurations = [{"scoreCoordinate": coordinate, "weight": 1}]
     return {
         "apiVersion": V1BETA1,

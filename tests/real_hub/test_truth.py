@@ -186,9 +186,7 @@ CLAIM = "policy-watcher-claim"
 
 EDITS = {
     "tolerations": Edit(
-        placement({"spec": {"tolerations": [{"operator": "Exists"}]}}),
-        "Drifted",
-        "DiffersFromPlan",
+        placement({"spec": {"tolerations": [{"operator": "Exists"}]}}), "Drifted", "DiffersFromPlan"
     ),
     "sets": Edit(
         workload_placement({"spec": {"clusterSets": ["global"]}}), "Drifted", "DiffersFromPlan"
@@ -202,9 +200,7 @@ EDITS = {
     "filter": Edit(binding({"subFilter": "restricted"}), "Drifted", "DiffersFromPlan"),
     "deleted binding": Edit(delete_binding, "Drifted", "MissingFromHub"),
     "deleted placement": Edit(
-        lambda fleet: fleet.delete(kinds.PLACEMENT, "app01-placement"),
-        "Drifted",
-        "MissingFromHub",
+        lambda fleet: fleet.delete(kinds.PLACEMENT, "app01-placement"), "Drifted", "MissingFromHub"
     ),
     "copy": Edit(copy_a_placement, "Drifted", "PlacementUnused"),
     "generated label": Edit(take_the_label, "Drifted", "LabelRemoved", give_the_label),

@@ -157,6 +157,5 @@ def test_a_first_install_that_failed_is_tried_again(hub: Hub, namespace: str) ->
 
 def wait_deployed(clusters: list[ManagedCluster]) -> None:
     until(
-        "the agent on every cluster",
-        lambda: all(cluster.api.find(*AGENT) for cluster in clusters),
+        "the agent on every cluster", lambda: all(cluster.api.find(*AGENT) for cluster in clusters)
     )

@@ -58,10 +58,7 @@ LABELS: Mapping[str, tuple[str, str]] = {
         "ManifestWork",
         "OCM's: the ManifestWorkReplicaSet that it is of, as `namespace.name`",
     ),
-    names.WORK_PLACEMENT_LABEL: (
-        "ManifestWork",
-        "OCM's: the Placement that selected its cluster",
-    ),
+    names.WORK_PLACEMENT_LABEL: ("ManifestWork", "OCM's: the Placement that selected its cluster"),
 }
 ANNOTATIONS: Mapping[str, tuple[str, str]] = {
     names.APPROVED_DIGEST_ANNOTATION: (
@@ -72,10 +69,7 @@ ANNOTATIONS: Mapping[str, tuple[str, str]] = {
         "PlacementOptimization",
         "yours: any value; it plans at once when the value changes",
     ),
-    names.ALLOWED_HOSTS_ANNOTATION: (
-        "Secret",
-        "yours: the hosts to which the agents may send it",
-    ),
+    names.ALLOWED_HOSTS_ANNOTATION: ("Secret", "yours: the hosts to which the agents may send it"),
     PRIORITY_ANNOTATION: ("ManifestWorkReplicaSet", "yours: its priority, for plans and scorers"),
     PREFERENCES_ANNOTATION: (
         "LocalQueue of Kueue",
@@ -97,7 +91,7 @@ CLAIMS = {
     names.CLUSTER_CLAIM: (
         "ClusterClaim, ManagedCluster",
         "`empty`, `noncompliant` or `compliant`: workload Placements wait for the last",
-    ),
+    )
 }
 OBJECTS = {
     names.SCORING_CONFIG: (

@@ -73,10 +73,7 @@ CONFIGS = [
                 30,
                 30,
             ),
-            "forecast": {
-                "horizon": 600,
-                "truth": {"query": f"avg_over_time(({QUERY})[600s:30s])"},
-            },
+            "forecast": {"horizon": 600, "truth": {"query": f"avg_over_time(({QUERY})[600s:30s])"}},
         },
     ),
     (
@@ -90,10 +87,7 @@ CONFIGS = [
                 60,
                 60,
             ),
-            "forecast": {
-                "horizon": 600,
-                "truth": {"query": f"avg_over_time(({QUERY})[600s:60s])"},
-            },
+            "forecast": {"horizon": 600, "truth": {"query": f"avg_over_time(({QUERY})[600s:60s])"}},
         },
     ),
     (

@@ -195,12 +195,7 @@ class Sources:
         return concatenate(parts)
 
     async def _decoded(
-        self,
-        url: str,
-        answer: HttpAnswer,
-        asked: AskedSamples,
-        source: str,
-        room: FetchRoom,
+        self, url: str, answer: HttpAnswer, asked: AskedSamples, source: str, room: FetchRoom
     ) -> FetchedSeries | Failure:
         return await http_exchange.decode_within(
             lambda: _labelled(parse_query_answer(url, answer, room.series, asked), source),

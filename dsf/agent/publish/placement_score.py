@@ -135,7 +135,7 @@ def placement_score(cluster: str, score_name: str) -> Object:
                 names.SCORE_NAME_LABEL: score_label(score_name),
                 names.MANAGED_BY_LABEL: MANAGED_BY,
             },
-        },
+        }
     )
 
 

@@ -122,10 +122,7 @@ ANY_SAMPLES = AskedSamples()
 
 
 def parse_query_answer(
-    url: str,
-    answer: HttpAnswer,
-    max_series: int = SERIES_LIMIT,
-    asked: AskedSamples = ANY_SAMPLES,
+    url: str, answer: HttpAnswer, max_series: int = SERIES_LIMIT, asked: AskedSamples = ANY_SAMPLES
 ) -> FetchedSeries | Failure:
     """Return the series of an answer of `url`; those of an instant vector have one sample each.
 

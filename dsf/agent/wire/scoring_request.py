@@ -122,11 +122,7 @@ def caller_headers(cluster: str, summary: ScorerSummary) -> dict[str, str]:
 
     Their values are percent-encoded, so a name can't end its header or begin another one.
     """
-    named = {
-        CLUSTER_HEADER: cluster,
-        SCORE_HEADER: summary.score_name,
-        SCORER_HEADER: summary.name,
-    }
+    named = {CLUSTER_HEADER: cluster, SCORE_HEADER: summary.score_name, SCORER_HEADER: summary.name}
     return {header: quote(name, safe="") for header, name in named.items()}
 
 

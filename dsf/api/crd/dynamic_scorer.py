@@ -153,10 +153,7 @@ class DynamicScorerSpec(DeclaredMeaning):
         max_length=scorer_source.MOST_SOURCES,
         description="Several sources instead of one. Each series says by the label"
         f" {scorer_source.SOURCE_LABEL} which of them it is from.",
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["name"],
-        },
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     scoring: Scoring | None = None
     forecast: DeclaredForecast

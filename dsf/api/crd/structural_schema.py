@@ -163,9 +163,6 @@ ConditionList = Annotated[
     list[ConditionModel],
     Field(
         description="The object's state by aspect, one entry for each type.",
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     ),
 ]

@@ -118,9 +118,7 @@ def reported_health(scorer: RegisteredScorer, probe: ProbeResult) -> HealthStatu
 
 
 def _assess(
-    scorer: RegisteredScorer,
-    probe: ProbeResult | None,
-    manifests: Mapping[str, NamespaceManifests],
+    scorer: RegisteredScorer, probe: ProbeResult | None, manifests: Mapping[str, NamespaceManifests]
 ) -> ScorerAssessment:
     config = _config_in_use(scorer, probe)
     spec = scorer.spec if probe else _spec_before_first_probe(scorer)
@@ -249,9 +247,7 @@ def _with_owner(
     if owner is assessment or isinstance(owner.resolution, InvalidInput):
         return assessment
     return replace(
-        assessment,
-        name_owner=owner.scorer.name,
-        owner_direction=owner.resolution.meaning.direction,
+        assessment, name_owner=owner.scorer.name, owner_direction=owner.resolution.meaning.direction
     )
 
 

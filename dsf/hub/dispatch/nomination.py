@@ -124,8 +124,7 @@ def decide(
         if room and each.since > room.times.observed:
             turn.take(cluster, each)
     ordered = sorted(
-        waiting,
-        key=lambda item: (not item.nominated, -item.priority, item.created, key(item.obj)),
+        waiting, key=lambda item: (not item.nominated, -item.priority, item.created, key(item.obj))
     )
     found = list[Nomination]()
     for workload in ordered:

@@ -79,10 +79,7 @@ def status_conditions(obj: Object, reported: Iterable[Condition], *, now: str) -
     merged = conditions.merged(
         conditions.conditions_of(obj), reported, now=now, generation=generation
     )
-    return {
-        "observedGeneration": generation,
-        "conditions": merged,
-    }
+    return {"observedGeneration": generation, "conditions": merged}
 
 
 def _ready(progress: FleetProgress) -> Condition:

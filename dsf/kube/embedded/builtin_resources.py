@@ -102,11 +102,7 @@ def _secret() -> Resource:
             "type": {"type": "string", "default": "Opaque"},
             "immutable": FLAG,
         },
-        columns=(
-            Column("Type", "string", ".type"),
-            Column("Data", "integer", _size("data")),
-            AGE,
-        ),
+        columns=(Column("Type", "string", ".type"), Column("Data", "integer", _size("data")), AGE),
         selectable=("type",),
         prepare=_secret_prepared,
         check=_secret_errors,
@@ -179,8 +175,7 @@ def _lease() -> Resource:
 def _event() -> Resource:
     reference = object_of(
         **dict.fromkeys(
-            ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath"),
-            TEXT,
+            ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath"), TEXT
         )
     )
     return built_in(

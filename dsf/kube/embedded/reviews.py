@@ -40,11 +40,7 @@ def review_resources() -> list[Resource]:
 
 def review(kind: Kind, spec: dict[str, Schema], answer: Callable[[Object], Object]) -> Resource:
     """Return the resource of a kind of review; `answer` returns the status."""
-    return built_in(
-        kind,
-        {"spec": object_of(**spec), "status": ANYTHING},
-        review=answer,
-    )
+    return built_in(kind, {"spec": object_of(**spec), "status": ANYTHING}, review=answer)
 
 
 def _own_right(review: Object) -> Object:

@@ -95,8 +95,4 @@ _TEXTS: dict[str, Callable[[str], object]] = {
     "ipv6": ipaddress.IPv6Address,
     "uuid": uuid.UUID,
 }
-_INTEGERS = {
-    "int32": range(-(2**31), 2**31),
-    "uint32": range(2**32),
-    "uint64": range(2**64),
-}
+_INTEGERS = {"int32": range(-(2**31), 2**31), "uint32": range(2**32), "uint64": range(2**64)}

@@ -261,9 +261,7 @@ def _forecast_of(method: SimpleMethod) -> Callable[[Judged], float | None]:
 
 
 def _losses(
-    step: Sequence[Judged],
-    values: Mapping[str, Callable[[Judged], float | None]],
-    choices: Choices,
+    step: Sequence[Judged], values: Mapping[str, Callable[[Judged], float | None]], choices: Choices
 ) -> dict[str, float]:
     """Return the loss of each method at one step; empty if the step does not count."""
     sign = 1 if choices.lowest else -1

@@ -172,10 +172,7 @@ class Replay:
     ends: Sequence[int]
 
     async def run(
-        self,
-        summary: ScorerSummary,
-        credentials: AuthorCredentials,
-        progress: Callable[[], None],
+        self, summary: ScorerSummary, credentials: AuthorCredentials, progress: Callable[[], None]
     ) -> list[Answered] | Failure:
         """Return the answers, one for each of `ends`, or the first failure.
 

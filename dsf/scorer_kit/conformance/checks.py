@@ -141,10 +141,7 @@ CHECKS = (
         "large", "many series with many samples are answered, or refused", judges.large, _large
     ),
     ConformanceCheck(
-        "determinism",
-        "two equal requests have equal answers",
-        judges.determinism,
-        _twice,
+        "determinism", "two equal requests have equal answers", judges.determinism, _twice
     ),
     ConformanceCheck(
         "dimensions", "the labels of each result make a name of its own", judges.dimensions

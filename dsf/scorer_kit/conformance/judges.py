@@ -108,10 +108,7 @@ def large(evidence: Evidence) -> Findings:
     if failure and (outcome.status in _CLIENT_ERROR or outcome.status == _BUSY):
         yield warning(failure.message, "accept more, or say in the README what it accepts")
     elif failure:
-        yield error(
-            failure.message,
-            "accept more, or read the body to its end and answer 413",
-        )
+        yield error(failure.message, "accept more, or read the body to its end and answer 413")
 
 
 def latency(evidence: Evidence) -> Findings:

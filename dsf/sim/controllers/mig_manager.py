@@ -45,8 +45,7 @@ def finish(node: Object) -> list[Change]:
     allocatable = {"allocatable": {**devices, **_DEVICES.get(requested, {})}}
     return [
         _patch(
-            node,
-            {"labels": {RESULT_LABEL: "true"}, "annotations": {APPLIED_ANNOTATION: requested}},
+            node, {"labels": {RESULT_LABEL: "true"}, "annotations": {APPLIED_ANNOTATION: requested}}
         ),
         Patch(NODE, node["metadata"]["name"], None, {"status": allocatable}, "status"),
     ]

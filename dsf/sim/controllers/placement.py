@@ -287,7 +287,7 @@ def _decision_object(placement: Object) -> Object:
                     blockOwnerDeletion=True,
                 )
             ],
-        },
+        }
     )
 
 

@@ -139,8 +139,7 @@ def prometheus_source(query: str, *, window: int, step: int) -> Object:
 def scoring_config() -> Object:
     """Return the DynamicScoringConfig that distributes all of them to every cluster."""
     return DYNAMIC_SCORING_CONFIG.object(
-        metadata={"name": SCORING_CONFIG, "namespace": HUB_NAMESPACE},
-        spec={"masks": []},
+        metadata={"name": SCORING_CONFIG, "namespace": HUB_NAMESPACE}, spec={"masks": []}
     )
 
 

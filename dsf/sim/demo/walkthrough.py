@@ -192,8 +192,7 @@ def _with_a_pod(obj: Object) -> Object:
 def _pod(name: str, requests: Mapping[str, str]) -> Object:
     container = {"name": name, "image": name, "resources": {"requests": requests}}
     return kinds.POD.object(
-        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE},
-        spec={"containers": [container]},
+        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE}, spec={"containers": [container]}
     )
 
 

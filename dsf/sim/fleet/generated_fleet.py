@@ -47,10 +47,7 @@ MODELS = (
         "NVIDIA-H100-80GB-HBM3",
         1.0,
         640,
-        (
-            (_OFF, _OFF, {"3g.40gb": 2}, {"1g.10gb": 7}),
-            (_OFF, _OFF, _OFF, {"3g.40gb": 2}),
-        ),
+        ((_OFF, _OFF, {"3g.40gb": 2}, {"1g.10gb": 7}), (_OFF, _OFF, _OFF, {"3g.40gb": 2})),
     ),
     GpuModel(
         "NVIDIA-A100-SXM4-80GB",

@@ -111,10 +111,7 @@ async def _create_workloads(demo: RunningDemo, fleet: Mapping[str, FleetCluster]
 
 async def _agent(demo: RunningDemo, cluster: DemoCluster, prometheus: str) -> None:
     settings = AgentSettings(
-        cluster.name,
-        metrics_bind_address="127.0.0.1:0",
-        prometheus_url=prometheus,
-        inventory=True,
+        cluster.name, metrics_bind_address="127.0.0.1:0", prometheus_url=prometheus, inventory=True
     )
     await run_agent(settings, hub=demo.clusters.hub.kube, managed=cluster.kube)
 
@@ -150,9 +147,7 @@ async def _check(demo: RunningDemo) -> None:
 
 
 async def _happen(
-    demo: RunningDemo,
-    fleet: Mapping[str, FleetCluster],
-    agents: Mapping[str, asyncio.Task[None]],
+    demo: RunningDemo, fleet: Mapping[str, FleetCluster], agents: Mapping[str, asyncio.Task[None]]
 ) -> None:
     """Let an agent stop for good, and then clusters and Pods of others come and go."""
     clusters = demo.clusters.managed

@@ -126,8 +126,7 @@ class Story:
 def story_workload(name: str) -> Object:
     """Return the ManifestWorkReplicaSet of a workload that needs one GPU."""
     config_map = CONFIG_MAP.object(
-        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE},
-        data={"model": name},
+        metadata={"name": name, "namespace": WORKLOAD_NAMESPACE}, data={"model": name}
     )
     return replica_set(name, name, 1, config_map)
 

@@ -354,7 +354,7 @@ def _prometheus(found: HubInstallation) -> _Judged:
     if found.prometheus is None:
         return _skipped(
             f"agents read it from their clusters, and did so for"
-            f" {counted(found.sources_read, 'score')}; --prometheus-url asks one from here",
+            f" {counted(found.sources_read, 'score')}; --prometheus-url asks one from here"
         )
     if found.prometheus:
         return _failed(

@@ -105,11 +105,7 @@ def left_pending(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def with_change(
-    obj: Object,
-    taken: Take,
-    digest: str,
-    now: datetime,
-    left: Iterable[tuple[str, str]] = (),
+    obj: Object, taken: Take, digest: str, now: datetime, left: Iterable[tuple[str, str]] = ()
 ) -> Object:
     """Return the object with one change more in its status, before the change is made.
 

@@ -117,11 +117,7 @@ class KeptMemory:
         return last.found, last.facts
 
     def observed(
-        self,
-        spec: PlacementOptimizationSpec,
-        fleet: Fleet,
-        watched: Watched,
-        now: datetime,
+        self, spec: PlacementOptimizationSpec, fleet: Fleet, watched: Watched, now: datetime
     ) -> Due:
         """Remember the scores of now, and return why to plan."""
         seconds = spec.hysteresis.stabilization_window_seconds

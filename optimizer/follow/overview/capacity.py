@@ -133,10 +133,7 @@ NO_CAPACITY = FleetCapacity()
 
 
 def capacities(
-    clusters: Iterable[str],
-    inventories: Iterable[Object],
-    idle: Iterable[ScoreRow],
-    now: datetime,
+    clusters: Iterable[str], inventories: Iterable[Object], idle: Iterable[ScoreRow], now: datetime
 ) -> dict[str, ClusterCapacity]:
     """Return the capacity of each of the clusters that has a NodeInventory, by name.
 

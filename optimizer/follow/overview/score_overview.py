@@ -196,8 +196,7 @@ class ScoreOverview(ResultPart):
     entries: int
     expired: Annotated[int, Field(description="Managed clusters whose score has expired.")] = 0
     valid_until: Annotated[
-        datetime | None,
-        Field(description="When the first of them expires; left out: never."),
+        datetime | None, Field(description="When the first of them expires; left out: never.")
     ] = None
     oldest: Annotated[
         ScoreAge | None,
@@ -207,8 +206,7 @@ class ScoreOverview(ResultPart):
     mean: Annotated[float | None, Field(description="Mean over the clusters; null: none valid.")]
     best: tuple[ClusterScore, ...]
     worst: Annotated[
-        tuple[ClusterScore, ...],
-        Field(description="Worst first; none is as good as the best."),
+        tuple[ClusterScore, ...], Field(description="Worst first; none is as good as the best.")
     ] = ()
 
 

@@ -244,10 +244,7 @@ def _copied(kind: Kind, obj: Object, added: AddedCluster) -> Object | None:
         copy = {**obj, "metadata": {**metadata, "name": name, "labels": labels}}
         return cluster_with(copy, added.nodes) if added.gpus else copy
     if kind == POLICY and policy_of_copy(name_of(obj), name, like):
-        return {
-            **obj,
-            "metadata": {**metadata, "name": policy_of_copy(name_of(obj), name, like)},
-        }
+        return {**obj, "metadata": {**metadata, "name": policy_of_copy(name_of(obj), name, like)}}
     if kind == ADD_ON_PLACEMENT_SCORE and metadata.get("namespace") == like:
         return {**obj, "metadata": {**metadata, "namespace": name}}
     if kind == NODE_INVENTORY and metadata.get("namespace") == like:

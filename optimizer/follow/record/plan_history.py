@@ -200,10 +200,7 @@ class PlanInForce(NamedTuple):
     def objective(self) -> dict[str, Any]:
         """The fields of POST /optimize that state its objective."""
         return self.request.model_dump(
-            mode="json",
-            by_alias=True,
-            exclude_defaults=True,
-            include={"preference", "objectives"},
+            mode="json", by_alias=True, exclude_defaults=True, include={"preference", "objectives"}
         )
 
     def taken_objective(self, request: OptimizeRequest) -> ObjectiveInForce:

@@ -100,10 +100,7 @@ def restored_plan(history: PlanHistory, asked: RollbackRequest) -> RestoredPlan 
 def no_records(why: Issue) -> RequestProblem:
     """Return the refusal of a hub that keeps no plans."""
     return RequestProblem(
-        status=CONFLICT,
-        reason=why.reason,
-        title="The hub keeps no plans",
-        detail=why.message,
+        status=CONFLICT, reason=why.reason, title="The hub keeps no plans", detail=why.message
     )
 
 

@@ -189,21 +189,14 @@ def _complete(
 
 
 def waiting(
-    plan: RolloutPlan,
-    progress: RolloutProgress,
-    needed: tuple[RolloutWait, ...],
-    now: datetime,
+    plan: RolloutPlan, progress: RolloutProgress, needed: tuple[RolloutWait, ...], now: datetime
 ) -> RolloutMove:
     """Return the progress of a step that waits, overdue if it does so for too long."""
     ready = progress.ready_since if needed[0].reason == "MinReadySeconds" else None
     begun = progress.last_progress or now
     late = now - begun > timedelta(seconds=plan.pace.progress_deadline_seconds)
     waiting = replace(
-        progress,
-        waiting_for=needed,
-        ready_since=ready,
-        last_progress=begun,
-        overdue=late,
+        progress, waiting_for=needed, ready_since=ready, last_progress=begun, overdue=late
     )
     note = "ProgressDeadlineExceeded" if late and not progress.overdue else ""
     return RolloutMove(waiting, note=note)

@@ -50,10 +50,7 @@ class RolloutFacts:
 
 
 def rollout_facts(
-    observation: Observation,
-    *,
-    owner: Optimization,
-    workloads: Collection[str],
+    observation: Observation, *, owner: Optimization, workloads: Collection[str]
 ) -> RolloutFacts:
     """Return the facts of an optimization; ManifestWorks of other workloads are left out."""
     status = placement_status(observation, *owner)

@@ -15,13 +15,7 @@ from dsf.kube.port import Object
 from optimizer.plan.generated_objects import describe
 from optimizer.snapshot.object_readers import name_of
 
-_OF_THE_SERVER = (
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "uid",
-)
+_OF_THE_SERVER = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
 """Fields of metadata that the API server writes."""
 
 

@@ -188,8 +188,7 @@ class WatchedHub:
             f"{_PREFIX}objects", "Objects in memory, as watches keep them.", labels=["resource"]
         )
         entries = GaugeMetricFamily(
-            f"{_PREFIX}score_entries",
-            "Entries of scores in memory; see --watched-score-entries.",
+            f"{_PREFIX}score_entries", "Entries of scores in memory; see --watched-score-entries."
         )
         for kind in filter(self._of, WATCHED):
             items = self.items(kind)

@@ -178,11 +178,7 @@ def _devices(cluster: Cluster, enforced: Iterable[OthersPolicy], kind: str) -> l
 
 
 def _unexplained(
-    cluster: Cluster,
-    there: OthersOnCluster,
-    kinds: Iterable[str],
-    managed: Object,
-    score: Object,
+    cluster: Cluster, there: OthersOnCluster, kinds: Iterable[str], managed: Object, score: Object
 ) -> tuple[list[Supply], list[Issue]]:
     """Return what runs without the hub of the kinds that the request asks for, and issues of it."""
     used, issues = list[Supply](), list[Issue]()

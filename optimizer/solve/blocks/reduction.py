@@ -170,9 +170,7 @@ def reduce_to_blocks(
     ]
     needed = np.flatnonzero(~dropped.all(axis=0) | np.array(shared, np.bool_)).tolist()
     sites = sites_of(
-        problem,
-        {resource: problem.resources[resource].cluster for resource in needed},
-        policies,
+        problem, {resource: problem.resources[resource].cluster for resource in needed}, policies
     )
     if not sites or stop():
         return None
@@ -257,11 +255,7 @@ def _supplies(
 
 
 def _rows(
-    problem: Problem,
-    linking: LinkingRows,
-    by_size: Ints,
-    order: Ints,
-    modes: list[tuple[int, ...]],
+    problem: Problem, linking: LinkingRows, by_size: Ints, order: Ints, modes: list[tuple[int, ...]]
 ) -> LinkingRows:
     """Return the linking rows in the numbers of the blocks, without assignments that are gone."""
     resource_at = np.full(len(problem.resources), -1, np.int64)

@@ -127,14 +127,7 @@ def search_further(
     dual, bound = known.dual, known.bound
     pricing = price_blocks(blocks, dual.items, dual.prices)
     incumbent = improve_by_large_neighbourhoods(
-        blocks,
-        dual.prices,
-        pricing,
-        known.incumbent,
-        bound,
-        context,
-        on_incumbent,
-        effort=effort,
+        blocks, dual.prices, pricing, known.incumbent, bound, context, on_incumbent, effort=effort
     )
     incumbent, bound = close_gap(
         blocks,
@@ -220,12 +213,7 @@ def close_gap(
         cutoff_value = cutoff_of(value, bound, context.gap, whole)
         slack = max(0.0, dual.bound - cutoff_value)
         enumerated = best_columns_within(
-            blocks,
-            dual.prices,
-            pricing,
-            slack=slack,
-            limit=limit,
-            stop=context.is_over,
+            blocks, dual.prices, pricing, slack=slack, limit=limit, stop=context.is_over
         )
         all_enumerated = enumerated.complete_loss >= slack
         if context.is_over() or (needs_all and not all_enumerated):

@@ -221,13 +221,7 @@ def _repair(
     columns = pool.columns()
     times = np.zeros(len(columns), np.int64)
     times[: len(own)] = inside.multiplicities
-    taken = solve_master(
-        rest.blocks,
-        columns,
-        context,
-        start=times,
-        nodes=50,
-    )
+    taken = solve_master(rest.blocks, columns, context, start=times, nodes=50)
     if taken is None:
         return incumbent, False
     hit = np.flatnonzero(taken.multiplicities)

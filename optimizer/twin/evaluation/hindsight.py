@@ -77,12 +77,7 @@ def best_within_budgets(
     objective, rows, moves = _integer_program(moments)
     rows += _budget_rows(budgets, moves)
     found = maximise(
-        objective,
-        rows,
-        [1.0] * len(objective),
-        solver=DEFAULTS.solver,
-        seconds=SECONDS,
-        gap=_GAP,
+        objective, rows, [1.0] * len(objective), solver=DEFAULTS.solver, seconds=SECONDS, gap=_GAP
     )
     return found.bound
 

@@ -33,10 +33,7 @@ class HubRecord(NamedTuple):
 
 
 async def record_of(
-    lister: Lister,
-    records: Mapping[Kind, Sequence[Object]],
-    namespace: str,
-    optimization: str,
+    lister: Lister, records: Mapping[Kind, Sequence[Object]], namespace: str, optimization: str
 ) -> HubRecord:
     """Return what is on record of an optimization; raises KubeError.
 

@@ -146,10 +146,7 @@ async def test_bars_and_history_are_printed(tmp_path: Path) -> None:
     ("answer", "said"),
     [
         (lambda: web.Response(status=503, text="<html>"), 'HTTP 503: "no JSON"'),
-        (
-            lambda: web.json_response({"status": "error", "error": MARKER}, status=400),
-            "HTTP 400: ",
-        ),
+        (lambda: web.json_response({"status": "error", "error": MARKER}, status=400), "HTTP 400: "),
         (lambda: web.json_response({"status": "success", "data": {}}), "not one of a Prometheus"),
         (lambda: web.Response(text="[" * 100_000), '"no JSON"'),
         (lambda: web.Response(text=f"[{'0,' * MAX_VALUES}0]"), f"more than {MAX_VALUES} values"),

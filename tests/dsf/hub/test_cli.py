@@ -92,8 +92,7 @@ def test_a_used_port_is_named_with_the_flag_for_another(kubeconfig: Path) -> Non
         used.listen()
         address = f"127.0.0.1:{used.getsockname()[1]}"
         result = CliRunner().invoke(
-            controller,
-            ["--kubeconfig", str(kubeconfig), "--metrics-bind-address", address],
+            controller, ["--kubeconfig", str(kubeconfig), "--metrics-bind-address", address]
         )
     assert result.exit_code == 1
     line = result.stderr.splitlines()[-1]

@@ -509,10 +509,7 @@ def test_any_fleet_settles_with_each_accepted_cluster_served(start: World) -> No
 @given(start=snapshots())
 def test_order_of_observation_is_irrelevant(start: World) -> None:
     other = replace(
-        start,
-        scorers=start.scorers[::-1],
-        clusters=start.clusters[::-1],
-        works=start.works[::-1],
+        start, scorers=start.scorers[::-1], clusters=start.clusters[::-1], works=start.works[::-1]
     )
     assert writes(planned(start, now=NOW)) == writes(planned(other, now=NOW))
 

@@ -303,8 +303,7 @@ def test_silence_has_a_reason_where_the_hub_knows_one() -> None:
     gone = unavailable(cluster("c1"))
     idle = unavailable(add_on("c2"), "Available")
     start = world(
-        clusters=(cluster("c0"), gone, cluster("c2")),
-        add_ons=(add_on("c0"), add_on("c1"), idle),
+        clusters=(cluster("c0"), gone, cluster("c2")), add_ons=(add_on("c0"), add_on("c1"), idle)
     )
     end = settled(start)
     assert [(each["name"], each["reason"]) for each in status(end)["failingClusters"]] == [
@@ -407,12 +406,7 @@ EXPIRED = "2026-11-20T09:00:00Z"
 @pytest.mark.parametrize(
     ("scores", "health", "healthy", "ready"),
     [
-        (
-            (),
-            "Unknown",
-            NOBODY_SAYS,
-            ("True", "Distributed"),
-        ),
+        ((), "Unknown", NOBODY_SAYS, ("True", "Distributed")),
         (
             (published("c1", "inner"),),
             "Active",

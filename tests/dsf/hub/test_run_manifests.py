@@ -169,10 +169,7 @@ async def test_a_missing_right_holds_up_no_other_scorer(hub: EmbeddedHub) -> Non
         assert found["reason"] == "Distributed"
         assert {
             work["metadata"]["namespace"] for work in (await hub.list(MANIFEST_WORK)).items
-        } == {
-            "c1",
-            "c2",
-        }
+        } == {"c1", "c2"}
 
 
 class SlowList(Wrapper):

@@ -90,8 +90,7 @@ def test_an_allowed_range_covers_only_what_an_address_stands_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "form",
-    ["::ffff:{}", "::ffff:0:{}", "::{}", "64:ff9b::{}", "64:ff9b:1::{}", "2606::5efe:{}"],
+    "form", ["::ffff:{}", "::ffff:0:{}", "::{}", "64:ff9b::{}", "64:ff9b:1::{}", "2606::5efe:{}"]
 )
 def test_loopback_is_denied_in_every_form(form: str) -> None:
     rules = made(denied_cidrs=["127.0.0.0/8", "::1/128"])

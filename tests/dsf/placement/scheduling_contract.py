@@ -91,10 +91,7 @@ CASES = (
     Case("bound-to-nothing", (), (), reason=NONE),
     Case("bound-to-a-missing-set", (), ("contract-ghost",), reason=NONE),
     Case(
-        "one-of-two-sets",
-        ("g1",),
-        ("default", "contract-gpu"),
-        {"clusterSets": ["contract-gpu"]},
+        "one-of-two-sets", ("g1",), ("default", "contract-gpu"), {"clusterSets": ["contract-gpu"]}
     ),
     Case(
         "a-set-that-is-not-bound",
@@ -108,11 +105,7 @@ CASES = (
     Case("equal", (*FREE, "t1"), spec=tolerating(key="dedicated", value="ml")),
     Case("equal-other-value", FREE, spec=tolerating(key="dedicated", value="web")),
     Case("exists", (*FREE, "t1"), spec=tolerating(key="dedicated", operator="Exists")),
-    Case(
-        "everything",
-        (*FREE, "i1", "r1", "t1", "u1"),
-        spec=tolerating(operator="Exists"),
-    ),
+    Case("everything", (*FREE, "i1", "r1", "t1", "u1"), spec=tolerating(operator="Exists")),
     Case("no-key-needs-exists", (), spec=tolerating(operator="Equal", value="ml"), reason=EMPTY),
     Case(
         "exists-with-value",
@@ -134,12 +127,7 @@ CASES = (
         spec=tolerating(key="dedicated", operator="Exists", tolerationSeconds=YEARS),
     ),
     Case("two-by-name", ("a1", "a2"), spec={**EXACT, "numberOfClusters": 2}),
-    Case(
-        "too-few",
-        FREE,
-        spec={**EXACT, "numberOfClusters": 9},
-        reason="NotAllDecisionsScheduled",
-    ),
+    Case("too-few", FREE, spec={**EXACT, "numberOfClusters": 9}, reason="NotAllDecisionsScheduled"),
     Case(
         "another-scheduler",
         (),

@@ -28,9 +28,7 @@ async def test_alive_and_ready_are_two_things() -> None:
         return missing[0] if missing else None
 
     async with serve_endpoints(
-        "127.0.0.1:0",
-        registry=CollectorRegistry(),
-        ready=unready_reason,
+        "127.0.0.1:0", registry=CollectorRegistry(), ready=unready_reason
     ) as url:
         assert await fetched(f"{url}/healthz") == (200, "text/plain", "ok\n")
         expected = (503, "text/plain", "the first list of configmaps\n")

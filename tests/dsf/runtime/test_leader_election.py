@@ -291,10 +291,7 @@ outages = st.lists(
 
 @settings(max_examples=12)
 @given(outages)
-@pytest.mark.fire(
-    "never two lead",
-    "random outages, in virtual time",
-)
+@pytest.mark.fire("never two lead", "random outages, in virtual time")
 def test_whatever_is_cut_off_never_two_lead_and_in_the_end_one_does(
     schedule: list[tuple[str, int, bool]],
 ) -> None:

@@ -84,8 +84,7 @@ async def test_drift_on_the_managed_cluster_is_undone(fleet: SimulatedFleet) -> 
 
 
 @pytest.mark.parametrize(
-    ("option", "stays"),
-    [({}, False), ({"deleteOption": {"propagationPolicy": "Orphan"}}, True)],
+    ("option", "stays"), [({}, False), ({"deleteOption": {"propagationPolicy": "Orphan"}}, True)]
 )
 async def test_a_removed_work_takes_its_objects_unless_they_are_orphaned(
     fleet: SimulatedFleet, option: dict[str, Any], stays: bool

@@ -237,12 +237,7 @@ async def test_mixed_layouts_serve_several_devices() -> None:
                 score(
                     "worker01",
                     "performance",
-                    named(
-                        {
-                            ("app01", "3g.48gb"): 60,
-                            ("app02", "2g.24gb"): 50,
-                        }
-                    ),
+                    named({("app01", "3g.48gb"): 60, ("app02", "2g.24gb"): 50}),
                 ),
             ),
         )
@@ -319,10 +314,7 @@ async def test_the_guide_s_labels_are_a_setting() -> None:
 
 
 async def test_gpus_are_discovered_where_the_request_says_so() -> None:
-    facts = {
-        "nvidia.com/gpu.product": "NVIDIA-GH200-480GB",
-        "nvidia.com/gpu.count": "1",
-    }
+    facts = {"nvidia.com/gpu.product": "NVIDIA-GH200-480GB", "nvidia.com/gpu.count": "1"}
     first = managed_cluster("worker01", cluster_name="worker01")
     first["metadata"]["labels"] |= facts
     second = managed_cluster("worker02", cluster_name="worker02")

@@ -128,10 +128,7 @@ def test_names_that_do_not_exist_are_named_with_what_does() -> None:
             "{" + SCORE_HEAD + ", status: {scores: [{name: a, value: 1.5}]}}",
             "status.scores[0].value",
         ),
-        (
-            "{" + SCORE_HEAD + ", statuss: {}}",
-            "statuss",
-        ),
+        ("{" + SCORE_HEAD + ", statuss: {}}", "statuss"),
         ("a: [", "line 1"),
     ],
 )

@@ -20,14 +20,7 @@ from optimizer.cli.http_server import (
 from tests.repository import ROOT
 
 CHART = ROOT / "charts" / "dynamic-scoring-optimizer"
-NAMES = (
-    "maximum",
-    "streams",
-    "streamsPerCaller",
-    "headSeconds",
-    "bodySeconds",
-    "stalledSeconds",
-)
+NAMES = ("maximum", "streams", "streamsPerCaller", "headSeconds", "bodySeconds", "stalledSeconds")
 DEFAULTS = (
     DEFAULT_LIMITS.connections,
     DEFAULT_STREAMS.total,

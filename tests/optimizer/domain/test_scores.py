@@ -13,8 +13,7 @@ from optimizer.domain.score_matrix import CountedEntries, CountedEntry, ScoreMat
 
 KEYS = st.tuples(st.sampled_from("xyz"), st.sampled_from("ab"), st.sampled_from("dg"))
 NUMBERS = st.one_of(
-    st.integers(-100, 100).map(float),
-    st.sampled_from([0.1, 2049.0, 1e-9, 70_000.0, 1e300]),
+    st.integers(-100, 100).map(float), st.sampled_from([0.1, 2049.0, 1e-9, 70_000.0, 1e300])
 )
 SCORES = st.dictionaries(KEYS, NUMBERS)
 

@@ -38,10 +38,7 @@ def spent(problem: Problem) -> Solution:
 
 
 def possible(
-    fleet: Fleet,
-    wanted: RequiredReplicas,
-    without: Iterable[RelaxableLimit],
-    solve: ProblemSolver,
+    fleet: Fleet, wanted: RequiredReplicas, without: Iterable[RelaxableLimit], solve: ProblemSolver
 ) -> bool | None:
     """Tell whether all that is wanted can run without some limits, by solving; None: not known."""
     given_up = list(without)

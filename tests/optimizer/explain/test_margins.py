@@ -118,10 +118,7 @@ def test_without_time_there_is_no_margin() -> None:
 
 @pytest.mark.parametrize(
     ("question", "lost"),
-    [
-        ({"workload": "a", "device": "2g"}, 115 - (10 + 55)),
-        ({"policy": "2g"}, 115 - (60 + 15)),
-    ],
+    [({"workload": "a", "device": "2g"}, 115 - (10 + 55)), ({"policy": "2g"}, 115 - (60 + 15))],
 )
 def test_why_not_another_device_or_policy(question: dict[str, str], lost: float) -> None:
     found = asked(GUIDE, cluster="two", **question)

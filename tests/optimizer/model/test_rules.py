@@ -148,8 +148,7 @@ def test_capacity_of_further_kinds() -> None:
     )
     both = annotated(requests=(("cpu", 3.0),))
     greedy = replace(
-        both,
-        workloads=tuple(replace(w, requests=(("cpu", 3.0),)) for w in both.workloads),
+        both, workloads=tuple(replace(w, requests=(("cpu", 3.0),)) for w in both.workloads)
     )
     assert broken(capacity, policy, one, two, given=both) == ()
     assert broken(capacity, policy, one, two, given=greedy) == ("cpu of cluster c1 suffices",)
@@ -166,10 +165,7 @@ def test_capacity_of_large_quantities() -> None:
     two = Assignment("two", C1, "2g")
     more = replace(
         fits,
-        workloads=(
-            fits.workloads[0],
-            replace(fits.workloads[1], requests=(("memory", gibi),)),
-        ),
+        workloads=(fits.workloads[0], replace(fits.workloads[1], requests=(("memory", gibi),))),
     )
     assert broken(capacity, policy, one, two, given=more) == ("memory of cluster c1 suffices",)
 

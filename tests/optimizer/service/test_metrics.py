@@ -125,10 +125,7 @@ async def test_conflicts_are_counted_by_reason() -> None:
 async def test_errors_and_busy_servers_are_counted() -> None:
     down = Faulty(await hub_of(), lambda _: Fault(Unreachable("connection refused")))
     busy = replace(DEFAULTS, max_solves=0)
-    for kube, settings, result in (
-        (down, DEFAULTS, "Failed"),
-        (await hub_of(), busy, "Busy"),
-    ):
+    for kube, settings, result in ((down, DEFAULTS, "Failed"), (await hub_of(), busy, "Busy")):
         async with client(Optimizer(kube, settings, now=lambda: NOW)) as http:
             await http.post("/optimize", json=body())
             assert (await samples(http))[f"solves_total {result}"] == 1

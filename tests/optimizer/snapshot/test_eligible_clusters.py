@@ -32,9 +32,7 @@ def bound_to(*names: str) -> tuple[Object, ...]:
 
 
 def world(
-    bindings: tuple[str, ...] = ("default",),
-    member: str = "default",
-    **second: Any,
+    bindings: tuple[str, ...] = ("default",), member: str = "default", **second: Any
 ) -> Observation:
     """The guide on a hub with cluster sets; `second` changes the cluster worker02."""
     observation = guide()

@@ -435,9 +435,7 @@ def test_a_request_that_does_not_fit_into_memory_is_refused() -> None:
         {"uses": "power=300"},
     ],
 )
-def test_assignments_in_further_rules_count_for_their_memory(
-    constraint: dict[str, str],
-) -> None:
+def test_assignments_in_further_rules_count_for_their_memory(constraint: dict[str, str]) -> None:
     asked = request(limits=[{"name": "power", "maximum": 500, "uses": "power"}])
     fleet = read(annotated(**constraint), asked)
     refused = too_large(fleet, 35)

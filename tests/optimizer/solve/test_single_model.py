@@ -219,11 +219,7 @@ def test_nothing_worse_than_what_is_known_is_returned_whenever_time_is_up(seed: 
     for most in range(1, 40):
         looks = chain(repeat(0.0, most), repeat(61.0))
         solution = solve_problem(
-            given,
-            solver="highs",
-            time_limit_seconds=60,
-            incumbent=known,
-            clock=looks.__next__,
+            given, solver="highs", time_limit_seconds=60, incumbent=known, clock=looks.__next__
         )
         assert not worth_more(tier_values(given, known), tier_values(given, solution.decision))
 

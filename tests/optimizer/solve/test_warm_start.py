@@ -273,12 +273,7 @@ async def test_a_solve_that_is_not_close_enough_goes_on_in_a_process(
         threads.add(threading.get_ident())
 
     found = await solve(
-        changed,
-        solver="highs",
-        time_limit_seconds=60,
-        gap=0.01,
-        previous=previous,
-        report=report,
+        changed, solver="highs", time_limit_seconds=60, gap=0.01, previous=previous, report=report
     )
     assert found.gap is not None
     assert found.gap <= 0.01

@@ -411,10 +411,7 @@ def test_what_others_use_of_a_gpu_that_stays_is_not_supplied_meanwhile() -> None
     given = replace(given, clusters=(replace(cluster, candidates=(first, made)),))
     assert policy_replacements(given)(
         PolicyEnforcement("c", "old"), PolicyEnforcement("c", "new")
-    ) == (
-        {"3g": 1},
-        ("n/1",),
-    )
+    ) == ({"3g": 1}, ("n/1",))
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from ..harness.api import Api, Object
     from ..harness.hub import Hub
 
-STRICT = {
-    "dryRun": "All",
-    "fieldValidation": "Strict",
-    "fieldManager": "charts",
-    "force": "true",
-}
+STRICT = {"dryRun": "All", "fieldValidation": "Strict", "fieldManager": "charts", "force": "true"}
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 RESTRICTED = "charts-restricted"
 

@@ -136,10 +136,7 @@ def accept(hub: ControlPlane, name: str) -> None:
     The cluster becomes a member of the default set, as OCM's mutating webhook would arrange.
     """
     labels = f"open-cluster-management.io/cluster-name={name}"
-    until(
-        f"{name} to register",
-        lambda: hub.api.find(CLUSTER_GROUP, "ManagedCluster", name),
-    )
+    until(f"{name} to register", lambda: hub.api.find(CLUSTER_GROUP, "ManagedCluster", name))
     requests = until(
         f"{name} to ask for a certificate",
         lambda: hub.api.list(CSR_GROUP, "CertificateSigningRequest", labels=labels),

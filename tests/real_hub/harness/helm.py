@@ -34,11 +34,7 @@ class HelmFailed(Exception):
 
 
 def install_chart(
-    plane: ControlPlane,
-    chart: Path,
-    namespace: str,
-    *,
-    values: Mapping[str, Any] | None = None,
+    plane: ControlPlane, chart: Path, namespace: str, *, values: Mapping[str, Any] | None = None
 ) -> str:
     """Install or upgrade a chart as the release of its name, and return the namespace.
 

@@ -146,11 +146,7 @@ def run_to_end(
     It has the token of its service account if the Pod mounts one. The API server has its real
     address instead of the name that it has in a cluster. ``entrypoint`` stands for the image's.
     """
-    spec, name, namespace = (
-        pod["spec"],
-        pod["metadata"]["name"],
-        pod["metadata"]["namespace"],
-    )
+    spec, name, namespace = (pod["spec"], pod["metadata"]["name"], pod["metadata"]["namespace"])
     mounts, account = {}, {}
     if spec.get("automountServiceAccountToken", True):
         user = f"{namespace}/{spec['serviceAccountName']}"

@@ -47,10 +47,7 @@ class Processes:
         return self._keeper.pid
 
     def start(
-        self,
-        name: str,
-        argv: Sequence[str | Path],
-        env: Mapping[str, str] | None = None,
+        self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None
     ) -> int:
         """Start a process under a unique name and return its process id.
 

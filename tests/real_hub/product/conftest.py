@@ -33,11 +33,7 @@ CONFIG = (
     "DynamicScoringConfig",
     "dynamic-scoring-config",
 )
-WORK = (
-    "work.open-cluster-management.io/v1",
-    "ManifestWork",
-    "dynamic-scoring-config-manifestwork",
-)
+WORK = ("work.open-cluster-management.io/v1", "ManifestWork", "dynamic-scoring-config-manifestwork")
 ADDON = (
     "addon.open-cluster-management.io/v1alpha1",
     "ManagedClusterAddOn",

@@ -124,11 +124,7 @@ def secret(kind: str) -> Object:
     ],
 )
 def test_the_controllers_account_deploys_nothing_else(
-    hub: Hub,
-    east: ManagedCluster,
-    as_controller: Api,
-    change: Callable[[Object], None],
-    said: str,
+    hub: Hub, east: ManagedCluster, as_controller: Api, change: Callable[[Object], None], said: str
 ) -> None:
     path = hub.api.path(*WORK[:2], east.name)
     own = summaries_work(east.name, "[]", AGENT_NAMESPACE)

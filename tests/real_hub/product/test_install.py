@@ -146,8 +146,7 @@ def test_the_addon_is_available_by_the_agents_lease_too(
 
 
 @pytest.mark.parametrize(
-    ("value", "option"),
-    [("maxSeries", "--max-series"), ("answersInFlight", "--answers-in-flight")],
+    ("value", "option"), [("maxSeries", "--max-series"), ("answersInFlight", "--answers-in-flight")]
 )
 def test_a_limit_is_the_agents_own_or_the_charts(hub: Hub, value: str, option: str) -> None:
     for limit, told in ((0, []), (500, [f"{option}=500"])):

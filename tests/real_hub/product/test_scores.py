@@ -76,11 +76,7 @@ def test_ocm_delivers_the_summaries_that_are_meant_for_a_cluster(
         hub.api.wait_condition(*WORK, f"{NAME}-manifestwork", "Available", cluster.name)
         data = cluster.api.get("v1", "ConfigMap", NAME, "dynamic-scoring")["data"]
         names[cluster.name] = {entry["scoreName"] for entry in json.loads(data["summaries"])}
-    everywhere = {
-        "example_performance_score",
-        "example_powerconsumption_score",
-        "sample_my_score",
-    }
+    everywhere = {"example_performance_score", "example_powerconsumption_score", "sample_my_score"}
     assert names == {"east": everywhere | {"nearness_score"}, "west": everywhere}
 
 

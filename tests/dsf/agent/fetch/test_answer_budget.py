@@ -145,9 +145,7 @@ async def test_rounds_with_large_answers_take_turns_and_all_come_through() -> No
         return web.json_response(scores(({"pod": "a"}, 1)))
 
     settings = AgentSettings(
-        "cluster1",
-        limits=CallLimits(max_bytes=3 * MIB),
-        answers_in_flight=6 * MIB,
+        "cluster1", limits=CallLimits(max_bytes=3 * MIB), answers_in_flight=6 * MIB
     )
     async with (
         serving(replying(body.encode())) as source,

@@ -86,10 +86,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @CALLS
-@pytest.mark.parametrize(
-    "address",
-    ["169.254.169.254", "::ffff:169.254.169.254"],
-)
+@pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254"])
 async def test_a_name_of_metadata_is_denied_by_default(
     call: Called, address: str, connected: list[str]
 ) -> None:

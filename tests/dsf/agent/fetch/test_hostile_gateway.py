@@ -60,10 +60,7 @@ async def gateway(write: Write) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("write", [at_once, later, in_part])
 @pytest.mark.parametrize("pause", [0.0, 0.05])
-@pytest.mark.fire(
-    "an answer belongs to its request",
-    "a gateway that answers once too often",
-)
+@pytest.mark.fire("an answer belongs to its request", "a gateway that answers once too often")
 async def test_an_answer_belongs_to_its_request(write: Write, pause: float) -> None:
     async with gateway(write) as url, http_client() as client:
         for scorer in ("/a", "/b", "/a", "/c"):

@@ -368,11 +368,7 @@ OWN, OTHER = certificate(), certificate()
     ],
 )
 async def test_a_certificate_that_cannot_be_used_says_why(
-    trusting: EmbeddedHub,
-    api: ScoringApi,
-    name: str,
-    data: dict[str, bytes] | None,
-    reason: str,
+    trusting: EmbeddedHub, api: ScoringApi, name: str, data: dict[str, bytes] | None, reason: str
 ) -> None:
     if data:
         await keep(trusting, name, data)

@@ -170,10 +170,7 @@ async def test_a_token_from_a_secret_is_sent(
     metadata = {"name": "api-auth-secret", "namespace": "dynamic-scoring"}
     await managed.create(SECRET, {"metadata": metadata, "data": data})
 
-    auth = {
-        "scoring_endpoint_auth_name": "api-auth-secret",
-        "scoring_endpoint_auth_key": "token",
-    }
+    auth = {"scoring_endpoint_auth_name": "api-auth-secret", "scoring_endpoint_auth_key": "token"}
     await score(api, asking(scorer, **auth), [])
     assert scorer.calls[0].headers["Authorization"] == "Bearer dummy-token-1234"
 

@@ -49,11 +49,7 @@ def pod(
     """A Pod of one container; `on` is its node."""
     return {
         "metadata": {"name": name, "namespace": namespace, **(metadata or {})},
-        "spec": {
-            "containers": [container(requests)],
-            **({"nodeName": on} if on else {}),
-            **spec,
-        },
+        "spec": {"containers": [container(requests)], **({"nodeName": on} if on else {}), **spec},
         "status": {
             "phase": phase,
             "conditions": [{"type": "Ready", "status": str(phase == "Running")}],

@@ -136,11 +136,7 @@ _SHARED = {"sharedCounters": [{"name": "all", "counters": counters(98, [])}]}
             _SHARED,
             "device gpu-0 consumes counters of none, which is not there",
         ),
-        (
-            [_takes("all", slices="1")],
-            _SHARED,
-            "device gpu-0 consumes slices, which all has not",
-        ),
+        ([_takes("all", slices="1")], _SHARED, "device gpu-0 consumes slices, which all has not"),
         (
             [_takes("all", multiprocessors="1e30")],
             _SHARED,

@@ -114,10 +114,7 @@ async def test_a_cluster_is_reported_as_kube_scheduler_sees_it(hub: EmbeddedHub)
     assert busy["requested"] == {"cpu": "1", "nvidia.com/gpu": "2", "pods": "2"}
     held = {"cpu": "1", "nvidia.com/gpu": "1", "pods": "1"}
     assert busy["works"] == [{"name": "app01", "requested": held}]
-    assert [(one["ready"], one["unschedulable"]) for one in rest] == [
-        (False, False),
-        (True, True),
-    ]
+    assert [(one["ready"], one["unschedulable"]) for one in rest] == [(False, False), (True, True)]
     (work,) = found["works"]
     assert (work["running"], work["ready"], work["pending"]) == (1, 1, 1)
     assert work["requested"]["nvidia.com/gpu"] == "2"

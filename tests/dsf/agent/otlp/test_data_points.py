@@ -110,10 +110,7 @@ def test_a_point_without_a_value_is_passed_over() -> None:
     [
         ({"name": "m", "sum": {"dataPoints": [number(1)]}}, NO_TEMPORALITY),
         ({"name": "m"}, NO_DATA),
-        (
-            histogram("m", {"count": "1", "bucketCounts": ["1"], "explicitBounds": [1]}),
-            BAD_BUCKETS,
-        ),
+        (histogram("m", {"count": "1", "bucketCounts": ["1"], "explicitBounds": [1]}), BAD_BUCKETS),
     ],
 )
 def test_what_makes_no_number_is_named(metric: dict[str, Any], problem: str) -> None:

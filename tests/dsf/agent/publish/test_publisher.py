@@ -347,10 +347,7 @@ async def test_scores_that_arrive_late_are_valid_from_their_round_on(
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("number", range(1, 6))
-@pytest.mark.fire(
-    "any lost call to the hub is made up for",
-    "calls of the agent that fail",
-)
+@pytest.mark.fire("any lost call to the hub is made up for", "calls of the agent that fail")
 async def test_any_lost_call_is_made_up_for(
     hub: EmbeddedHub, clock: Clock, number: int, when: Any
 ) -> None:
@@ -495,11 +492,7 @@ class Line:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
     async def _pass(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        *,
-        breakable: bool = False,
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, breakable: bool = False
     ) -> None:
         while piece := await reader.read(1 << 16):
             if breakable and self.cut:

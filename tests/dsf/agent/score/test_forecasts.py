@@ -153,8 +153,7 @@ def issued(time: float, **values: float) -> IssuedForecasts:
 
 
 @given(
-    st.lists(st.tuples(st.floats(0.1, 5000), st.booleans()), max_size=200),
-    st.integers(1, 86_400),
+    st.lists(st.tuples(st.floats(0.1, 5000), st.booleans()), max_size=200), st.integers(1, 86_400)
 )
 def test_memory_is_bounded_whatever_the_rounds_and_the_truths(
     steps: list[tuple[float, bool]], horizon: int

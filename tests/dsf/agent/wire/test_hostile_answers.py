@@ -108,8 +108,7 @@ sizes = st.integers(1 << 10, MIB)
 @settings(max_examples=60, deadline=None)
 @given(shapes, sizes, st.sampled_from(sorted(SCORING)))
 @pytest.mark.fire(
-    "what a hostile answer costs follows the limits",
-    "peak memory of random scoring answers",
+    "what a hostile answer costs follows the limits", "peak memory of random scoring answers"
 )
 def test_a_scoring_answer_of_any_shape_takes_memory_by_its_limits(
     shape: tuple[str, bytes], size: int, place: str
@@ -121,8 +120,7 @@ def test_a_scoring_answer_of_any_shape_takes_memory_by_its_limits(
 @settings(max_examples=100, deadline=None)
 @given(shapes, sizes, st.sampled_from(sorted(QUERY)))
 @pytest.mark.fire(
-    "what a hostile answer costs follows the limits",
-    "peak memory of random query results",
+    "what a hostile answer costs follows the limits", "peak memory of random query results"
 )
 def test_a_query_result_of_any_shape_takes_memory_by_its_limits(
     shape: tuple[str, bytes], size: int, place: str

@@ -167,10 +167,7 @@ def test_an_echoed_token_is_not_repeated() -> None:
 
 
 @given(st.binary(max_size=200), st.sampled_from([200, 204, 302, 400, 500]))
-@pytest.mark.fire(
-    "a hostile server is a failure with a reason",
-    "random bodies to the agent",
-)
+@pytest.mark.fire("a hostile server is a failure with a reason", "random bodies to the agent")
 def test_any_body_gives_a_value(body: bytes, status: int) -> None:
     assert isinstance(
         parse_query_answer(URL, HttpAnswer(status, "text/plain", body)), FetchedSeries | Failure

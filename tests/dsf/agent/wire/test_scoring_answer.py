@@ -71,10 +71,7 @@ def test_numbers_beyond_all_bounds_are_left_to_the_rules_for_scores(number: byte
 
 
 @given(st.binary(max_size=200))
-@pytest.mark.fire(
-    "a hostile server is a failure with a reason",
-    "random bodies to the agent",
-)
+@pytest.mark.fire("a hostile server is a failure with a reason", "random bodies to the agent")
 def test_any_body_gives_a_value(body: bytes) -> None:
     assert isinstance(
         parse_scoring_answer("http://x", HttpAnswer(200, "", body), 100), list | Failure

@@ -188,12 +188,7 @@ def _of_keyword(kind: str, field: str, keyword: str, schema: Object) -> Iterator
 
 
 def _constraint(
-    field: str,
-    keyword: str,
-    good: Change,
-    bad: Change,
-    message: str,
-    kind: str = "",
+    field: str, keyword: str, good: Change, bad: Change, message: str, kind: str = ""
 ) -> Constraint:
     return Constraint(field, keyword, _with(field, good, kind), _with(field, bad, kind), message)
 
@@ -423,11 +418,7 @@ def _rules() -> Iterator[Constraint]:
                 unnamed,
             )
     aimless = "configSyncMode None with source type Prometheus needs spec.source.params.query"
-    queryless: list[Object] = [
-        {},
-        {"type": "PROMETHEUS", "params": {}},
-        {"params": {"step": 5}},
-    ]
+    queryless: list[Object] = [{}, {"type": "PROMETHEUS", "params": {}}, {"params": {"step": 5}}]
     for source in ({"type": "None"}, {"params": {"query": "up"}}, None):
         for bad in queryless:
             yield Constraint(

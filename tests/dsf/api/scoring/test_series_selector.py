@@ -33,13 +33,7 @@ def test_names_are_written_as_either_side_does() -> None:
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [
-        ("up", 1),
-        ("up;down", 2),
-        (' up ; {__name__=~"a;b"} ;', 2),
-        ('a{b="};"};c', 2),
-        ("a{}", 1),
-    ],
+    [("up", 1), ("up;down", 2), (' up ; {__name__=~"a;b"} ;', 2), ('a{b="};"};c', 2), ("a{}", 1)],
 )
 def test_several_selectors(text: str, count: int) -> None:
     assert len(only_many(text)) == count

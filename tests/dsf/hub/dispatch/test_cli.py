@@ -50,9 +50,7 @@ async def run(hub: EmbeddedHub, directory: Path, *flags: str) -> asyncio.subproc
     )
 
 
-async def test_the_elected_process_tells_what_a_dry_run_would_nominate(
-    tmp_path: Path,
-) -> None:
+async def test_the_elected_process_tells_what_a_dry_run_would_nominate(tmp_path: Path) -> None:
     hub = await kueue_hub()
     await publish(hub, "2099-01-01T00:00:00Z", east=52, north=10, west=94)
     await queue(hub, "job")

@@ -25,12 +25,7 @@ FIELDS: dict[str, Any] = {
     "f:admission": {
         "f:clusterQueue": {},
         "f:podSetAssignments": {
-            'k:{"name":"main"}': {
-                ".": {},
-                "f:name": {},
-                "f:count": {},
-                "f:flavors": {"f:cpu": {}},
-            },
+            'k:{"name":"main"}': {".": {}, "f:name": {}, "f:count": {}, "f:flavors": {"f:cpu": {}}}
         },
     },
     "f:conditions": {

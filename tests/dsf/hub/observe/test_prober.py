@@ -141,10 +141,7 @@ REPLIES = {
 
 
 @pytest.mark.parametrize("reply", REPLIES)
-@pytest.mark.fire(
-    "a hostile server is a failure with a reason",
-    "replies to the hub's probe",
-)
+@pytest.mark.fire("a hostile server is a failure with a reason", "replies to the hub's probe")
 async def test_bad_replies(reply: str) -> None:
     behaviour, reason = REPLIES[reply]
     async with scoring_api(behaviour) as api:
@@ -223,10 +220,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 RAW = {
     "a header without end": (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 1_000_000, "InvalidHTTP"),
     "a million headers": (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200_000, "InvalidHTTP"),
-    "more promised than sent": (
-        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
-        "Unreachable",
-    ),
+    "more promised than sent": (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}", "Unreachable"),
     "a negative length": (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}", "InvalidHTTP"),
     "two lengths": (b"HTTP/1.1 200 OK\r\n" + LENGTHS, "InvalidHTTP"),
     "a broken chunk": (CHUNKED + b"zz\r\n{}", "InvalidHTTP"),
@@ -238,10 +232,7 @@ RAW = {
 
 
 @pytest.mark.parametrize("raw", RAW)
-@pytest.mark.fire(
-    "a hostile server is a failure with a reason",
-    "replies to the hub's probe",
-)
+@pytest.mark.fire("a hostile server is a failure with a reason", "replies to the hub's probe")
 async def test_raw_replies(raw: str) -> None:
     sent, reason = RAW[raw]
 

@@ -44,10 +44,7 @@ LOOPBACK = rules(denied_cidrs=["127.0.0.0/8", "::1/128"])
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]"]
 )
-@pytest.mark.fire(
-    "the hub connects to no denied address",
-    "spellings of addresses, over sockets",
-)
+@pytest.mark.fire("the hub connects to no denied address", "spellings of addresses, over sockets")
 async def test_no_spelling_of_a_denied_address_is_connected_to(host: str) -> None:
     async with scoring_api() as api:
         url = api.config_url.replace("127.0.0.1", host)
@@ -60,10 +57,7 @@ async def test_no_spelling_of_a_denied_address_is_connected_to(host: str) -> Non
     "host",
     ["169.254.169.254", "2852039166", "0xa9fea9fe", "[::ffff:a9fe:a9fe]", "0", "[::]", "[fe80::1]"],
 )
-@pytest.mark.fire(
-    "the hub connects to no denied address",
-    "spellings of addresses, over sockets",
-)
+@pytest.mark.fire("the hub connects to no denied address", "spellings of addresses, over sockets")
 async def test_metadata_is_denied_by_default(host: str) -> None:
     assert reasons(await probed(f"http://{host}/latest")) == {"Denied"}
 

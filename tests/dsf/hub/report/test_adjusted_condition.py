@@ -86,10 +86,7 @@ def test_an_adjusted_scorer_stays_ready_and_says_when_it_is_well_again() -> None
     start = settled(world(scores=tuple(from_agent(name, clamped) for name in FIVE)))
     assert condition(start.scorers[0], "Ready")[0] == "True"
     well = world(scorers=start.scorers, scores=tuple(from_agent(name, FINE) for name in FIVE))
-    assert condition(settled(well).scorers[0], "ScoresAdjusted")[:2] == (
-        "False",
-        "NothingAdjusted",
-    )
+    assert condition(settled(well).scorers[0], "ScoresAdjusted")[:2] == ("False", "NothingAdjusted")
 
 
 def test_a_scorer_whose_results_are_published_as_they_are_has_no_such_condition() -> None:

@@ -40,10 +40,7 @@ def test_what_breaks_is_a_warning_with_its_message() -> None:
 
 
 def test_what_is_mended_is_normal() -> None:
-    before = [
-        condition("Ready", "False", "NotJSON"),
-        condition("ConfigSynced", "False", "NotJSON"),
-    ]
+    before = [condition("Ready", "False", "NotJSON"), condition("ConfigSynced", "False", "NotJSON")]
     after = [
         condition("Ready", "True", "Distributed", "every chosen managed cluster has it"),
         condition("ConfigSynced", "True", "Synced"),

@@ -8,10 +8,7 @@ import yaml
 
 
 def kubeconfig(
-    server: str,
-    *,
-    user: Mapping[str, Any] | None = None,
-    cluster: Mapping[str, Any] | None = None,
+    server: str, *, user: Mapping[str, Any] | None = None, cluster: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """A kubeconfig of one cluster, and of one user where there is something to say of it."""
     context = {"cluster": "c"} | ({"user": "u"} if user else {})

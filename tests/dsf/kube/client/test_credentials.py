@@ -364,9 +364,7 @@ async def test_a_server_is_trusted_by_the_authority_of_the_kubeconfig_only(tmp_p
                 await called(config(**cluster))
 
 
-async def test_the_name_in_the_certificate_may_be_another_than_the_address(
-    tmp_path: Path,
-) -> None:
+async def test_the_name_in_the_certificate_may_be_another_than_the_address(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
     async with serving(tls=server_context(authority, "kubernetes.default")) as server:

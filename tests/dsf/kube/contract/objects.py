@@ -109,10 +109,7 @@ def widget_definition() -> Object:
                 "items": {
                     "type": "object",
                     "required": ["name"],
-                    "properties": {
-                        "name": {"type": "string"},
-                        "number": {"type": "integer"},
-                    },
+                    "properties": {"name": {"type": "string"}, "number": {"type": "integer"}},
                 },
             },
             "serial": {

@@ -148,10 +148,7 @@ REFERENCE = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": N
 @pytest.mark.parametrize(
     ("references", "problem"),
     [
-        (
-            [{**REFERENCE, "uid": ""}],
-            r"metadata\.ownerReferences\.uid: .*must not be empty",
-        ),
+        ([{**REFERENCE, "uid": ""}], r"metadata\.ownerReferences\.uid: .*must not be empty"),
         (
             [
                 {**REFERENCE, "controller": True},

@@ -345,10 +345,7 @@ DEFINITIONS_REFUSED: list[tuple[Callable[[Object], Any], str]] = [
         "must have exactly one version marked as storage version",
     ),
     (lambda crd: crd["spec"]["versions"][0].pop("schema"), "openAPIV3Schema: Required value"),
-    (
-        lambda crd: _properties(crd).update(spec={}),
-        "must not be empty for specified object fields",
-    ),
+    (lambda crd: _properties(crd).update(spec={}), "must not be empty for specified object fields"),
     (_defaulting, r"default\.kept: Required value"),
     (_ruled, "compilation failed"),
 ]

@@ -148,11 +148,7 @@ async def test_a_watch_of_one_name(kube: Kube, namespace: str) -> None:
     await kube.create(WIDGET, widget(namespace, "a"))
     await kube.create(WIDGET, widget(namespace, "b"))
     events = kube.watch(
-        WIDGET,
-        namespace,
-        fields="metadata.name=b",
-        resource_version=start,
-        timeout_seconds=30,
+        WIDGET, namespace, fields="metadata.name=b", resource_version=start, timeout_seconds=30
     )
     async for event in events:
         if event.type != "BOOKMARK":

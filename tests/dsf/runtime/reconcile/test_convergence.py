@@ -95,8 +95,7 @@ writes = st.lists(
 @settings(max_examples=40)
 @given(faults=faults, writes=writes)
 @pytest.mark.fire(
-    "after faults of a watch the copy converges",
-    "random faults and writes, in virtual time",
+    "after faults of a watch the copy converges", "random faults and writes, in virtual time"
 )
 def test_after_any_faults_the_copy_converges(
     faults: list[Fault | None], writes: list[tuple[int, str, bool, int]]

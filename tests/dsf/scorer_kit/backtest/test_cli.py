@@ -192,8 +192,7 @@ async def with_bounds(request: web.Request) -> web.StreamResponse:
 async def test_the_table_says_what_was_compared(history: str, tmp_path: Path) -> None:
     picture = tmp_path / "picture.svg"
     code, out, _ = await ran(
-        TestApi(with_bounds),
-        *("--recording", history, *HORIZON, "--plot", "--svg", str(picture)),
+        TestApi(with_bounds), *("--recording", history, *HORIZON, "--plot", "--svg", str(picture))
     )
     assert code == 0
     row = next(line for line in out.splitlines() if line.startswith("window mean"))

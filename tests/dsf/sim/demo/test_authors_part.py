@@ -104,11 +104,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("words", "said"), WRONG, ids=[words for words, _ in WRONG])
 def test_what_cannot_be_used_is_one_sentence(
-    scorers: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: str,
-    said: str,
+    scorers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))

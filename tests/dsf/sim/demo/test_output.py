@@ -60,10 +60,7 @@ def test_placements_stand_by_name_and_one_nobody_decided_has_dashes() -> None:
             },
         ]
     )
-    assert table.rows == [
-        ("done", "True", "AllDecisionsScheduled", "2"),
-        ("new", "-", "-", "-"),
-    ]
+    assert table.rows == [("done", "True", "AllDecisionsScheduled", "2"), ("new", "-", "-", "-")]
 
 
 def test_an_answer_is_a_table_of_some_fields_and_an_empty_text_is_a_dash() -> None:

@@ -79,10 +79,7 @@ def test_a_selector_matches_a_device(text: str, matches: bool) -> None:
             f"{_ATTRIBUTES}.uuid == 'GPU-1'",
             "it reads uuid, of which the inventory does not list values",
         ),
-        (
-            f"!has({_ATTRIBUTES}.uuid)",
-            "it reads uuid, of which the inventory does not list values",
-        ),
+        (f"!has({_ATTRIBUTES}.uuid)", "it reads uuid, of which the inventory does not list values"),
         (f"{_MEMORY}.isGreaterThan(quantity('a lot'))", "quantity gets 'a lot'"),
         (
             f"{_MEMORY}.isGreaterThan(semver('1.0.0'))",

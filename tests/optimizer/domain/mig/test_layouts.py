@@ -52,8 +52,7 @@ def test_counts_of_the_gpus_with_seven_compute_slices(
 
 
 @pytest.mark.parametrize(
-    ("model", "numbers"),
-    [("A30", {14, 21, 5, 6, 0}), ("H100-80GB", BASE), ("H100-80GB", WIDE)],
+    ("model", "numbers"), [("A30", {14, 21, 5, 6, 0}), ("H100-80GB", BASE), ("H100-80GB", WIDE)]
 )
 def test_brute_force_finds_the_same_layouts(model: str, numbers: set[int]) -> None:
     item = of(model)

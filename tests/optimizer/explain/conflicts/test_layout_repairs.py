@@ -193,8 +193,7 @@ def test_once_the_gpus_are_free_the_next_plan_places_the_workload(
             for cluster, names in freed:
                 described = once_free(described, cluster, names)
             bare = replace(
-                given,
-                clusters=tuple(replace(item, candidates=()) for item in given.clusters),
+                given, clusters=tuple(replace(item, candidates=()) for item in given.clusters)
             )
             again = with_candidates(bare, described, RULES)
             decision = CBC(formulate(again)).decision

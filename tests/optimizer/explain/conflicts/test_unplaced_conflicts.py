@@ -100,9 +100,7 @@ KEPT_OUT: dict[str, tuple[Fleet, list[str], str]] = {
     ),
     "what it excludes": (
         pair(
-            {"c": [("3g", 2)], "d": [("3g", 2)]},
-            ON_D_TOO,
-            second={"excluded_clusters": ("c", "d")},
+            {"c": [("3g", 2)], "d": [("3g", 2)]}, ON_D_TOO, second={"excluded_clusters": ("c", "d")}
         ),
         ["workload second never runs on c, d"],
         "let workload second run on c, which it excludes",
@@ -188,10 +186,7 @@ def test_what_fits_but_does_not_pay_says_what_it_would_cost(priorities: bool) ->
         here = replace(given.clusters[0], base=(Supply("gpu", "all", 1),))
         scores = ScoreMatrix.of({**EITHER_LAYOUT, ("c", "third", "all"): 10.0})
         given = replace(
-            given,
-            workloads=(*given.workloads, third),
-            clusters=(here,),
-            scores={"score": scores},
+            given, workloads=(*given.workloads, third), clusters=(here,), scores={"score": scores}
         )
     found = explained(given, "second")
     assert found.limits == ()

@@ -186,11 +186,7 @@ INCOMPLETE = {"type": "Complete", "status": "False", "reason": "NodesMerged", "m
     ("groups", "status", "reasons"),
     [
         ([group({GPU: "4"}), group({GPU: "4"}, ready=False)], {}, set()),
-        (
-            [group({GPU: "4"}, ready=False), group({}, unschedulable=True)],
-            {},
-            {"NodesUnavailable"},
-        ),
+        ([group({GPU: "4"}, ready=False), group({}, unschedulable=True)], {}, {"NodesUnavailable"}),
         ([group({GPU: "4"})], {"conditions": [INCOMPLETE]}, {"InventoryIncomplete"}),
         ([group({GPU: "4"}, ready=False)], {"age": 181}, {"InventoryExpired"}),
         ([group({GPU: "-4"}, ready=False)], {}, {"InvalidInventory"}),

@@ -106,11 +106,7 @@ async def test_too_many_items_are_cut_and_counted(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("dimension_format", "entries", "columns"),
     [
-        (
-            "${node};${device}",
-            {"n1;gpu0": 10, "n2;gpu0": 21},
-            {ScoreColumn(device="gpu0"): 21},
-        ),
+        ("${node};${device}", {"n1;gpu0": 10, "n2;gpu0": 21}, {ScoreColumn(device="gpu0"): 21}),
         (
             "${cluster};${app};${device}",
             {"c1;a;d": 1, "c2;a;d": 2},

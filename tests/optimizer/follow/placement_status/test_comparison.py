@@ -143,9 +143,7 @@ async def test_a_policy_that_cannot_be_enforced_refuses(
     assert _drifts(await run.status()) == [(reason, "Policy", name)]
 
 
-async def test_a_lost_cluster_shows_as_drift_and_refuses_what_has_not_landed(
-    run: GuideRun,
-) -> None:
+async def test_a_lost_cluster_shows_as_drift_and_refuses_what_has_not_landed(run: GuideRun) -> None:
     await run.place()
     await run.settle()
     lost = {

@@ -119,9 +119,7 @@ ALL = "its ManifestWork is applied and available; 2 of 2 Pods ready"
         ),
         (
             observed(
-                [manifest("DaemonSet")],
-                WELL_KNOWN,
-                {"NumberReady": 4, "DesiredNumberScheduled": 5},
+                [manifest("DaemonSet")], WELL_KNOWN, {"NumberReady": 4, "DesiredNumberScheduled": 5}
             ),
             "PodsNotReady",
             "4 of 5 Pods ready",
@@ -175,11 +173,7 @@ ALL = "its ManifestWork is applied and available; 2 of 2 Pods ready"
             "",
             UNKNOWN,
         ),
-        (
-            observed([TWO], inventories=(inventory(counted(0, 0, 2), until=NOW),)),
-            "",
-            UNKNOWN,
-        ),
+        (observed([TWO], inventories=(inventory(counted(0, 0, 2), until=NOW),)), "", UNKNOWN),
         # Where both tell, more missing Pods count, whoever misses them.
         (
             observed([TWO], WELL_KNOWN, BOTH, (inventory(counted(0, 0, 2)),)),

@@ -378,9 +378,7 @@ async def test_what_an_older_record_does_not_say_is_not_compared(run: GuideRun) 
     ],
 )
 async def test_what_makes_a_plan_untrue_is_named_with_what_comes_next(
-    run: GuideRun,
-    edit: Callable[[GuideRun], Awaitable[None]],
-    expected: set[tuple[str, str, str]],
+    run: GuideRun, edit: Callable[[GuideRun], Awaitable[None]], expected: set[tuple[str, str, str]]
 ) -> None:
     await run.settle()
     await edit(run)

@@ -81,9 +81,7 @@ async def test_each_write_leaves_one_line(caplog: pytest.LogCaptureFixture) -> N
 
 
 @pytest.mark.parametrize("may_read", [True, False])
-async def test_only_who_may_read_a_namespace_is_told_that_it_does_not_exist(
-    may_read: bool,
-) -> None:
+async def test_only_who_may_read_a_namespace_is_told_that_it_does_not_exist(may_read: bool) -> None:
     rights = [*reads("nope"), *writes("nope")]
     rights += [right("get", NAMESPACE, "nope")] if may_read else []
     optimizer, _ = await served(WRITER, access=AccessTable(TOKENS, {WRITER.name: rights}))

@@ -249,10 +249,7 @@ SPEC = "manifests[0] (Deployment): manifests[1] (ResourceClaimTemplate): spec.sp
         ),
         ([claiming(claims=OWN, replicas=2), claim("ResourceClaim", request())], SHARED),
         (
-            [
-                claiming("DaemonSet", claims=OWN),
-                claim("ResourceClaim", request()),
-            ],
+            [claiming("DaemonSet", claims=OWN), claim("ResourceClaim", request())],
             SHARED.replace("Deployment", "DaemonSet"),
         ),
         (

@@ -12,10 +12,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 OBJ: dict[str, Any] = {
     "spec": {"a.b": 1, "list": [{"n": 1, "t": "x"}, {"n": 2, "t": "y"}], "text": "t"},
     "status": {
-        "conditions": [
-            {"type": "Ready", "status": "True"},
-            {"type": "Other", "status": "False"},
-        ]
+        "conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}]
     },
 }
 

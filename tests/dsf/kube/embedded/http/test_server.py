@@ -403,14 +403,7 @@ async def test_protobuf_of_kubectl_create_is_read(client: httpx.AsyncClient) -> 
 
 @pytest.mark.parametrize(
     "body",
-    [
-        b"",
-        b"k8s",
-        b"k8s\x00\xff",
-        b"k8s\x00\x0a\x7f",
-        b"k8s\x00\x08\x01",
-        protobuf("Pod", b""),
-    ],
+    [b"", b"k8s", b"k8s\x00\xff", b"k8s\x00\x0a\x7f", b"k8s\x00\x08\x01", protobuf("Pod", b"")],
 )
 async def test_other_protobuf_is_a_bad_request(client: httpx.AsyncClient, body: bytes) -> None:
     assert_status(await client.post(MAPS, content=body, headers=PROTOBUF), 400, "BadRequest")

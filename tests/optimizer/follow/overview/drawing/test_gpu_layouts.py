@@ -93,10 +93,7 @@ def gpu_node(count: object = 8, /, *, model: str = H100, **advertised: object) -
         (gpu_node(14, gpu=14, model=f"{H100}-MIG-1g.10gb"), [("H100-80GB", ONES, 2)]),
         (gpu_node(8, gpu=32, model="Tesla-T4"), [("Tesla-T4", "all@0", 8)]),
         (group({GPU: "3"}, model=""), [("", "all@0", 3)]),
-        (
-            group({MIG + "3g.48gb": "2"}, model=""),
-            [("H100-96GB", "3g.48gb@0 3g.48gb@4", 1)],
-        ),
+        (group({MIG + "3g.48gb": "2"}, model=""), [("H100-96GB", "3g.48gb@0 3g.48gb@4", 1)]),
         (group({MIG + "1g.10gb": "7"}, model=""), [("", ONES, 1)]),
         (group({MIG + "9g.999gb": "64"}, model=""), [("", "9g.999gb@0", 64)]),
         (gpu_node("many", gpu=999_999_999_999), [("H100-80GB", "all@0", 100_000)]),
@@ -135,12 +132,7 @@ LABELLED = labelled_cluster(gpu_product=H100, gpu_count="2")
         (None, [policy("p", "quarter", 64)], "Policy", [("", "quarter@0", 64)]),
         (None, [policy("p", "all", 0)], "", []),
         (None, [policy("p", "all", "many")], "", []),
-        (
-            LABELLED,
-            [policy("p", "3g.40gb", 2)],
-            "Policy",
-            [("H100-80GB", "3g.40gb@4", 2)],
-        ),
+        (LABELLED, [policy("p", "3g.40gb", 2)], "Policy", [("H100-80GB", "3g.40gb@4", 2)]),
         (LABELLED, [policy("p", "all", 3)], "Policy", [("H100-80GB", "all@0", 3)]),
         (LABELLED, [], "Hardware", [("H100-80GB", "", 2)]),
         (
@@ -171,10 +163,7 @@ def test_a_policy_that_declares_layouts_tells_each_gpu() -> None:
         "dynamic-scoring.open-cluster-management.io/layouts": declared
     }
     found = fleet_matrix(facts(LABELLED, policies=[made]))
-    assert drawn(found) == [
-        ("H100-80GB", "all@0", 1),
-        ("H100-80GB", "1g.10gb@0 3g.40gb@4", 1),
-    ]
+    assert drawn(found) == [("H100-80GB", "all@0", 1), ("H100-80GB", "1g.10gb@0 3g.40gb@4", 1)]
 
 
 async def test_an_applied_plan_tells_which_workload_reserves_what() -> None:
@@ -233,11 +222,7 @@ def test_labels_that_make_groups_are_told_region_first() -> None:
     assert first == {**region, "both": "x", "team": "t1", "one": ""}
 
 
-@given(
-    geometry=st.sampled_from(GEOMETRIES),
-    data=st.data(),
-    number=st.integers(0, 20),
-)
+@given(geometry=st.sampled_from(GEOMETRIES), data=st.data(), number=st.integers(0, 20))
 def test_packed_gpus_have_the_devices_in_legal_layouts(
     geometry: Geometry, data: st.DataObject, number: int
 ) -> None:
