@@ -239,7 +239,7 @@ class OptimizationController:
 
     async def _tell(self, key: Key) -> None:
         """Write what records say by now into the status that the last look left."""
-        obj = await find_object(self._kube, PLACEMENT_OPTIMIZATION, key[1], key[0])
+        obj = await find_object(self._kube, kinds.PLACEMENT_OPTIMIZATION, key[1], key[0])
         last = self._came.get(key)
         generation = (obj or {}).get("status", {}).get("observedGeneration")
         if obj is None or last is None or obj["metadata"].get("generation") != generation:
