@@ -193,6 +193,15 @@ class PausedReplay:
 
 
 @asynccontextmanager
+async def serving_samples(
+    samples: Callable[[str, Sequence[float]], Matrix | None], warning: str
+) -> AsyncIterator[str]:
+    """Serve what `samples` answers at times in unix seconds, with a warning; yield the base URL."""
+    async with _served(_Replay((), samples, warning)) as url:
+        yield url
+
+
+@asynccontextmanager
 async def _served(replay: "_Replay", port: int = 0) -> AsyncIterator[str]:
     app = web.Application()
     for path, handler in (
@@ -212,10 +221,14 @@ async def _ready(_: web.Request) -> web.Response:
 
 class _Replay:
     def __init__(
-        self, known: Sequence[str], samples: Callable[[str, Sequence[float]], Matrix | None]
+        self,
+        known: Sequence[str],
+        samples: Callable[[str, Sequence[float]], Matrix | None],
+        warning: str = "",
     ) -> None:
         self._known = known
         self._samples = samples
+        self._said = {"warnings": [warning]} if warning else {}
 
     async def query_range(self, request: web.Request) -> web.Response:
         parameters = await _parameters(request)
@@ -248,7 +261,7 @@ class _Replay:
         if instant:
             result = [{"metric": one["metric"], "value": one["values"][0]} for one in result]
         data = {"resultType": "vector" if instant else "matrix", "result": result}
-        return web.json_response({"status": "success", "data": data})
+        return web.json_response({"status": "success", "data": data, **self._said})
 
 
 async def _parameters(request: web.Request) -> dict[str, str]:

@@ -104,7 +104,7 @@ async def _start(
         _controller(demo.clusters.hub, setup.manifest_namespaces),
         *(_agent(demo.clusters.hub, w, prometheus[w.name], setup) for w in agents),
         *(_policy_watcher(cluster) for cluster in managed if setup.policy_watchers),
-        _optimizer(demo, "--allow-writes"),
+        _optimizer(demo, "--allow-writes", *setup.optimizer_options),
     ]
     started = []
     for program in programs:

@@ -3,7 +3,7 @@
 Both GPUs have the MIG profiles of the scenario. The rates are made up.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class DemoSetup:
     and policies of `manifest_namespaces` are sent to scorers that ask for them. `authors` returns
     the DynamicScorers of scorers that run already, given the URLs that `prometheus` serves. `node`
     returns what makes the node of a cluster. Without `agent_processes`, who runs the demo runs the
-    agents too.
+    agents too. `optimizer_options` are read after `prometheus` serves.
     """
 
     title: str
@@ -44,6 +44,7 @@ class DemoSetup:
     authors: Callable[[Mapping[str, str]], Awaitable[list[Object]]] | None = None
     node: Callable[[str], list[Change]] | None = None
     agent_processes: bool = True
+    optimizer_options: Sequence[str] = ()
 
 
 THROUGHPUT_QUERY = "sum by (app, device) (rate(app_requests_total[5m]))"

@@ -20,7 +20,7 @@ from dsf.kube.clock import utc_now
 from dsf.kube.port import Object
 from dsf.kube.reads import find_object
 from dsf.runtime.logs import set_up
-from dsf.scorer_kit.prometheus_replay import Repeated, replaying
+from dsf.scorer_kit.prometheus_replay import Repeated, replaying, serving_samples
 from dsf.sim.controllers.registration import report_availability
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, DemoCluster, apply_or_fail
 from dsf.sim.demo.output import DemoOutput
@@ -36,6 +36,7 @@ from dsf.sim.fleet.generated_fleet import (
     strangers_pod,
     workload,
 )
+from dsf.sim.fleet.score_curves import ScoreCurves
 
 EVENT_SECONDS = 60.0
 """Seconds between two things that happen to the fleet."""
@@ -48,8 +49,8 @@ async def run_fleet(size: int, output: DemoOutput, work_dir: Path, *, port: int)
     """Run a fleet of `size` clusters until cancelled. Raises DemoError if it does not start."""
     began = asyncio.get_running_loop().time()
     fleet = {one.name: one for one in fleet_clusters(size)}
-    sources = dict[str, str]()
-    setup = _setup(fleet, sources)
+    sources, curves = dict[str, str](), ScoreCurves(fleet.values())
+    setup = _setup(fleet, sources, curves)
     async with (
         AsyncExitStack() as stack,
         running_demo(setup, output, work_dir, port) as demo,
@@ -60,6 +61,7 @@ async def run_fleet(size: int, output: DemoOutput, work_dir: Path, *, port: int)
         set_up(stream=stack.enter_context(log.open("a", encoding="utf-8")))
         output.note(f"agents (log: {log})")
         await _create_workloads(demo, fleet)
+        tasks.create_task(curves.follow(demo.clusters.hub.kube))
         agents = {
             cluster.name: tasks.create_task(_agent(demo, cluster, sources[cluster.name]))
             for cluster in demo.clusters.managed
@@ -73,13 +75,19 @@ async def run_fleet(size: int, output: DemoOutput, work_dir: Path, *, port: int)
         await _happen(demo, fleet, agents)
 
 
-def _setup(fleet: Mapping[str, FleetCluster], sources: dict[str, str]) -> DemoSetup:
+def _setup(
+    fleet: Mapping[str, FleetCluster], sources: dict[str, str], curves: ScoreCurves
+) -> DemoSetup:
+    options = list[str]()
+
     @asynccontextmanager
     async def prometheus() -> AsyncIterator[Mapping[str, str]]:
         async with AsyncExitStack() as stack:
             for name, cluster in fleet.items():
                 replay = replaying(Repeated(recording(cluster)))
                 sources[name] = await stack.enter_async_context(replay)
+            history = await stack.enter_async_context(serving_samples(curves.samples, curves.told))
+            options.append(f"--prometheus-url={history}")
             yield sources
 
     return DemoSetup(
@@ -91,6 +99,7 @@ def _setup(fleet: Mapping[str, FleetCluster], sources: dict[str, str]) -> DemoSe
         policy_watchers=False,
         node=lambda name: _node(fleet[name]),
         agent_processes=False,
+        optimizer_options=options,
     )
 
 

@@ -7,7 +7,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,11 +16,11 @@ from pydantic import Field
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, OutboundRequest, exchange
-from dsf.agent.wire.prometheus_answer import parse_query_answer
+from dsf.agent.wire.prometheus_answer import FetchedSeries, parse_query_answer
 from dsf.agent.wire.prometheus_query import build_query, on_server
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH
-from optimizer.wire.base import Name, ResultPart
+from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.request_problem import NOT_FOUND, UNAVAILABLE, RequestProblem
 
 MAX_SERIES = 50
@@ -78,6 +78,9 @@ class ScoreHistory(ResultPart):
     step_seconds: int
     series: Annotated[tuple[HistorySeries, ...], Field(description="By app and device.")]
     omitted_series: int
+    warnings: Annotated[
+        tuple[Sentence, ...], Field(description="What Prometheus says of its answer.")
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +148,10 @@ def either(queries: Mapping[str, str]) -> str:
     )
 
 
-def score_history(question: HistoryQuestion, found: Iterable[EncodedSeries]) -> ScoreHistory:
+def score_history(question: HistoryQuestion, found: FetchedSeries) -> ScoreHistory:
     """Return the history in the series of an answer; values that are no numbers are null."""
     kept: dict[tuple[str, str, str], dict[str, dict[str, tuple[Point, ...]]]] = {}
-    for one in found:
+    for one in found.series:
         labels, points = read_series(question.window, one)
         meta = labels.get("ds_meta", "")
         other = "" if _QUANTILE.fullmatch(meta) else meta
@@ -163,6 +166,7 @@ def score_history(question: HistoryQuestion, found: Iterable[EncodedSeries]) -> 
         step_seconds=question.window.step,
         series=tuple(series),
         omitted_series=len(kept) - len(series),
+        warnings=found.warnings,
     )
 
 
@@ -257,18 +261,14 @@ class PrometheusHistory:
             return found
         return await asyncio.to_thread(score_history, question, found)
 
-    async def ask(
-        self, query: str, window: HistoryWindow
-    ) -> tuple[EncodedSeries, ...] | RequestProblem:
+    async def ask(self, query: str, window: HistoryWindow) -> FetchedSeries | RequestProblem:
         """Return the series of a query, or why there are none."""
         if not self._url:
             return NOT_CONFIGURED
         async with self._calls:
             return await self._answer(query, window)
 
-    async def _answer(
-        self, query: str, window: HistoryWindow
-    ) -> tuple[EncodedSeries, ...] | RequestProblem:
+    async def _answer(self, query: str, window: HistoryWindow) -> FetchedSeries | RequestProblem:
         call = build_query(
             on_server(DEFAULT_SOURCE_PATH, self._url),
             query,
@@ -291,7 +291,7 @@ class PrometheusHistory:
         if isinstance(answer, Failure):
             return _unavailable(answer)
         found = await asyncio.to_thread(parse_query_answer, call.url, answer, MAX_READ, call.asked)
-        return _unavailable(found) if isinstance(found, Failure) else found.series
+        return _unavailable(found) if isinstance(found, Failure) else found
 
 
 def _unavailable(failure: Failure) -> RequestProblem:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.names import score_object_name
 from optimizer.service.hub.score_history import (
@@ -81,6 +82,9 @@ class ScorerHistories(ResultPart):
     missing: Annotated[
         tuple[Sentence, ...], Field(description="Why some curves are not there, if so.")
     ] = ()
+    warnings: Annotated[
+        tuple[Sentence, ...], Field(description="What Prometheus says of its answers.")
+    ] = ()
 
 
 _ROUNDS = "dynamic_scoring_requests_total"
@@ -135,7 +139,8 @@ async def scorer_histories(
     problems = [item for item in answers if isinstance(item, RequestProblem)]
     if len(problems) == len(answers):
         return problems[0]
-    scores, rounds, failing = (() if isinstance(it, RequestProblem) else it for it in answers)
+    found = [FetchedSeries() if isinstance(it, RequestProblem) else it for it in answers]
+    scores, rounds, failing = (item.series for item in found)
     curves = await asyncio.to_thread(_curves, window, (*scores, *rounds))
     worst = _failing(instant, failing)
     listed = sorted({*curves, *worst})
@@ -149,6 +154,7 @@ async def scorer_histories(
         ),
         omitted_scorers=max(0, len(listed) - MAX_SCORERS),
         missing=tuple(dict.fromkeys(item.detail for item in problems)),
+        warnings=tuple(dict.fromkeys(said for item in found for said in item.warnings)),
     )
 
 

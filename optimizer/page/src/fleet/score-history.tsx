@@ -4,6 +4,7 @@ import type { FleetScore, ScoreHistory as History } from "../api/wire";
 import { Choice } from "../parts/choice";
 import { byNaturalOrder } from "../parts/natural-order";
 import { Busy, ProblemNotice } from "../parts/notice";
+import { Said } from "../parts/said";
 import { useLoaded } from "../parts/use-call";
 import { Curve } from "../time/curve";
 import type { Line } from "../time/curve-lines";
@@ -52,9 +53,19 @@ function Asked({ api, score, cluster, app: fixed }: Props) {
       </div>
       {call.running && <Busy what="Reading the history" />}
       {call.problem && <ProblemNotice problem={call.problem} />}
+      {call.answer && !call.problem && <Warnings said={call.answer.warnings} />}
       {call.answer && !call.problem && <Lines history={call.answer} score={score} app={app} />}
     </>
   );
+}
+
+/** What Prometheus says of its answer. */
+export function Warnings({ said }: { said: string[] }) {
+  return said.map((warning) => (
+    <p key={warning} class="count">
+      Prometheus: <Said of={warning} />
+    </p>
+  ));
 }
 
 /** Chooses how far back curves go. */

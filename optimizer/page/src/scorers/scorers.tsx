@@ -3,7 +3,7 @@ import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, FleetScore, Scorer, ScorerHistories } from "../api/wire";
 import { freshness } from "../fleet/freshness";
 import { shown } from "../fleet/score-colour";
-import { HoursChoice, ScoreHistory } from "../fleet/score-history";
+import { HoursChoice, ScoreHistory, Warnings } from "../fleet/score-history";
 import { meaningOf } from "../fleet/score-meaning";
 import { spreadOf } from "../fleet/score-rows";
 import { SpreadBars } from "../fleet/score-spread";
@@ -53,6 +53,7 @@ export function Scorers({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
           Some curves are missing. <Said of={why} />
         </p>
       ))}
+      {call.answer && <Warnings said={call.answer.warnings} />}
       <div class="scorers">
         {panels.map((panel) => (
           <ScorerPanel

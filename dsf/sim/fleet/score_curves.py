@@ -1,0 +1,180 @@
+"""The scores of a fleet over time, as a Prometheus that scrapes its agents would answer.
+
+A demo has no Prometheus. What its agents published is read from the hub since the start; before
+that, a score that is the mean of recorded series is computed from the fleet's day, which repeats
+without end. Forecasts have no value before the start. It evaluates no PromQL: of the optimizer's
+queries it reads which scores, cluster, app and quantiles they ask for.
+"""
+
+import asyncio
+import math
+import re
+from array import array
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import Any
+
+from dsf.kube import kinds
+from dsf.kube.clock import utc_now
+from dsf.kube.port import Kube, Object
+from dsf.scorer_kit.prometheus_replay import Matrix
+from dsf.sim.fleet.fleet_load import DAY_SECONDS, STEP_SECONDS, recording, scorers
+from dsf.sim.fleet.generated_fleet import FleetCluster
+
+SAMPLE_SECONDS = 15.0
+"""Seconds between two reads of the scores on the hub."""
+
+KEPT_SAMPLES = 6000
+"""Samples of each entry that are kept: those of a day."""
+
+STALE_SECONDS = 300.0
+"""Age of a sample that counts no more, as in Prometheus."""
+
+DAY_STEP = 60
+"""Seconds between two values of the day before the start."""
+
+_SELECTED = re.compile(r'(ds_cluster|ds_app|ds_score_name)=~?"((?:[^"\\]|\\.)*)"')
+_QUANTILE = re.compile(r'\(([\d.]+), .*?"of", "(\w+)"')
+
+_Key = tuple[str, str, str, str]
+"""Cluster, score, app and device."""
+
+
+class ScoreCurves:
+    """The scores that a fleet published since `began`, and the days before."""
+
+    def __init__(self, fleet: Iterable[FleetCluster]) -> None:
+        self._began = utc_now().timestamp()
+        self._times: array[float] = array("d")
+        self._values: dict[_Key, array[float]] = {}
+        self._days = {key: day for cluster in fleet for key, day in _days(cluster)}
+
+    @property
+    def told(self) -> str:
+        """Where the curves come from."""
+        began = datetime.fromtimestamp(self._began, UTC)
+        return (
+            f"This demo has no Prometheus. Since {began:%H:%M} UTC these are the scores that its"
+            " agents published; before, they are means of its recorded day, which repeats, and"
+            " forecasts have none. It keeps neither age, failures, latency nor skill of scorers"
+        )
+
+    async def follow(self, hub: Kube) -> None:
+        """Read the scores on the hub again and again, until cancelled."""
+        while True:
+            scores = (await hub.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
+            self.add(utc_now().timestamp(), scores)
+            await asyncio.sleep(SAMPLE_SECONDS)
+
+    def add(self, time: float, scores: Iterable[Object]) -> None:
+        """Keep what AddOnPlacementScores say at a time in unix seconds."""
+        found = {
+            (score["metadata"]["namespace"], score["metadata"]["name"], *_entry(entry["name"])): (
+                float(entry["value"])
+            )
+            for score in scores
+            for entry in score.get("status", {}).get("scores", ())
+        }
+        for key in found.keys() - self._values.keys():
+            self._values[key] = array("d", [math.nan]) * len(self._times)
+        self._times.append(time)
+        for key, kept in self._values.items():
+            kept.append(found.get(key, math.nan))
+        for kept in (self._times, *self._values.values()):
+            del kept[:-KEPT_SAMPLES]
+
+    def samples(self, query: str, times: Sequence[float]) -> Matrix | None:
+        """Return the answer to a query in matrix form; nothing of what is no score."""
+        if "dynamic_scoring" in query:
+            return []
+        wanted = dict(_SELECTED.findall(query))
+        score = re.compile(wanted.get("ds_score_name", ".*"))
+        by_score = "by (score_name)" in query
+        groups = defaultdict[tuple[str, str, str], dict[str, list[_Key]]](lambda: defaultdict(list))
+        for key in sorted({*self._values, *self._days}):
+            cluster, name, app, device = key
+            asked = wanted.get("ds_cluster", cluster), wanted.get("ds_app", app)
+            if asked == (cluster, app) and score.fullmatch(name):
+                group = (name, "", "") if by_score else ("", app, device)
+                groups[group][cluster].append(key)
+        shares = [(float(share), of) for share, of in _QUANTILE.findall(query)] or [(0.5, "")]
+        newest = [self._newest(time) for time in times]
+        found: Matrix = []
+        for (name, app, device), clusters in groups.items():
+            labels = {"score_name": name, "ds_app": app, "ds_device": device}
+            moments = [*zip(times, newest, strict=True)]
+            means = [
+                [_mean(self._at(key, *moment) for key in keys) for moment in moments]
+                for keys in clusters.values()
+            ]
+            for share, of in shares:
+                values = (_quantile(column, share) for column in zip(*means, strict=True))
+                points = [
+                    [time, format(value, ".6g")]
+                    for time, value in zip(times, values, strict=True)
+                    if math.isfinite(value)
+                ]
+                found.append({"metric": {**labels, "of": of}, "values": points})
+        return [one for one in found if one["values"]]
+
+    def _newest(self, time: float) -> int:
+        """Return the position of the newest sample that counts at a time; -1: there is none."""
+        at = bisect_right(self._times, time) - 1
+        return at if at >= 0 and time - self._times[at] <= STALE_SECONDS else -1
+
+    def _at(self, key: _Key, time: float, newest: int) -> float:
+        """Return a value, NaN where there is none."""
+        if time < self._began:
+            day = self._days.get(key)
+            return day[int(time % DAY_SECONDS) // DAY_STEP] if day else math.nan
+        kept = self._values.get(key)
+        return kept[newest] if kept and newest >= 0 else math.nan
+
+
+def _entry(name: str) -> tuple[str, str]:
+    """Return app and device of an entry."""
+    app, _, device = name.rpartition(";")
+    return app, device
+
+
+def _mean(values: Iterable[float]) -> float:
+    finite = [value for value in values if math.isfinite(value)]
+    return fmean(finite) if finite else math.nan
+
+
+def _quantile(values: Iterable[float], share: float) -> float:
+    """Return a quantile as Prometheus does, between the two values that are nearest."""
+    finite = sorted(value for value in values if math.isfinite(value))
+    if not finite:
+        return math.nan
+    rank = share * (len(finite) - 1)
+    low, high = finite[math.floor(rank)], finite[math.ceil(rank)]
+    return low + (high - low) * (rank - math.floor(rank))
+
+
+def _days(cluster: FleetCluster) -> Iterator[tuple[_Key, Sequence[float]]]:
+    """Yield the scores of a day that are means of recorded series, one for each DAY_STEP."""
+    recorded = recording(cluster)
+    for scorer in scorers("", ""):
+        spec, params = scorer["spec"], scorer["spec"]["source"]["params"]
+        if "forecast" in spec:
+            continue
+        length = params["range"] // STEP_SECONDS
+        for series in recorded.answer(params["query"]) or ():
+            twice = [value for value in series.values if value is not None] * 2
+            ends = range(len(series.values), len(twice), DAY_STEP // STEP_SECONDS)
+            means = (fmean(twice[end - length + 1 : end + 1]) for end in ends)
+            day = [_published(mean, spec["scoring"].get("normalize")) for mean in means]
+            labels = series.metric.get("app", ""), series.metric["device"]
+            yield (cluster.name, scorer["metadata"]["name"], *labels), day
+
+
+def _published(score: float, normalize: Mapping[str, Any] | None) -> float:
+    """Return what an agent publishes of a score."""
+    if normalize:
+        share = (score - normalize["min"]) / (normalize["max"] - normalize["min"])
+        score = 100 * (1 - share if normalize.get("invert") else share)
+    return max(-100.0, min(100.0, math.floor(score)))
