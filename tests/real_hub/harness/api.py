@@ -21,6 +21,7 @@ Object = dict[str, Any]
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 NOT_FOUND = 404
+TOO_MANY_REQUESTS = 429
 
 
 class ApiError(Exception):
@@ -76,18 +77,18 @@ class Api:
         accept: str = "application/json",
         params: Mapping[str, str] | None = None,
     ) -> Object:
-        """Send one request; raises ApiError unless the answer is a success."""
-        answer = self._http.request(
-            method,
-            path,
-            json=body,
-            params=params,
-            headers={
-                "Accept": accept,
-                **({"Content-Type": content_type} if body is not None else {}),
-            },
-        )
-        return decoded(answer)
+        """Send one request; raises ApiError unless the answer is a success.
+
+        It is sent again while the server says when to try again, as all clients of Kubernetes do:
+        a CRD is Established before its storage is initialized.
+        """
+        headers = {"Accept": accept, **({"Content-Type": content_type} if body is not None else {})}
+
+        def answered() -> httpx.Response | None:
+            answer = self._http.request(method, path, json=body, params=params, headers=headers)
+            return None if answer.status_code == TOO_MANY_REQUESTS else answer
+
+        return decoded(until(f"{method} {path} to be accepted", answered, every=1.0))
 
     def text(self, path: str) -> str:
         """Body of a GET, for ``/readyz`` and ``/metrics``; raises ApiError."""
