@@ -5,6 +5,7 @@ UV ?= .build/uv/bin/uv
 UV_VERSION := 0.13.8
 RUN := .venv/bin
 PAGE := optimizer/page/dist/index.html
+NEIGHBOURS := kueue argocd
 NPM := UV=$(abspath $(UV)) optimizer/page/npm.sh
 # The quick suite waits for processes and sockets, so it has one worker more than there are processors.
 # Not two: each worker spends 7 s of CPU on imports and collection before its first test.
@@ -48,9 +49,9 @@ test-hub: hub ## Run the suite against a real hub
 	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_hub) $(ARGS)
 
 neighbours: hub ## Build what runs beside the hub, once: Kueue's manager and Argo CD's ApplicationSet controller
-	@$(RUN)/python tests/real_hub/build.py --neighbours
+	@set -e; for name in $(NEIGHBOURS); do $(RUN)/python tests/real_hub/build.py --set $$name; done
 
-test-neighbours: neighbours ## Let Kueue's own manager admit Jobs where the dispatcher nominates
+test-neighbours: neighbours ## Run Kueue and Argo CD beside the hub: Jobs and Applications go where scores say
 	@$(RUN)/python -m pytest $(or $(TESTS),tests/neighbours) $(ARGS)
 
 test-scheduler: hub ## Compare what is said to fit with what kube-scheduler does, on 200 random layouts of nodes

@@ -7,29 +7,30 @@ import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from dsf.api.crd.definitions import crds
 from dsf.hub.dispatch.kueue_configuration import DISPATCHER
 from dsf.hub.dispatch.queue_preferences import PREFERENCES_ANNOTATION
-from tests.charts.rendering import render
-from tests.eventually import until
-from tests.real_hub.build import NEIGHBOURS, Assets, BuildError, locate
+from tests.eventually import PATIENCE, until
+from tests.real_hub.build import KUEUE as KUEUE_PROGRAMS
+from tests.real_hub.build import Assets, BuildError, ProgramSet, locate
+from tests.real_hub.guides.terminal import Terminal, terminal_of
+from tests.real_hub.harness.cluster import CLUSTER_GROUP
+from tests.real_hub.harness.helm import CHARTS, OPTIMIZER_WITHOUT_RIGHTS, install_chart
 from tests.real_hub.harness.hub import Hub, running_hub
 from tests.real_hub.harness.placements import publish_score
 from tests.real_hub.harness.scheduled import ScheduledCluster
 from tests.repository import ROOT
 
-from .kueue_manager import KUEUE, KueueManager, connect_worker, job, placed, queues
+from . import mortal_dispatcher
+from .kueue_manager import KUEUE, WORKER, KueueManager, connect_worker, job, placed, queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.real_hub.harness.api import Object
 
 SCORE = "carbon"
 WORKERS = ("brown", "green", "grey")
@@ -46,7 +47,6 @@ class MultiKueue:
     hub: Hub
     manager: KueueManager
     workers: dict[str, ScheduledCluster]
-    jobs: list[str] = field(default_factory=list)
 
     def score(self, **values: int) -> None:
         """Publish the score of worker clusters, as their agents do."""
@@ -56,7 +56,6 @@ class MultiKueue:
         """Create Jobs in the queue of the hub."""
         for name in names:
             self.hub.api.create(job(name, cpu))
-            self.jobs.append(name)
 
     def placed(self) -> dict[str, str]:
         """The worker cluster of each Job, or an empty text; while Kueue's manager runs."""
@@ -65,43 +64,63 @@ class MultiKueue:
 
     def clear(self) -> None:
         """Delete the Jobs, and wait until no cluster has a Workload."""
-        for name in self.jobs:
-            path = self.hub.api.path("batch/v1", "Job", "default", name)
-            self.hub.api.request("DELETE", path, {"propagationPolicy": "Background"})
-        self.jobs.clear()
+        jobs = self.hub.api.path("batch/v1", "Job", "default")
+        self.hub.api.request("DELETE", jobs, {"propagationPolicy": "Background"})
         planes = (self.hub, *self.workers.values())
         until(
             "no Workload to be left",
             lambda: not any(plane.api.list(KUEUE, "Workload", "default") for plane in planes),
         )
 
+    def dispatch_to(self, *clusters: str) -> None:
+        """Name the worker clusters that Kueue may use."""
+        spec = {"spec": {"clusters": list(clusters)}}
+        self.hub.api.patch(KUEUE, "MultiKueueConfig", "fleet", spec)
+
+    def lose(self, name: str) -> None:
+        """Kill the API server of a worker cluster."""
+        self.hub.processes.kill(f"{name}-kube-apiserver")
+
+    def find(self, name: str) -> None:
+        """Start the API server of a lost cluster, and wait until OCM and Kueue have noticed."""
+        worker = self.workers[name]
+        worker.start(self.hub.etcd)
+        worker.wait_ready()
+        managed = (CLUSTER_GROUP, "ManagedCluster", name)
+        until("OCM to notice", lambda: not self.hub.api.get(*managed)["spec"].get("taints"))
+        # Kueue waits twice as long before each attempt, up to five minutes.
+        self.hub.api.wait_condition(*WORKER, name, "Active", seconds=2 * PATIENCE)
+
     @contextmanager
     def dispatcher(self, *flags: str, name: str = "dispatcher") -> Iterator[None]:
         """Run the dispatcher with the rights that the chart gives it."""
-        self.start_dispatcher(*flags, name=name)
+        listen = ("--metrics-bind-address=127.0.0.1:0", "--resync-seconds=1")
+        command = ("-m", "dsf", "dispatcher", f"--kubeconfig={self._kubeconfig()}")
+        self._python(name, *command, *listen, *flags)
         try:
             yield
         finally:
             self.hub.processes.stop(name)
 
-    def start_dispatcher(self, *flags: str, name: str = "dispatcher") -> None:
-        """Start the dispatcher as a process."""
-        kubeconfig = self.hub.kubeconfig(service_account=f"{NAMESPACE}/{ACCOUNT}")
-        self.hub.processes.start(
-            name,
-            [
-                *(sys.executable, "-m", "dsf", "dispatcher", f"--kubeconfig={kubeconfig}"),
-                *("--metrics-bind-address=127.0.0.1:0", "--resync-seconds=1", *flags),
-            ],
-            env={"PYTHONPATH": str(ROOT)},
-        )
+    def kill_dispatcher(self, moment: str) -> int:
+        """Run a dispatcher until it is killed before or after its first write; return its code."""
+        name = "mortal-dispatcher"
+        self._python(name, "-m", mortal_dispatcher.__name__, self._kubeconfig(), moment)
+        until("the dispatcher to write", lambda: name in self.hub.processes.exited())
+        return self.hub.processes.stop(name)
+
+    def _kubeconfig(self) -> str:
+        return str(self.hub.kubeconfig(service_account=f"{NAMESPACE}/{ACCOUNT}"))
+
+    def _python(self, name: str, *words: str) -> None:
+        command = [sys.executable, *words]
+        self.hub.processes.start(name, command, env={"PYTHONPATH": str(ROOT)})
 
 
-@pytest.fixture(scope="session")
-def neighbours() -> Assets:
-    """Kueue's and Argo CD's programs; without them the whole run ends with one message."""
+def built(which: ProgramSet) -> Assets:
+    """Programs and manifests; without them the whole run ends with one message."""
     try:
-        return locate(which=NEIGHBOURS)
+        return locate(which=which)
     except BuildError as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
@@ -116,19 +135,31 @@ def hub() -> Iterator[Hub]:
 
 
 @pytest.fixture(scope="session")
-def fleet(hub: Hub, neighbours: Assets) -> MultiKueue:
+def fleet(hub: Hub) -> MultiKueue:
     """Kueue everywhere, with queues of CPUS on each worker cluster, and the dispatcher's rights."""
     workers = hub.join_as(ScheduledCluster, *WORKERS)
-    for crd in crds():
-        hub.apply(dict(crd))
-    managers = [KueueManager(plane, neighbours) for plane in (hub, *workers)]
+    managers = [KueueManager(plane, built(KUEUE_PROGRAMS)) for plane in (hub, *workers)]
     for manager in managers:
         manager.install()
+    # No agent runs; what the tests need of the charts are CRDs, and accounts with their rights.
+    values = {
+        "hubSetting": {"dispatcher": {"enabled": True}},
+        "addOn": {"installStrategy": "Manual"},
+    }
+    install_chart(hub, CHARTS / "dynamic-scoring-framework", NAMESPACE, values=values)
+    optimizer = CHARTS / "dynamic-scoring-optimizer"
+    install_chart(hub, optimizer, NAMESPACE, values=OPTIMIZER_WITHOUT_RIGHTS)
     for manager in managers:
         manager.start(DISPATCHER if manager is managers[0] else "")
     for worker in workers:
         queues(worker, CPUS)
         connect_worker(hub, worker)
+    hub_queues(hub)
+    return MultiKueue(hub, managers[0], {worker.name: worker for worker in workers})
+
+
+def hub_queues(hub: Hub) -> None:
+    """Create the queues of the hub, which dispatch to all worker clusters."""
     parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "fleet"}
     check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
     for kind, name, spec in (
@@ -139,22 +170,12 @@ def fleet(hub: Hub, neighbours: Assets) -> MultiKueue:
         hub.apply(obj)
     preferred = {PREFERENCES_ANNOTATION: f'[{{"addonPlacementScore": "{SCORE}"}}]'}
     queues(hub, CPUS * len(WORKERS), "multikueue", annotations=preferred)
-    for obj in dispatcher_rights(hub):
-        hub.apply(obj)
-    return MultiKueue(hub, managers[0], {worker.name: worker for worker in workers})
 
 
-def dispatcher_rights(hub: Hub) -> list[Object]:
-    """The dispatcher's account and roles, as the chart renders them."""
-    hub.namespace(NAMESPACE)
-    values = {"hubSetting": {"dispatcher": {"enabled": True}}}
-    rendered = render("dynamic-scoring-framework", values, namespace=NAMESPACE)
-    kinds = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
-    return [
-        obj
-        for obj in rendered
-        if obj["kind"] in kinds and obj["metadata"]["name"].startswith(ACCOUNT)
-    ]
+@pytest.fixture(scope="session")
+def terminal(fleet: MultiKueue) -> Terminal:
+    """A shell whose kubectl has the contexts of the how-to pages."""
+    return terminal_of(fleet.hub, *fleet.workers.values())
 
 
 @pytest.fixture

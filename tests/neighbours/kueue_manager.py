@@ -33,6 +33,7 @@ CONFIG_MAP = "kueue-manager-config"
 USER = "kueue-manager"
 KUEUE = "kueue.x-k8s.io/v1beta2"
 DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+WORKER = (KUEUE, "MultiKueueCluster")
 CONVERTED = {"localqueues", "clusterqueues", "workloads", "cohorts", "multikueueclusters"}
 WORKER_LOST = "5s"
 
@@ -135,9 +136,18 @@ class KueueManager:
         until("Kueue to be ready", self._is_ready, check=self.check)
 
     def restart(self, dispatcher: str = "") -> None:
-        """Stop the manager and start it with another dispatcher."""
+        """Stop the manager, start it with another dispatcher, and wait for its connections.
+
+        What it has said of them is removed first, because nothing else tells it from what it says.
+        """
         self.plane.processes.stop(self.process)
+        clusters = [obj["metadata"]["name"] for obj in self.plane.api.list(*WORKER)]
+        for name in clusters:
+            body: Object = {"status": {"conditions": []}}
+            self.plane.api.patch(*WORKER, name, body, subresource="status")
         self.start(dispatcher)
+        for name in clusters:
+            self.plane.api.wait_condition(*WORKER, name, "Active")
 
     def check(self) -> None:
         """Raise ProcessDied if the manager has ended."""
@@ -178,12 +188,14 @@ def connect_worker(manager: ControlPlane, worker: ControlPlane) -> None:
     }
     manager.apply(secret)
     manager.apply(cluster)
-    manager.api.wait_condition(KUEUE, "MultiKueueCluster", worker.name, "Active")
+    manager.api.wait_condition(*WORKER, worker.name, "Active")
 
 
 def queues(plane: ControlPlane, cpu: int, *checks: str, annotations: Object | None = None) -> None:
     """Create a ClusterQueue with a quota of processors, and a LocalQueue for it."""
-    flavor = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+    quotas = {"cpu": cpu, "memory": "36Gi", "nvidia.com/gpu": 3}
+    resources = [{"name": name, "nominalQuota": quota} for name, quota in quotas.items()]
+    flavor = {"name": "default", "resources": resources}
     asked = {"admissionChecks": [{"name": name} for name in checks]}
     objects: list[Object] = [
         {"kind": "ResourceFlavor", "metadata": {"name": "default"}},
@@ -192,7 +204,7 @@ def queues(plane: ControlPlane, cpu: int, *checks: str, annotations: Object | No
             "metadata": {"name": "cluster-queue"},
             "spec": {
                 "namespaceSelector": {},
-                "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}],
+                "resourceGroups": [{"coveredResources": [*quotas], "flavors": [flavor]}],
                 **({"admissionChecksStrategy": asked} if checks else {}),
             },
         },
@@ -228,6 +240,8 @@ def job(name: str, cpu: int = 1) -> Object:
         },
         "spec": {
             "suspend": True,
+            # Kueue's webhook adds it only once it knows the queue, some time after a restart.
+            "managedBy": "kueue.x-k8s.io/multikueue",
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }

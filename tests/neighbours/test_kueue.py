@@ -6,6 +6,7 @@ fixture: green 90, grey 50, brown 10.
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 from dsf.api.conditions import conditions_of, find
@@ -13,12 +14,14 @@ from dsf.hub.dispatch.kueue_configuration import DISPATCHER
 from dsf.hub.dispatch.workloads import NOMINATED
 from tests.eventually import until
 
-from .kueue_manager import workloads
+from .kueue_manager import KUEUE, workloads
 
 if TYPE_CHECKING:
     from .conftest import MultiKueue
 
 NEXT = "3s"
+KILLS = 10
+COPIES = {"labelSelector": "kueue.x-k8s.io/multikueue-origin"}
 
 
 def test_jobs_run_where_scores_say_and_the_rest_on_the_next_best(kueue: MultiKueue) -> None:
@@ -52,19 +55,62 @@ def nominated(kueue: MultiKueue, name: str) -> list[str]:
     return list(found.get("status", {}).get("nominatedClusterNames") or ())
 
 
-def test_killed_while_jobs_come_it_forgets_none(kueue: MultiKueue) -> None:
-    names = [f"job-{number}" for number in range(6)]
-    for name in names:
-        kueue.start_dispatcher(f"--next-after={NEXT}")
-        kueue.submit(name)
-        until(
-            f"{name} to be nominated", lambda name=name: nominated(kueue, name) or at(kueue, name)
-        )
-        kueue.hub.processes.kill("dispatcher")
+def test_killed_at_each_write_it_forgets_no_workload_and_moves_none(kueue: MultiKueue) -> None:
+    with kueue.dispatcher():
+        kueue.submit("full-1", "full-2")
+        until("green to be full", lambda: set(kueue.placed().values()) == {"green"})
+    waiting = [f"waits-{number}" for number in range(4)]
+    kueue.submit(*waiting)
+    first = dict[str, list[str]]()
+    for number in range(KILLS):
+        if number == KILLS // 2:
+            kueue.score(brown=99)
+        assert kueue.kill_dispatcher(("before", "after")[number % 2]) == -signal.SIGKILL
+        for name in waiting:
+            if clusters := nominated(kueue, name):
+                assert first.setdefault(name, clusters) == clusters
+    # Nominated before brown became better, and not admitted since: green is full.
+    assert ["green"] in [nominated(kueue, name) for name in waiting]
     with kueue.dispatcher(f"--next-after={NEXT}"):
-        until("all to run", lambda: len([c for c in kueue.placed().values() if c]) == len(names))
+        until("all to run", lambda: all(at(kueue, name) for name in waiting))
     counts = sorted(kueue.placed().values())
     assert counts == ["brown", "brown", "green", "green", "grey", "grey"]
+
+
+def test_what_a_lost_worker_had_runs_elsewhere(kueue: MultiKueue) -> None:
+    with kueue.dispatcher("--next-after=1h"):
+        kueue.submit("full-1", "full-2")
+        until("green to be full", lambda: set(kueue.placed().values()) == {"green"})
+        kueue.submit("waits")
+        until("it to wait for green", lambda: nominated(kueue, "waits") == ["green"])
+        kueue.lose("green")
+        try:
+            until("it to run elsewhere", lambda: at(kueue, "waits") == "grey")
+            condition = find(conditions_of(workloads(kueue.hub)["waits"]), NOMINATED) or {}
+            assert "Not eligible: Kueue is not connected to green" in condition["message"]
+            # Kueue takes back what ran there after workerLostTimeout.
+            until("what ran there to wait again", lambda: "green" not in kueue.placed().values())
+            until(
+                "it to be nominated elsewhere",
+                lambda: all(
+                    at(kueue, name) or nominated(kueue, name) == ["grey"]
+                    for name in ("full-1", "full-2")
+                ),
+            )
+        finally:
+            # As the page says: Kueue would go on with the old copies, and delete those elsewhere.
+            kueue.dispatch_to("brown", "grey")
+            kueue.find("green")
+    green = kueue.workers["green"].api
+    copies = [green.path(*kind, "default") for kind in (("batch/v1", "Job"), (KUEUE, "Workload"))]
+    for path in copies:
+        green.request("DELETE", path, {"propagationPolicy": "Background"}, params=COPIES)
+    until(
+        "the copies to be gone", lambda: not any(green.request("GET", p)["items"] for p in copies)
+    )
+    kueue.dispatch_to(*kueue.workers)
+    with kueue.dispatcher(f"--next-after={NEXT}"):
+        until("all to run", lambda: all(kueue.placed().values()))
 
 
 def at(kueue: MultiKueue, name: str) -> str:

@@ -171,15 +171,8 @@ class ProgramSet:
 
 
 HUB = ProgramSet(PROGRAMS, MANIFESTS, "the real hub", "make hub")
-NEIGHBOURS = ProgramSet(
-    (
-        Program("kueue", "sigs.k8s.io/kueue/cmd/kueue", lock="../neighbours/kueue"),
-        Program(
-            "argocd-applicationset-controller",
-            "dynamic-scoring-framework/tests/argocd/argocd-applicationset-controller",
-            lock="../neighbours/argocd",
-        ),
-    ),
+KUEUE = ProgramSet(
+    (Program("kueue", "sigs.k8s.io/kueue/cmd/kueue", lock="../neighbours/kueue"),),
     (
         Manifests(
             "kueue",
@@ -190,6 +183,19 @@ NEIGHBOURS = ProgramSet(
             ),
             lock="../neighbours/kueue",
         ),
+    ),
+    "Kueue",
+    "make neighbours",
+)
+ARGO_CD = ProgramSet(
+    (
+        Program(
+            "argocd-applicationset-controller",
+            "dynamic-scoring-framework/tests/argocd/argocd-applicationset-controller",
+            lock="../neighbours/argocd",
+        ),
+    ),
+    (
         Manifests(
             "argo-cd",
             "github.com/argoproj/argo-cd/v3",
@@ -197,9 +203,11 @@ NEIGHBOURS = ProgramSet(
             lock="../neighbours/argocd",
         ),
     ),
-    "the hub's neighbours",
+    "Argo CD",
     "make neighbours",
 )
+SETS = {"hub": HUB, "kueue": KUEUE, "argocd": ARGO_CD}
+"""What can be built, by the names on the command line."""
 
 
 class BuildError(Exception):
@@ -549,13 +557,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--check", action="store_true", help="only look, build nothing")
     parser.add_argument("--where", action="store_true", help="print every program's path as JSON")
-    parser.add_argument("--neighbours", action="store_true", help="Kueue and Argo CD instead")
+    parser.add_argument("--set", choices=SETS, default="hub", help="what (default: the hub)")
     parser.add_argument("-p", "--jobs", type=int, help="parallel compilers (default: all cores)")
     arguments = parser.parse_args()
     # An exit, unlike the default, takes the compilers along.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        which = NEIGHBOURS if arguments.neighbours else HUB
+        which = SETS[arguments.set]
         assets = locate(which=which) if arguments.check else build(arguments.jobs, which)
     except BuildError as error:
         print(f"hub: {error}", file=sys.stderr)

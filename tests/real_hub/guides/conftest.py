@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from ..harness import policy
 from ..harness.hub import running_hub
@@ -18,13 +16,12 @@ from ..product import replay
 from ..product.parts import run_program
 from .cluster_network import ClusterNetwork
 from .kubelet import Kubelet
-from .terminal import Terminal
+from .terminal import Terminal, terminal_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from ..build import Assets
-    from ..harness.control_plane import ControlPlane
     from ..harness.hub import Hub
 
 WORKERS = ("worker01", "worker02")
@@ -97,31 +94,6 @@ def start_prometheus(kubelet: Kubelet) -> None:
 
 
 @pytest.fixture(scope="module")
-def terminal(tutorial_hub: Hub, kubelets: dict[str, Kubelet]) -> Terminal:
+def terminal(kubelets: dict[str, Kubelet]) -> Terminal:
     """A shell whose kubectl has the contexts of the tutorials."""
-    planes = (kubelet.plane for kubelet in kubelets.values())
-    directory = tutorial_hub.processes.directory / "terminal"
-    kubectl = shutil.which("kubectl")
-    assert kubectl
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(directory),
-        "KUBECONFIG": str(contexts(planes, tutorial_hub.processes.directory / "contexts.yaml")),
-        "REAL_KUBECTL": kubectl,
-        "REAL_HELM": tutorial_hub.assets.program("helm"),
-    }
-    return Terminal(directory, environment)
-
-
-def contexts(planes: Iterable[ControlPlane], file: Path) -> Path:
-    """Write a kubeconfig with a context for each cluster, named as kind names it."""
-    merged: dict[str, Any] = {"clusters": [], "users": [], "contexts": []}
-    for plane in planes:
-        name = "kind-hub01" if plane.name == "hub" else f"kind-{plane.name}"
-        own = yaml.safe_load(plane.admin_kubeconfig.read_text())
-        merged["clusters"].append({**own["clusters"][0], "name": name})
-        merged["users"].append({**own["users"][0], "name": name})
-        merged["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
-    merged["current-context"] = "kind-hub01"
-    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **merged}))
-    return file
+    return terminal_of(*(kubelet.plane for kubelet in kubelets.values()))

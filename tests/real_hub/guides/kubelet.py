@@ -21,7 +21,6 @@ DROPPED = "--scorer-denied-cidrs"
 FLAGS = {
     "controller": ("--metrics-bind-address={pod}:8080",),
     "agent": ("--metrics-bind-address={pod}:8080",),
-    "dispatcher": ("--metrics-bind-address={pod}:8080",),
     "policy-watcher": ("--metrics-bind-address={pod}:8080",),
     "optimizer": ("--bind-address={pod}",),
 }

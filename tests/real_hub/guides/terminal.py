@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from tests.pages.blocks import BASH
 from tests.repository import ROOT
@@ -13,8 +17,10 @@ from tests.repository import ROOT
 from . import stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from ..harness.control_plane import ControlPlane
 
 
 class Terminal:
@@ -55,3 +61,32 @@ class Terminal:
             text=True,
             check=False,
         )
+
+
+def terminal_of(hub: ControlPlane, *clusters: ControlPlane) -> Terminal:
+    """A shell whose kubectl has the contexts of the documents: that of the hub is chosen."""
+    directory = hub.processes.directory
+    kubectl = shutil.which("kubectl")
+    assert kubectl
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(directory / "terminal"),
+        "KUBECONFIG": str(contexts((hub, *clusters), directory / "contexts.yaml")),
+        "REAL_KUBECTL": kubectl,
+        "REAL_HELM": hub.assets.program("helm"),
+    }
+    return Terminal(directory / "terminal", environment)
+
+
+def contexts(planes: Iterable[ControlPlane], file: Path) -> Path:
+    """Write a kubeconfig with a context for each cluster, named as kind names it."""
+    merged: dict[str, Any] = {"clusters": [], "users": [], "contexts": []}
+    for plane in planes:
+        name = "kind-hub01" if plane.name == "hub" else f"kind-{plane.name}"
+        own = yaml.safe_load(plane.admin_kubeconfig.read_text())
+        merged["clusters"].append({**own["clusters"][0], "name": name})
+        merged["users"].append({**own["users"][0], "name": name})
+        merged["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
+    merged["current-context"] = "kind-hub01"
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **merged}))
+    return file

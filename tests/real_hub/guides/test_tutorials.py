@@ -18,8 +18,6 @@ from tests.house.test_documents import shown
 from tests.pages.blocks import ALL, Block, blocks, commands
 from tests.pages.guides import GUIDE, typed_blocks
 
-from ..harness.bound_namespace import bound
-from ..harness.consumers import install_consumers
 from ..harness.health import wait_healthy
 from ..harness.ports import LOOPBACK
 from .conftest import WORKERS
@@ -27,10 +25,9 @@ from .stand_in import EXTERNAL_SCORER
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from ..harness.hub import Hub
     from .kubelet import Kubelet
     from .terminal import Terminal
 
@@ -196,16 +193,7 @@ CHANGES_SHOWN = 1
 """The exit code of `dsf diff` when something would change."""
 
 
-@pytest.fixture(scope="module")
-def consumers(tutorial_hub: Hub) -> Iterator[None]:
-    """The CRDs of Kueue and Argo CD, and the binding that the chart of Kueue's add-on makes."""
-    install_consumers(tutorial_hub)
-    with bound(tutorial_hub, "kueue-system"):
-        yield
-
-
 @pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
-@pytest.mark.usefixtures("consumers")
 @pytest.mark.parametrize("page", OTHER_PAGES, ids=shown)
 def test_the_commands_of_another_page_work(
     page: Path, terminal: Terminal, kubelets: dict[str, Kubelet]
