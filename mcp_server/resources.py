@@ -41,6 +41,7 @@ from mcp_server.tools.hub_calls import CallerRights, asked
 from optimizer.api.caller_limits import SUBSCRIPTIONS, StreamPlaces
 from optimizer.follow.overview.fleet_overview import fleet_overview
 from optimizer.operations.fleet import fleet_facts
+from optimizer.operations.recorded_plans import list_plans, recorded_in, show_plan
 from optimizer.operations.scores import scores
 from optimizer.wire.base import ResultPart
 from optimizer.wire.request import Namespace
@@ -83,15 +84,28 @@ class FleetResources:
         return _json(ScoreList(items=found))
 
     async def plan(self, digest: Segment) -> str:
-        """A plan that was shown to you, by its digest, with all its objects."""
+        """A plan that was shown to you, or that is recorded, by its digest, with its objects."""
         caller = self._caller()
         plan = caller.shown.get(caller.owner, digest)
-        if plan is None:
-            raise ResourceError(
-                f"no plan with digest {UntrustedName(digest)} was shown to you of late; call"
-                " plan_placement"
-            )
-        return _json(plan_view(plan, applicable=True, objects=True))
+        if plan is not None:
+            return _json(plan_view(plan, applicable=True, objects=True))
+        try:
+            where = await asked(recorded_in(caller, digest))
+            if where is not None:
+                return _json(await asked(show_plan(caller, digest, where)))
+        except ToolError as error:
+            raise ResourceError(str(error)) from error
+        raise ResourceError(
+            f"no plan with digest {UntrustedName(digest)} was shown to you of late, or is recorded;"
+            " plan_history lists recorded ones"
+        )
+
+    async def plans(self, namespace: Namespace) -> str:
+        """The recorded plans of a namespace, the newest of each optimization first."""
+        try:
+            return _json(await asked(list_plans(self._caller(), namespace)))
+        except ToolError as error:
+            raise ResourceError(str(error)) from error
 
 
 def scoring_api() -> str:
@@ -117,6 +131,7 @@ def add_resources(provider: LocalProvider, caller: CallerRights) -> None:
         ("fleet://{namespace}", own.fleet, "Fleet with the workloads of a namespace"),
         ("scores://{cluster}/{name}", own.scores_of, "Score of a cluster"),
         ("plan://{digest}", own.plan, "Plan"),
+        ("plans://{namespace}", own.plans, "Recorded plans of a namespace"),
         ("docs://scoring-api", scoring_api, "Scoring API"),
     ):
         provider.resource(uri, title=title, mime_type=JSON)(read)

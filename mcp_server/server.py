@@ -1,5 +1,6 @@
 """The MCP server itself, without a transport; the product is imported on the first call."""
 
+import asyncio
 import logging
 import math
 import time
@@ -210,8 +211,9 @@ class ToolsOfCaller(Middleware):
         if not any(map(_writes, tools)):
             return tools
         try:
-            may_approve = await self._caller().may_somewhere(approving_rights)
-            may_write = await self._caller().may_somewhere(writing_rights)
+            may_approve, may_write = await asyncio.gather(
+                *map(self._caller().may_somewhere, (approving_rights, writing_rights))
+            )
         except KubeError:
             return tools
         return [

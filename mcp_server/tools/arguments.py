@@ -33,6 +33,14 @@ SearchedName = Annotated[str, Field(max_length=253)]
 Namespace = Annotated[NamespaceName, _text("Of policies and workloads.")]
 PlannedNamespace = Annotated[NamespaceName, _text("Of policies and workloads; empty: `default`.")]
 SeenNamespace = Annotated[NamespaceName, _text("Of policies and workloads.", "default")]
+PastPlan = Annotated[SearchedName, _text("Revision or digest; default: the newest.")]
+ShownObjects = Annotated[
+    SearchedName,
+    _text("Objects as YAML: words of kind and name; plan: all of the plan.", "Placement app01"),
+]
+Prove = Annotated[
+    bool, WithJsonSchema({"type": "boolean", "description": "Plan again: is it best now?"})
+]
 Optimization = Annotated[OptimizationName, WithJsonSchema({**_TEXT, "examples": ["default"]})]
 Score = Annotated[SearchedName, _text("Name or part; empty: all.", "power")]
 Cluster = Annotated[SearchedName, _text("Also list the entries of this cluster.", "worker01")]

@@ -48,7 +48,7 @@ NEXT_TOOL = {
     "StalePlan": "call plan_placement again",
     "NoRollout": "follow_rollout shows what was placed",
     "NoEarlierPlan": "plan_placement makes a new plan",
-    "UnknownPlan": "plan_placement makes a new plan",
+    "UnknownPlan": "plan_history lists recorded plans",
     "NotInForce": "plan_placement makes a new plan, rollback goes back to a recorded one",
     "NoPlacementOptimization": "kept_placements lists them",
     "NotAwaitingApproval": "kept_placements says what waits",

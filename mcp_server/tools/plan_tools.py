@@ -7,6 +7,15 @@ from fastmcp.tools.base import ToolResult
 
 from dsf.api.untrusted_text import UntrustedName
 from mcp_server.results import plan_results
+from mcp_server.results.history_results import (
+    generated_objects,
+    history_text,
+    history_view,
+    meant_plan,
+    now_text,
+    objects_text,
+    objects_view,
+)
 from mcp_server.results.plan_results import POINTS_SHOWN, ComparisonView, compared_plan, plan_view
 from mcp_server.tools.arguments import (
     Clusters,
@@ -15,11 +24,15 @@ from mcp_server.tools.arguments import (
     Namespace,
     Objective,
     Objectives,
+    Optimization,
     OtherCluster,
+    PastPlan,
     PlannedNamespace,
+    Prove,
     Question,
     Request,
     SameQuestion,
+    ShownObjects,
     Workload,
     Workloads,
 )
@@ -42,11 +55,14 @@ from optimizer.follow.overview.placement_answer import (
 from optimizer.follow.overview.plan_request import PartialRequest, read_objective
 from optimizer.follow.overview.what_if import PretendedObjects, WhatIf
 from optimizer.operations.access.shown_plans import APPROVAL_SECONDS
-from optimizer.operations.fleet import fleet_facts
-from optimizer.operations.planning import make_plan, question
+from optimizer.operations.fleet import GENERATED_KINDS, fleet_facts, named_objects
+from optimizer.operations.planning import make_plan, planned_again, question
+from optimizer.operations.recorded_plans import list_plans, show_plan
 from optimizer.plan.plan import Plan
 from optimizer.wire.explanation import ParetoPoint
+from optimizer.wire.plan_record import PlanRecord
 from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
 
 MAX_PARETO_SCORES = 3
 """Scores of one Pareto set; POST /optimize takes no more."""
@@ -157,6 +173,41 @@ class PlanTools:
         )
         text = plan_results.comparison_text(view, applicable=applicable, failures=tuple(failures))
         return answer(text, view)
+
+    async def plan_history(
+        self,
+        plan: PastPlan = "",
+        prove: Prove = False,
+        objects: ShownObjects = "",
+        namespace: Namespace = "default",
+        optimization: Optimization = "default",
+    ) -> ToolResult:
+        """Say who asked for an applied plan, for what, how proven it was, and what it changed."""
+        caller = self._caller()
+        words = objects.strip()
+        if words and words != "plan":
+            found = await asked(named_objects(caller, words, namespace))
+            return answer(objects_text(found), objects_view(found), brief=True)
+        plans = (await asked(list_plans(caller, namespace))).items
+        meant = granted(meant_plan(plan, namespace, optimization, plans))
+        record = await asked(show_plan(caller, meant.digest, namespace))
+        if words:
+            there = await asked(named_objects(caller, "", namespace, GENERATED_KINDS))
+            shown, text = generated_objects(record, there)
+            return answer(text, objects_view(shown), brief=True)
+        text = history_text(plans, record)
+        if record.phase == "Applied":
+            made = await self._planned_again(record) if prove else None
+            text += f"\n{now_text(made)}"
+        return answer(text, history_view(plans, record), brief=True)
+
+    async def _planned_again(self, record: PlanRecord) -> Plan | RequestProblem:
+        caller = self._caller()
+
+        async def work() -> tuple[Plan | RequestProblem]:
+            return (await planned_again(caller, record),)  # a refusal is an answer here
+
+        return (await asked(with_progress(work(), caller)))[0]
 
     def was_shown(self, digest: str) -> bool:
         """Return whether a plan with this digest was shown to the caller, and not applied since."""

@@ -25,6 +25,7 @@ from mcp_server.tools.arguments import (
     Namespace,
     Optimization,
     ResetDigest,
+    SearchedName,
     SeenNamespace,
     WaitingDigest,
 )
@@ -73,6 +74,11 @@ Revision = Annotated[
     int | None,
     Field(ge=1),
     WithJsonSchema({"type": "integer", "description": "Default: the one before the current."}),
+]
+
+
+OnlyWorkload = Annotated[
+    SearchedName, WithJsonSchema({"type": "string", "description": "Undo its move only."})
 ]
 
 
@@ -142,13 +148,17 @@ class WriteTools:
         namespace: Namespace = "default",
         optimization: Optimization = "default",
         revision: Revision = None,
+        workload: OnlyWorkload = "",
     ) -> ToolResult | InputRequiredResult:
-        """Go back to an earlier recorded plan.
+        """Go back to an earlier recorded plan, or undo one workload's move.
 
         Asks the user; if the client can't ask, shows the plan that goes back, for apply_plan.
         """
         request = RollbackRequest(
-            namespace=namespace, optimization=optimization, to_revision=revision
+            namespace=namespace,
+            optimization=optimization,
+            to_revision=revision,
+            workload=workload or None,
         )
         caller = self._caller()
         plan: Plan = await asked(make_rollback(caller, request))

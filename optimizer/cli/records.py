@@ -59,6 +59,7 @@ def plans(
     type=click.Choice(["AllAtOnce", "Stepwise"]),
     help="How the changes are made; default: as the restored request says.",
 )
+@option("--workload", "-w", help="Undo the move of this workload only; all others stay.")
 @option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @history_option
 @object_options
@@ -72,6 +73,7 @@ def rollback(
     to_revision: int | None,
     digest: str | None,
     strategy: "RolloutStrategy | None",
+    workload: str | None,
     dry_run: bool,
     **rest: Any,
 ) -> None:
@@ -91,6 +93,7 @@ def rollback(
             to_revision=to_revision,
             digest=digest,
             rollout=strategy,
+            workload=workload,
             dry_run=dry_run,
         )
     except ValidationError as error:
@@ -115,11 +118,13 @@ async def _read(
 async def _rollback(
     kubeconfig: Path | None, context: str | None, asked: "RollbackRequest", rest: dict[str, Any]
 ) -> None:
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
+    from optimizer.operations.recorded_plans import make_rollback
     from optimizer.plan.text.tables import render
     from optimizer.service.plan_writer import Writer
 
     async with connected(kubeconfig, context, settings_of(rest)) as (kube, optimizer):
-        made = usable(await optimizer.plan_rollback(asked))
+        made = usable(await make_rollback(AuthorizedOptimizer(optimizer), asked))
         click.echo(render(made))
         applied = None
         if not asked.dry_run:
@@ -129,18 +134,20 @@ async def _rollback(
 
 def _outcome_sentence(made: "Plan", applied: "Applied | None") -> str:
     """Return what was done, in a sentence; raises ClickException if the hub refused writes."""
+    from optimizer.follow.record.recorded_plan import restored_part
     from optimizer.plan.plan import refused_writes
 
-    revision = made.rollback.to_revision if made.rollback else 0
+    what = restored_part(made.rollback) if made.rollback else ""
     if applied is None:
-        return f"Dry run: revision {revision} would be restored, and nothing was written."
+        return f"Dry run: {what} would be restored, and nothing was written."
     failed = refused_writes(applied.failed)
     if failed:
         raise click.ClickException(f"{failed.title}: {failed.detail}")
-    said = f"Revision {revision} was restored and recorded as PlacementPlan {applied.record}."
+    what = what[:1].upper() + what[1:]
+    said = f"{what} was restored and recorded as PlacementPlan {applied.record}."
     if made.rollout:
         said = (
-            f"Revision {revision} is restored step by step, recorded as PlacementPlan"
+            f"{what} is restored step by step, recorded as PlacementPlan"
             f" {applied.record}; `dsf rollout status` shows how far it is."
         )
     return "\n".join([said, *(issue.message for issue in applied.issues)])

@@ -1,7 +1,7 @@
 """The operations about the fleet: what it is made of, its matrix, and what was placed on it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Annotated
@@ -9,13 +9,27 @@ from typing import Annotated
 from pydantic import Field
 
 from dsf.kube.access_reviews import right
-from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, Kind
+from dsf.kube.errors import NotFound
+from dsf.kube.kinds import (
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+    PLACEMENT_BINDING,
+    PLACEMENT_OPTIMIZATION,
+    PLACEMENT_PLAN,
+    POLICY,
+    Kind,
+)
+from dsf.kube.port import Object
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import FleetMatrix
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.access.rights import fleet_rights, status_rights
 from optimizer.operations.operation import Route, operation
+from optimizer.service.observe import list_all
 from optimizer.service.observe_fleet import OPTIONAL_KINDS
+from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import Namespace, OptimizationName
 from optimizer.wire.request_problem import RequestProblem
@@ -44,6 +58,57 @@ async def _listable(optimizer: AuthorizedOptimizer) -> frozenset[Kind]:
     return frozenset(
         [kind for kind in OPTIONAL_KINDS if await optimizer.may((right("list", kind),))]
     )
+
+
+GENERATED_KINDS = (PLACEMENT, PLACEMENT_BINDING, POLICY)
+"""Kinds of what plans generate."""
+
+SHOWN_KINDS = (
+    *GENERATED_KINDS,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT_PLAN,
+    PLACEMENT_OPTIMIZATION,
+    MANAGED_CLUSTER,
+    DYNAMIC_SCORER,
+)
+"""Kinds whose objects are shown as they are."""
+
+_OF_ALL = (MANAGED_CLUSTER, DYNAMIC_SCORER)
+"""Those that belong to no namespace of workloads."""
+
+
+@operation(rights=None)
+async def named_objects(
+    optimizer: AuthorizedOptimizer, said: str, namespace: str, kinds: Sequence[Kind] = SHOWN_KINDS
+) -> tuple[Object, ...] | RequestProblem:
+    """Return the objects whose kind and name have all words, of kinds that the caller may list.
+
+    A word that is one of the kinds means this kind only.
+    """
+    words = said.lower().split()
+    named = [kind for kind in kinds if {kind.kind.lower(), kind.plural} & {*words}]
+    found, refused = list[Object](), list[RequestProblem]()
+    for kind in named or kinds:
+        objects = await _objects(optimizer, kind, "" if kind in _OF_ALL else namespace)
+        if isinstance(objects, RequestProblem):
+            refused.append(objects)
+            continue
+        for obj in objects:
+            text = f"{kind.kind} {kind.plural} {name_of(obj)}".lower()
+            if all(word in text for word in words):
+                metadata = {"metadata": obj["metadata"]}
+                found.append({**kind.object(**metadata), **obj, **kind.object()})
+    return refused[0] if refused and not found else tuple(found)
+
+
+@operation(rights=lambda kind, namespace: (right("list", kind, namespace),))
+async def _objects(
+    optimizer: AuthorizedOptimizer, kind: Kind, namespace: str
+) -> Sequence[Object] | RequestProblem:
+    try:
+        return await list_all(optimizer.service.hub, kind, namespace or None)
+    except NotFound:  # the hub does not serve the kind
+        return ()
 
 
 @operation(

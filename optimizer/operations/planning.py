@@ -30,8 +30,9 @@ from optimizer.operations.operation import Route, operation
 from optimizer.operations.recorded_plans import recorded_plans
 from optimizer.operations.writes import shown_or_applied
 from optimizer.plan.plan import Plan, result
+from optimizer.wire.plan_record import PlanRecord
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.request_problem import RequestProblem, dry_request
 from optimizer.wire.result import OptimizeResult
 
 
@@ -180,6 +181,15 @@ async def plan(optimizer: AuthorizedOptimizer, request: PlanRequest) -> PlanResu
         request=None if asked.pretended else recorded_request(made),
         objective_from=asked.objective,
     )
+
+
+@operation(rights=None)
+async def planned_again(
+    optimizer: AuthorizedOptimizer, record: PlanRecord
+) -> Plan | RequestProblem:
+    """Make the plan that the request of a recorded one gives now; it is not kept as shown."""
+    request = dry_request({**record.request, "rollout": "AllAtOnce"})
+    return request if isinstance(request, RequestProblem) else await make_plan(optimizer, request)
 
 
 def _same(one: OptimizeRequest, other: OptimizeRequest) -> bool:

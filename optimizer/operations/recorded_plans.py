@@ -7,13 +7,15 @@ from pydantic import Field
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import joined
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
 from optimizer.domain.issue import Issue
+from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.record.plan_history import history_of, in_force, rolling_out, what_became
 from optimizer.follow.record.plan_views import (
     plan_record,
     plan_summary,
     rollback_result,
-    unknown_digest,
+    unknown_plan,
 )
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_longer_in_force
@@ -30,6 +32,7 @@ from optimizer.operations.operation import Route, operation
 from optimizer.operations.rollouts import rollout_status
 from optimizer.operations.writes import shown_or_applied
 from optimizer.plan.plan import MAX_NAMED, Plan
+from optimizer.snapshot.object_readers import is_workload, name_of
 from optimizer.wire.plan_record import PlanList, PlanRecord, RollbackResult
 from optimizer.wire.request import Namespace, OptimizationName, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
@@ -84,10 +87,11 @@ async def show_plan(
         return found
     records = () if isinstance(found, Issue) else found
     named = (item for item in records if item.spec.digest == digest)
-    record = max(named, key=lambda item: item.spec.revision, default=None)
-    if record is None:
-        return unknown_digest(namespace)
-    return await asyncio.to_thread(plan_record, record)
+    # Anybody may write a record with any digest and revision; ours comes first.
+    newest = max(named, key=lambda item: (not item.problem, item.spec.revision), default=None)
+    if newest is None:
+        return unknown_plan(digest, namespace, map(plan_summary, records))
+    return await asyncio.to_thread(plan_record, newest, records)
 
 
 def _restoring_rights(request: RollbackRequest, *, to_apply: bool) -> Rights:
@@ -106,6 +110,13 @@ async def make_rollback(
     optimizer: AuthorizedOptimizer, request: RollbackRequest, *, to_apply: bool = False
 ) -> Plan | RequestProblem:
     """Make a plan that restores a recorded one, if the caller may read both."""
+    if request.workload is not None:
+        found = await optimizer.service.hub.list(MANIFEST_WORK_REPLICA_SET, request.namespace)
+        workloads = (name_of(obj) for obj in found.items if is_workload(obj))
+        meant = find_name(request.workload, workloads, field="workload", what="workload")
+        if isinstance(meant, RequestProblem):
+            return meant
+        request = request.model_copy(update={"workload": meant})
     named = await optimizer.may_name_others()
     return await optimizer.service.plan_rollback(request, name_others=named, to_apply=to_apply)
 
@@ -132,7 +143,8 @@ async def rollback(
 
     The decision is checked against the hub of today. If a cluster, a policy, a workload or
     capacity that it needs is gone, the response is 409 and names the differences, and nothing
-    is written. The restored plan is recorded as a new revision.
+    is written. The restored plan is recorded as a new revision. With `workload`, only that one
+    goes back, and all else stays as the plan in force has it.
     """
     done = await shown_or_applied(
         optimizer,
@@ -148,9 +160,10 @@ def _restores(plan: Plan, asked: RollbackRequest) -> bool:
     """Return whether a plan restores what is asked for; without a revision, whichever it does."""
     if plan.rollback is None or asked.digest:
         return False
-    revision = plan.rollback.to_revision
+    revision, part, said = plan.rollback.to_revision, plan.rollback.workload, asked.workload
     restored = (plan.request.namespace, plan.optimization, revision)
-    return restored == (asked.namespace, asked.optimization, asked.to_revision or revision)
+    wanted = (asked.namespace, asked.optimization, asked.to_revision or revision)
+    return restored == wanted and (said in part if said and part else said == part)
 
 
 class RepeatedPlan(NamedTuple):
@@ -158,6 +171,15 @@ class RepeatedPlan(NamedTuple):
 
     applied: Applied
     rollout: RolloutStatus | None = None
+
+
+@operation(rights=None)
+async def recorded_in(optimizer: AuthorizedOptimizer, digest: str) -> str | RequestProblem | None:
+    """Return a namespace whose plans the caller may read and that has this one; None: unknown."""
+    for record in await optimizer.service.recorded(digest):
+        if await optimizer.may(record_rights(record.namespace)):
+            return record.namespace
+    return None
 
 
 @operation(rights=None)

@@ -168,6 +168,18 @@ def _move(places: _Places, selected: Iterable[str], *, uncovered: bool, why: str
     )
 
 
+def moved_between(
+    workload: str, before: Iterable[Assignment], after: Iterable[Assignment]
+) -> WorkloadMove:
+    """Return how the places of a workload in two decisions differ, without scores."""
+    was, will = (
+        tuple(WorkloadPlace(cluster=i.cluster, device=i.device, scores={}) for i in sorted(places))
+        for places in (before, after)
+    )
+    action = _action(was, will)
+    return WorkloadMove(workload=workload, action=action, before=was, after=will, gain={})
+
+
 def _action(before: Sequence[WorkloadPlace], after: Sequence[WorkloadPlace]) -> MoveAction:
     if not before:
         return "starts" if after else "waits"

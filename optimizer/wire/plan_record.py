@@ -9,7 +9,7 @@ from dsf.api.optimization import Optimization
 from optimizer.domain.issue import Issue
 from optimizer.wire.base import Document, GeneratedObject, Name, ResultPart, Sentence, Text
 from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy
-from optimizer.wire.result import ObjectRef, OptimizeResult, PlannedChange, Unplaced
+from optimizer.wire.result import ObjectRef, OptimizeResult, PlannedChange, Unplaced, WorkloadMove
 from optimizer.wire.rollout import ReplicaRef, StepActions
 
 
@@ -72,6 +72,11 @@ class PlanRecord(PlanSummary):
     )
     objects: tuple[Document, ...] = Field(description="The generated objects, as planned.")
     changes: tuple[PlannedChange, ...]
+    moved: tuple[WorkloadMove, ...] | None = Field(
+        default=None,
+        description="Workloads that the plan before, of the same optimization, had elsewhere;"
+        " without scores. null: its record is gone or can't be read.",
+    )
     scores: int = Field(description="Number of AddOnPlacementScores that were read.")
     score_versions: tuple[ScoreVersion, ...] = Field(
         description="The first of them, by cluster and name."
@@ -93,6 +98,9 @@ class RollbackResult(OptimizeResult):
 
     from_revision: int = Field(description="The revision that was current.")
     to_revision: int = Field(description="The revision that is restored.")
+    workload: Name | None = Field(
+        default=None, description="The only workload that goes back; all others stay."
+    )
 
 
 class RecordedStep(ResultPart):

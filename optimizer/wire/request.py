@@ -443,6 +443,11 @@ class RollbackRequest(RequestPart):
     digest: str | None = Field(
         default=None, max_length=64, description="Digest of the plan to restore."
     )
+    workload: Annotated[str, Field(min_length=1, max_length=253)] | None = Field(
+        default=None,
+        description="Undo the move of this workload only, by its name or a part of it. It goes back"
+        " to where the restored plan, or else the newest that had it elsewhere, had it.",
+    )
     rollout: RolloutStrategy | None = Field(
         default=None, description="How the changes are made; default: as the restored request says."
     )

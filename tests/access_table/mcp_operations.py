@@ -104,6 +104,10 @@ TOOLS: dict[str, tuple[Operation, ...]] = {
             "follow_rollout", tool("follow_rollout"), "paused", like="GET /placements/status"
         ),
     ),
+    "plan_history": (
+        Operation("plan_history", tool("plan_history"), like=PLANS),
+        Operation("plan_history, YAML", tool("plan_history", objects="Placement")),
+    ),
     "kept_placements": (
         Operation("kept_placements", tool("kept_placements"), "kept", like=f"GET {KEPT}"),
     ),
@@ -173,6 +177,9 @@ RESOURCES: dict[str, Operation] = {
         "scores://{cluster}/{name}",
         method("resources/read", uri=SCORE),
         like="GET /addonplacementscores of a cluster",
+    ),
+    "plans://{namespace}": Operation(
+        "plans://{namespace}", method("resources/read", uri="plans://default"), like=PLANS
     ),
     "plan://{digest}": Operation("plan://{digest}", shown_resource, like=DRY_RUN),
     URI: Operation(URI, method("resources/read", uri=URI)),

@@ -21,9 +21,10 @@ from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
 from optimizer.service.optimization_controller import OptimizationController
 from optimizer.service.optimizer import Optimizer
+from optimizer.service.plan_writer import Writer
 from optimizer.wire.request import OptimizeRequest
 from tests.kube_wrappers.reviewing_hub import AccessTable
-from tests.mcp_server.service import put, request, scenario_hub
+from tests.mcp_server.service import PERFORMANCE, POWER, put, request, scenario_hub
 from tests.optimizer.follow.overview.test_capacity import group, inventory
 
 LATER = "2099-01-01T00:00:00Z"
@@ -54,6 +55,17 @@ async def running() -> EmbeddedHub:
     plan = await optimizer.plan(OptimizeRequest(**request()))
     assert isinstance(plan, Plan)
     await optimizer.apply(plan)
+    return hub
+
+
+async def moved() -> EmbeddedHub:
+    """The guide's fleet: ada applied a plan for performance, and grace one for power after it."""
+    hub = await guide()
+    optimizer = Optimizer(hub, now=utc_now)
+    for score, user in ((PERFORMANCE, "ada"), (POWER, "grace")):
+        plan = await optimizer.plan(OptimizeRequest(**request(score)))
+        assert isinstance(plan, Plan)
+        await optimizer.apply(plan, Writer(user=user))
     return hub
 
 
@@ -210,6 +222,7 @@ async def whole_gpus() -> EmbeddedHub:
 FLEETS: Mapping[str, Callable[[], Awaitable[EmbeddedHub]]] = {
     "guide": guide,
     "running": running,
+    "moved": moved,
     "kept": kept,
     "broken": broken,
     "wide": wide,

@@ -4,11 +4,21 @@ It reads labels, statuses and managedFields itself, and shares no code with what
 of a conversation names one of these in braces, such as `{stalest.cluster}`.
 """
 
+import base64
+import gzip
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, MANAGED_CLUSTER, NODE_INVENTORY
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER,
+    NODE_INVENTORY,
+    PLACEMENT,
+    PLACEMENT_PLAN,
+)
 from dsf.kube.port import Kube
 
 GPU = "nvidia.com/gpu"
@@ -37,7 +47,39 @@ async def hub_facts(hub: Kube) -> HubFacts:
     for item in scorers:
         failing = item["status"].get("failingClusters") or ()
         found[f"failing.{item['metadata']['name']}"] = ", ".join(one["name"] for one in failing)
-    return HubFacts({**found, **_ages(scores), **_gpus(inventories, scores)})
+    records = (await hub.list(PLACEMENT_PLAN)).items
+    placements = (await hub.list(PLACEMENT)).items
+    return HubFacts(
+        {**found, **_ages(scores), **_gpus(inventories, scores), **_plans(records, placements)}
+    )
+
+
+def _plans(records: Any, placements: Any) -> dict[str, str]:
+    """Return what the newest PlacementPlan says of itself, and its packed content and the last."""
+    if len(records) < 2:
+        return {}
+    last, newest = sorted(records, key=lambda item: item["spec"]["revision"])[-2:]
+    spec, uids = newest["spec"], {i["metadata"]["name"]: i["metadata"]["uid"] for i in placements}
+    places = {
+        f"{when}.{item[0]}": f"{item[2]} on {item[1]}"
+        for when, record in (("before", last), ("after", newest))
+        for item in _content(record)["assignments"]
+    }
+    return {
+        "plan.revision": f"{spec['revision']}",
+        "plan.by": spec.get("requestedBy", ""),
+        "plan.digest": spec["digest"][:8],
+        "plan.score": _content(newest)["request"]["preference"]["addonPlacementScore"],
+        "plan.proof": "proven best" if spec.get("gap") == 0 else "not proven",
+        "plan.worth": f"{spec['objective']:g}",
+        "placement.uid": uids.get("app01-placement", ""),
+        "plan.placement.uid": uids.get(_content(newest)["objects"][0]["metadata"]["name"], ""),
+        **places,
+    }
+
+
+def _content(record: Any) -> Any:
+    return json.loads(gzip.decompress(base64.b64decode(record["spec"]["content"])))
 
 
 def _available(cluster: Any) -> bool:

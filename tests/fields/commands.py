@@ -166,6 +166,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--to-revision": Case(2, on="replaced"),
         "--digest": Case("abc", on="replaced"),
         "--rollout": Case("Stepwise", on="replaced"),
+        "--workload": Case("app02", on="replaced"),
         "--dry-run": Case(True, on="replaced"),
         "--plan-history-limit": Case(1, on="replaced"),
         "--record-key-secret": Case("default/other-key", on="replaced"),

@@ -76,6 +76,13 @@ CASES: dict[str, dict[str, Case]] = {
         "namespace": Case("worker01", on="rolling"),
         "optimization": Case("team-b", on="rolling"),
     },
+    "plan_history": {
+        "plan": Case("1", on="replaced"),
+        "prove": Case(True, on="replaced"),
+        "objects": Case("Policy", on="replaced"),
+        "namespace": Case("worker01", on="replaced"),
+        "optimization": Case("team-b", on="replaced"),
+    },
     "simulate_settings": {
         "settings": Case({"gain": "200"}, GAIN),
         "hours": Case(1, GAIN),
@@ -102,6 +109,7 @@ CASES: dict[str, dict[str, Case]] = {
         "namespace": Case("worker01", on="replaced"),
         "optimization": Case("team-b", on="replaced"),
         "revision": Case(2, on="replaced"),
+        "workload": Case("app02", on="replaced"),
     },
     "reset_placements": {
         "namespace": Case("worker01", {"namespace": "default"}, "applied"),

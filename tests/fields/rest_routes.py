@@ -126,6 +126,7 @@ CASES: dict[str, dict[str, Case]] = {
         "body:toRevision": Case(2, on="replaced"),
         "body:digest": Case("abc", on="replaced"),
         "body:rollout": Case("Stepwise", on="replaced"),
+        "body:workload": Case("app02", on="replaced"),
         "body:dryRun": Case(True, on="replaced"),
     },
     "get /rollouts": {"query:namespace": Case("other", DEFAULT, "rolling")},

@@ -79,6 +79,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("explain_placement", {"workload": "mwrs-app01", "objective": "powerconsumption"}),
     ("follow_rollout", {}),
     ("kept_placements", {}),
+    ("plan_history", {"objects": "Policy"}),
 )
 
 APPROVED: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -100,6 +101,7 @@ FREE = {
     "follow_rollout": ("optimization",),
     "diagnose": ("name",),
     "kept_placements": ("name",),
+    "plan_history": ("plan", "objects", "optimization"),
     "approve_kept_plan": ("name", "digest"),
     "apply_plan": ("digest",),
     "change_rollout": ("optimization",),

@@ -43,7 +43,7 @@ async def test_only_clients_that_show_views_are_told_of_the_view() -> None:
     server = await _server()
     plain, host = await _listed(server), await _listed(server, extensions=HOST)
     assert tuple(plain) == READS + WRITES
-    assert "ui" not in str([tool["_meta"] for tool in plain.values()])
+    assert not any(tool["_meta"] for tool in plain.values())
     assert host.pop("page_data")["_meta"]["ui"]["visibility"] == ["app"]
     linked = {name for name, tool in host.items() if (tool["_meta"] or {}).get("ui")}
     assert linked == {"fleet_overview", "plan_placement"}
@@ -138,7 +138,7 @@ async def test_a_plan_that_pretends_facts_has_no_request() -> None:
         ({"of": "nothing"}, "question"),
         ({"of": "fleet", "namespce": "a"}, "namespce"),
         ({"of": "shownPlan", "digest": "0"}, "no plan with digest"),
-        ({"of": "show_plan", "namespace": "default", "digest": "0"}, "no recorded plan"),
+        ({"of": "show_plan", "namespace": "default", "digest": "0"}, "no plan that is kept"),
         ({"of": "plan", "request": {"objective": {"beauty": 1}}}, "beauty"),
         ({"of": "explanation", "request": {"clusters": []}}, "preference"),
         ({"of": "rollback", "request": {"namespace": "default"}}, "recorded"),

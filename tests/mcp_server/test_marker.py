@@ -22,7 +22,13 @@ from dsf.kube.kinds import (
     POLICY,
     Kind,
 )
-from mcp_server.results import fleet_results, plan_results, tool_result, write_results
+from mcp_server.results import (
+    fleet_results,
+    history_results,
+    plan_results,
+    tool_result,
+    write_results,
+)
 from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView, score_page
 from mcp_server.results.plan_results import (
     ComparisonView,
@@ -48,6 +54,7 @@ from optimizer.twin.evaluation.figures import SimulationResult
 from optimizer.twin.evaluation.report import table
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.placement_status import PlacementStatus
+from optimizer.wire.plan_record import PlanRecord, PlanSummary
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem
 from optimizer.wire.result import (
@@ -87,7 +94,7 @@ def _plan() -> Plan:
 
 @cache
 def _texts() -> Mapping[str, str]:
-    plan = _plan()
+    plan, record = _plan(), filled(PlanRecord)
     view = plan_view(plan, applicable=True, objects=True)
     problem = RequestProblem(
         status=409, reason="R", title="t", detail=MARKER, errors=(FieldProblem(MARKER, MARKER),)
@@ -118,6 +125,10 @@ def _texts() -> Mapping[str, str]:
         "reset": write_results.reset_text(filled(ResetView)),
         "simulation": table(
             cleaned_texts(filled(SimulationResult).model_copy(update={"notes": ()}))
+        ),
+        "history": history_results.history_text([record, filled(PlanSummary)], record),
+        "objects": history_results.objects_text(
+            [{"kind": "Policy", "metadata": {"name": MARKER, "annotations": {MARKER: MARKER}}}]
         ),
         "refusal": tool_result.refusal(problem),
         "refusal without fields": tool_result.refusal(

@@ -61,7 +61,12 @@ async def test_each_prompt_refuses_an_argument_that_it_does_not_declare(
 async def test_resources_are_what_tools_show(service: Service, era: str) -> None:
     async with Client(service.mcp, mode=era) as client:
         templates = {item.uri_template for item in await client.list_resource_templates()}
-        assert templates == {"fleet://{namespace}", "scores://{cluster}/{name}", "plan://{digest}"}
+        assert templates == {
+            "fleet://{namespace}",
+            "scores://{cluster}/{name}",
+            "plan://{digest}",
+            "plans://{namespace}",
+        }
         assert {str(item.uri) for item in await client.list_resources()} == {
             "fleet://default",
             "docs://scoring-api",
@@ -86,7 +91,7 @@ async def test_resources_are_what_tools_show(service: Service, era: str) -> None
         assert (await read("docs://scoring-api"))["openapi"] == "3.1.1"
         for uri, said in (
             ("scores://worker01/nothing", "list_scores lists names"),
-            ("plan://0000", "call plan_placement"),
+            ("plan://0000", "plan_history lists"),
         ):
             with pytest.raises(MCPError, match=said):
                 await client.read_resource(uri)

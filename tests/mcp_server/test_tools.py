@@ -397,7 +397,7 @@ async def test_scores_come_by_name_and_the_entries_of_one_cluster(untouched: Ser
             {"action": "undo"},
             ["no plan of optimization default", "follow_rollout"],
         ),
-        ("rollback", {}, ["Next: plan_placement"]),
+        ("rollback", {}, ["Next: plan_history"]),
         ("list_scores", {f"a{index}": 0 for index in range(21)}, ["at most 20 arguments"]),
         ("list_scores", {"clutser": "a"}, ["clutser: ", "arguments of this tool: score, cluster"]),
         ("plan_placement", wish("speed"), ["speed", PERFORMANCE, POWER]),

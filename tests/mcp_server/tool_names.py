@@ -9,6 +9,7 @@ READS = (
     "explain_placement",
     "compare_plans",
     "follow_rollout",
+    "plan_history",
     "kept_placements",
     "diagnose",
 )

@@ -57,6 +57,9 @@ class RecordedRollback(WireModel):
 
     from_revision: int = Field(description="The revision that was current.")
     to_revision: int = Field(description="The revision that was restored.")
+    workload: str | None = Field(
+        None, description="The only workload that went back; all others stayed."
+    )
 
 
 class PlacementPlanSpec(WireModel):

@@ -232,6 +232,11 @@ class RecordContent(ResultPart):
             return InvalidInput("UnreadableRecord", "its request is none that this version knows")
 
     @property
+    def prunes(self) -> bool:
+        """Whether the plan removed the objects of workloads that it does not name."""
+        return bool(self.request.get("prune", True))
+
+    @property
     def facts(self) -> RecordedFacts:
         """What the objects said themselves."""
         return RecordedFacts(self.stated, self.digests, self.placements)

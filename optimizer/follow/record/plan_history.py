@@ -13,7 +13,7 @@ from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
 from optimizer.follow.record.content import RecordContent, recorded_facts
 from optimizer.follow.record.plan_status import settled, superseded
-from optimizer.follow.record.recorded_plan import RecordedPlan, recorded_request
+from optimizer.follow.record.recorded_plan import RecordedPlan, recorded_request, restored_part
 from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import changes
 from optimizer.plan.plan import Plan
@@ -114,7 +114,7 @@ def in_force_text(history: PlanHistory, rollout: RolloutStatus | None) -> str:
 
 def _revision(record: RecordedPlan) -> str:
     spec = record.spec
-    restored = f", which restored revision {spec.rollback.to_revision}" if spec.rollback else ""
+    restored = f", which restored {restored_part(spec.rollback)}" if spec.rollback else ""
     return f"revision {spec.revision}{restored} (plan {spec.digest[:12]})"
 
 
@@ -153,7 +153,7 @@ def unwritten(
     """
     own = {(obj["kind"], obj["metadata"]["name"]) for obj in content.objects}
     for change in changes(content.objects, observation, optimization):
-        if content.request.get("prune", True) or (change.kind.kind, change.name) in own:
+        if content.prunes or (change.kind.kind, change.name) in own:
             yield change
 
 

@@ -12,7 +12,12 @@ from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
 from optimizer.domain.solution import SOLVER_FAILED, Solution, solver_issues
-from optimizer.follow.record.recorded_plan import RecordedPlan, RecordKey, signed_progress
+from optimizer.follow.record.recorded_plan import (
+    RecordedPlan,
+    RecordKey,
+    restored_part,
+    signed_progress,
+)
 from optimizer.wire.result import FailedChange
 
 APPLIED, SUPERSEDED = "Applied", "Superseded"
@@ -85,10 +90,11 @@ def settled(record: RecordedPlan, missing: Sequence[Change] | None, now: datetim
 
 def superseded(record: RecordedPlan, by: RecordedPlan, now: datetime) -> Patch:
     """Return the status of an applied plan that a later one replaced."""
-    if by.spec.rollback and by.spec.rollback.from_revision == record.spec.revision:
-        message = f"revision {by.spec.revision} restored revision {by.spec.rollback.to_revision}"
+    back, newer = by.spec.rollback, f"revision {by.spec.revision}"
+    if back and not back.workload and back.from_revision == record.spec.revision:
+        message = f"{newer} restored revision {back.to_revision}"
         return _replaced(record, "RolledBack", "RolledBack", message, now)
-    message = f"revision {by.spec.revision} was applied"
+    message = f"{newer} was applied" if not back else f"{newer} restored {restored_part(back)}"
     return _replaced(record, "Superseded", "NewerPlan", message, now)
 
 

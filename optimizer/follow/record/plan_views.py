@@ -1,18 +1,24 @@
 """Recorded plans as the HTTP API, the command line and MCP tools show them."""
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
+from dsf.api.plural import joined
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName
 from dsf.cli.output import TextTable
+from optimizer.domain.arrays import members_by_key
+from optimizer.domain.solution import Assignment
 from optimizer.follow.record.content import RecordContent
+from optimizer.follow.record.plan_history import history_of
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.model.wire_values import assignment_value, policy_value
 from optimizer.plan.plan import Plan, result
+from optimizer.plan.workload_moves import moved_between
 from optimizer.wire.plan_record import PlanRecord, PlanSummary, RollbackResult, ScoreVersion
 from optimizer.wire.request_problem import NOT_FOUND, RequestProblem
-from optimizer.wire.result import Applied
+from optimizer.wire.result import Applied, WorkloadMove
 
 
 def plan_summary(record: RecordedPlan) -> PlanSummary:
@@ -20,8 +26,8 @@ def plan_summary(record: RecordedPlan) -> PlanSummary:
     return PlanSummary(**_summary(record))
 
 
-def plan_record(record: RecordedPlan) -> PlanRecord:
-    """Return a recorded plan as a whole."""
+def plan_record(record: RecordedPlan, records: Iterable[RecordedPlan] = ()) -> PlanRecord:
+    """Return a recorded plan as a whole; `records`: those that the plan before is one of."""
     found, scores = record.content(), record.spec.scores
     content = found if isinstance(found, RecordContent) else None
     return PlanRecord(
@@ -32,11 +38,40 @@ def plan_record(record: RecordedPlan) -> PlanRecord:
         unplaced=content.unplaced if content else (),
         objects=content.objects if content else (),
         changes=content.changes if content else (),
+        moved=_moved(record, content, records) if content else None,
         scores=scores.count if scores else 0,
         score_versions=tuple(
             ScoreVersion(**item.model_dump()) for item in (scores and scores.versions) or ()
         ),
     )
+
+
+def _moved(
+    record: RecordedPlan, content: RecordContent, records: Iterable[RecordedPlan]
+) -> tuple[WorkloadMove, ...] | None:
+    """Return the workloads that the plan before had elsewhere; None if it is not known."""
+    own = history_of(records, record.spec.optimization)
+    earlier = [i for i in own if i.spec.revision < record.spec.revision and not i.problem]
+    then, is_whole = dict[str, list[Assignment]](), record.spec.revision == 1
+    for before in earlier:
+        if before.was_written and not is_whole:
+            found = before.content()
+            if not isinstance(found, RecordContent):
+                return None
+            then = _places(found) | then
+            is_whole = found.prunes or before.spec.revision == 1
+    now = _places(content)
+    names = sorted({*then, *now} if content.prunes else now)
+    if not is_whole and not then.keys() >= {*names}:
+        return None
+    moves = (moved_between(name, then.get(name, ()), now.get(name, ())) for name in names)
+    return tuple(item for item in moves if item.before != item.after)
+
+
+def _places(content: RecordContent) -> dict[str, list[Assignment]]:
+    """Return where a plan has each workload that it names."""
+    named = {item["name"]: list[Assignment]() for item in content.request["targetWorkloads"]}
+    return named | members_by_key((item.workload, item) for item in content.assignments)
 
 
 def rollback_result(made: Plan, applied: Applied | None) -> RollbackResult:
@@ -46,14 +81,27 @@ def rollback_result(made: Plan, applied: Applied | None) -> RollbackResult:
     return RollbackResult(**dict(result(made, applied)), **made.rollback.model_dump())
 
 
-def unknown_digest(namespace: str) -> RequestProblem:
-    """Return the problem of a digest that no recorded plan has."""
+def unknown_plan(said: str, namespace: str, plans: Iterable[PlanSummary]) -> RequestProblem:
+    """Return the problem of a revision or a digest that no recorded plan has, with near ones."""
+    kept = {item.digest[:DIGEST_SHOWN]: item for item in plans}
+    near = get_close_matches(said[:DIGEST_SHOWN], kept, n=_NEAR) or kept
+    named = joined((_named(kept[digest]) for digest in near), _NEAR)
     return RequestProblem(
         status=NOT_FOUND,
         reason="UnknownPlan",
         title="The plan is not recorded",
-        detail=f"no recorded plan in namespace {namespace} has this digest; GET /plans lists them",
+        detail=f"no plan that is kept in namespace {namespace} has the revision or digest"
+        f" {UntrustedName(said)}; there {f'are {named}' if named else 'is none'}",
     )
+
+
+_NEAR = 5
+"""Plans that a refusal names."""
+
+
+def _named(item: PlanSummary) -> str:
+    when = f" of {rfc3339(item.created)}" if item.created else ""
+    return f"revision {item.revision}{when} ({item.digest[:DIGEST_SHOWN]})"
 
 
 def _summary(record: RecordedPlan) -> Mapping[str, Any]:

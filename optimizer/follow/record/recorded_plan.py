@@ -20,12 +20,14 @@ from dsf.api.crd.placement_plan import (
     PlanPhase,
     RecordedChanges,
     RecordedProgress,
+    RecordedRollback,
     RecordedScores,
     RecordedScoreVersion,
 )
 from dsf.api.crd.structural_schema import ConditionModel
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import PLACEMENT_PLAN
 from dsf.kube.port import Object
 from optimizer.domain.solution import SOLVER_FAILED
@@ -148,6 +150,13 @@ class RecordedPlan:
         if not self.intact:
             return EDITED
         return unpacked(self.spec.content, RecordContent)
+
+
+def restored_part(rollback: RecordedRollback) -> str:
+    """Return what a rollback restored, in words."""
+    revision = f"revision {rollback.to_revision}"
+    only = rollback.workload and f"workload {UntrustedName(rollback.workload)} of "
+    return f"{only or ''}{revision}"
 
 
 def record_of(

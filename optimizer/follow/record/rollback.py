@@ -9,8 +9,9 @@ from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import POLICY
 from optimizer.domain.fleet import CandidatePolicy, Cluster
 from optimizer.domain.issue import Issue
+from optimizer.domain.solution import Assignment
 from optimizer.follow.record.content import RecordContent
-from optimizer.follow.record.plan_history import PlanHistory
+from optimizer.follow.record.plan_history import PlanHistory, in_force
 from optimizer.follow.record.recorded_plan import NOT_SIGNED, RecordedPlan
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
@@ -78,11 +79,102 @@ def restored_plan(history: PlanHistory, asked: RollbackRequest) -> RestoredPlan 
     """Return the plan to restore; without a revision or digest, the plan before the current one.
 
     That is the newest earlier plan that was written and generated other objects. After a reset, it
-    is the newest plan that was written.
+    is the newest plan that was written. With a workload, it is the plan in force, with that one
+    where it was.
     """
+    if asked.workload:
+        return _undone_move(history, asked, asked.workload)
     record = next(_candidates(history, asked), None)
-    if record is None:
-        return _unknown(history, asked)
+    return _restored(history, record, asked) if record else _unknown(history, asked)
+
+
+def _undone_move(
+    history: PlanHistory, asked: RollbackRequest, workload: str
+) -> RestoredPlan | RequestProblem:
+    """Return the plan in force with a workload where the named plan had it.
+
+    Without a revision or digest, that is the newest plan that had it elsewhere.
+    """
+    current, name = in_force(history), UntrustedName(workload)
+    if current is None:
+        return _no_earlier(history, "no plan is in force")
+    now = _restored(history, current, asked)
+    if isinstance(now, RequestProblem):
+        return now
+    written = (_restored(history, record, asked) for record in history if record.was_written)
+    earlier = [
+        plan for plan in written if isinstance(plan, RestoredPlan) and _names(plan, workload)
+    ]
+    # A plan that prunes has removed what it does not name; another one has left it where it was.
+    last = [now] if now.request.prune else earlier[:1]
+    here = [place for plan in last for place in _places_of(workload, plan)]
+    if asked.to_revision is None and asked.digest is None:
+        why = f"no plan that is kept had workload {name} elsewhere than"
+    else:
+        named = restored_plan(history, asked.model_copy(update={"workload": None}))
+        if isinstance(named, RequestProblem):
+            return named
+        earlier = [named]
+        why = f"revision {named.record.spec.revision} had workload {name} nowhere, or where"
+    for then in earlier:
+        there = _places_of(workload, then)
+        if there and there != here:
+            return _with_workload(now, then, workload)
+    return _no_earlier(
+        history, f"{why} the plan in force, revision {current.spec.revision}, has it"
+    )
+
+
+def _names(plan: RestoredPlan, workload: str) -> bool:
+    return any(item.name == workload for item in plan.request.target_workloads)
+
+
+def _places_of(workload: str, plan: RestoredPlan) -> list[Assignment]:
+    return sorted(item for item in plan.content.assignments if item.workload == workload)
+
+
+def _with_workload(now: RestoredPlan, then: RestoredPlan, workload: str) -> RestoredPlan:
+    """Return a plan with one workload, and what was asked for it, as an earlier plan had it.
+
+    A cluster on which the plan has nothing else has its policies of then, too.
+    """
+    there = _places_of(workload, then)
+    rest = [item for item in now.content.assignments if item.workload != workload]
+    free = {item.cluster for item in there} - {item.cluster for item in rest}
+    policies = [item for item in then.content.policies if item.cluster in free]
+    names = {item.policy for item in policies}
+    known = {obj["metadata"]["name"] for obj in now.content.objects}
+    generated = [obj for obj in then.content.objects if obj["metadata"]["name"] in names - known]
+    about = {f"workload {UntrustedName(workload)}", *(f"policy {UntrustedName(i)}" for i in names)}
+    said = {key: text for key, text in then.content.assumptions.items() if key in about}
+    content = {
+        "assignments": (*rest, *there),
+        "policies": (*(i for i in now.content.policies if i.cluster not in free), *policies),
+        "objects": (*now.content.objects, *generated),
+        "assumptions": {**now.content.assumptions, **said},
+    }
+    clusters = {item.name: item for item in now.request.clusters}
+    for item in then.request.clusters:
+        if item.name in free:
+            own = clusters.get(item.name, item)
+            have = {policy.name for policy in own.available_policies}
+            lack = (i for i in item.available_policies if i.name in names - have)
+            update = {"available_policies": (*own.available_policies, *lack)}
+            clusters[item.name] = own.model_copy(update=update)
+    asked = [item for item in then.request.target_workloads if item.name == workload]
+    others = (item for item in now.request.target_workloads if item.name != workload)
+    request = {"clusters": (*clusters.values(),), "target_workloads": (*others, *asked)}
+    return replace(
+        now,
+        content=now.content.model_copy(update=content),
+        request=now.request.model_copy(update=request),
+        of=then.of.model_copy(update={"workload": workload}),
+    )
+
+
+def _restored(
+    history: PlanHistory, record: RecordedPlan, asked: RollbackRequest
+) -> RestoredPlan | RequestProblem:
     if why := record.problem or (None if record.signed else NOT_SIGNED):
         return _unusable(record, why.message)
     content = record.content()
@@ -174,15 +266,10 @@ def _request(content: RecordContent, asked: RollbackRequest) -> OptimizeRequest 
 
 
 def _unknown(history: PlanHistory, asked: RollbackRequest) -> RequestProblem:
-    kept = ", ".join(str(item.spec.revision) for item in history)
+    kept = _kept(history)
     whose = f"optimization {UntrustedName(asked.optimization)} in namespace {asked.namespace}"
     if asked.to_revision is None and asked.digest is None and history:
-        return RequestProblem(
-            status=CONFLICT,
-            reason="NoEarlierPlan",
-            title="There is no earlier plan",
-            detail=f"{whose} has no earlier plan that was written; kept are revisions {kept}",
-        )
+        return _no_earlier(history, f"{whose} has no earlier plan that was written")
     named = f"revision {asked.to_revision}" if asked.to_revision is not None else "this digest"
     return RequestProblem(
         status=NOT_FOUND,
@@ -191,6 +278,22 @@ def _unknown(history: PlanHistory, asked: RollbackRequest) -> RequestProblem:
         detail=f"{whose} has no plan of {named}; kept are revisions {kept}"
         if history
         else f"no plan of {whose} is recorded",
+    )
+
+
+def _no_earlier(history: PlanHistory, why: str) -> RequestProblem:
+    return RequestProblem(
+        status=CONFLICT,
+        reason="NoEarlierPlan",
+        title="There is no earlier plan",
+        detail=f"{why}; kept are revisions {_kept(history)}",
+    )
+
+
+def _kept(history: PlanHistory) -> str:
+    return ", ".join(
+        f"{item.spec.revision}{' (not as it was written)' if item.problem else ''}"
+        for item in history
     )
 
 

@@ -6,6 +6,7 @@ from dsf.api.plural import joined
 from dsf.api.untrusted_text import UntrustedName, quoted
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
+from optimizer.follow.record.recorded_plan import restored_part
 from optimizer.follow.record.rollback import RestoredPlan
 from optimizer.model.parameters import ClusterResource
 from optimizer.model.predicates import ResourceIndex, ineligible
@@ -47,14 +48,13 @@ def not_allowed(restored: RestoredPlan, differences: Sequence[FieldProblem]) -> 
     """Return the refusal of a rollback that the hub no longer allows, with the differences."""
     messages = (item.message for item in differences)
     listed = joined(messages, DIFFERENCES_IN_DETAIL, separator="; ")
-    spec = restored.record.spec
     return RequestProblem(
         status=CONFLICT,
         reason="RollbackRefused",
         title="The hub no longer allows this plan",
-        detail=f"revision {spec.revision} of optimization {UntrustedName(spec.optimization)} can't"
-        f" be restored: {listed}; restore what it needs, name another"
-        " revision, or plan again with POST /optimize",
+        detail=f"{restored_part(restored.of)} of optimization"
+        f" {UntrustedName(restored.record.spec.optimization)} can't be restored: {listed}; restore"
+        " what it needs, name another revision, or plan again with POST /optimize",
         errors=tuple(differences[:MAX_DIFFERENCES]),
     )
 

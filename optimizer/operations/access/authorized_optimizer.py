@@ -1,5 +1,6 @@
 """The optimizer as one caller may use it: checks of rights, impersonation, an audit log."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -91,18 +92,22 @@ class AuthorizedOptimizer:
         """Return whether the caller has the rights of a namespace, in all or in one of the known.
 
         Known are `default` and those with workloads; True where these are more than are asked for.
-        Without `access` they are our own rights.
+        Without `access` they are our own rights. Those who lack them in all are asked about every
+        known namespace at once.
         """
-        known = await self.service.namespaces_with_workloads()
-        for namespace in ("", DEFAULT_NAMESPACE, *known[:MOST_NAMESPACES]):
+
+        async def has(namespace: str) -> bool:
             asked = rights(namespace)
-            if self._access is None:
-                resources = [item for item in asked if isinstance(item, ResourceAttributes)]
-                if all((await own_rights(self.service.kube, resources)).values()):
-                    return True
-            elif await self.may(asked):
-                return True
-        return len(known) > MOST_NAMESPACES
+            if self._access is not None:
+                return await self.may(asked)
+            resources = [item for item in asked if isinstance(item, ResourceAttributes)]
+            return all((await own_rights(self.service.kube, resources)).values())
+
+        if await has(""):
+            return True
+        known = await self.service.namespaces_with_workloads()
+        own = await asyncio.gather(*map(has, (DEFAULT_NAMESPACE, *known[:MOST_NAMESPACES])))
+        return any(own) or len(known) > MOST_NAMESPACES
 
     async def may_name_others(self) -> bool:
         """Return whether the user may list in all namespaces what others' parts are read from."""

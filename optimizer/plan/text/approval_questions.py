@@ -149,6 +149,9 @@ def verdict(plan: Plan) -> str:
     worth = (
         f"{counted(len(placed), 'workload')} placed, together worth {solution.objective_value:g}"
     )
+    if plan.rollback is not None and plan.rollback.workload:
+        back = f"Puts {UntrustedName(plan.rollback.workload)} back where revision"
+        return f"{back} {plan.rollback.to_revision} had it; all others stay: {worth}."
     if plan.rollback is not None:
         return f"Restores revision {plan.rollback.to_revision} as it was recorded: {worth}."
     unproven = solution.status == "Feasible" and solution.bound is not None

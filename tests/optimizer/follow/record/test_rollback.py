@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.follow.record.content import MAX_CONTENT_BYTES, MAX_CONTENT_CHARACTERS
+from optimizer.follow.record.plan_views import plan_record
 from optimizer.follow.record.recorded_plan import RecordedPlan, read_records, record_digest
 from optimizer.plan.plan import Plan
+from optimizer.plan.text.approval_questions import verdict
 from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
@@ -410,3 +413,96 @@ async def test_generated_policies_are_restored() -> None:
     restored = await rolled_back(service)
     assert [item for item in restored.manifests if item["kind"] == "Policy"] == first
     assert restored.manifests == made[0].manifests
+
+
+async def test_one_move_is_undone_and_all_others_stay() -> None:
+    hub, service = await two_plans()
+    power = (await planned(service, request("power"))).solution.decision.assignments
+    moved, other = (item for item in power)
+    then = (await recorded(hub))[1].content().assignments  # type: ignore[union-attr]
+    plan = await service.plan_rollback(asked(workload=moved.workload))
+    assert isinstance(plan, Plan)
+    assert await bound(hub) == POWER
+    changed = {item.workload for item in plan.moves if item.action != "stays"}
+    assert changed == {moved.workload}
+    assert {*plan.solution.decision.assignments} == {
+        other,
+        *(item for item in then if item.workload == moved.workload),
+    }
+    assert "back where revision 1 had it; all others stay" in verdict(plan)
+    await applied(service, plan)
+    newest, before, _ = await recorded(hub)
+    assert newest.spec.rollback is not None
+    assert newest.spec.rollback.workload == moved.workload
+    latest = before.latest
+    assert latest is not None
+    assert (before.phase, latest.message) == (
+        "Superseded",
+        f"revision 3 restored workload {moved.workload} of revision 1",
+    )
+    # What the plan was asked for stays that of the plan in force.
+    assert plan.request.preference.add_on_placement_score == "power"
+    again = await service.plan_rollback(asked(workload=moved.workload))
+    assert isinstance(again, Plan)
+    assert {*again.solution.decision.assignments} == {*power}
+    [shown, *_] = await recorded(hub)
+    told = plan_record(shown, await recorded(hub)).moved
+    assert [item.workload for item in told or ()] == [moved.workload]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"workload": "mwrs-app03"}, "no plan that is kept had workload mwrs-app03 elsewhere than"),
+        (
+            {"to_revision": 2},
+            "revision 2 had workload mwrs-app01 nowhere, or where the plan in force",
+        ),
+        ({"to_revision": 7}, "no plan of revision 7; kept are revisions 2, 1"),
+        ({"digest": "0" * 64}, "no plan of this digest; kept are revisions 2, 1"),
+    ],
+)
+async def test_a_move_that_was_not_made_is_not_undone(how: dict[str, Any], said: str) -> None:
+    _, service = await two_plans()
+    assert said in (await refusal(service, **{"workload": "mwrs-app01", **how})).detail
+
+
+async def test_an_old_place_that_is_gone_full_or_changed_is_named() -> None:
+    hub, service = await two_plans()
+    which = {"workload": "mwrs-app01"}
+    content = (await recorded(hub))[1].content()
+    assert not isinstance(content, InvalidInput)
+    [place] = (item for item in content.assignments if item.workload == "mwrs-app01")
+    policy = f"3g.48gb-{place.cluster}"
+    labels = {"metadata": {"labels": {"resource-supply-amount": "1"}}}
+    await hub.patch(kinds.POLICY, policy, labels, "default")
+    full = (await refusal(service, **which)).detail
+    assert "workload mwrs-app01 of revision 1 of optimization default can't be restored" in full
+    assert f'policy {policy} supplies 1 gpu of 3g.48gb now; when the plan was made: "sup' in full
+    taint = {"key": "broken", "effect": "NoSelect", "timeAdded": "2026-11-20T11:00:00Z"}
+    await hub.patch(kinds.MANAGED_CLUSTER, place.cluster, {"spec": {"taints": [taint]}})
+    assert "can't be enforced on cluster" in (await refusal(service, **which)).detail
+    await hub.delete(kinds.POLICY, policy, "default")
+    assert f"is named {policy}" in (await refusal(service, **which)).detail
+    assert await bound(hub) == POWER
+
+
+async def test_a_plan_for_others_leaves_a_workload_where_it_was() -> None:
+    """A plan that names one workload neither moved the other, nor hides where it was before."""
+    hub, service = await two_plans()
+    one = [{"name": "mwrs-app01"}]
+    partly = request("performance", targetWorkloads=one, prune=False)
+    await applied(service, await planned(service, partly))
+    records = await recorded(hub)
+    told = plan_record(records[0], records).moved
+    assert told is not None
+    assert {item.workload for item in told} <= {"mwrs-app01"}
+    plan = await service.plan_rollback(asked(workload="mwrs-app02"))
+    if isinstance(plan, RequestProblem):
+        assert plan.reason == "RollbackRefused"
+    else:
+        assert {i.workload for i in plan.moves if i.action != "stays"} == {"mwrs-app02"}
+    await hub.delete(kinds.PLACEMENT_PLAN, "default-1", "default")
+    await hub.delete(kinds.PLACEMENT_PLAN, "default-2", "default")
+    [left] = await recorded(hub)
+    assert plan_record(left, [left]).moved is None

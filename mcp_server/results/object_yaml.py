@@ -1,0 +1,87 @@
+"""Objects of the hub as YAML: bounded, without credentials, and what others wrote in quotes."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from dsf.api.plural import joined
+from dsf.api.untrusted_text import UntrustedName, plain
+from dsf.kube.kinds import PLACEMENT_PLAN, SECRET
+from dsf.kube.port import Object
+from dsf.kube.redaction import REDACTED, redact
+
+_CHARACTERS = 4_800
+"""Characters of all objects of an answer."""
+
+_NAMED = 20
+"""Objects that are named after those that are shown."""
+
+_PACKED = ("content", "rollout")
+"""Fields of a PlacementPlan that are compressed."""
+
+_SECRET_IN_TEXT = re.compile(rf"[\"']?kind[\"']?\s*:\s*[\"']?{SECRET.kind}\b")
+
+_NOT_SHOWN = ("managedFields", "kubectl.kubernetes.io/last-applied-configuration")
+"""What the API server and kubectl keep for themselves; the second repeats the object as text."""
+
+
+class _Quoting(yaml.SafeDumper):
+    """Quotes each text that is not a word, so that no stranger's sentence looks like ours."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        """Write what occurs twice in full each time."""
+        return True
+
+
+def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    shown = plain(text)
+    style = None if str(UntrustedName(shown)) == shown else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", shown, style=style)
+
+
+_Quoting.add_representer(str, _quoted)
+_Quoting.add_multi_representer(str, _quoted)
+
+
+def objects_yaml(objects: Sequence[Object]) -> str:
+    """Return objects as YAML documents as far as they fit, then the names of the others."""
+    texts, left = list[str](), _CHARACTERS
+    for obj in objects:
+        text = redact(yaml.dump(_shown(obj), Dumper=_Quoting, sort_keys=False, width=10**6))
+        if len(text) > left and texts:
+            break
+        over = len(text) - left
+        texts.append(text[:left] + (f"\n# and {over} more characters\n" if over > 0 else ""))
+        left -= len(text)
+    others = [
+        f"{plain(obj['kind'])} {UntrustedName(plain(obj['metadata']['name']))}" for obj in objects
+    ]
+    rest = joined(others[len(texts) : len(texts) + _NAMED], _NAMED, of=len(others) - len(texts))
+    return "---\n".join(texts) + (f"# Left out, name one: {rest}\n" if rest else "")
+
+
+def _shown(obj: Object) -> Object:
+    shown: Object = _without_credentials(obj)
+    if obj["kind"] == PLACEMENT_PLAN.kind:
+        spec = {key: "(packed)" if key in _PACKED else i for key, i in shown["spec"].items()}
+        return {**shown, "spec": spec}
+    return shown
+
+
+def _without_credentials(part: Any) -> Any:
+    """Return a part of an object without the data of Secrets in it, and without _NOT_SHOWN."""
+    match part:
+        case {"kind": SECRET.kind}:
+            hidden = {key: REDACTED for key in ("data", "stringData") if key in part}
+            return {**part, **hidden}
+        case dict():
+            kept = {key: item for key, item in part.items() if key not in _NOT_SHOWN}
+            return {key: _without_credentials(item) for key, item in kept.items()}
+        case list():
+            return [_without_credentials(item) for item in part]
+        case str() if _SECRET_IN_TEXT.search(part):
+            return REDACTED
+        case _:
+            return part

@@ -1,0 +1,156 @@
+"""Plans in force and before: who asked for what, proof, what changed, YAML, one move undone."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from fastmcp import Client
+
+from dsf.kube import kinds
+from dsf.kube.clock import utc_now
+from dsf.kube.embedded import EmbeddedHub
+from mcp_server.server import create_mcp
+from optimizer.service.optimizer import Optimizer
+from tests.evals.fleets import moved
+from tests.mcp_server.service import POWER, generated
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hub() -> EmbeddedHub:
+    """The guide's fleet: placed for performance by ada, then for power by grace."""
+    return await moved()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(hub: EmbeddedHub) -> AsyncIterator[Client[Any]]:
+    optimizer = Optimizer(hub, now=utc_now)
+    async with Client(create_mcp(lambda: optimizer, read_only=False)) as client:
+        yield client
+
+
+async def said(client: Client[Any], tool: str = "plan_history", **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments, raise_on_error=False)
+    return str(result.content[0].text)
+
+
+async def test_the_last_plan_is_told_with_its_author_proof_and_changes(
+    hub: EmbeddedHub, client: Client[Any]
+) -> None:
+    told = await client.call_tool("plan_history", {})
+    text, view = told.content[0].text, told.structured_content
+    records = {item["spec"]["revision"]: item for item in await _records(hub)}
+    for part in (
+        f"plan {records[2]['spec']['digest'][:12]}",
+        "asked for by grace, Applied",
+        f"Objective: {POWER} x 1. Then: proven best, worth 170.",
+        "mwrs-app02 moves from 3g.48gb on worker02 to 2g.24gb on worker02.",
+        "Objects, delete: PlacementBinding ",
+        'asked for by ada, Superseded, "revision 2 was applied"',
+        "Now: not proven, because nobody planned again",
+    ):
+        assert part in text
+    assert [item["requested_by"] for item in view["plans"]] == ["grace", "ada"]
+    assert len(view["moved"]) == 2
+    first = await said(client, plan="1")
+    assert "mwrs-app01 starts on 3g.48gb on worker01." in first
+    assert first == await said(client, plan=records[1]["spec"]["digest"][:8])
+    assert first == await said(client, plan=records[1]["spec"]["digest"], optimization="other")
+
+
+async def test_proof_now_is_made_by_planning_again(hub: EmbeddedHub, client: Client[Any]) -> None:
+    assert "Now: it is proven best: planned again for the same" in await said(client, prove=True)
+    score = await hub.get(kinds.ADD_ON_PLACEMENT_SCORE, POWER, "worker01")
+    other = [{**item, "value": 1} for item in score["status"]["scores"] if "2g" in item["name"]]
+    rest = [item for item in score["status"]["scores"] if "2g" not in item["name"]]
+    changed = {"status": {"scores": [*other, *rest]}}
+    await hub.patch(kinds.ADD_ON_PLACEMENT_SCORE, POWER, changed, "worker01", subresource="status")
+    assert "Now: it is not the best any more. A plan for the same" in await said(client, prove=True)
+    await hub.patch(
+        kinds.ADD_ON_PLACEMENT_SCORE, POWER, {"status": score["status"]}, "worker01",
+        subresource="status",
+    )  # fmt: skip
+    assert "Now" not in await said(client, plan="1", prove=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ({"plan": "9"}, ["revision or digest 9; there are revision 2 of 20", "revision 1 of 20"]),
+        ({"plan": "2020-01-01T00:00:00Z"}, ["no plan that is kept", "revision 2 of 20"]),
+        ({"plan": "abc"}, ["no plan that is kept", "Next: plan_history lists recorded plans"]),
+        ({"optimization": "team-b"}, ["revision or digest newest; there are revision 2"]),
+        ({"namespace": "worker01"}, ["there is none"]),
+        ({"namespace": "Not a name"}, ["namespace: "]),
+        ({"objects": "Secret"}, ["No object that you may list", "Placement, PlacementBinding"]),
+    ],
+)
+async def test_what_is_not_kept_is_told_with_what_is(
+    client: Client[Any], arguments: dict[str, Any], parts: list[str]
+) -> None:
+    text = await said(client, **arguments)
+    assert [part for part in parts if part not in text] == []
+
+
+async def test_objects_are_shown_as_the_hub_has_them(hub: EmbeddedHub, client: Client[Any]) -> None:
+    one = yaml.safe_load(await said(client, objects="Placement app01"))
+    there = await hub.get(kinds.PLACEMENT, "app01-placement", "default")
+    assert one["spec"] == there["spec"]
+    assert one["metadata"]["uid"] == there["metadata"]["uid"]
+    text = await said(client, objects="plan")
+    [*shown] = yaml.safe_load_all(text)
+    left = re.findall(r"Placement \S+", text.splitlines()[-1])
+    assert len(text) < 5_200
+    assert len(shown) + len(left) == 6
+    gone = (await said(client, objects="plan", plan="1")).splitlines()[0]
+    assert "gone from the hub, so as it was recorded: Placement placement-worker01" in gone
+    record = yaml.safe_load(await said(client, objects="placementplans default-1"))
+    assert record["spec"]["content"] == "(packed)"
+
+
+async def test_one_move_is_undone_by_a_plan_that_waits_for_its_digest(
+    hub: EmbeddedHub, client: Client[Any]
+) -> None:
+    before = await generated(hub)
+    shown = await client.call_tool("rollback", {"workload": "app02"})
+    plan = shown.structured_content["plan"]
+    assert {item["workload"]: item["action"] for item in plan["moves"]} == {
+        "mwrs-app02": "moves",
+        "mwrs-app01": "stays",
+    }
+    assert await generated(hub) == before
+    assert "app is ambiguous; workloads that match: " in await said(
+        client, "rollback", workload="app"
+    )
+    await client.call_tool("apply_plan", {"digest": plan["digest"]})
+    told = await said(client)
+    assert "Revision 3" in told
+    assert "mwrs-app02 moves from 2g.24gb on worker02 to 3g.48gb on worker02." in told
+    assert "mwrs-app01 " not in told
+    assert "restored workload mwrs-app02 of revision 1" in told
+
+
+async def test_a_record_that_somebody_edited_says_nothing(hub: EmbeddedHub) -> None:
+    other = await moved()
+    [record, *_] = [item for item in await _records(other) if item["spec"]["revision"] == 2]
+    await other.delete(kinds.PLACEMENT_PLAN, "default-2", "default")
+    metadata = {"name": "default-2", "namespace": "default"}
+    forged = {**record, "metadata": metadata, "spec": {**record["spec"], "requestedBy": "eve"}}
+    await other.create(kinds.PLACEMENT_PLAN, forged)
+    status = {"status": record["status"]}
+    await other.patch(kinds.PLACEMENT_PLAN, "default-2", status, "default", subresource="status")
+    optimizer = Optimizer(other, now=utc_now)
+    async with Client(create_mcp(lambda: optimizer)) as client:
+        told, named = await said(client), await said(client, plan="2")
+    assert "Revision 1" in told
+    assert "not as it was written" in told
+    assert "is not as the optimizer wrote it" in named
+    assert "eve" not in told + named
+
+
+async def _records(hub: EmbeddedHub) -> list[dict[str, Any]]:
+    return [*(await hub.list(kinds.PLACEMENT_PLAN, "default")).items]
