@@ -62,9 +62,12 @@ PACKAGES = {
     "hub": DecisionPackage(
         modules=(
             "dsf/hub/assess",
+            "dsf/hub/dispatch/assignment.py",
+            "dsf/hub/dispatch/candidates.py",
             "dsf/hub/dispatch/field_ownership.py",
             "dsf/hub/dispatch/kueue_configuration.py",
             "dsf/hub/dispatch/nomination.py",
+            "dsf/hub/dispatch/queue_pass.py",
             "dsf/hub/dispatch/queue_preferences.py",
             "dsf/hub/dispatch/worker_clusters.py",
             "dsf/hub/dispatch/workloads.py",

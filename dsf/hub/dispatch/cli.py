@@ -82,7 +82,7 @@ def dispatcher(
     from prometheus_client import REGISTRY
 
     from dsf.hub.dispatch.dispatcher import Dispatcher, DispatcherOptions
-    from dsf.hub.dispatch.nomination import NominationSettings
+    from dsf.hub.dispatch.queue_pass import NominationSettings
     from dsf.kube.client.connect import BadKubeconfig, connect
     from dsf.runtime.endpoints import CannotListen, serve_endpoints
     from dsf.runtime.leader_election import LeaderElector

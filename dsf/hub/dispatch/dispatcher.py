@@ -13,15 +13,11 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge
 from dsf.api.conditions import Condition, conditions_of, merged
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import listed
+from dsf.hub.dispatch.candidates import WorkerFleet
 from dsf.hub.dispatch.field_ownership import applied_status
-from dsf.hub.dispatch.kueue_configuration import other_dispatcher
-from dsf.hub.dispatch.nomination import (
-    Nomination,
-    NominationSettings,
-    WorkerFleet,
-    decide,
-    next_seconds,
-)
+from dsf.hub.dispatch.kueue_configuration import other_dispatcher, unanswered
+from dsf.hub.dispatch.nomination import Nomination, decide, next_seconds
+from dsf.hub.dispatch.queue_pass import NominationSettings
 from dsf.hub.dispatch.queue_preferences import (
     Preferences,
     ScoreEntries,
@@ -51,6 +47,11 @@ from dsf.runtime.leader_election import Lead, alone
 from dsf.runtime.metrics import measure_writes
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
+
+try:
+    from dsf.hub.dispatch.highs import solved
+except ImportError:  # without the extra `optimizer`
+    solved = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +191,10 @@ class Dispatcher:
             if isinstance(self._workloads.items.get(k), WaitingWorkload)
         }
         settings = self._options.nominations
-        nominations = decide(mine, assigned, fleet, settings, self._now())
+        # A plan may take seconds, in which the Lease has to be renewed.
+        nominations = await asyncio.to_thread(
+            decide, mine, assigned, fleet, settings, self._now(), solved
+        )
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._nominate(each)) for each in nominations]
         errors = [error for task in tasks if (error := task.result())]
@@ -224,9 +228,11 @@ class Dispatcher:
         self._in_charge.set(not why)
         if why:
             log.warning("nominates nothing", extra={"reason": why})
-            for name in () if self._options.dry_run else fleet.checks:
-                check = self._checks.items["", name]
-                self._events.record(ADMISSION_CHECK, check, "Warning", "NotItsDispatcher", why)
+        for name in () if self._options.dry_run else fleet.checks:
+            check = self._checks.items["", name]
+            if told := why or unanswered(check, self._now()):
+                reason = "NotItsDispatcher" if why else "NotAnswered"
+                self._events.record(ADMISSION_CHECK, check, "Warning", reason, told)
         return not why
 
     def _is_mine(self, workload: WaitingWorkload) -> bool:

@@ -4,11 +4,14 @@ Source: apis/config/v1beta2 of sigs.k8s.io/kueue v0.17.0.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import yaml
 
+from dsf.api.conditions import conditions_of, find
 from dsf.api.names import GROUP
+from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.kube.yaml_documents import parsed_yaml
@@ -16,6 +19,8 @@ from dsf.kube.yaml_documents import parsed_yaml
 DISPATCHER = f"{GROUP}/dispatcher"
 """The name by which Kueue's configuration names this dispatcher."""
 CONFIGURATION_KEY = "controller_manager_config.yaml"
+ANSWER_SECONDS = 60.0
+"""How long a new admission check may be without an answer."""
 ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 """The dispatcher of a configuration that names none."""
 
@@ -36,6 +41,8 @@ def other_dispatcher(config_map: Object | None, where: str) -> str:
         (configuration,) = parsed_yaml(text)
     except (yaml.YAMLError, ValueError):
         return f"{CONFIGURATION_KEY} of ConfigMap {where} is not one YAML document: correct it"
+    if _part(_part(configuration).get("featureGates")).get("MultiKueue") is False:
+        return f"the feature gate MultiKueue is off in ConfigMap {where}: set it, restart Kueue"
     section = _part(_part(configuration).get("multiKueue"))
     found = str(section.get("dispatcherName") or ALL_AT_ONCE)
     if found == DISPATCHER:
@@ -43,6 +50,17 @@ def other_dispatcher(config_map: Object | None, where: str) -> str:
     return (
         f"Kueue's configuration in ConfigMap {where} names {UntrustedName(found)}: set"
         f" multiKueue.dispatcherName to {DISPATCHER} there and restart Kueue's manager"
+    )
+
+
+def unanswered(check: Object, now: datetime) -> str:
+    """Return that Kueue takes no notice of an admission check; empty for one that it answers."""
+    created = read_time(check["metadata"].get("creationTimestamp")) or now
+    if find(conditions_of(check), "Active") or (now - created).total_seconds() < ANSWER_SECONDS:
+        return ""
+    return (
+        "Kueue does not say whether this check is active: see that its manager runs, with the"
+        " feature gate MultiKueue"
     )
 
 

@@ -44,12 +44,15 @@ class Room(NamedTuple):
     groups: Sequence[tuple[int, Mapping[str, float]]]
     times: InventoryTimes
 
+    def free(self, resource: str) -> float:
+        """Return how much of a resource is free on all nodes together."""
+        return sum(count * each.get(resource, 0.0) for count, each in self.groups)
+
     def fits(self, pod_sets: Iterable[PodSet], taken: Mapping[str, float]) -> bool:
         """Return whether each set of Pods fits on the nodes, and all together besides `taken`."""
         sets = tuple(pod_sets)
         for resource, amount in total(sets).items():
-            free = sum(count * each.get(resource, 0.0) for count, each in self.groups)
-            if free - taken.get(resource, 0.0) < amount:
+            if self.free(resource) - taken.get(resource, 0.0) < amount:
                 return False
         return all(
             sum(nodes * _times(free, requests) for nodes, free in self.groups) >= count

@@ -9,6 +9,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
 from dsf.api.pod_spec import PodSpec, read_part
 from dsf.api.times import read_time
+from dsf.api.untrusted_text import listed
 from dsf.kube.port import Object
 
 NOMINATED = f"{GROUP}/Nominated"
@@ -36,6 +37,16 @@ class WaitingWorkload(NamedTuple):
     pod_sets: tuple[PodSet, ...]
     told: str
     since: datetime | None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the condition is about the clusters that are nominated."""
+        return self.told.startswith(f"{first_sentence(self.nominated)} ")
+
+
+def first_sentence(clusters: Sequence[str]) -> str:
+    """Return the first sentence of the condition's message, which says what is nominated."""
+    return f"Nominated: {listed(clusters)}." if clusters else "No worker cluster is eligible."
 
 
 class AssignedWorkload(NamedTuple):

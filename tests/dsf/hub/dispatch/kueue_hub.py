@@ -86,7 +86,7 @@ class KueueHub(EmbeddedHub):
     """An embedded hub to which statuses are applied; all who do so share what is owned."""
 
     def __init__(self) -> None:
-        super().__init__(crds=(*crds(), *map(definition, KUEUE)))
+        super().__init__(crds=(*crds(), *map(definition, KUEUE)), now=clock)
         self.owned = Owned()
 
     def applying(self, kube: Kube | None = None) -> Applying:
@@ -115,7 +115,10 @@ async def kueue_hub(
     queue = {"name": "user-queue", "namespace": "team", "annotations": annotations}
     await hub.create(LOCAL_QUEUE, LOCAL_QUEUE.object(metadata=queue, spec={}))
     check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": {"name": "fleet"}}
-    await hub.create(ADMISSION_CHECK, ADMISSION_CHECK.object(metadata=named("multi"), spec=check))
+    obj = ADMISSION_CHECK.object(metadata=named("multi"), spec=check)
+    await create_with_status(
+        hub, ADMISSION_CHECK, {**obj, "status": {"conditions": [condition("Active")]}}
+    )
     spec = {"clusters": list(clusters)}
     await hub.create(
         MULTI_KUEUE_CONFIG, MULTI_KUEUE_CONFIG.object(metadata=named("fleet"), spec=spec)
@@ -155,9 +158,12 @@ async def exists(hub: EmbeddedHub, kind: Kind, name: str, namespace: str) -> boo
     return any(item["metadata"]["name"] == name for item in page.items)
 
 
-async def add_room(hub: EmbeddedHub, seconds_ago: float = 0, **cpus: int) -> None:
+async def add_room(
+    hub: EmbeddedHub, seconds_ago: float = 0, now: datetime | None = None, **cpus: int
+) -> None:
     """Report free processors of clusters, on one node each."""
-    observed = rfc3339(clock() - timedelta(seconds=seconds_ago))
+    observed = rfc3339((now or clock()) - timedelta(seconds=seconds_ago))
+    until = rfc3339(now + timedelta(hours=1)) if now else LATER
     for cluster, cpu in cpus.items():
         nodes = [
             {
@@ -167,7 +173,7 @@ async def add_room(hub: EmbeddedHub, seconds_ago: float = 0, **cpus: int) -> Non
                 "requested": {},
             }
         ]
-        status = {"observedTime": observed, "validUntil": LATER, "nodes": nodes}
+        status = {"observedTime": observed, "validUntil": until, "nodes": nodes}
         obj = NODE_INVENTORY.object(metadata=named(cluster, cluster), status=status)
         await create_with_status(hub, NODE_INVENTORY, obj)
 

@@ -9,9 +9,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.hub.dispatch.dispatcher import Dispatcher, DispatcherOptions
-from dsf.hub.dispatch.nomination import NominationSettings
+from dsf.hub.dispatch.queue_pass import NominationSettings
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
+    ADMISSION_CHECK,
     CONFIG_MAP,
     LOCAL_QUEUE,
     MANAGED_CLUSTER,
@@ -20,7 +21,7 @@ from dsf.kube.kinds import (
     NAMESPACE,
     WORKLOAD,
 )
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, Object
 from tests.dsf.hub.dispatch.kueue_hub import (
     GREEN,
     START,
@@ -249,6 +250,7 @@ async def test_clusters_without_a_valid_score_come_last_and_it_is_told() -> None
     [
         ("multiKueue: {dispatcherName: example.com/other}", "names example.com/other"),
         ("multiKueue: {}", "names kueue.x-k8s.io/multikueue-dispatcher-all-at-once"),
+        ("featureGates: {MultiKueue: false}", "the feature gate MultiKueue is off"),
         ("[", "is not one YAML document"),
         (None, "has no controller_manager_config.yaml"),
     ],
@@ -267,6 +269,46 @@ async def test_it_does_nothing_unless_kueue_names_it(configuration: str | None, 
         await hub.delete(CONFIG_MAP, "kueue-manager-config", "kueue-system")
         await asyncio.sleep(SOON)
         assert any("name it by --kueue-config" in text for *_, text in await events(hub, "default"))
+
+
+async def test_a_check_that_kueue_does_not_answer_is_told_once_it_is_old() -> None:
+    hub = await kueue_hub()
+    unanswered: Object = {"status": {"conditions": []}}
+    await hub.patch(ADMISSION_CHECK, "multi", unanswered, subresource="status")
+    async with dispatching(hub):
+        assert await events(hub, "default") == []
+        await asyncio.sleep(SOON)
+        [(type_, reason, message)] = await events(hub, "default")
+        assert (type_, reason) == ("Warning", "NotAnswered")
+        assert "with the feature gate MultiKueue" in message
+
+
+async def test_a_multi_kueue_config_that_is_missing_is_told_and_followed_once_it_is_there() -> None:
+    hub = await kueue_hub()
+    await publish(hub, east=52)
+    config = await hub.get(MULTI_KUEUE_CONFIG, "fleet")
+    await hub.delete(MULTI_KUEUE_CONFIG, "fleet")
+    await queue(hub, "job")
+    async with dispatching(hub):
+        message = "No worker cluster is eligible. Not eligible: there is no MultiKueueConfig fleet."
+        assert await told(hub) == message
+        assert await events(hub) == [("Warning", "NoEligibleCluster", message)]
+        made = MULTI_KUEUE_CONFIG.object(metadata={"name": "fleet"}, spec=config["spec"])
+        await hub.create(MULTI_KUEUE_CONFIG, made)
+        await asyncio.sleep(SOON)
+        assert await all_nominated(hub) == {"job": ["east"]}
+
+
+async def test_a_plan_gives_the_large_workload_the_only_room_that_it_has() -> None:
+    hub = await kueue_hub(("east", "west"))
+    await publish(hub, east=10, west=94)
+    await add_room(hub, east=1, west=3)
+    await queue(hub, "a-small")
+    await queue(hub, "large", cpu="3")
+    async with dispatching(hub):
+        assert await all_nominated(hub) == {"a-small": ["east"], "large": ["west"]}
+        assert "One plan for 2 Workloads of priority 0" in await told(hub, "large")
+        assert ("Normal", "Nominated", await told(hub, "large")) in await events(hub)
 
 
 async def test_what_another_dispatcher_nominates_is_left_alone() -> None:
