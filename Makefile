@@ -192,6 +192,7 @@ benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.optimizer.kept
 	@$(RUN)/python -m benchmarks.optimizer.looks
 	@$(RUN)/python -m benchmarks.hub.plan
+	@$(RUN)/python -m benchmarks.hub.dispatcher
 	@$(RUN)/python -m benchmarks.agent.data_path
 	@$(RUN)/python -m benchmarks.agent.otlp
 	@$(RUN)/python -m benchmarks.agent.load

@@ -2,19 +2,27 @@
 
 import asyncio
 import json
-import os
+import random
 import signal
-import sys
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from dsf.hub.dispatch.cli import dispatcher
-from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.http.server import kubeconfig, serving
+from dsf.kube.clock import utc_now
+from dsf.kube.embedded.http.server import kubeconfig
 from dsf.kube.kinds import LEASE
 from tests.command_line import invoked
-from tests.dsf.hub.dispatch.kueue_hub import all_nominated, kueue_hub, publish, queue
+from tests.dsf.hub.dispatch.kueue_hub import (
+    add_room,
+    all_nominated,
+    kueue_hub,
+    publish,
+    queue,
+    told,
+)
+from tests.dsf.hub.dispatch.served_kueue import serving_kueue, start_dispatcher
 
 ELECTION = (
     "--leader-elect",
@@ -32,41 +40,73 @@ SETTINGS = (
     "--metrics-bind-address=127.0.0.1:0",
     "--identity=me",
 )
+KILLS = 10
+CLUSTERS = ("east", "north", "south", "west")
+FAR = "2099-01-01T00:00:00Z"
 
 
-async def run(hub: EmbeddedHub, directory: Path, *flags: str) -> asyncio.subprocess.Process:
-    environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    return await asyncio.create_subprocess_exec(
-        *(
-            sys.executable,
-            "-m",
-            "dsf",
-            "dispatcher",
-            f"--kubeconfig={directory / 'config'}",
-            *flags,
-        ),
-        env=environ,
-        stderr=asyncio.subprocess.PIPE,
-    )
-
-
-async def test_the_elected_process_tells_what_a_dry_run_would_nominate(tmp_path: Path) -> None:
+async def test_the_elected_process_tells_what_a_dry_run_would_nominate_and_lacks_a_solver(
+    tmp_path: Path,
+) -> None:
     hub = await kueue_hub()
-    await publish(hub, "2099-01-01T00:00:00Z", east=52, north=10, west=94)
-    await queue(hub, "job")
-    async with serving(hub) as url:
-        (tmp_path / "config").write_text(json.dumps(kubeconfig(url)))
-        dry = await run(hub, tmp_path, *SETTINGS, *ELECTION, "--dry-run")
+    await publish(hub, FAR, east=52, north=10, west=94)
+    await add_room(hub, now=utc_now(), east=1, west=1)
+    for name in ("a", "b"):
+        await queue(hub, name)
+    async with serving_kueue(hub, tmp_path):
+        dry = await start_dispatcher(tmp_path, *SETTINGS, *ELECTION, "--dry-run", without="highspy")
         assert dry.stderr
         while "would nominate" not in (line := (await dry.stderr.readline()).decode()):
             assert line, "the dry run ended"
         assert "Nominated: west, east." in line
+        assert "no plan for 2 Workloads of priority 0: HiGHS is not installed" in line
         lease = await hub.get(LEASE, "elected", "team")
         assert lease["spec"]["holderIdentity"] == "me"
         dry.send_signal(signal.SIGTERM)
         await dry.communicate()
         assert dry.returncode == 0
-        assert await all_nominated(hub) == {"job": []}
+        assert await all_nominated(hub) == {"a": [], "b": []}
+
+
+@pytest.mark.fire(
+    "no Workload is forgotten, whichever write of the dispatcher is its last",
+    f"{KILLS} kills of its process at random writes, which arrive or not",
+)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", [0])
+async def test_killed_at_random_writes_the_process_forgets_no_workload(
+    tmp_path: Path, seed: int
+) -> None:
+    hub = await kueue_hub(CLUSTERS)
+    await publish(hub, FAR, east=52, north=10, south=-40, west=94)
+    names = [f"job-{number:02}" for number in range(60)]
+    for name in names:
+        await queue(hub, name, priority=len(name) % 2)
+    draw, left = random.Random(seed), 0  # noqa: S311 - any order will do
+    process: asyncio.subprocess.Process
+
+    def arrives(_: Request) -> bool:
+        nonlocal left
+        left -= 1
+        if not left:
+            process.kill()
+        return left > 0 or draw.random() < 1 / 2
+
+    async with serving_kueue(hub, tmp_path, arrives):
+        for _ in range(KILLS):
+            left = draw.randrange(1, 16)
+            process = await start_dispatcher(tmp_path, *SETTINGS)
+            assert await process.wait() == -signal.SIGKILL
+        left = 1 << 30
+        process = await start_dispatcher(tmp_path, *SETTINGS)
+        while not all([await told(hub, name) for name in names]):
+            assert process.returncode is None
+            await asyncio.sleep(0.1)
+        process.terminate()
+        await process.communicate()
+    chosen = await all_nominated(hub)
+    assert {tuple(chosen[name]) for name in names} == {("west", "east")}
+    assert all([(await told(hub, name)).startswith("Nominated: west") for name in names])
 
 
 @pytest.mark.parametrize(
