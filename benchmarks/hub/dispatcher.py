@@ -3,7 +3,7 @@
 python -m benchmarks.hub.dispatcher [--workloads 500] [--workers 20]
 
 A process of its own against an embedded hub with Kueue's kinds, which runs here. Workloads request
-1 to 8 processors in two priorities; about half of them have room. Nothing admits them, so each one
+1 to 8 processors in two priorities; a third of them has room. Nothing admits them, so each one
 is nominated once. Printed: seconds until the first and until the last is nominated, nominations per
 second between them, API writes, and what the plans say of themselves.
 """
