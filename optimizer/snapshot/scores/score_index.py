@@ -44,10 +44,13 @@ class ScoreIndex:
 def score_index(
     clusters: Iterable[Cluster], pools: GpuPools, workloads: Iterable[Workload]
 ) -> ScoreIndex:
-    """Return the scores to read: of every app, on every device that could supply it."""
-    kinds = members_by_key((workload.app, workload.kind) for workload in workloads)
+    """Return the scores to read: of every app, on every device that could supply it.
+
+    An app whose Pods all name their device needs no score of another one.
+    """
+    kinds = members_by_key((item.app, (item.kind, frozenset(item.devices))) for item in workloads)
     asking = [set(kinds[app]) for app in sorted(kinds)]
-    asked_kinds = set().union(*asking)
+    asked_kinds = {kind for own in asking for kind, _ in own}
     asked = cache(partial(_asked, asking))
     places, found = dict[ClusterDevice, int](), dict[str, tuple[int, ClusterShape]]()
     shapes: dict[frozenset[tuple[str, str]], ClusterShape] = {}
@@ -71,15 +74,22 @@ def _supplied(cluster: Cluster, pools: GpuPools) -> Iterator[tuple[str, str]]:
 
 
 def _shape(
-    supplied: frozenset[tuple[str, str]], asked: Callable[[frozenset[str]], AppNumbers]
+    supplied: frozenset[tuple[str, str]], asked: Callable[[str, frozenset[str]], AppNumbers]
 ) -> ClusterShape:
     kinds = members_by_key(sorted(supplied))
-    return ClusterShape(tuple(kinds), tuple(asked(frozenset(own)) for own in kinds.values()))
+    numbers = (asked(device, frozenset(own)) for device, own in kinds.items())
+    return ClusterShape(tuple(kinds), tuple(numbers))
 
 
-def _asked(asking: Sequence[set[str]], kinds: frozenset[str]) -> AppNumbers:
-    """Return the numbers of the apps that request one of these kinds."""
-    numbers = [number for number, own in enumerate(asking) if not own.isdisjoint(kinds)]
+def _asked(
+    asking: Sequence[set[tuple[str, frozenset[str]]]], device: str, kinds: frozenset[str]
+) -> AppNumbers:
+    """Return the numbers of the apps that request one of these kinds and may use the device."""
+    numbers = [
+        number
+        for number, own in enumerate(asking)
+        if any(kind in kinds and (not devices or device in devices) for kind, devices in own)
+    ]
     return np.array(numbers, dtype=np.int64)
 
 

@@ -1,3 +1,4 @@
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from optimizer.wire.request import OptimizeRequest
 from tests.house.marker import MARKER, WORDS, unquoted
 from tests.optimizer.build import PERFORMANCE, guide, named, policy, request, score, workload
 from tests.optimizer.build import read_fleet as read
+from tests.optimizer.inventoried_nodes import GPU, MIG, inventory, node
 
 
 def reasons(fleet: Fleet) -> set[str]:
@@ -93,6 +95,30 @@ def test_a_missing_entry_is_an_issue_of_its_pair_alone() -> None:
     assert "AddOnPlacementScore performance has no entry" in issue.message
     assert "app01;all" in issue.message
     assert ("worker01", "app02", "all") in fleet.scores["performance"]
+
+
+def test_a_score_of_a_device_that_the_pods_do_not_name_is_not_missing() -> None:
+    of_app02 = named({key: value for key, value in PERFORMANCE.items() if key[0] == "app02"})
+    container = {"name": "a", "resources": {"requests": {MIG: "2"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container]}}
+    guided = with_scores(*(score(f"worker0{n}", "performance", of_app02) for n in (1, 2)))
+    one, *others = guided.workloads
+    bound = deepcopy(one)
+    bound["spec"]["manifestWorkTemplate"]["workload"]["manifests"] = [pod]
+    devices = [node({GPU: 1, MIG: 2, "nvidia.com/mig-2g.24gb": 3})]
+
+    def missing(first: Object) -> set[tuple[str, str]]:
+        observation = replace(
+            guided,
+            workloads=(first, *others),
+            inventories=tuple(inventory(f"worker0{n}", devices) for n in (1, 2)),
+        )
+        found = [item for item in read(observation).issues if item.reason == "MissingScore"]
+        assert all('"app01;' in item.message for item in found)
+        return {(item.cluster, item.device) for item in found}
+
+    assert missing(bound) == {("worker01", "3g.48gb"), ("worker02", "3g.48gb")}
+    assert missing(one) > missing(bound)
 
 
 def test_many_missing_entries_are_counted_not_all_named() -> None:

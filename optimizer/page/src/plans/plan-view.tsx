@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Fleet, Plan } from "../api/wire";
-import { counted } from "../parts/sentences";
+import { counted, listed } from "../parts/sentences";
 import { Busy, ProblemNotice } from "../parts/notice";
 import { Said } from "../parts/said";
 import { Table } from "../parts/table";
@@ -110,10 +110,16 @@ function Flows({ fleet, plan }: { fleet: Fleet; plan: Plan }) {
   );
 }
 
-/** A solver that failed, and what of the input could not be used. */
+/** Reasons of issues that are named before somebody opens them. */
+const REASONS = 5;
+
+/** A solver that failed, and what of the input could not be used: of each reason a line, the rest on a click. */
 function Issues({ issues }: { issues: Plan["gaps"] }) {
   const failed = issues.find((item) => item.reason === "SolverFailed");
-  const unused = issues.filter((item) => item !== failed);
+  const unused = new Map<string, string[]>();
+  for (const { reason, message } of issues.filter((item) => item !== failed)) {
+    unused.set(reason, [...(unused.get(reason) ?? []), message]);
+  }
   return (
     <>
       {failed && (
@@ -121,13 +127,29 @@ function Issues({ issues }: { issues: Plan["gaps"] }) {
           <Said of={failed.message} />
         </p>
       )}
-      {unused.length > 0 && (
+      {unused.size > 0 && (
         <details>
-          <summary>Issues: {unused.length}</summary>
+          <summary>
+            Issues:{" "}
+            {listed(
+              [...unused].map(([reason, of]) => `${of.length} ${reason}`),
+              REASONS,
+            )}
+          </summary>
           <ul>
-            {unused.map((item, position) => (
-              <li key={position}>
-                {item.reason}: {item.message}
+            {[...unused].map(([reason, [first, ...others]]) => (
+              <li key={reason}>
+                {reason}: {first}
+                {others.length > 0 && (
+                  <details>
+                    <summary>{others.length} more like it</summary>
+                    <ul>
+                      {others.map((message, at) => (
+                        <li key={at}>{message}</li>
+                      ))}
+                    </ul>
+                  </details>
+                )}
               </li>
             ))}
           </ul>
