@@ -269,3 +269,47 @@ async def test_long_names_many_slices_and_no_gpus_are_drawn(
     assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     await page.get_by_role("button", name="As a table").click()
     await expect(page.get_by_role("cell", name="none").first).to_be_visible()
+
+
+async def test_each_of_64_slices_of_a_gpu_is_reached_and_told(
+    service: Service, open_page: Open
+) -> None:
+    fleet = invented_fleet(2, gpus=(1,))
+    layouts = tuple(
+        layout.model_copy(
+            update={
+                "memory": 64,
+                "compute": 64,
+                "slices": tuple(
+                    layout.slices[0].model_copy(
+                        update={"start": at, "memory": 1, "compute": 1, "device": f"d{at + 1}"}
+                    )
+                    for at in range(64)
+                ),
+            }
+        )
+        for layout in fleet.layouts
+    )
+    clusters = tuple(item.model_copy(update={"occupied": ()}) for item in fleet.clusters)
+    fleet = fleet.model_copy(update={"layouts": layouts, "clusters": clusters})
+    page = await drawn(service, open_page, fleet, viewport=NARROW)
+    await drawing(page).focus()
+    for at in range(64):
+        await page.keyboard.press(".")
+        if at in (0, 1, 62, 63):
+            await expect(told(page)).to_contain_text(f"d{at + 1}: 1 of 64 memory slices")
+    assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    await page.get_by_role("button", name="As a table").click()
+    gpus = sum(item.count for item in fleet.clusters[0].gpus)
+    await expect(page.get_by_role("cell", name=f"{64 * gpus} of {64 * gpus}").first).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["scores", "workloads", "findings", "whatif", "scorers"])
+async def test_no_view_is_wider_than_a_small_phone_with_the_longest_names(
+    service: Service, open_page: Open, view: str
+) -> None:
+    fleet = invented_fleet(3, names=("x" * 253, "y" * 253), values=(5,))
+    page = await open_page(f"{service.url}/#{view}", viewport=NARROW)
+    await show_fleet(page, fleet)
+    await expect(page.get_by_role("main")).to_contain_text(re.compile(r"\w{3}"))
+    assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

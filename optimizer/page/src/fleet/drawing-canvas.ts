@@ -1,44 +1,9 @@
-import { STATES } from "./drawing-colours";
-import type { Colour, Colours, Fill } from "./drawing-colours";
-import { fitted, type Palette, patternOf } from "./drawing-palette";
+import { Brush } from "./drawing-brush";
+import { type Fill, STATES } from "./drawing-colours";
 import { gpuRect, sliceRect, visibleTiles } from "./drawing-layout";
 import type { Layout, Rect, Spot, Tile } from "./drawing-layout";
-import type { DrawnCluster } from "./drawn-fleet";
-
-/** Where something is in a drawing: a workload's slices, else those of a device, else the cluster. */
-export interface Place {
-  cluster: string;
-  workload?: string;
-  device?: string;
-}
-
-/** How something is meant: as a colour of the style sheet, beside its label. */
-export type Tone = "accent" | "good" | "bad" | "muted";
-
-/** An outline around a place. */
-export interface Mark {
-  place: Place;
-  tone: Tone;
-}
-
-/** An arrow from one place to another; strong: drawn above the others. */
-export interface Link {
-  from: Place;
-  to: Place;
-  tone: Tone;
-  strong?: boolean;
-}
-
-/** All that is drawn besides the layout. */
-export interface Scene {
-  colours: Colours;
-  /** What a search finds: all else is dimmed. */
-  found: ((cluster: DrawnCluster, workload: string | null) => boolean) | null;
-  marks: Mark[];
-  links: Link[];
-  hovered: Spot | null;
-  focused: Spot | null;
-}
+import type { Palette } from "./drawing-palette";
+import type { Link, Place, Scene, Tone } from "./drawing-scene";
 
 const TONES: Record<Tone, string> = {
   accent: "--accent",
@@ -49,9 +14,6 @@ const TONES: Record<Tone, string> = {
 
 /** Width of a GPU in whose slices neither patterns nor outlines can be told. */
 const TINY = 30;
-
-/** Shares of the scale that only an outline tells from the surface. */
-const FAINT = 0.35;
 
 /** Draws what is visible of a layout between two heights. */
 export function draw(
@@ -99,74 +61,17 @@ export function drawChanges(
   canvas.stroke();
 }
 
-/** What covers what: tiles, then GPUs, and so on. */
-const LAYERS = ["tile", "gpu", "slice", "inside", "pattern", "backing", "mark"] as const;
-type Layer = (typeof LAYERS)[number];
-
-interface Text {
-  text: string;
-  x: number;
-  y: number;
-  font: string;
-  colour: string;
-  align: CanvasTextAlign;
-  alpha: number;
-}
-
-/** Rectangles of one colour. Changing the colour of a canvas costs more than a rectangle. */
-interface Batch {
-  style: string | CanvasPattern;
-  alpha: number;
-  rects: number[];
-}
-
-/** Gathers what is drawn by layer and colour; outlines and arrows are drawn above it. */
-class Painter {
+/** Draws tiles with what is in them; outlines and arrows are drawn above. */
+class Painter extends Brush {
   #tiles: Map<string, Tile> | null = null;
-  #texts: Text[] = [];
-  #alpha = 1;
-  readonly #layers = Object.fromEntries(
-    LAYERS.map((layer) => [layer, new Map<string | CanvasPattern, Batch[]>()]),
-  ) as Record<Layer, Map<string | CanvasPattern, Batch[]>>;
 
   constructor(
-    readonly canvas: CanvasRenderingContext2D,
+    canvas: CanvasRenderingContext2D,
     readonly layout: Layout,
     readonly scene: Scene,
-    readonly palette: Palette,
+    palette: Palette,
   ) {
-    canvas.textBaseline = "middle";
-  }
-
-  flush(): void {
-    const { canvas } = this;
-    for (const layer of LAYERS) {
-      for (const { style, alpha, rects } of [...this.#layers[layer].values()].flat()) {
-        canvas.fillStyle = style;
-        canvas.globalAlpha = alpha;
-        for (let at = 0; at < rects.length; at += 4) {
-          canvas.fillRect(rects[at]!, rects[at + 1]!, rects[at + 2]!, rects[at + 3]!);
-        }
-      }
-    }
-    for (const { text, x, y, font, colour, align, alpha } of this.#texts) {
-      canvas.globalAlpha = alpha;
-      canvas.font = font;
-      canvas.fillStyle = colour;
-      canvas.textAlign = align;
-      canvas.fillText(text, x, y);
-    }
-    canvas.globalAlpha = 1;
-  }
-
-  /** Fills a rectangle with a colour or a pattern. */
-  #add(layer: Layer, { x, y, width, height }: Rect, style: string | CanvasPattern): void {
-    const batches = this.#layers[layer];
-    let found = batches.get(style);
-    if (!found) batches.set(style, (found = []));
-    let batch = found.find((one) => one.alpha === this.#alpha);
-    if (!batch) found.push((batch = { style, alpha: this.#alpha, rects: [] }));
-    batch.rects.push(x, y, width, height);
+    super(canvas, palette);
   }
 
   title({ group, y, width }: Layout["titles"][number]): void {
@@ -180,7 +85,7 @@ class Painter {
     const { layout, scene } = this;
     const { cluster } = tile;
     const dim = scene.found !== null && !scene.found(cluster, null);
-    this.#alpha = dim ? 0.22 : 1;
+    this.alpha = dim ? 0.22 : 1;
     if (layout.zoom.detail === "cell") {
       this.box(tile, scene.colours.cell(cluster));
     } else {
@@ -188,7 +93,7 @@ class Painter {
       if (layout.lengths.head) this.head(tile);
       this.gpus(tile, dim);
     }
-    this.#alpha = 1;
+    this.alpha = 1;
   }
 
   head(tile: Tile): void {
@@ -214,18 +119,6 @@ class Painter {
     }
   }
 
-  /** Writes a name, in two lines if it is too long for one. Returns where it ends. */
-  name(name: string, x: number, y: number, width: number, size: number): number {
-    const font = `600 ${size}px ${this.palette.family}`;
-    const colour = this.palette.colour("--text");
-    const [first, rest] =
-      fitted(this.canvas, font, name, width).text === name ? [name, ""] : inTwo(name);
-    if (!rest) return this.text(first, x, y, width, colour, 600, size);
-    this.text(first, x, y - size / 2, width, colour, 600, size - 1);
-    this.text(rest, x, y + size / 2, width, colour, 600, size - 1);
-    return x + width;
-  }
-
   gpus(tile: Tile, dim: boolean): void {
     const { layout, scene } = this;
     const labels = layout.zoom.detail === "labels";
@@ -242,7 +135,7 @@ class Painter {
         const workload = gpu.workloads[at] ?? null;
         const fill = scene.colours.slice(tile.cluster, gpu, at);
         const box = sliceRect(rect, memory, slice);
-        if (scene.found && !dim) this.#alpha = scene.found(tile.cluster, workload ?? "") ? 1 : 0.3;
+        if (scene.found && !dim) this.alpha = scene.found(tile.cluster, workload ?? "") ? 1 : 0.3;
         if (!tiny) this.box(box, fill);
         else if (run && last?.colour === fill.colour) run.width = box.x + box.width - run.x;
         else {
@@ -255,7 +148,7 @@ class Painter {
         this.label(box, slice.device, workload, fill);
       }
       if (run && last) this.#run(run, last);
-      if (!dim) this.#alpha = 1;
+      if (!dim) this.alpha = 1;
     }
   }
 
@@ -269,7 +162,7 @@ class Painter {
     const size = Math.max(2, Math.round(box.height / 4));
     const at = (from: number, length: number) => from + Math.round((length - size) / 2);
     const dot = { x: at(box.x, box.width), y: at(box.y, box.height), width: size, height: size };
-    this.#add("mark", dot, this.ink(fill));
+    this.add("mark", dot, this.ink(fill));
   }
 
   /** Compute slices: one square each. */
@@ -280,7 +173,7 @@ class Painter {
     const y = box.y + box.height - size - 3;
     for (let at = 0; at < slices; at += 1) {
       const x = Math.round(box.x + 4 + at * step);
-      this.#add("mark", { x, y, width: size, height: size }, this.ink(fill));
+      this.add("mark", { x, y, width: size, height: size }, this.ink(fill));
     }
   }
 
@@ -375,54 +268,6 @@ class Painter {
     const part = slice === null ? undefined : known.layout.slices[slice];
     return part ? sliceRect(rect, known.layout.memory, part) : rect;
   }
-
-  /** A filled box with its pattern, or an empty one with an outline. */
-  box(box: Rect, { colour, pattern }: Fill): void {
-    const { x, y, width, height } = box;
-    const faint = typeof colour === "number" && colour < FAINT;
-    if (colour === null || faint) {
-      this.fill("slice", box, "--outline");
-      const inside = { x: x + 1, y: y + 1, width: width - 2, height: height - 2 };
-      if (width > 2 && height > 2) this.fill("inside", inside, colour ?? "--tile");
-    } else {
-      this.fill("slice", box, colour);
-    }
-    if (pattern === "none" || width < 5 || height < 4) return;
-    const ink = colour === null ? this.palette.colour("--outline") : this.palette.ink(colour);
-    this.#add("pattern", box, patternOf(this.canvas, pattern, ink));
-  }
-
-  fill(layer: Layer, rect: Rect, colour: Colour): void {
-    this.#add(layer, rect, this.palette.colour(colour));
-  }
-
-  outline({ x, y, width, height }: Rect, colour: string, thick: number): void {
-    this.canvas.strokeStyle = this.palette.colour(colour);
-    this.canvas.lineWidth = thick;
-    const inset = thick === 1 ? 0.5 : 0;
-    this.canvas.strokeRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset);
-  }
-
-  ink({ colour }: Fill): string {
-    return colour === null ? this.palette.colour("--muted") : this.palette.ink(colour);
-  }
-
-  /** Writes a text, cut in its middle to the width. Returns where it ends. */
-  text(
-    text: string,
-    x: number,
-    y: number,
-    width: number,
-    colour: string,
-    weight: number,
-    size: number,
-    align: CanvasTextAlign = "left",
-  ): number {
-    const font = `${weight} ${size}px ${this.palette.family}`;
-    const cut = fitted(this.canvas, font, text, width);
-    if (cut.text) this.#texts.push({ ...cut, x, y, font, colour, align, alpha: this.#alpha });
-    return x + cut.width;
-  }
 }
 
 /** The workload of a slice; empty: none of ours. */
@@ -437,12 +282,4 @@ function around(rects: Rect[]): Rect | null {
   const right = Math.max(...rects.map((one) => one.x + one.width));
   const bottom = Math.max(...rects.map((one) => one.y + one.height));
   return { x, y, width: right - x, height: bottom - y };
-}
-
-/** A name cut behind the separator that is nearest to its middle. */
-function inTwo(name: string): [string, string] {
-  const ends = [...name.matchAll(/[-.]/g)].map(({ index }) => index + 1);
-  const off = (end: number) => Math.abs(end - name.length / 2);
-  const end = ends.sort((one, other) => off(one) - off(other))[0] ?? name.length;
-  return [name.slice(0, end), name.slice(end)];
 }

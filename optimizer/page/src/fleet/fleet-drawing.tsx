@@ -1,11 +1,12 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { draw, drawChanges, type Scene } from "./drawing-canvas";
-import type { Link, Mark } from "./drawing-canvas";
+import { draw, drawChanges } from "./drawing-canvas";
 import type { Colours } from "./drawing-colours";
 import { type Detail, type DrawnGroup, type Layout, type Spot, ZOOMS } from "./drawing-layout";
 import { fitting, layOut, spotAt, visibleTiles } from "./drawing-layout";
+import { first, nextTile, spotOf, useGestures } from "./drawing-navigation";
 import { type Palette, paletteOf } from "./drawing-palette";
+import type { Link, Mark, Scene } from "./drawing-scene";
 import "./drawing.css";
 import { useSize } from "../parts/use-size";
 import { SpotTold } from "./spot-told";
@@ -42,9 +43,6 @@ const [SHARE, LEAST] = [0.66, 280];
 
 /** Pixels of a canvas in each direction that browsers are sure to draw. */
 const MAX_PIXELS = 16_000;
-
-/** Pixels of a wheel, and the ratio of a pinch, that are one step of the zoom. */
-const [WHEEL, PINCH] = [60, 1.25];
 
 /**
  * Clusters with their GPUs and slices on a canvas, as large as somebody wants. The drawing is as wide as its
@@ -246,48 +244,6 @@ export function FleetDrawing(props: Props) {
   );
 }
 
-/** The focused cluster, and its slice, counted over all of its GPUs. */
-function spotOf(layout: Layout, at: { cluster: string; slice: number }): Spot | null {
-  const tile = layout.tiles.find((one) => one.cluster.name === at.cluster);
-  if (!tile) return null;
-  let left = at.slice;
-  for (const [gpu, { layout: divided }] of tile.cluster.gpus.entries()) {
-    if (left >= 0 && left < divided.slices.length) return { tile, gpu, slice: left };
-    left -= divided.slices.length;
-  }
-  return { tile, gpu: null, slice: null };
-}
-
-function first(layout: Layout): { cluster: string; slice: number } | null {
-  const [tile] = layout.tiles;
-  return tile ? { cluster: tile.cluster.name, slice: -1 } : null;
-}
-
-/** Where a key leads from a tile; null: nowhere. */
-function nextTile(layout: Layout, at: number, key: string, height: number): number | null {
-  const { tiles } = layout;
-  const last = tiles.length - 1;
-  const here = tiles[at];
-  if (key === "Home") return 0;
-  if (key === "End") return last;
-  if (!here) return key.startsWith("Arrow") && last >= 0 ? 0 : null;
-  if (key === "ArrowRight") return Math.min(last, at + 1);
-  if (key === "ArrowLeft") return Math.max(0, at - 1);
-  const far = { ArrowDown: 1, PageDown: height, ArrowUp: -1, PageUp: -height }[key];
-  if (!far) return null;
-  const middle = here.x + here.width / 2;
-  const beyond = tiles.filter((one) =>
-    far > 0
-      ? one.y >= here.y + Math.max(here.height, far) - 1
-      : one.y + one.height <= here.y + 1 + Math.min(0, far + here.height),
-  );
-  const line = far > 0 ? beyond[0]?.y : beyond.at(-1)?.y;
-  const near = beyond.filter((one) => one.y === line);
-  const off = (tile: (typeof tiles)[number]) => Math.abs(tile.x + tile.width / 2 - middle);
-  const best = near.reduce((one, other) => (off(other) < off(one) ? other : one), near[0] ?? here);
-  return beyond.length ? tiles.indexOf(best) : far > 0 ? last : 0;
-}
-
 function placeOf({ tile }: Spot, box: HTMLElement | null): { x: number; y: number } {
   return { x: tile.x + tile.width / 2, y: tile.y + tile.height - (box?.scrollTop ?? 0) };
 }
@@ -321,48 +277,4 @@ function whole(layout: Layout, scene: Scene, palette: Palette): Promise<Blob> {
   return new Promise((done, failed) =>
     canvas.toBlob((blob) => (blob ? done(blob) : failed(new Error("the drawing is too large")))),
   );
-}
-
-/** Steps of zoom by Ctrl and the wheel, which a pinch on a touchpad is, too, and by two fingers. */
-function useGestures(
-  box: RefObject<HTMLElement | null>,
-  onZoom: (steps: number, at: { x: number; y: number }) => void,
-): void {
-  const zoom = useRef(onZoom);
-  zoom.current = onZoom;
-  useEffect(() => {
-    const element = box.current!;
-    const stop = new AbortController();
-    const options = { passive: false, signal: stop.signal };
-    let turned = 0;
-    let apart = 0;
-    const inside = (x: number, y: number) => {
-      const { left, top } = element.getBoundingClientRect();
-      return { x: x - left, y: y - top };
-    };
-    const onWheel = (event: WheelEvent) => {
-      if (!event.ctrlKey && !event.metaKey) return;
-      event.preventDefault();
-      turned -= event.deltaY;
-      const steps = Math.trunc(turned / WHEEL);
-      turned -= steps * WHEEL;
-      if (steps) zoom.current(steps, inside(event.clientX, event.clientY));
-    };
-    const onTouch = (event: TouchEvent) => {
-      const [one, other] = event.touches;
-      if (!one || !other) return;
-      event.preventDefault();
-      const now = Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
-      const middle = inside((one.clientX + other.clientX) / 2, (one.clientY + other.clientY) / 2);
-      if (event.type === "touchstart") apart = now;
-      else if (now > apart * PINCH) zoom.current(1, middle);
-      else if (now < apart / PINCH) zoom.current(-1, middle);
-      else return;
-      apart = now;
-    };
-    element.addEventListener("wheel", onWheel, options);
-    element.addEventListener("touchstart", onTouch, options);
-    element.addEventListener("touchmove", onTouch, options);
-    return () => stop.abort();
-  }, []);
 }

@@ -5,7 +5,7 @@ import { counted } from "../parts/sentences";
 import { Table } from "../parts/table";
 import { useAddress } from "../parts/use-address";
 import type { FleetChanges } from "./fleet-changes";
-import { freshClass } from "./scores";
+import { freshClass } from "./score-grid";
 
 /** Rows that are shown at once: what is found is shown, whatever its place. */
 const MAX_ROWS = 500;

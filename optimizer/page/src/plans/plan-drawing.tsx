@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Fleet, Move } from "../api/wire";
-import type { Link, Mark, Tone } from "../fleet/drawing-canvas";
+import type { Link, Mark, Tone } from "../fleet/drawing-scene";
 import { FREE, OTHERS, type Colours, type Fill } from "../fleet/drawing-colours";
 import { drawnFleet } from "../fleet/drawn-fleet";
 import { FleetDrawing } from "../fleet/fleet-drawing";
