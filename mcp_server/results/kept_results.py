@@ -50,6 +50,8 @@ def _sentences(item: KeptOptimization) -> Iterator[str]:
         f"{UntrustedName(item.name)}, mode {UntrustedName(item.mode)}, is {fine}:"
         f" {UntrustedName(item.reason)}: {quoted(item.message, MESSAGE_LIMIT)}."
     )
+    if not item.wrong.startswith(f"{item.reason}:") and item.wrong:
+        yield f"What is not fine: {quoted(item.wrong, MESSAGE_LIMIT)}."
     for what, told in (
         ("Gain on offer", status.gain),
         ("Next look", status.next_look),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.plan_request import (
@@ -20,16 +21,24 @@ from optimizer.follow.overview.question_completion import (
     whole_request,
 )
 from optimizer.follow.overview.what_if import PretendedObjects
-from optimizer.follow.record.plan_history import PlanInForce, requests_in_force
+from optimizer.follow.record.plan_history import RequestInForce, requests_in_force
 from optimizer.follow.record.recorded_plan import recorded_request
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.operations.access.rights import Rights, planning_rights, writing_rights
+from optimizer.operations.access.rights import (
+    Rights,
+    keeping_rights,
+    planning_rights,
+    writing_rights,
+)
 from optimizer.operations.examples import OPTIMIZE_EXAMPLES, PLAN_EXAMPLES
 from optimizer.operations.fleet import fleet_facts
 from optimizer.operations.operation import Route, operation
 from optimizer.operations.recorded_plans import recorded_plans
 from optimizer.operations.writes import shown_or_applied
 from optimizer.plan.plan import Plan, result
+from optimizer.service.observe import list_all
+from optimizer.snapshot.object_readers import name_of
+from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
 from optimizer.wire.plan_record import PlanRecord
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem, dry_request
@@ -42,8 +51,9 @@ async def question(
 ) -> PlanningQuestion | RequestProblem:
     """Return the request that a partial one means; `facts`: of its namespace, if they are known.
 
-    An objective that it does not say is that of the plan in force, for users who may list
-    recorded plans. A gap that it does not say is that of plans that a person waits for.
+    An objective that it does not say is that of the PlacementOptimization of its optimization, or
+    else that of the plan in force, for users who may list these. A gap that it does not say is that
+    of plans that a person waits for.
     """
     settled = with_namespace(partial)
     if isinstance(settled, RequestProblem):
@@ -55,15 +65,23 @@ async def question(
     known = facts or await fleet_facts(optimizer, settled.namespace)
     if isinstance(known, RequestProblem):
         return known
-    taken = await _plan_in_force(optimizer, settled) if settled.needs_objective else None
+    taken = await _request_in_force(optimizer, settled) if settled.needs_objective else None
     if isinstance(taken, RequestProblem):
         return taken
     return complete_question(known, settled, taken)
 
 
-async def _plan_in_force(
+async def _request_in_force(
     optimizer: AuthorizedOptimizer, partial: PartialRequest
-) -> PlanInForce | RequestProblem | None:
+) -> RequestInForce | RequestProblem | None:
+    if await optimizer.may(keeping_rights(partial.namespace)):
+        objects = await list_all(optimizer.service.hub, PLACEMENT_OPTIMIZATION, partial.namespace)
+        named = (obj for obj in objects if name_of(obj) == partial.optimization)
+        spec = next(map(read_spec, named), None)
+        if isinstance(spec, PlacementOptimizationSpec):
+            counting = spec.open_schedule(optimizer.service.now()) or spec
+            scores = {"preference": counting.preference, "objectives": counting.objectives}
+            return RequestInForce(None, spec.model_copy(update=scores))
     found = await recorded_plans(optimizer, partial.namespace)
     records = () if isinstance(found, Issue | RequestProblem) else found
     found_in = requests_in_force(records, partial.optimization)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
 from optimizer.domain.dra.device_sets import NodeDevices
 from optimizer.domain.fleet import CandidatePolicy, ProfileCounts
@@ -195,13 +194,18 @@ def _gpus_with(
     return {(model, layout): many for layout, many in found.items() if many}
 
 
+def gpu_model(product: str) -> str:
+    """Return the name of a GPU model in every view: that of its MIG geometry, if it has one."""
+    whole = product.partition(MIG_PRODUCT_MARK)[0]
+    known = geometry(whole)
+    return known.model if isinstance(known, Geometry) else whole.removeprefix("NVIDIA-")
+
+
 def _model(product: str, migs: Mapping[str, int]) -> tuple[str, Geometry | None]:
     """Return the model of GPUs, as far as their label or their MIG devices tell it."""
-    known = geometry(product) if product else InvalidInput("NoProduct", "")
-    if isinstance(known, Geometry):
-        return known.model, known
     if product or not migs:
-        return product.removeprefix("NVIDIA-"), None
+        known = geometry(product)
+        return gpu_model(product), known if isinstance(known, Geometry) else None
     having = geometries_with(migs)
     return having[0].model if len(having) == 1 else "", next(iter(having), None)
 

@@ -205,7 +205,11 @@ class KeptOptimization(ResultPart):
     namespace: Name
     name: Name
     mode: Name = Field(description="Plan, Approve or Apply.")
-    fine: bool = Field(description="Nobody has to do anything: all is as planned, or will be.")
+    fine: bool = Field(
+        description="Nobody has to do anything: all is as planned, or will be, and every workload"
+        " has its places."
+    )
+    wrong: Text = Field(default="", description="What is not fine, and why; empty: it is.")
     reason: Name = Field(description="Of the first condition that is not True, else of Applied.")
     message: Text = Field(description="What is wrong, or why what is on offer is not taken yet.")
     waiting: Name = Field(description="Digest of the plan that waits for an approval; or empty.")

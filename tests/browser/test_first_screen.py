@@ -69,10 +69,10 @@ async def test_five_questions_are_answered_without_scrolling(
     wrong, use, moving, gain, fresh = (panel(page, name) for name in PANELS)
     await expect(wrong.get_by_role("link").first).to_contain_text("ClusterLost")
     await expect(
-        use.get_by_role("img", name="A100-SXM4-80GB: 6 reserved, 2 free of 8 GPUs")
+        use.get_by_role("img", name="A100-80GB: 6 reserved, 2 free of 8 GPUs")
     ).to_be_visible()
     await expect(moving).to_contain_text("default: step 2 of 8")
-    await expect(gain.get_by_role("button", name=f"Plan by {PERFORMANCE}")).to_be_visible()
+    await expect(gain.get_by_role("button", name="Plan by the scores in force")).to_be_visible()
     await expect(fresh.get_by_role("img")).to_be_visible()
     for item in (wrong, use, moving, gain, fresh):
         await expect(item).to_be_in_viewport(ratio=1)
@@ -134,9 +134,38 @@ async def test_idle_gpus_are_told_where_they_are_measured(
     await put(service.hub, {**idle, "status": {"scores": [{"name": "all", "value": 25}]}})
     page = await open_page(service.url)
     use = panel(page, "How well are GPUs used?")
-    bar = use.get_by_role("img", name="H200: 4.5 running, 1.5 idle, 2 free of 8 GPUs")
+    bar = use.get_by_role("img", name="H200-141GB: 4.5 running, 1.5 idle, 2 free of 8 GPUs")
     await expect(bar).to_be_visible()
-    await expect(use.get_by_role("row", name="H200")).to_have_text("H2004.51.528")
+    await expect(use.get_by_role("row", name="H200")).to_have_text("H200-141GB4.51.528")
+    untold = group({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": "1"}, model="NVIDIA-L40S")
+    await put(service.hub, inventory("worker02", untold, now=utc_now()))
+    await expect(use.get_by_role("row", name="L40S")).to_have_text("L40S1 reserved34")
+    await page.reload()
+    capacity = page.get_by_role("region", name="Capacity")
+    await expect(capacity).to_contain_text("nvidia.com/gpu H200-141GB")
+
+
+async def test_what_a_cluster_refused_is_no_move_and_listed_apart(
+    service: Service, open_page: Open
+) -> None:
+    """A place that is on its way counts as one that moves."""
+    await apply(service, PERFORMANCE)
+    page = await open_page(service.url)
+
+    async def answer(route: Route) -> None:
+        found = await (await route.fetch()).json()
+        first, second = found["workloads"]
+        first["places"], second["places"] = {"worker01": "Planned"}, {"worker02": "Refused"}
+        await route.fulfill(json=found)
+
+    await page.route("**/fleet?*", answer)
+    await page.reload()
+    moving = panel(page, "What moves now?")
+    await expect(moving).to_contain_text("1 place not landed yet")
+    await moving.get_by_role("link", name="1 place refused").click()
+    rows = page.get_by_role("table").get_by_role("row")
+    await expect(rows).to_have_count(2)
+    await expect(rows.last).to_contain_text("worker02 (Refused)")
 
 
 async def test_late_scores_are_named_the_worst_first(service: Service, open_page: Open) -> None:
@@ -242,7 +271,7 @@ async def test_a_plan_that_is_asked_for_is_looked_at_and_writes_nothing(
 ) -> None:
     page = await open_page(service.url)
     gain = panel(page, "What would a better plan gain?")
-    await gain.get_by_role("button", name=f"Plan by {PERFORMANCE}").click()
+    await gain.get_by_role("button", name="Plan by the scores in force").click()
     await expect(gain).to_contain_text("starts 2")
     await gain.get_by_role("link", name="Look at the plan").click()
     await expect(page.get_by_role("button", name="Apply…")).to_be_visible()

@@ -10,7 +10,7 @@ from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
-from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request import OptimizeRequest, Preference
 from tests.browser.conftest import Open
 from tests.kube_wrappers.fault_injection import unwatchable
 from tests.mcp_server.service import (
@@ -24,6 +24,12 @@ from tests.mcp_server.service import (
 )
 from tests.optimizer.api.test_connection_limits import Held
 from tests.optimizer.test_solver_failures import nothing_starts
+
+SCORE = {"addonPlacementScore": PERFORMANCE, "scoreDimensionFormat": "${app};${device}"}
+MOST = {"name": "most", "score": SCORE, "maximum": 60}
+"""A limit that leaves one of the two workloads without a place."""
+
+MIG_3G = "policy-enable-mig-3g-worker01"
 
 LOOKS = 300_000.0
 """Milliseconds in which what is kept is looked at again, however busy the machine is."""
@@ -129,6 +135,61 @@ async def test_a_lost_cluster_is_planned_from_its_details(
     await expect(table).not_to_contain_text("worker02")
 
 
+async def test_what_if_begins_with_the_weights_in_force_and_tells_what_a_loss_itself_costs(
+    service: Service, open_page: Open
+) -> None:
+    """What planning anew gains is no effect of the loss."""
+    power = {"addonPlacementScore": POWER, "weight": 0.25}
+    await apply(service, PERFORMANCE, objectives=[Preference.model_validate(power)])
+    page = await open_page(f"{service.url}/#whatif")
+    weight = page.get_by_label(f"Weight of {POWER}")
+    await expect(weight).to_have_value("0.25")
+    await expect(page.get_by_label(f"Weight of {PERFORMANCE}")).to_have_value("1")
+    await expect(page.get_by_text("The fleet as it is: scores of this moment")).to_be_visible()
+    await expect(page.get_by_label("What the plan does")).to_contain_text("as now")
+    await page.get_by_label("Lost").fill("worker02")
+    await page.keyboard.press("Tab")
+    cost = page.get_by_text("Losing worker02 costs 67.5 in value, 1 more workload without a place")
+    await expect(cost).to_contain_text(re.compile(r"\(0, then 1\), (no|1) more moves? \(0"))
+    await expect(cost).to_contain_text("worth 136.25 without this change and 68.75 with it.")
+    await expect(weight).to_have_value("0.25")
+    await weight.fill("0")
+    await expect(page.get_by_text("Losing worker02 costs 55 in value")).to_be_visible()
+
+
+async def test_what_is_kept_is_planned_by_its_own_objective_and_told_apart_from_its_offer(
+    service: Service, open_page: Open
+) -> None:
+    one = {**request(POWER)["clusters"][0], "availablePolicies": [{"name": MIG_3G}]}
+    spec = {**request(POWER), "mode": "Plan", "clusters": [one]}
+    del spec["namespace"]
+    kept = {"metadata": {"name": "inference", "namespace": "default"}, "spec": spec}
+    await service.hub.create(kinds.PLACEMENT_OPTIMIZATION, kept)
+    page = await open_page(f"{service.url}/#kept")
+    row = page.get_by_role("row", name="inference (Plan)")
+    await expect(row).to_contain_text("no: 1 of 2 workloads without a place", timeout=LOOKS)
+    await page.get_by_role("link", name="What if").click()
+    await expect(page.get_by_label(f"Weight of {POWER}")).to_have_value("1")
+    told = page.get_by_text("inference, which keeps it placed, has")
+    await expect(told).to_contain_text("on offer, because it counts otherwise: a move for")
+
+
+async def test_why_a_workload_is_nowhere_is_told_at_once_and_the_wait_for_more_ends(
+    service: Service, open_page: Open
+) -> None:
+    await apply(service, PERFORMANCE, limits=[MOST])
+    page = await open_page(f"{service.url}/#workloads")
+    await page.clock.install()
+    await page.route("**/optimize?*", lambda _: None)  # a solver that never answers
+    await page.get_by_role("button", name="Why nowhere?").first.click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("has no place; plan default-1 says why")
+    await expect(dialog).to_contain_text("the cheapest change that gives it a place: 0 s, at most")
+    await page.clock.run_for(61_000)
+    await expect(dialog.get_by_role("alert")).to_contain_text("found nothing within 60 s")
+    await expect(dialog).to_contain_text("has no place; plan default-1 says why")
+
+
 async def test_a_colleague_who_opens_the_link_sees_the_same_plan(
     service: Service, open_page: Open
 ) -> None:
@@ -231,6 +292,7 @@ async def test_applied_plans_tell_what_they_moved_and_can_be_restored(
     newest = page.get_by_role("listitem").filter(has_text="default 2")
     await expect(newest).to_contain_text("3g.48gb →")
     oldest = page.get_by_role("listitem").filter(has_text="default 1").last
+    await expect(oldest).to_contain_text("What became of it: Revision 2 was applied.")
     await oldest.get_by_role("button", name="Restore this plan…").click()
     dialog = page.get_by_role("dialog", name="Restore plan default 1?")
     await dialog.get_by_role("button", name="Apply").click()
@@ -239,8 +301,7 @@ async def test_applied_plans_tell_what_they_moved_and_can_be_restored(
 
 async def test_what_a_plan_stopped_is_no_move(service: Service, open_page: Open) -> None:
     await apply(service, PERFORMANCE)
-    score = {"addonPlacementScore": PERFORMANCE, "scoreDimensionFormat": "${app};${device}"}
-    await apply(service, PERFORMANCE, limits=[{"name": "most", "score": score, "maximum": 60}])
+    await apply(service, PERFORMANCE, limits=[MOST])
     page = await open_page(f"{service.url}/#plans")
     newest = page.get_by_role("listitem").filter(has_text="default 2")
     await expect(newest).to_contain_text(re.compile("mwrs-app0[12]: stopped on worker0[12] 3g"))

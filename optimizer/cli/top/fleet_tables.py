@@ -84,11 +84,16 @@ def _overview(answer: FleetAnswer, now: datetime) -> Iterator[ViewRow]:
         yield ViewRow.of("moving", len(moving), said)
     for item in moving:
         yield ViewRow.of("", _step(item), f"{item['record']}: {item.get('message', '')}")
+    every = (item.get("places") or {"": "NotPlaced"} for item in answer.fleet.get("workloads", ()))
+    states = Counter(state for places in every for state in places.values())
+    for state in sorted(states.keys() - {"Landed"}):
+        yield ViewRow.of("places", states[state], state)
     for item in answer.kept or ():
         status = item.get("status") or {}
         gain = status.get("gain")
         shown = "-" if gain is None else f"{gain:g}"
-        yield ViewRow.of("gain", shown, f"{item['name']}: {item['reason']}", details=_kept(item))
+        said = f"{item['name']}: {item.get('wrong') or item['reason']}"
+        yield ViewRow.of("gain", shown, said, details=_kept(item))
     for item in answer.fleet.get("scores", ()):
         yield ViewRow.of("scores", _fresh(item, now), f"{item['name']}: {_soonest(item, now)}")
 

@@ -442,8 +442,7 @@ def _kept(found: HubInstallation) -> _Judged:
         return _ok(f"{counted(len(every), 'PlacementOptimization')} kept")
     first, more = wrong[0], f"; {len(wrong) - 1} more" if len(wrong) > 1 else ""
     message = (
-        f"PlacementOptimization {first.name} in namespace {first.namespace}: {first.reason}:"
-        f" {first.message}{more}"
+        f"PlacementOptimization {first.name} in namespace {first.namespace}: {first.wrong}{more}"
     )
     fix = f"kubectl describe placementoptimization {first.name} -n {first.namespace}"
     unkept = any(

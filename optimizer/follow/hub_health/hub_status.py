@@ -224,7 +224,9 @@ def _capacity_cells(cluster: str, item: ResourceCapacity, seen: str) -> Iterator
 
 
 def _kept_cells(item: KeptOptimization, now: datetime) -> Iterator[str]:
-    yield from (f"{item.namespace}/{item.name}", item.mode, item.reason)
+    wrong = item.wrong.partition(":")[0]
+    state = f"{item.reason}, {wrong}" if wrong not in ("", item.reason) else item.reason
+    yield from (f"{item.namespace}/{item.name}", item.mode, state)
     gain, left, look = item.status.gain, item.status.moves_left, read_time(item.status.next_look)
     yield "-" if gain is None else f"{gain:g}"
     yield "any" if left is None else str(left)

@@ -24,6 +24,8 @@ from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
 _AWAITING = "AwaitingApproval"
 _HELD = frozenset({"Stabilizing", "BudgetSpent", "Frozen", "Held", "RolledBack"})
 """Reasons of a plan that is not applied yet, because its spec says so."""
+_LACKING = frozenset({"Unplaced", "Refused"})
+"""Reasons of Satisfied that need somebody, whatever becomes of the next plan."""
 
 
 def kept_optimization(obj: Object) -> KeptOptimization:
@@ -40,13 +42,20 @@ def kept_optimization(obj: Object) -> KeptOptimization:
     waiting = status.plan.digest if waits and status.plan else ""
     approved = bool(waiting) and approved_digest(obj) == waiting
     calm = {*CALM, *_HELD} if approved else {*CALM, *_HELD} - {_AWAITING}
+    message = decisive.message if decisive else "no optimizer has looked at it yet"
+    lacking, wrong = by_type.get(SATISFIED), ""
+    if decisive is None or (decisive.status != "True" and reason not in calm):
+        wrong = f"{reason}: {message}"
+    elif lacking and lacking.status == "False" and lacking.reason in _LACKING:
+        wrong = f"{lacking.reason}: {lacking.message}"
     return KeptOptimization(
         namespace=metadata["namespace"],
         name=metadata["name"],
         mode=mode,
-        fine=decisive is not None and (decisive.status == "True" or reason in calm),
+        fine=not wrong,
+        wrong=wrong,
         reason=reason,
-        message=decisive.message if decisive else "no optimizer has looked at it yet",
+        message=message,
         waiting=waiting,
         approved=approved,
         effect=_effect(status),

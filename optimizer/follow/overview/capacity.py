@@ -23,6 +23,7 @@ from optimizer.snapshot.capacity.node_inventories import (
     by_cluster,
     read_inventory,
 )
+from optimizer.snapshot.drawn_gpus import gpu_model
 from optimizer.snapshot.scores.score_row import ScoreRow, entry_names
 from optimizer.wire.base import Name, ResultPart, Sentence
 
@@ -220,7 +221,7 @@ def _add(sums: _Sums, nodes: SeenNodes) -> None:
         if not shown or len(resource) > MAX_NAME:
             continue
         kind, device = nodes.kind_and_device(resource)
-        model = nodes.labels.get(PRODUCT, "")[:MAX_MODEL]
+        model = gpu_model(nodes.labels.get(PRODUCT, ""))[:MAX_MODEL]
         key = (resource, model, device) if kind == GPU_KIND else (resource, "", "")
         found = sums.setdefault(key, dict.fromkeys((*_SUMMED, "largest_free"), 0.0))
         if not _usable(nodes):

@@ -53,7 +53,7 @@ class PartialRequest:
 
     @property
     def optimization(self) -> str:
-        """The optimization whose plan in force has the objective, unless one is stated."""
+        """The optimization that has the objective in force, unless one is stated."""
         return str(self.further.get("optimization", DEFAULT_OPTIMIZATION))
 
     @property
@@ -78,7 +78,7 @@ class PlanRequest(RequestPart):
         Field(
             max_length=MAX_WEIGHTS,
             description="Weight by score; higher weights count more. Default: the objective of the"
-            " plan in force.",
+            " PlacementOptimization of this optimization, else that of the plan in force.",
         ),
     ] = Field(default_factory=dict)
     clusters: Annotated[
@@ -124,7 +124,7 @@ class PlanResult(OptimizeResult):
     ]
     objective_from: Annotated[
         ObjectiveInForce | None,
-        Field(description="The plan in force, if the question says no objective; else null."),
+        Field(description="What is in force, if the question says no objective; else null."),
     ] = None
 
 

@@ -14,7 +14,7 @@ from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.plan_request import PartialRequest, with_namespace
 from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
-from optimizer.follow.record.plan_history import ObjectiveInForce, PlanInForce
+from optimizer.follow.record.plan_history import ObjectiveInForce, RequestInForce
 from optimizer.snapshot.added_gpus import (
     TABLED,
     VENDOR,
@@ -58,12 +58,12 @@ def whole_request(partial: PartialRequest) -> PlanningQuestion | RequestProblem:
 
 
 def complete_question(
-    facts: FleetFacts, partial: PartialRequest, in_force: PlanInForce | None = None
+    facts: FleetFacts, partial: PartialRequest, in_force: RequestInForce | None = None
 ) -> PlanningQuestion | RequestProblem:
     """Return the request that completes a partial one; a problem if a name is unknown or ambiguous.
 
     One that names some workloads only does not remove the others. One without an objective has
-    that of the plan in force.
+    that of the request in force.
     """
     settled = with_namespace(replace(partial, namespace=facts.namespace))
     meant = settled if isinstance(settled, RequestProblem) else _names_meant(facts, partial)

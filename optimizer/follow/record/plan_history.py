@@ -182,18 +182,21 @@ _NOT_OF_A_QUESTION = ("limits", "missing_score", "gap", "mig", "tolerations", "c
 
 
 class ObjectiveInForce(ResultPart):
-    """The objective of the plan in force, which a question takes that says none."""
+    """The objective in force, which a question takes that says none."""
 
     message: Sentence
-    record: Annotated[Name, Field(description="The PlacementPlan in force.")]
-    digest: Annotated[Name, Field(description="The digest of that plan.")]
+    record: Annotated[Name, Field(description="The PlacementPlan in force; empty: none is.")]
+    digest: Annotated[Name, Field(description="The digest of that plan; or empty.")]
     scores: Annotated[dict[Name, float], Field(description="Weight by score.")]
 
 
-class PlanInForce(NamedTuple):
-    """A plan that was applied and not replaced, and what it was asked for."""
+class RequestInForce(NamedTuple):
+    """What the plan in force was asked for; `record`: that plan.
 
-    record: RecordedPlan
+    None: a PlacementOptimization asks for it, whether or not it has a plan by now.
+    """
+
+    record: RecordedPlan | None
     request: OptimizeRequest
 
     @property
@@ -205,7 +208,9 @@ class PlanInForce(NamedTuple):
 
     def taken_objective(self, request: OptimizeRequest) -> ObjectiveInForce:
         """Return what the answer to a request says of the objective that it takes from here."""
-        spec = self.record.spec
+        name, digest = (self.record.name, self.record.spec.digest) if self.record else ("", "")
+        whose = f"PlacementOptimization {self.request.optimization}"
+        plan = f" (PlacementPlan {UntrustedName(name)}, digest {UntrustedName(digest)})"
         scores = {score.key: score.weight for score in self.request.scored}
         weights = ", ".join(f"{UntrustedName(key)} x {value:g}" for key, value in scores.items())
         named = {name: getattr(self.request, name) for name in _NOT_OF_A_QUESTION}
@@ -213,19 +218,18 @@ class PlanInForce(NamedTuple):
         fields = OptimizeRequest.model_fields
         left = listed(fields[name].alias or name for name in other)
         return ObjectiveInForce(
-            message=f"No objective was said, so it is that of the plan in force: {weights}"
-            f" (PlacementPlan {UntrustedName(self.record.name)},"
-            f" digest {UntrustedName(spec.digest)})."
+            message="No objective was said, so it is that of"
+            f" {'the plan in force' if name else whose}: {weights}{plan if name else ''}."
             + (f" Its {left} are not taken over: say them in `request`." if left else ""),
-            record=self.record.name,
-            digest=spec.digest,
+            record=name,
+            digest=digest,
             scores=scores,
         )
 
 
 def requests_in_force(
     records: Iterable[RecordedPlan], optimization: str = ""
-) -> Iterator[PlanInForce | RequestProblem]:
+) -> Iterator[RequestInForce | RequestProblem]:
     """Yield the plans in force of an optimization, or of all, or why one can't be read."""
     every = tuple(records)
     for name in dict.fromkeys(item.spec.optimization for item in every):
@@ -233,4 +237,6 @@ def requests_in_force(
         content = record.content() if record else None
         if record and isinstance(content, RecordContent):
             request = validated_request({**content.request, "dryRun": True})
-            yield request if isinstance(request, RequestProblem) else PlanInForce(record, request)
+            yield (
+                request if isinstance(request, RequestProblem) else RequestInForce(record, request)
+            )

@@ -142,7 +142,7 @@ _COLUMNS = (
     "requested by",
     "applied",
     "digest",
-    "message",
+    "what became of it",
 )
 
 DIGEST_SHOWN = 12

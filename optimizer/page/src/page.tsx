@@ -116,7 +116,7 @@ function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
   const [opened, setOpened] = useAddress("cluster");
   const [why] = useAddress("why");
   const [where] = useAddress("where");
-  const wished = useWish(fleet);
+  const wished = useWish();
   const ask = (why: string, where: string) => go({ cluster: "", why, where });
   const lose = (cluster: string) => {
     const { wish } = wished;
@@ -162,6 +162,7 @@ function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
           workload={why}
           cluster={where}
           placed={isPlaced(fleet, why)}
+          recorded={fleet.workloads.find(({ name }) => name === why)?.unplaced ?? ""}
           onClose={() => ask("", "")}
         />
       )}

@@ -115,7 +115,7 @@ async def test_without_a_namespace_the_hub_is_told_with_what_to_do(tmp_path: Pat
     row = next(line for line in out.splitlines() if line.startswith("default/kept "))
     cells = ["default/kept", "Approve", "AwaitingApproval", "115", "any", "at a change", "never"]
     assert re.split(r" {2,}", row.strip()) == cells
-    assert ". kept placements: PlacementOptimization kept in namespace default: Awaiting" in out
+    assert '. kept placements: PlacementOptimization kept in namespace default: "Awaiting' in out
     assert "  1. clocks: the clock of this machine and the hub" in out
     assert ". add-on: " in out
     assert "workload mwrs-app01 of namespace default" in out

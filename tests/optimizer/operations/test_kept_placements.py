@@ -9,8 +9,10 @@ from dsf.api.names import APPROVED_DIGEST_ANNOTATION
 from dsf.kube import kinds
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
 from dsf.kube.port import Kube
+from mcp_server.results.kept_results import kept_text
 from optimizer.api.app import create_app
 from optimizer.service.optimization_controller import OptimizationController
+from optimizer.wire.placement_optimization import KeptOptimization
 from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 from tests.optimizer.api.test_app import client, problem
 from tests.optimizer.service.kept_fleet import MIG_3G, POWER, KeptFleet, kept_fleet
@@ -124,6 +126,17 @@ async def test_an_approval_that_a_newer_plan_outruns_is_refused() -> None:
     assert kept["status"]["plan"]["digest"] != digest
     assert not kept["metadata"].get("annotations")
     assert await fleet.all(kinds.PLACEMENT) == ()
+
+
+async def test_it_is_not_fine_while_a_workload_has_no_place_whatever_is_only_planned() -> None:
+    one = [{"name": "worker01", "availablePolicies": [{"name": "3g.48gb-worker01"}]}]
+    fleet = await kept_fleet(mode="Plan", clusters=one)
+    await fleet.look()
+    async with client(fleet.hub) as http:
+        told = (await http.get(KEPT)).json()
+    assert (told["fine"], told["reason"]) == (False, "PlanOnly")
+    assert told["wrong"].startswith("Unplaced: 1 workload of 2 have fewer places than they ask")
+    assert '"Unplaced: 1 workload of 2' in kept_text([KeptOptimization.model_validate(told)])
 
 
 async def test_it_says_why_nothing_moves_although_scores_changed() -> None:

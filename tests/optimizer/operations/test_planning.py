@@ -10,7 +10,7 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, Object
 from optimizer.domain.settings import DEFAULTS
 from optimizer.domain.solution import Decision, Solution
 from optimizer.operations.access.caller import Caller, progress_of
@@ -422,6 +422,37 @@ async def test_the_objective_that_is_not_said_is_that_of_the_plan_in_force() -> 
     }
     problem(other, 422, "NoObjective")
     assert said["objective_from"] is None
+
+
+async def test_what_a_placement_optimization_states_counts_before_the_plan_in_force() -> None:
+    spec = {key: value for key, value in body("performance").items() if key != "namespace"}
+    night = {"schedule": "* * * * *", "duration": "2h", **objective("power", 2)}
+    hub, other = await hub_of(), await hub_of()
+    async with client(hub) as http:
+        await http.post("/optimize", json=body("power"))
+        await hub.create(kinds.PLACEMENT_OPTIMIZATION, kept("default", spec))
+        stated = (await http.post("/plan", json={})).json()
+    await other.create(kinds.PLACEMENT_OPTIMIZATION, kept("b", {**spec, "schedules": [night]}))
+    async with client(other) as http:
+        named = (await http.post("/plan", json={"request": {"optimization": "b"}})).json()
+    assert stated["objective_from"] == {
+        "message": "No objective was said, so it is that of PlacementOptimization default:"
+        " performance x 1.",
+        "record": "",
+        "digest": "",
+        "scores": {"performance": 1},
+    }
+    assert stated["objective_value"] == 115
+    assert named["objective_from"]["scores"] == {"power": 2}
+
+
+def kept(name: str, spec: dict[str, Any]) -> Object:
+    metadata = {"name": name, "namespace": "default"}
+    return kinds.PLACEMENT_OPTIMIZATION.object(metadata=metadata, spec=spec)
+
+
+def objective(score: str, weight: float) -> dict[str, Any]:
+    return {"preference": {"addonPlacementScore": score, "weight": weight}}
 
 
 async def test_the_objective_in_force_is_told_to_those_alone_who_may_read_plans() -> None:

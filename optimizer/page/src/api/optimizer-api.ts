@@ -10,8 +10,10 @@ export interface Added {
 
 /** What somebody wants planned; the server completes it to a whole request. */
 export interface Wish {
-  /** Weight by score. Empty: the server chooses, or says which scores there are. */
+  /** Weight by score. Empty: the objective in force. */
   objective: Record<string, number>;
+  /** Whose objective is in force, and whose plan it is; missing: that of the default one. */
+  optimization?: string;
   /** Managed clusters that are gone. */
   lose: string[];
   /** Managed clusters that no workload may use. */
@@ -27,8 +29,9 @@ export interface Wish {
 
 /** The question that a wish asks of POST /plan. */
 export function questionOf(namespace: string, wish: Wish) {
-  const { objective, prove, stepwise, ...whatIf } = wish;
-  const request = { ...(prove && { gap: 0 }), ...(stepwise && { rollout: "Stepwise" }) };
+  const { objective, optimization, prove, stepwise, ...whatIf } = wish;
+  const how = { ...(prove && { gap: 0 }), ...(stepwise && { rollout: "Stepwise" }) };
+  const request = { ...how, ...(optimization && { optimization }) };
   return { namespace, objective, whatIf, request };
 }
 
@@ -36,7 +39,7 @@ export function questionOf(namespace: string, wish: Wish) {
 export interface ShownPlan extends Plan {
   request: PlanRequest | null;
   /** Where the objective is from, if the question says none. */
-  objective_from?: { message: string } | null;
+  objective_from?: { message: string; scores: Record<string, number> } | null;
   /** Why the reader can't apply it here, and what to do; empty or missing: nothing is known to hinder. */
   hindrance?: string;
 }
@@ -65,7 +68,7 @@ export interface OptimizerApi {
   /** `tell` hears how far a plan is that takes its time; `signal` says that nobody waits for it any more. */
   plan(namespace: string, wish: Wish, tell: Tell, signal?: AbortSignal): Promise<ShownPlan>;
   /** Plans a recorded request again and explains what `asked` says of it. */
-  explain(request: PlanRequest, asked: Partial<PlanRequest>): Promise<Plan>;
+  explain(request: PlanRequest, asked: Partial<PlanRequest>, signal?: AbortSignal): Promise<Plan>;
   /** Applies exactly what was shown, or is refused. */
   apply(shown: ShownPlan): Promise<Plan>;
   plans(namespace: string): Promise<PlanSummary[]>;

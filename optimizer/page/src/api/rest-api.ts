@@ -55,8 +55,8 @@ export class RestApi implements OptimizerApi {
       : ((await answer.json()) as ShownPlan);
   }
 
-  explain(request: wire.PlanRequest, asked: Partial<wire.PlanRequest>) {
-    return this.#post<wire.Plan>("/optimize?dry_run=true", { ...request, ...asked });
+  explain(request: wire.PlanRequest, asked: Partial<wire.PlanRequest>, signal?: AbortSignal) {
+    return this.#post<wire.Plan>("/optimize?dry_run=true", { ...request, ...asked }, signal);
   }
 
   apply(shown: ShownPlan) {
@@ -115,10 +115,10 @@ export class RestApi implements OptimizerApi {
     return (await this.#send(`${path}?${new URLSearchParams(query)}`, {})).json();
   }
 
-  async #post<T>(path: string, body: unknown): Promise<T> {
+  async #post<T>(path: string, body: unknown, signal: AbortSignal | null = null): Promise<T> {
     const headers = { "Content-Type": "application/json" };
     const sent = body === undefined ? {} : { headers, body: JSON.stringify(body) };
-    return (await this.#send(path, { method: "POST", ...sent })).json();
+    return (await this.#send(path, { method: "POST", signal, ...sent })).json();
   }
 
   async #send(path: string, options: RequestInit): Promise<Response> {

@@ -68,8 +68,16 @@ export function GpuUsePanel({ fleet }: { fleet: Fleet }) {
                 <td class="share">
                   <StackedBar parts={partsOf(item)} said={`${item.name}: ${useTold(item)}`} />
                 </td>
-                <td>{tenths(item.running)}</td>
-                {measured && <td>{item.idle === null ? "–" : tenths(item.idle)}</td>}
+                {measured && item.idle === null ? (
+                  <td colSpan={2} title="What of it is idle is not measured">
+                    {tenths(item.running)} reserved
+                  </td>
+                ) : (
+                  <>
+                    <td>{tenths(item.running)}</td>
+                    {measured && <td>{tenths(item.idle ?? 0)}</td>}
+                  </>
+                )}
                 <td>
                   <b>{tenths(item.free)}</b>
                 </td>
@@ -105,8 +113,12 @@ function Head({ name, tone, title }: { name: string; tone: Part["tone"]; title?:
 
 function partsOf(item: GpuUse): Part[] {
   return [
-    { name: "running", amount: item.running, tone: "used" },
-    { name: "idle", amount: item.idle ?? 0, tone: "idle" },
+    ...(item.idle === null
+      ? [{ name: "reserved", amount: item.running, tone: "others" as const }]
+      : [
+          { name: "running", amount: item.running, tone: "used" as const },
+          { name: "idle", amount: item.idle, tone: "idle" as const },
+        ]),
     { name: "free", amount: item.free, tone: "free" },
     { name: "unavailable", amount: item.unavailable, tone: "broken" },
   ];

@@ -36,7 +36,7 @@ export function gpuUse(
   for (const item of fleet.capacity.resources) {
     if (!item.model && !GPU.test(item.resource)) continue;
     const device = item.resource.replace(/^.*\/(mig-)?/, "");
-    const model = item.model.replace(/^NVIDIA-/, "") || device;
+    const model = item.model || device;
     const part = parts.get(device) ?? 1;
     item.capacity.forEach((capacity, row) => {
       const unavailable = item.unavailable[row] ?? 0;

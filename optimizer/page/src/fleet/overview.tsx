@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
+import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, Kept, Rollout } from "../api/wire";
 import { Ago } from "../parts/ago";
 import { Link } from "../parts/link";
@@ -12,8 +12,8 @@ import { type Call, useCall, usePolled } from "../parts/use-call";
 import { effects } from "../plans/confirm-changes";
 import { ApproveKept } from "../plans/kept-placements";
 import { SinceYesterday } from "../plans/since-yesterday";
-import { firstWish } from "../plans/what-if";
-import { wishParts } from "../plans/wish-address";
+import { type Answered, answered } from "../plans/change-cost";
+import { NOTHING_CHANGED, wishParts } from "../plans/wish-address";
 import { causesOf, objectsOf } from "./causes";
 import { FreshnessPanel } from "./freshness-panel";
 import { GpuUsePanel } from "./gpu-use-panel";
@@ -92,7 +92,9 @@ function Moving({ api, fleet }: { api: OptimizerApi; fleet: Fleet }) {
       {underway > 0 && (
         <Link to={{ view: "workloads" }}>{counted(underway, "place")} not landed yet</Link>
       )}
-      {refused > 0 && <Link to={{ view: "workloads" }}>{counted(refused, "place")} refused</Link>}
+      {refused > 0 && (
+        <Link to={{ view: "workloads", find: "refused" }}>{counted(refused, "place")} refused</Link>
+      )}
       {nowhere > 0 && (
         <Link to={{ view: "workloads" }}>{counted(nowhere, "workload")} without a place</Link>
       )}
@@ -128,7 +130,7 @@ function Gain({ api, fleet }: Props) {
     <Panel title="What would a better plan gain?" class="gain">
       <Unread call={call} />
       {kept.length > 0 && !kept.some(gains) && (
-        <p class="lead">{known ? "Nothing: what runs is as good." : "Not known yet."}</p>
+        <p class="lead">{known ? noGain(kept) : "Not known yet."}</p>
       )}
       {kept.slice(0, 2).map((item) => (
         <div key={item.name} class="offer">
@@ -158,28 +160,36 @@ function offered(item: Kept): string {
   return gains(item) && applied?.status === "True" ? "no move gains enough" : item.reason;
 }
 
+/** Why nothing is on offer: it is being made, or no plan is worth more; what still lacks a place is told. */
+function noGain(kept: Kept[]): string {
+  if (kept.some(({ reason }) => reason === "RolloutInProgress")) {
+    return "A better plan is being rolled out. What is left to gain is known after it.";
+  }
+  const lacking = kept.reduce((sum, { status }) => sum + (status.plan?.unplaced ?? 0), 0);
+  const left = lacking ? ` It leaves ${counted(lacking, "workload")} without a place.` : "";
+  return `Nothing: no plan is worth more than what runs.${left}`;
+}
+
 function gains({ status }: Kept): boolean {
   return (status.gain ?? 0) > 0;
 }
 
 /** Where nothing is kept by itself, a plan says what could be gained. */
 function AskForPlan({ api, fleet }: Props) {
-  const [call, start] = useCall<ShownPlan>();
+  const [call, start] = useCall<Answered>();
   const [progress, tell] = useState("");
-  const wish = firstWish(fleet);
-  const [score] = Object.keys(wish.objective);
-  const plan = call.answer;
+  const plan = call.answer?.plan;
   if (plan && !call.running) {
     return (
       <>
         <p>
           {plan.status}: {effects(plan.moves)}.
         </p>
-        <Link to={{ view: "whatif", ...wishParts(wish) }}>Look at the plan</Link>
+        <Link to={{ view: "whatif", ...wishParts(NOTHING_CHANGED) }}>Look at the plan</Link>
       </>
     );
   }
-  if (!score) return <p>No plan can be made before there are scores.</p>;
+  if (fleet.scores.length === 0) return <p>No plan can be made before there are scores.</p>;
   return (
     <>
       <p>Nothing is kept placed by itself. A plan tells, and writes nothing.</p>
@@ -188,10 +198,9 @@ function AskForPlan({ api, fleet }: Props) {
       ) : (
         <button
           type="button"
-          onClick={() => start(() => api.plan(fleet.namespace, wish, tell))}
-          title={`Plan by ${score}`}
+          onClick={() => start(() => answered(api, fleet, NOTHING_CHANGED, undefined, tell))}
         >
-          Plan by {score}
+          Plan by the scores in force
         </button>
       )}
       {call.problem && <ProblemNotice problem={call.problem} />}

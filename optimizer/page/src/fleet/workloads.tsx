@@ -60,11 +60,12 @@ export function Workloads(props: {
   );
 }
 
-/** Nowhere first, then those that have not landed. */
+/** Nowhere first, then what a cluster refused, then what has not landed yet. */
 function rank({ places }: FleetWorkload): number {
   const states = Object.values(places);
   if (states.length === 0) return 0;
-  return states.some((state) => state !== "Landed") ? 1 : 2;
+  if (states.includes("Refused")) return 1;
+  return states.some((state) => state !== "Landed") ? 2 : 3;
 }
 
 function where(item: FleetWorkload): string {

@@ -121,11 +121,22 @@ function approving({ name, namespace, waiting }: Kept): string | null {
   return commandOf`kubectl annotate placementoptimization ${name} -n ${namespace} --overwrite dynamic-scoring.open-cluster-management.io/approved-digest=${waiting}`;
 }
 
+/** What is not fine: how many workloads lack a place, or the reason; the whole of it where it is not beside. */
+function Wrong({ item }: { item: Kept }) {
+  const [reason] = item.wrong.split(":");
+  const { unplaced = 0, workloads = 0 } = item.status.plan ?? {};
+  return (
+    <span class="bad" title={item.wrong}>
+      no: {reason === "Unplaced" ? `${unplaced} of ${workloads} workloads without a place` : reason}
+    </span>
+  );
+}
+
 function cells(item: Kept, approve: ComponentChildren) {
   const { gain, nextLook, movesLeft, lastChange } = item.status;
   return [
     `${item.name} (${item.mode})`,
-    <span class={item.fine ? "good" : "bad"}>{item.fine ? "yes" : "no"}</span>,
+    item.fine ? <span class="good">yes</span> : <Wrong item={item} />,
     shown(gain ?? null),
     <>
       {item.reason}: <Said of={item.message} /> {item.waiting ? "" : sentence(item.move_rule)}

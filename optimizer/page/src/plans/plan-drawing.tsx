@@ -51,13 +51,15 @@ interface Props {
   fleet: Fleet;
   /** Null: what runs now. */
   plan: DrawnPlan | null;
+  /** Whether all clusters are drawn at first, so that any can be chosen. */
+  whole?: boolean;
   onCluster: (name: string) => void;
 }
 
 const NOTHING: DrawnPlan = { moves: [], enforcement_changes: [], layouts: [], gpus_after: [] };
 
 /** A plan drawn on its fleet: now, after each step of its rollout, and at its end. */
-export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
+export function PlanDrawing({ fleet, plan: given, whole = false, onCluster }: Props) {
   const plan = given ?? NOTHING;
   const steps = useMemo(() => planSteps(plan), [plan]);
   const last = steps.length - 1;
@@ -74,7 +76,8 @@ export function PlanDrawing({ fleet, plan: given, onCluster }: Props) {
 
   const touched = useMemo(() => new Set(steps.flatMap(clustersOf)), [steps]);
   const untold = useMemo(() => gpusNotTold(fleet, plan, touched), [fleet, plan, touched]);
-  const [all, showAll] = useState(false);
+  const [ticked, showAll] = useState<boolean | null>(null);
+  const all = ticked ?? whole;
   const few = touched.size > 0 && touched.size < fleet.clusters.length;
   const groups = useMemo(() => {
     const drawn = drawnFleet(fleetAfter(fleet, plan, steps.slice(0, at + 1)), null);

@@ -7,7 +7,7 @@ export const ACTIONS: Record<Move["action"], string> = {
   shrinks: "lose places",
   moves: "move",
   starts: "placed for the first time",
-  waits: "have no place",
+  waits: "still have no place",
   stays: "stay",
 };
 

@@ -45,7 +45,7 @@ export function PlanHistory({ api, namespace }: { api: OptimizerApi; namespace: 
             api={api}
             namespace={namespace}
             item={item}
-            before={items.slice(position + 1).find((one) => one.optimization === item.optimization)}
+            before={items.slice(position + 1).find((one) => comesBefore(one, item))}
             opened={position < OPENED}
             picked={item.name === picked}
             onChanged={() => setReads(reads + 1)}
@@ -54,6 +54,13 @@ export function PlanHistory({ api, namespace }: { api: OptimizerApi; namespace: 
       </ol>
     </>
   );
+}
+
+/** Whether a plan was in force as a whole before another one: what it planned ran then. */
+function comesBefore({ optimization, phase, reason }: PlanSummary, later: PlanSummary): boolean {
+  const restored = phase === "RolledBack" && reason !== "RolloutTurnedBack";
+  const whole = phase === "Applied" || phase === "Superseded" || restored;
+  return whole && optimization === later.optimization;
 }
 
 interface EntryProps {
@@ -90,7 +97,13 @@ function PlanEntry({ api, namespace, item, before, opened, picked, onChanged }: 
         {figure(item.objective)}
         {changed(item)}.{" "}
         {item.restored_revision !== null && `It restored plan ${item.restored_revision}. `}
-        <Said of={item.message} /> <Said of={item.solver_failure} />
+        {item.message && (
+          <>
+            {item.phase === "Applied" ? "Its objects on the hub now: " : "What became of it: "}
+            <Said of={item.message} />{" "}
+          </>
+        )}
+        <Said of={item.solver_failure} />
       </p>
       <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>What it moved</summary>

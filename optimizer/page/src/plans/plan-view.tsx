@@ -22,20 +22,27 @@ interface Props {
   stale?: boolean;
   /** What applies the same in a terminal. */
   command?: string | null;
+  /** Whether the drawing has all clusters at first. */
+  whole?: boolean;
   onCluster?: (name: string) => void;
   onApplied: () => void;
 }
 
 /** A plan beside what runs now, and the button that applies it. */
 export function PlanView(props: Props) {
-  const { api, fleet, shown, stale = false, command = null, onCluster, onApplied } = props;
+  const { api, fleet, shown, stale = false, command = null, whole, onCluster, onApplied } = props;
   return (
     <section aria-label="Plan" class={stale ? "stale" : ""}>
       {shown.objective_from && <p class="notice">{shown.objective_from.message}</p>}
       <PlanSummary plan={shown} />
       <Issues issues={shown.gaps} />
       {api && !stale && <ApplyPlan key={shown.digest} {...{ api, shown, command, onApplied }} />}
-      <PlanDrawing fleet={fleet} plan={shown} onCluster={onCluster ?? (() => {})} />
+      <PlanDrawing
+        fleet={fleet}
+        plan={shown}
+        whole={whole ?? false}
+        onCluster={onCluster ?? (() => {})}
+      />
       <Flows fleet={fleet} plan={shown} />
       <GpuChanges plan={shown} />
       <PlanExplanation key={shown.digest} api={api} plan={shown} />

@@ -1,11 +1,12 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import type { Added, OptimizerApi, ShownPlan, Wish } from "../api/optimizer-api";
-import type { Fleet, FleetScore } from "../api/wire";
-import { chosenScore } from "../fleet/score-rows";
+import type { Added, OptimizerApi, Wish } from "../api/optimizer-api";
+import type { Fleet, FleetScore, Kept } from "../api/wire";
 import { Check } from "../parts/choice";
 import { byNaturalOrder } from "../parts/natural-order";
 import { ProblemNotice } from "../parts/notice";
-import { useCall } from "../parts/use-call";
+import { figure } from "../parts/sentences";
+import { useCall, usePolled } from "../parts/use-call";
+import { type Answered, answered, changesClusters, costTold, withoutChange } from "./change-cost";
 import { PlanDrawing } from "./plan-drawing";
 import { PlanView } from "./plan-view";
 import { applying, type Wished } from "./wish-address";
@@ -20,16 +21,15 @@ interface Props {
 /** Milliseconds without a change after which a wish is planned. */
 const SETTLED = 300;
 
-/** A plan, and the wish that it answers. */
-interface Answered {
-  wish: Wish;
-  plan: ShownPlan;
-}
-
 /** Asks for a plan without applying it, at each change: other weights, other clusters, budgets. */
 export function WhatIf({ api, fleet, wished, onApplied }: Props) {
-  const { wish, asked, change: onWish } = wished;
+  const { wish, change: onWish } = wished;
   const [call, start] = useCall<Answered>();
+  const [without, compare] = useCall<Answered>();
+  const [kept] = usePolled(() => api.kept(fleet.namespace), [api, fleet.namespace]);
+  const own = kept.answer?.[0];
+  const known = kept.answer !== null || kept.problem !== null;
+  const [inForce, setInForce] = useState<Record<string, number>>({});
   const [progress, tell] = useState("");
   const [chosen, choose] = useState("");
   const running = useRef<AbortController | null>(null);
@@ -39,17 +39,25 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
     running.current?.abort();
     const { signal } = (running.current = new AbortController());
     tell("Planning");
-    void start(async () => ({
-      wish,
-      plan: await api.plan(fleet.namespace, wish, tell, signal),
-    }));
+    void start(() => answered(api, fleet, wish, own?.name, tell, signal));
   };
   useEffect(() => {
-    // The first plan of the wish that nobody touched, and a proof, which may take long, wait for a click.
-    if (wish.prove || wish === call.answer?.wish || (!asked && !call.answer)) return;
+    // A proof, which may take long, waits for a click.
+    if (!known || fleet.scores.length === 0 || wish.prove || wish === call.answer?.wish) return;
     settling.current = setTimeout(plan, SETTLED);
     return () => clearTimeout(settling.current);
-  }, [wish]);
+  }, [wish, known]);
+  useEffect(() => {
+    const found = call.answer;
+    if (!found || !running.current) return;
+    if (Object.keys(found.wish.objective).length === 0) setInForce(found.weights);
+    if (!changesClusters(found.wish)) return;
+    const [{ signal }, alike] = [running.current, withoutChange(found)];
+    void compare(async () => ({
+      ...(await answered(api, fleet, alike, own?.name, () => {}, signal)),
+      wish: found.wish,
+    }));
+  }, [call.answer]);
   useEffect(() => () => running.current?.abort(), []);
   const answer = call.answer;
   const stale = answer !== null && answer.wish !== wish;
@@ -57,7 +65,7 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
     <section aria-label="What if">
       <form onSubmit={(event) => event.preventDefault()}>
         <div class="wishes">
-          <Weights fleet={fleet} wish={wish} onWish={onWish} />
+          <Weights fleet={fleet} wish={wish} inForce={inForce} onWish={onWish} />
           <ClusterWishes fleet={fleet} wish={wish} onWish={onWish} />
         </div>
         <div class="wish-end">
@@ -66,7 +74,7 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
             type="submit"
             class="primary"
             disabled={call.running || fleet.scores.length === 0}
-            onClick={() => (asked ? plan() : onWish(wish))}
+            onClick={plan}
           >
             Plan
           </button>
@@ -80,7 +88,10 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
             checked={wish.stepwise}
             onChange={(stepwise) => onWish({ ...wish, stepwise })}
           />
-          <span>Each change plans again. Nothing is written.</span>
+          <span>
+            Each change plans again. Nothing is written. A cluster in the drawing can be lost,
+            drained or copied.
+          </span>
         </div>
       </form>
       <p class="live" role="status">
@@ -98,6 +109,16 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
           onClose={choose}
         />
       )}
+      {answer && isAsItIs(answer.wish) && <AsItIs kept={own} />}
+      {answer && !stale && changesClusters(answer.wish) && (
+        <p class="notice">
+          {without.answer?.wish === answer.wish
+            ? costTold(answer, without.answer)
+            : without.problem && !without.running
+              ? `What the change itself costs is not known: ${without.problem.detail || without.problem.title}`
+              : "Comparing with the best plan without the change…"}
+        </p>
+      )}
       {!answer && <PlanDrawing fleet={fleet} plan={null} onCluster={choose} />}
       {answer && (
         <PlanView
@@ -105,7 +126,12 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
           fleet={fleet}
           shown={answer.plan}
           stale={stale}
-          command={applying(fleet.namespace, answer.wish, answer.plan.digest)}
+          command={applying(
+            fleet.namespace,
+            { ...answer.wish, ...(own && { optimization: own.name }) },
+            answer.plan.digest,
+          )}
+          whole={!changesClusters(answer.wish)}
           onCluster={choose}
           onApplied={onApplied}
         />
@@ -120,7 +146,29 @@ interface WishProps {
   onWish: (wish: Wish) => void;
 }
 
-function Weights({ fleet, wish, onWish }: WishProps) {
+/** Whether a wish changes neither clusters nor weights. */
+function isAsItIs(wish: Wish): boolean {
+  return !changesClusters(wish) && Object.keys(wish.objective).length === 0;
+}
+
+/** Why the plan for the fleet as it is may gain something else than what is on offer. */
+function AsItIs({ kept }: { kept: Kept | undefined }) {
+  const gain = kept?.status.gain ?? null;
+  return (
+    <p class="notice">
+      The fleet as it is: scores of this moment count, and each move that gains anything.
+      {kept &&
+        ` ${kept.name}, which keeps it placed, has ${gain === null ? "a gain that is not known yet" : figure(gain)} on offer, because it counts otherwise: ${kept.move_rule}.`}
+    </p>
+  );
+}
+
+interface WeightProps extends WishProps {
+  /** The weights that count as long as the wish says none. */
+  inForce: Record<string, number>;
+}
+
+function Weights({ fleet, ...props }: WeightProps) {
   return (
     <fieldset class="weights">
       <legend>How much each score counts</legend>
@@ -135,7 +183,7 @@ function Weights({ fleet, wish, onWish }: WishProps) {
         </thead>
         <tbody>
           {fleet.scores.map((score) => (
-            <ScoreWish key={score.name} score={score} wish={wish} onWish={onWish} />
+            <ScoreWish key={score.name} score={score} {...props} />
           ))}
         </tbody>
       </table>
@@ -303,26 +351,21 @@ function withOneLike(wish: Wish, fleet: Fleet, like: string, typed: TypedGpus): 
   }
 }
 
-/** A wish that counts the first score only. */
-export function firstWish(fleet: Fleet): Wish {
-  const name = chosenScore(fleet, "")?.name;
-  const objective = name ? { [name]: 1 } : {};
-  const clusters = { lose: [], drain: [], add: [] };
-  return { objective, ...clusters, budget: {}, prove: false, stepwise: false };
-}
-
 /** The weights that can be dragged; larger ones are typed. */
 const WEIGHTS = 5;
 
-function ScoreWish(props: { score: FleetScore; wish: Wish; onWish: (wish: Wish) => void }) {
-  const { score, wish, onWish } = props;
+function ScoreWish(props: Omit<WeightProps, "fleet"> & { score: FleetScore }) {
+  const { score, wish, inForce, onWish } = props;
   const name = score.display_name || score.name;
-  const weight = wish.objective[score.name] ?? 0;
-  const weigh = (event: { currentTarget: HTMLInputElement }) =>
-    onWish({
-      ...wish,
-      objective: changed(wish.objective, score.name, event.currentTarget.value, 0),
-    });
+  const weights = Object.keys(wish.objective).length > 0 ? wish.objective : inForce;
+  const weight = weights[score.name] ?? 0;
+  const weigh = (event: { currentTarget: HTMLInputElement }) => {
+    const all = Object.entries(changed(weights, score.name, event.currentTarget.value));
+    const counting = all.filter(([, each]) => each !== 0);
+    // Without any weight those in force would count again.
+    const objective = counting.length ? Object.fromEntries(counting) : { [score.name]: 0 };
+    onWish({ ...wish, objective });
+  };
   return (
     <tr>
       <th scope="row">{name}</th>
@@ -362,16 +405,15 @@ function ScoreWish(props: { score: FleetScore; wish: Wish; onWish: (wish: Wish) 
   );
 }
 
-/** The numbers with one changed; an empty text, or the number that means nothing, removes it. */
+/** The numbers with one changed; an empty text removes it. */
 function changed(
   numbers: Record<string, number>,
   name: string,
   text: string,
-  nothing?: number,
 ): Record<string, number> {
   const { [name]: _, ...others } = numbers;
   const value = Number(text);
-  const said = text !== "" && Number.isFinite(value) && value !== nothing;
+  const said = text !== "" && Number.isFinite(value);
   return said ? { ...others, [name]: value } : others;
 }
 

@@ -1,14 +1,17 @@
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Added, Wish } from "../api/optimizer-api";
-import type { Fleet } from "../api/wire";
 import { commandOf } from "../parts/command";
 import { go, useAddress } from "../parts/use-address";
-import { firstWish } from "./what-if";
+
+/** The fleet as it is, by the objective in force. */
+export const NOTHING_CHANGED: Wish = {
+  ...{ objective: {}, lose: [], drain: [], add: [], budget: {}, prove: false, stepwise: false },
+};
 
 /** The wish as parts of the address, such as `weights=performance:2,power:1`, `lost=worker02` and `added=w3:worker01:8:H100-80GB`. */
 export function wishParts(wish: Wish): Record<string, string> {
   return {
-    weights: pairsIn(Object.entries(wish.objective)) || "none",
+    weights: pairsIn(Object.entries(wish.objective)),
     budgets: pairsIn(Object.entries(wish.budget)),
     lost: wish.lose.map(escaped).join(),
     drained: wish.drain.map(escaped).join(),
@@ -21,19 +24,16 @@ export function wishParts(wish: Wish): Record<string, string> {
 
 export interface Wished {
   wish: Wish;
-  /** Whether the address says any of it. */
-  asked: boolean;
   change: (wish: Wish) => void;
 }
 
 /** What is wished, as the address says, so that a colleague's page asks for the same plan. */
-export function useWish(fleet: Fleet): Wished {
-  const [first] = useState(() => firstWish(fleet));
+export function useWish(): Wished {
   const names = ["weights", "budgets", "lost", "drained", "added", "how"] as const;
   const [weights, budgets, lost, drained, added, how] = names.map((name) => useAddress(name)[0]);
   return useMemo(() => {
     const wish: Wish = {
-      objective: weights ? numbersIn(weights) : first.objective,
+      objective: numbersIn(weights),
       budget: numbersIn(budgets),
       lose: itemsIn(lost).map(named),
       drain: itemsIn(drained).map(named),
@@ -41,21 +41,21 @@ export function useWish(fleet: Fleet): Wished {
       prove: itemsIn(how).includes("prove"),
       stepwise: itemsIn(how).includes("stepwise"),
     };
-    const asked = [weights, budgets, lost, drained, added, how].some(Boolean);
-    return { wish, asked, change: (next: Wish) => go(wishParts(next), true) };
-  }, [first, weights, budgets, lost, drained, added, how]);
+    return { wish, change: (next: Wish) => go(wishParts(next), true) };
+  }, [weights, budgets, lost, drained, added, how]);
 }
 
 /** The command that applies exactly the plan of a wish; null where it takes a file to say the wish. */
 export function applying(namespace: string, wish: Wish, digest: string): string | null {
-  const { objective, budget, lose, drain, add, prove, stepwise } = wish;
+  const { objective, optimization, budget, lose, drain, add, prove, stepwise } = wish;
   const weights = Object.entries(objective);
   const pretends = lose.length + drain.length + add.length > 0;
   if (pretends || Object.keys(budget).length > 0 || weights.length === 0) return null;
   const terms = weights.map(([score, weight]) => commandOf`${score}:${String(weight)}`);
   const start = commandOf`dsf optimize -n ${namespace} --expected-digest ${digest}`;
   if (start === null || terms.includes(null)) return null;
-  const how = (prove ? " --gap 0" : "") + (stepwise ? " --rollout Stepwise" : "");
+  const whose = optimization ? commandOf` --optimization ${optimization}` : "";
+  const how = (prove ? " --gap 0" : "") + (stepwise ? " --rollout Stepwise" : "") + whose;
   return `${start} --objective ${terms.join()}${how}`;
 }
 

@@ -283,12 +283,12 @@ def test_a_hub_that_does_not_let_us_in(error: KubeError, fix: str) -> None:
         (
             [condition("Ready", "False"), condition("Applied", "False")],
             "failed",
-            "default: Reason: ",
+            'default: "Reason: ',
         ),
         (
             [condition("Ready", "True"), condition("Applied", "False")],
             "warning",
-            "default: Reason: ",
+            'default: "Reason: ',
         ),
     ],
 )

@@ -28,7 +28,9 @@ from tests.optimizer.build import NOW, guide, obj
 from tests.optimizer.inventoried_nodes import inventory as inventory_of
 from tests.optimizer.inventoried_nodes import node, texts
 
-GPU, MIG, MODEL = "nvidia.com/gpu", "nvidia.com/mig-3g.40gb", "NVIDIA-A100-SXM4-40GB"
+GPU, MIG, MODEL = "nvidia.com/gpu", "nvidia.com/mig-3g.40gb", "A100-40GB"
+PRODUCT = "NVIDIA-A100-SXM4-40GB"
+"""What a node's label says of the model."""
 
 
 def group(
@@ -36,7 +38,7 @@ def group(
     requested: Mapping[str, Any] = {},
     works: tuple[Mapping[str, Any], ...] = (),
     *,
-    model: str = MODEL,
+    model: str = PRODUCT,
     **fields: Any,
 ) -> Object:
     """Equal nodes of an inventory; what `works` request is part of `requested`."""
@@ -140,7 +142,7 @@ def test_idle_is_the_share_of_what_is_reserved_as_long_as_it_is_measured() -> No
     for unknown in (idle_score("a", age=60, all=50), idle_score("b", all=50)):
         assert hours(unknown)[GPU] is None
     assert [hours(idle_score("a", all=value))[GPU] for value in (-1, 101)] == [None, None]
-    single = group({GPU: "7"}, {GPU: "2"}, model=f"{MODEL}-MIG-1g.10gb.me")
+    single = group({GPU: "7"}, {GPU: "2"}, model=f"{PRODUCT}-MIG-1g.10gb.me")
     (shown,) = seen(single, idle=(idle_score("a", **{"1g_10gb+me": 50}),)).resources
     assert shown.idle == 24
 
