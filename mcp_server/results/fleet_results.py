@@ -148,6 +148,8 @@ def _capacity_lines(fleet: FleetCapacity, now: datetime) -> Iterator[str]:
     yield f"Capacity of {counted(fleet.current, 'cluster')}{old}. Reserved: Pods request it."
     for item in fleet.resources:
         yield _room(item) + (f" ({_name(item.largest_on)})" if item.largest_on else "")
+    if fleet.omitted:
+        yield f"and {counted(fleet.omitted, 'more resource', 'more resources')} of the fleet"
     for cluster in fleet.clusters:
         rooms = joined(map(_room, cluster.resources), _LINES, separator="; ")
         seen = f" (seen {_ago(cluster.observed, now)})" if cluster.observed else ""

@@ -27,11 +27,11 @@ from optimizer.wire.result import ObjectRef, WorkloadMove
 _PLANS = 6
 """Plans of one answer; a revision names each of the others."""
 
-_LINES = 12
-"""Moves of one text; the structured result has more."""
+_LINES = 10
+"""Moves of one answer; the page of the optimizer shows all."""
 
-_ITEMS = 20
-"""Moves and objects of one result."""
+_UNPLACED = 3
+"""Workloads without a place that an answer gives the reason of: each is a long sentence."""
 
 
 class PastPlan(ResultPart):
@@ -87,7 +87,7 @@ def history_view(plans: Sequence[PlanSummary], record: PlanRecord) -> HistoryVie
             objective=_objective(record),
             moved=record.moved and tuple(worst_first(record.moved)),
         ),
-        _ITEMS,
+        _LINES,
         plans=_PLANS,
     )
 
@@ -115,7 +115,7 @@ def objects_view(objects: Sequence[Object]) -> HistoryView:
         ObjectRef(kind=kind, namespace=of.get("namespace") or "", name=of["name"])
         for kind, of in named
     )
-    return bounded(HistoryView(objects=tuple(refs)), _ITEMS)
+    return bounded(HistoryView(objects=tuple(refs)), _LINES)
 
 
 def objects_text(objects: Sequence[Object]) -> str:
@@ -140,7 +140,7 @@ def generated_objects(
     found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in there}
     named = {(obj["kind"], obj["metadata"]["name"]): obj for obj in record.objects}
     shown = [found.get(key, obj) for key, obj in named.items()]
-    gone = (f"{plain(key[0])} {UntrustedName(plain(key[1]))}" for key in named if key not in found)
+    gone = (f"{plain(key[0])} {_name(key[1])}" for key in named if key not in found)
     missing = joined(gone, _LINES)
     more = f"; gone from the hub, so as it was recorded: {missing}" if missing else ""
     head = f"# {_named(record)}, {record.phase}, as the hub has it{more}\n"
@@ -169,9 +169,7 @@ def now_text(made: Plan | RequestProblem | None) -> str:
 
 
 def _told(record: PlanRecord) -> Iterator[str]:
-    asked = ", ".join(
-        f"{UntrustedName(name)} x {weight:g}" for name, weight in _objective(record).items()
-    )
+    asked = ", ".join(f"{_name(name)} x {weight:g}" for name, weight in _objective(record).items())
     yield f"{_named(record)}: {_what(record)}."
     if not record.request:
         yield "Its content can't be read, so for what it was made and what it changed is not known."
@@ -183,18 +181,19 @@ def _told(record: PlanRecord) -> Iterator[str]:
         yield from first_lines(map(move_sentence, worst_first(record.moved)), _LINES, what=" moves")
         if not record.moved:
             yield "It moved nothing: the plan before had each workload there."
-    for item in record.unplaced[:_LINES]:
-        yield f"{UntrustedName(item.workload)} got too few places: {quoted(item.message)}."
+    lines = (
+        f"{_name(i.workload)} got too few places: {quoted(i.message)}." for i in record.unplaced
+    )
+    yield from first_lines(lines, _UNPLACED, what=" that got too few places")
     written = members_by_key(
-        (item.action, f"{UntrustedName(item.kind)} {UntrustedName(item.name)}")
-        for item in record.changes
+        (item.action, f"{_name(item.kind)} {_name(item.name)}") for item in record.changes
     )
     for action, names in written.items():
-        yield f"Objects, {action}: {joined(names, _LINES)}."
+        yield f"Objects, {action}: {joined(names, _PLANS)}."
 
 
 def _what(item: PlanSummary) -> str:
-    by = UntrustedName(item.requested_by) if item.requested_by else "nobody who is known"
+    by = _name(item.requested_by) if item.requested_by else "nobody who is known"
     said = quoted(item.message, MESSAGE_LIMIT) if item.message else "no word of what became of it"
     return f"asked for by {by}, {item.phase}, {said}" if item.intact else "not as it was written"
 
@@ -202,9 +201,14 @@ def _what(item: PlanSummary) -> str:
 def _named(item: PlanSummary) -> str:
     when = f" of {rfc3339(item.created)}" if item.created else ""
     return (
-        f"Revision {item.revision} of optimization {UntrustedName(item.optimization)}{when}"
-        f" (plan {UntrustedName(item.digest[:DIGEST_SHOWN])})"
+        f"Revision {item.revision} of optimization {_name(item.optimization)}{when}"
+        f" (plan {_name(item.digest[:DIGEST_SHOWN])})"
     )
+
+
+def _name(name: str) -> str:
+    """Return a name of others, quoted once unless it is a word."""
+    return f"{UntrustedName(plain(name))}"
 
 
 def _proof(gap: float | None) -> str:

@@ -12,10 +12,10 @@ from dsf.kube.kinds import PLACEMENT_PLAN, SECRET
 from dsf.kube.port import Object
 from dsf.kube.redaction import REDACTED, redact
 
-_CHARACTERS = 4_800
+_CHARACTERS = 4_400
 """Characters of all objects of an answer."""
 
-_NAMED = 20
+_NAMED = 8
 """Objects that are named after those that are shown."""
 
 _PACKED = ("content", "rollout")

@@ -1,5 +1,6 @@
 """Which tools a client is shown: by toolset, by the rights of its user, and by a search."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -122,3 +123,30 @@ def test_an_unknown_toolset_is_refused_with_those_that_there_are() -> None:
     code, _, err = invoked(mcp, "--toolsets", "fleet,plan")
     assert code == 2
     assert "no toolset 'plan'; there are fleet, plans, rollouts, dynamic" in err
+
+
+async def test_the_rights_of_many_namespaces_are_asked_for_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = await scenario_hub()
+    create, both, waiting = hub.create, asyncio.Event(), set[str]()
+
+    async def reviewed(kind: Any, obj: Any, *rest: Any, **more: Any) -> Any:
+        found = await create(kind, obj, *rest, **more)
+        if kind.kind == "SelfSubjectAccessReview":
+            waiting.add(namespace := obj["spec"]["resourceAttributes"].get("namespace", ""))
+            if waiting >= {"default", "team"}:
+                both.set()
+            if namespace:
+                await both.wait()
+            return {**found, "status": {"allowed": False}}
+        return found
+
+    [work, *_] = (await hub.list(kinds.MANIFEST_WORK_REPLICA_SET)).items
+    await create(kinds.NAMESPACE, kinds.NAMESPACE.object(metadata={"name": "team"}))
+    metadata = {"name": "work", "namespace": "team", "labels": work["metadata"]["labels"]}
+    await create(kinds.MANIFEST_WORK_REPLICA_SET, {**work, "metadata": metadata})
+    monkeypatch.setattr(hub, "create", reviewed)
+    async with served(hub, read_only=False) as client:
+        assert not await names(client) & set(WRITES)
+    assert waiting == {"", "default", "team"}

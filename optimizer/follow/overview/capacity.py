@@ -16,7 +16,7 @@ from pydantic import Field
 from dsf.api.conditions import conditions_of, find
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
-from optimizer.domain.nodes import GPU_KIND, kind_and_device
+from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, kind_and_device
 from optimizer.snapshot.capacity.node_inventories import (
     PRODUCT,
     SeenNodes,
@@ -244,7 +244,8 @@ def fleet_capacity(
 ) -> FleetCapacity:
     """Return the sums over the clusters whose inventory is current, by resource and GPU model.
 
-    `listed`: the clusters of its list. `shown`: how many resources it has at most.
+    `listed`: the clusters of its list. `shown`: how many resources it has at most; whole GPUs are
+    not left out for slices, of which there are more.
     """
     every = tuple(clusters)
     current = [item for item in every if item.current]
@@ -252,7 +253,13 @@ def fleet_capacity(
     for item in current:
         for row in item.resources:
             rows.setdefault((row.resource, row.model), []).append((item.cluster, row))
-    largest = sorted(rows.values(), key=lambda found: -sum(row.capacity for _, row in found))
+    largest = sorted(
+        rows.values(),
+        key=lambda found: (
+            found[0][1].resource != GPU_RESOURCE,
+            -sum(row.capacity for _, row in found),
+        ),
+    )
     return FleetCapacity(
         current=len(current),
         expired=len(every) - len(current),

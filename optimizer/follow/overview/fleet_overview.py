@@ -25,8 +25,8 @@ from optimizer.wire.placement_status import BoundPolicy, WorkloadLanding
 SHOWN_RESOURCES = 6
 """Kinds of resources shown of one cluster: cpu, memory and the devices come first."""
 
-SHOWN_CAPACITIES, SHOWN_DEVICES = 6, 3
-"""Clusters whose capacity is shown, and devices of each."""
+SHOWN_SUMS, SHOWN_CAPACITIES, SHOWN_DEVICES = 12, 3, 3
+"""Resources of the fleet, clusters whose capacity is shown, and devices of each."""
 
 
 class ClusterOverview(ResultPart):
@@ -107,7 +107,7 @@ def fleet_overview(facts: FleetFacts, *, shown: int) -> FleetOverview:
 def _brief_capacity(facts: FleetFacts) -> FleetCapacity:
     every = facts.capacity.values()
     current = [item.brief(SHOWN_DEVICES) for item in largest_first(every) if item.current]
-    return fleet_capacity(every, current[:SHOWN_CAPACITIES], shown=SHOWN_RESOURCES)
+    return fleet_capacity(every, current[:SHOWN_CAPACITIES], shown=SHOWN_SUMS)
 
 
 def cluster_overview(facts: FleetFacts, name: str) -> ClusterOverview:

@@ -104,7 +104,7 @@ async def test_an_overview_of_many_clusters_with_long_names_fits() -> None:
         found = await mcp.call_tool("fleet_overview", {})
     assert result_tokens(found) < 8_000
     told = found.structured_content["capacity"]
-    assert (told["current"], len(told["clusters"]), told["omitted"]) == (400, 6, 10)
+    assert (told["current"], len(told["clusters"]), told["omitted"]) == (400, 3, 4)
 
 
 async def test_dsf_status_has_a_table_of_the_fleet_and_of_clusters(tmp_path: Path) -> None:
