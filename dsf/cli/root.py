@@ -95,6 +95,11 @@ COMMANDS = {
     "plans": Command(
         "optimizer.cli.records:plans", LOOK, "Show what was applied to a namespace before."
     ),
+    "constraints": Command(
+        "optimizer.cli.constraints:constraints",
+        LOOK,
+        "List what every plan keeps to: drains, pins, what runs apart.",
+    ),
     "rollback": Command(
         "optimizer.cli.records:rollback", PLAN, "Restore a plan that was applied before."
     ),

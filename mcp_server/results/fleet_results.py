@@ -133,6 +133,11 @@ def overview_text(view: FleetOverview, now: datetime) -> str:
             " workloads",
         ),
         *_first(map(finding_line, view.findings), view.omitted.get("findings", 0), " findings"),
+        *_first(
+            (f"Kept: {quoted(item, MESSAGE_LIMIT)}" for item in view.constraints),
+            view.omitted.get("constraints", 0),
+            " constraints",
+        ),
     ]
     if view.omitted:
         left = ", ".join(f"{count} {UntrustedName(name)}" for name, count in view.omitted.items())

@@ -11,6 +11,10 @@ from pydantic import Field
 from dsf.api.plural import counted, joined
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted, quoted_name
 from mcp_server.results.tool_result import LIST_LIMIT, Omitted, bounded
+from optimizer.follow.overview.constraints.constraint_fields import (
+    ConstraintList,
+    RememberedConstraint,
+)
 from optimizer.follow.rollout.text import rollout_headline
 from optimizer.operations.recorded_plans import RepeatedPlan
 from optimizer.plan.generated_objects import describe
@@ -44,6 +48,14 @@ class AppliedView(ResultPart):
     rollout: Annotated[Sentence, Field(description="How far it is, of a repeat.")] = ""
     applied: tuple[PlannedChange, ...]
     failed: tuple[FailedChange, ...]
+    omitted: Omitted = Field(default_factory=dict)
+
+
+class ConstraintsView(ResultPart):
+    """What is remembered, and the commands that would have written the same."""
+
+    items: tuple[RememberedConstraint, ...]
+    commands: tuple[Sentence, ...]
     omitted: Omitted = Field(default_factory=dict)
 
 
@@ -244,3 +256,27 @@ def _failures(failed: Sequence[FailedChange], omitted: Mapping[str, int]) -> lis
 def _ref(ref: ObjectRef, shown: Callable[[str], str] = UntrustedName) -> str:
     kind = ref.kind if ref.kind.isalnum() else quoted(ref.kind)
     return f"{kind} {shown(ref.namespace)}/{shown(ref.name)}"
+
+
+def constraints_view(told: ConstraintList) -> ConstraintsView:
+    """Return constraints for a model."""
+    return bounded(ConstraintsView(items=told.items, commands=told.commands))
+
+
+def constraints_text(view: ConstraintsView) -> str:
+    """Return what was written, then a line for each constraint."""
+    done = "Written" if view.commands else "Nothing had to be written"
+    head = (
+        f"{done}. Each plan keeps what is listed: call plan_placement. What a PlacementOptimization"
+        " keeps placed is planned by itself."
+    )
+    count = len(view.items) + view.omitted.get("items", 0)
+    lines = (f"{quoted(item.message, MESSAGE_LIMIT)} [{item.constraint}]" for item in view.items)
+    shown = first_lines(lines, _NAMED, of=count, what=" constraints")
+    return "\n".join([head, *(shown or ["No constraint is kept."])])
+
+
+def constraints_question(told: ConstraintList, hub: str) -> str:
+    """Return the question that a user answers before constraints are written."""
+    head = f"Annotate workloads and clusters of {whose(hub, told.namespace, '')}?"
+    return "\n".join([head, *first_lines(told.commands, _NAMED, what=" commands")])

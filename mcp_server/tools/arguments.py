@@ -8,6 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
+from optimizer.follow.overview.constraints.constraint_fields import Constraints
+from optimizer.follow.overview.constraints.constraint_fields import (
+    Forgotten as ForgottenConstraints,
+)
 from optimizer.follow.overview.what_if import WhatIf
 from optimizer.wire.request import Namespace as NamespaceName
 from optimizer.wire.request import OptimizationName
@@ -31,6 +35,7 @@ def _names(description: str) -> WithJsonSchema:
 SearchedName = Annotated[str, Field(max_length=253)]
 
 Namespace = Annotated[NamespaceName, _text("Of policies and workloads.")]
+PlainNamespace = Annotated[NamespaceName, WithJsonSchema(_TEXT)]
 PlannedNamespace = Annotated[NamespaceName, _text("Of policies and workloads; empty: `default`.")]
 SeenNamespace = Annotated[NamespaceName, _text("Of policies and workloads.", "default")]
 PastPlan = Annotated[SearchedName, _text("Revision or digest; default: the newest.")]
@@ -90,9 +95,9 @@ Question = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "description": "Clusters lost, drained, added (copies, or with other gpus); workloads"
-            " that don't exist (run), pinned, excluded; scores changed; budget: most of a score's"
-            " sum.",
+            "description": "Clusters lost, added (copies, or with other gpus); workloads that don't"
+            " exist (run); scores changed; budget: most of a score's sum; also"
+            " together, atLeast, atMost.",
             "examples": [
                 {
                     "lose": ["worker02"],
@@ -107,6 +112,7 @@ Question = Annotated[
                     "run": [{"amount": 4, "like": "app01"}],
                     "pin": {"app01": "worker01"},
                     "exclude": {"app02": ["worker01"]},
+                    "apart": [["app01", "app02"]],
                     "scores": [
                         {"score": "power", "cluster": "worker01", "entry": "2g", "value": 5}
                     ],
@@ -118,6 +124,22 @@ Question = Annotated[
 ]
 SameQuestion = Annotated[
     WhatIf, _NOTHING, WithJsonSchema({"type": "object", "description": "As of plan_placement."})
+]
+Remembered = Annotated[
+    Constraints,
+    Field(default_factory=Constraints),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "As in what_if; drain: {start, until}, or {schedule, duration,"
+            " timeZone}.",
+        }
+    ),
+]
+Forgotten = Annotated[
+    ForgottenConstraints,
+    Field(default_factory=dict),
+    WithJsonSchema({"type": "object", "examples": [{"worker01": ["drain"]}]}),
 ]
 Request = Annotated[
     dict[str, Any],

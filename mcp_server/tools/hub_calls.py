@@ -51,6 +51,8 @@ NEXT_TOOL = {
     "UnknownPlan": "plan_history lists recorded plans",
     "NotInForce": "plan_placement makes a new plan, rollback goes back to a recorded one",
     "NoPlacementOptimization": "kept_placements lists them",
+    "ContradictoryConstraints": "fleet_overview lists what is remembered",
+    "UnknownConstraint": "fleet_overview lists what is remembered",
     "NotAwaitingApproval": "kept_placements says what waits",
     "StaleApproval": "call kept_placements again, and show the plan that waits",
     "ResetChanged": "call reset_placements without a digest, and show what goes",

@@ -13,7 +13,7 @@ from mcp_server.results.history_results import HistoryView
 from mcp_server.results.kept_results import KeptView
 from mcp_server.results.plan_results import ComparisonView, FollowView, PlanView, RollbackView
 from mcp_server.results.tool_result import outline
-from mcp_server.results.write_results import AppliedView, ResetView
+from mcp_server.results.write_results import AppliedView, ConstraintsView, ResetView
 from mcp_server.tools.chat_view import FOR_VIEW_ONLY, OPENS_VIEW, ViewAnswer, ViewTools
 from mcp_server.tools.fleet_tools import FleetTools
 from mcp_server.tools.hub_calls import CallerRights
@@ -144,6 +144,9 @@ def _writing(write: WriteTools | type[WriteTools]) -> tuple[_ToolDefinition, ...
         _ToolDefinition("Apply a plan", write.apply_plan, AppliedView, toolset="plans"),
         _ToolDefinition(
             "Approve a plan that waits", write.approve_kept_plan, KeptView, toolset="rollouts"
+        ),
+        _ToolDefinition(
+            "Remember or forget", write.keep_constraints, ConstraintsView, toolset="plans"
         ),
         _ToolDefinition(
             "Pause, resume, turn back", write.change_rollout, FollowView, toolset="rollouts"

@@ -15,15 +15,21 @@ from mcp_server.results.plan_results import RollbackView, plan_view
 from mcp_server.results.write_results import (
     AppliedView,
     applied_view,
+    constraints_question,
+    constraints_text,
+    constraints_view,
     planned_reset_view,
     repeated_view,
     reset_view,
 )
 from mcp_server.tools.arguments import (
     AppliedDigest,
+    Forgotten,
     KeptName,
     Namespace,
     Optimization,
+    PlainNamespace,
+    Remembered,
     ResetDigest,
     SearchedName,
     SeenNamespace,
@@ -33,9 +39,11 @@ from mcp_server.tools.fleet_tools import followed
 from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused, written
 from mcp_server.tools.plan_tools import PlanTools
 from optimizer.follow.optimization.kept_optimization import refused_approval
+from optimizer.follow.overview.constraints.constraint_fields import ConstraintsRequest
 from optimizer.operations import rollouts, writes
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
 from optimizer.operations.access.shown_plans import SHORTEST_DIGEST
+from optimizer.operations.constraints import keep_constraints
 from optimizer.operations.fleet import placement_status
 from optimizer.operations.kept_placements import approve_plan, show_optimization
 from optimizer.operations.recorded_plans import applied_before, make_rollback
@@ -177,6 +185,33 @@ class WriteTools:
             return shown
         self._require(said, write_attempt(plan))
         return _applied_result(await self._applied(plan), of_rollback=True)
+
+    async def keep_constraints(
+        self,
+        context: Context,
+        namespace: PlainNamespace = "default",
+        *,
+        remember: Remembered,
+        forget: Forgotten,
+    ) -> ToolResult | InputRequiredResult:
+        """Keep constraints in every plan, or forget some; list all."""
+        request = ConstraintsRequest(
+            namespace=namespace, remember=remember, forget=forget, dry_run=True
+        )
+        planned = await asked(keep_constraints(self._caller(), request))
+        if planned.commands:
+            required = await self._confirm(
+                context,
+                constraints_question(planned, self._hub_name),
+                about=f"keep_constraints {planned.commands}",
+                attempt=WriteAttempt("constrain", namespace),
+            )
+            if required is not None:
+                return required
+        now = request.model_copy(update={"dry_run": False})
+        done = await written(self._caller, lambda caller: keep_constraints(caller, now))
+        view = constraints_view(done)
+        return answer(constraints_text(view), view)
 
     async def change_rollout(
         self,

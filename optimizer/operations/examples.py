@@ -55,6 +55,19 @@ OPTIMIZE_EXAMPLES: Examples = {
         summary="GPUs instead of policies", value=_with_gpus(_request("example-performance-score"))
     ),
 }
+CONSTRAINTS_EXAMPLES: Examples = {
+    "night": RequestExample(
+        summary="Two workloads never share a cluster, and one cluster is free at night",
+        value={
+            "namespace": "default",
+            "remember": {
+                "apart": [["app01", "app02"]],
+                "drain": {"worker02": {"schedule": "0 22 * * *", "duration": "8h"}},
+            },
+        },
+    )
+}
+
 PLAN_EXAMPLES: Examples = {
     "weights": RequestExample(
         summary="Two scores, the first counts twice",

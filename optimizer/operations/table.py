@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from optimizer.operations.constraints import keep_constraints, list_constraints
 from optimizer.operations.fleet import fleet, follow_fleet, placement_status
 from optimizer.operations.kept_placements import (
     approve_plan,
@@ -42,6 +43,8 @@ OPERATIONS: tuple[Operation[..., Any], ...] = (
     show_optimization,
     show_waiting_plan,
     approve_plan,
+    list_constraints,
+    keep_constraints,
     metrics,
 )
 """In the order of the OpenAPI document."""

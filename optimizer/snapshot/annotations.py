@@ -70,6 +70,14 @@ def annotations_of(spec: RequestPart, model: type[RequestPart]) -> dict[str, str
     return {key: _short_form(value) for key, value in stated if value is not None}
 
 
+def annotation_changes(
+    model: type[RequestPart], fields: Mapping[str, Any]
+) -> dict[str, str | None]:
+    """Return the annotations that state fields of a model; None: the annotation is removed."""
+    keys = dict(_keys(model))
+    return {keys[k]: None if value is None else _short_form(value) for k, value in fields.items()}
+
+
 def _short_form(value: Any) -> str:
     match value:
         case Mapping():

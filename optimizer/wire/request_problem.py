@@ -52,7 +52,9 @@ class RequestProblem:
     PlanNotRecorded (409), UnknownPlan (404), RolloutInProgress (409), RolloutEnded (409),
     AlreadyTurningBack (409), StepwiseNeedsRecord (409), NoRollout (404), StepwiseNeedsOwnRights
     (422), TooManyMoves (422), RolloutTooLarge (422), NoPlacementOptimization (404),
-    NotAwaitingApproval (409), StaleApproval (409), Busy (429), CallerGone (499), HubRefused (503).
+    NotAwaitingApproval (409), StaleApproval (409), ContradictoryConstraints (422),
+    UnknownConstraint (422), ConstraintNotWritten (409), Busy (429), CallerGone (499), HubRefused
+    (503).
     """
 
     status: int

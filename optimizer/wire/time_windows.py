@@ -94,12 +94,18 @@ class Scheduled(RequestPart):
         return Schedule(five_fields(text), ZoneInfo(self.time_zone))
 
 
+_NO_SCHEDULE = "timeZone: it is that of a schedule; state schedule and duration, or leave it out"
+
+
 class OptionalTimeWindow(Scheduled):
     """A window of time that opens again and again, or no window."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            rule("has(self.schedule) == has(self.duration)", "state schedule and duration, or none")
+            rule(
+                "has(self.schedule) == has(self.duration)", "state schedule and duration, or none"
+            ),
+            rule("!has(self.timeZone) || has(self.schedule)", _NO_SCHEDULE),
         )
     )
 
@@ -110,6 +116,8 @@ class OptionalTimeWindow(Scheduled):
     def _whole_window(self) -> Self:
         if (self.schedule is None) != (self.duration is None):
             raise ValueError("schedule and duration: state both or none")
+        if self.schedule is None and "time_zone" in self.model_fields_set:
+            raise ValueError(_NO_SCHEDULE)
         return self
 
     def window_end(self, now: datetime) -> datetime | None:

@@ -8,6 +8,7 @@ from dsf.kube.kinds import (
     KINDS,
     LEASE,
     MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_OPTIMIZATION,
@@ -16,6 +17,7 @@ from dsf.kube.kinds import (
 )
 from optimizer.operations.access.rights import (
     approving_rights,
+    constraining_rights,
     describing_rights,
     fleet_rights,
     listing_rights,
@@ -79,7 +81,13 @@ def writes(namespace: str) -> Rights:
     return (*plans(namespace), *writing_rights(namespace), *changed, *approves)
 
 
-EVERYTHING = (*writes("default"), *naming_rights(), *scraping_rights())
+ANNOTATED = (MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET)
+EVERYTHING = (
+    *writes("default"),
+    *naming_rights(),
+    *scraping_rights(),
+    *constraining_rights("default", ANNOTATED),
+)
 CALLERS = (
     Caller("nobody", "sends no token", has_token=False),
     Caller("stranger", "has a token, and no right on the hub"),
@@ -100,7 +108,8 @@ CALLERS = (
     ),
     Caller(
         "administrator",
-        "a writer who may also list the objects of all namespaces and get `/metrics`",
+        "a writer who may also list the objects of all namespaces, get `/metrics`, and annotate"
+        " workloads in `default` and managed clusters",
         EVERYTHING,
     ),
 )
@@ -130,9 +139,11 @@ def words_of(lacking: str) -> str:
     verb, what = lacking.split()[:2]
     if verb in ("create", "delete"):
         return "writes"
+    resource = what.partition(".")[0]
+    if verb in ("get", "patch") and resource in {item.plural for item in ANNOTATED}:
+        return "annotates"
     if verb == "patch":
         return "approves"
-    resource = what.partition(".")[0]
     return {
         "addonplacementscores": "scores",
         "dynamicscorers": "scorers",

@@ -111,6 +111,14 @@ TOOLS: dict[str, tuple[Operation, ...]] = {
     "kept_placements": (
         Operation("kept_placements", tool("kept_placements"), "kept", like=f"GET {KEPT}"),
     ),
+    "keep_constraints": (
+        Operation(
+            "keep_constraints",
+            tool("keep_constraints", remember={"drain": ["worker02"]}),
+            writes=True,
+            like="POST /constraints",
+        ),
+    ),
     "diagnose": (Operation("diagnose", tool("diagnose"), like=FLEET),),
     "apply_plan": (Operation("apply_plan", applied, writes=True, like="POST /optimize"),),
     "approve_kept_plan": (

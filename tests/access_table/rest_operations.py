@@ -113,6 +113,14 @@ DOCUMENTED: dict[str, tuple[Operation, ...]] = {
             writes=True,
         ),
     ),
+    "GET /constraints": (Operation("GET /constraints", got(f"/constraints{WHERE}")),),
+    "POST /constraints": (
+        Operation(
+            "POST /constraints",
+            posted("/constraints", {"namespace": "default", "remember": {"drain": ["worker02"]}}),
+            writes=True,
+        ),
+    ),
     "GET /healthz": (Operation("GET /healthz", got("/healthz")),),
     "GET /readyz": (Operation("GET /readyz", got("/readyz")),),
     "GET /metrics": (Operation("GET /metrics", got("/metrics")),),

@@ -66,6 +66,7 @@ SCORER = {
 GIVEN: dict[str, Fields] = {
     "serviceAccount.create": {".name": "own"},
     "mcp.allowWrites": {"allowWrites": False},
+    "constraints.annotate": {"allowWrites": True, "auth.impersonate": False},
     "manifestWorks.read": {"rollouts.enabled": False},
     "sample-scorers.replicas": {"autoscaling.enabled": False},
     "sample-scorers.replicaCount": {"autoscaling.enabled": False},

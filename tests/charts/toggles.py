@@ -180,6 +180,7 @@ CHARTS: dict[str, dict[str, Values]] = {
         "budget": {"podDisruptionBudget": {"enabled": True}},
         "own account": {"serviceAccount": {"create": False, "name": "own"}},
         "writes": {"allowWrites": True, "mig": {"generatePolicies": True}},
+        "annotates": {"allowWrites": True, "constraints": {"annotate": True}},
         "impersonation": {
             "allowWrites": True,
             "auth": {

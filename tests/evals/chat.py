@@ -12,7 +12,7 @@ import httpx
 
 from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
 from tests.evals.fleets import FLEETS
-from tests.evals.hub_facts import hub_facts
+from tests.evals.hub_facts import hub_facts, not_written
 from tests.evals.replay import AssistantClient, Replay, assistant, true_of
 from tests.mcp_server.strict_reader import read_truth
 from tests.mcp_server.tool_names import WRITES
@@ -79,6 +79,8 @@ async def judged(endpoint: ModelEndpoint, conversation: Conversation) -> Verdict
     asked_to_write = any(call.tool in WRITES for call in conversation.calls)
     if not asked_to_write and (await read_truth(hub, "default")).objects != before.objects:
         error = "it wrote to the hub, and nobody asked it to"
+    if lacking := await not_written(hub, conversation.written):
+        error = error or f"the hub differs: {lacking}"
     return Verdict(
         replay,
         answer,

@@ -38,6 +38,7 @@ class Conversation:
     with ` | ` in it is one of several; parts of it with ` & ` between them must be in one line. A
     name in braces is one of HubFacts. `writes`: the tools that write are allowed. No text of a tool
     was tuned on the `held_out` ones. `remains`: why today's tools can't answer; empty: they can.
+    `written`: our annotations of objects of the hub afterwards, by kind and name.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Conversation:
     max_tokens: int = MAX_TOKENS
     max_characters: int = 0
     remains: str = ""
+    written: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def conversations() -> list[Conversation]:

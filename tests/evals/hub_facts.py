@@ -7,7 +7,7 @@ of a conversation names one of these in braces, such as `{stalest.cluster}`.
 import base64
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,8 +19,10 @@ from dsf.kube.kinds import (
     PLACEMENT,
     PLACEMENT_PLAN,
 )
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET as WORKLOAD
 from dsf.kube.port import Kube
 
+PREFIX = "dynamic-scoring.open-cluster-management.io/"
 GPU = "nvidia.com/gpu"
 MINUTE = 60
 
@@ -80,6 +82,21 @@ def _plans(records: Any, placements: Any) -> dict[str, str]:
 
 def _content(record: Any) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(record["spec"]["content"])))
+
+
+async def not_written(hub: Kube, wanted: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the objects whose annotations of ours are others; the wanted ones by kind and name."""
+    lacking = list[str]()
+    for where, texts in wanted.items():
+        kind, _, path = where.partition(" ")
+        namespace, _, name = path.rpartition("/")
+        (known,) = (item for item in (MANAGED_CLUSTER, WORKLOAD) if item.kind == kind)
+        obj = await hub.get(known, name, namespace or None)
+        found = (obj["metadata"].get("annotations") or {}).items()
+        ours = {key.removeprefix(PREFIX): text for key, text in found if key.startswith(PREFIX)}
+        if ours != texts:
+            lacking.append(f"{where} has {ours}")
+    return lacking
 
 
 def _available(cluster: Any) -> bool:

@@ -18,7 +18,7 @@ from mcp_server.server import create_mcp
 from optimizer.service.optimizer import Optimizer
 from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
 from tests.evals.fleets import FLEETS, INJECTION
-from tests.evals.hub_facts import HubFacts, hub_facts
+from tests.evals.hub_facts import HubFacts, hub_facts, not_written
 from tests.evals.told_names import guessed
 from tests.mcp_server.tokens import answer_tokens
 
@@ -47,6 +47,7 @@ class Replay:
 
     conversation: Conversation
     exchanges: list[Exchange] = field(default_factory=list)
+    not_written: list[str] = field(default_factory=list)
 
     @property
     def told(self) -> str:
@@ -79,8 +80,8 @@ class AssistantClient:
     async def call(self, replay: Replay, call: ToolCall) -> Exchange:
         """Make a call, and add it with its result to the conversation."""
         arguments = filled(call.arguments, replay.exchanges)
-        schema = next((item.input_schema for item in self.tools if item.name == call.tool), {})
-        unknown = guessed(arguments, replay.told, schema)
+        schemas = [item.input_schema for item in self.tools]
+        unknown = guessed(arguments, replay.told, schemas)
         result = await self._client.call_tool(call.tool, arguments, raise_on_error=False)
         text = "\n".join(getattr(item, "text", "") for item in result.content)
         exchange = Exchange(
@@ -126,6 +127,7 @@ async def replay_all(wanted: list[Conversation]) -> list[Replay]:
             facts = await hub_facts(hub)
             async with assistant(hub, writes=True) as client:
                 done.append(await replayed(client, true_of(facts, item)))
+            done[-1].not_written = await not_written(hub, item.written)
     return done
 
 
@@ -144,6 +146,7 @@ def problems(replay: Replay) -> Iterator[str]:
     if asked.remains:
         return
     yield from _call_problems(asked, made)
+    yield from (f"the hub differs: {item}" for item in replay.not_written)
     if missing := missing_facts(asked, "\n".join(item.read for item in made)):
         yield f"the results lack {missing}"
     if wrong := wrong_facts(asked, "\n".join(item.text for item in made)):

@@ -7,22 +7,28 @@ from typing import Any
 
 WORD = re.compile(r"[a-z0-9][a-z0-9._-]*", re.IGNORECASE)
 
+TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}t[0-9]{2}|[0-9]+[hm]", re.IGNORECASE)
+"""Times and durations are no names: a model works them out."""
+
 API_WORDS = frozenset({"Stepwise", "AllAtOnce"})
 """Values of POST /optimize that the documentation names and no answer does."""
 
 
-def guessed(arguments: Mapping[str, Any], told: str, schema: Mapping[str, Any]) -> list[str]:
+def guessed(arguments: Mapping[str, Any], told: str, schemas: list[Any]) -> list[str]:
     """Return the names in a call's arguments that are in no text before it.
 
     `told`: the question and all answers. A name counts as told if it is a part of one, because
-    tools take parts of names. Words of the tool's schema, other than in examples, are no names.
+    tools take parts of names. Words of the tools' schemas, other than in examples, are no names.
     """
-    known = API_WORDS | set(_schema_words(schema))
+    known = API_WORDS | set(_schema_words(schemas))
     before = told.lower()
     return [
         word
         for word in _names(arguments)
-        if word not in known and not word.isdigit() and word.lower() not in before
+        if word not in known
+        and not word.isdigit()
+        and not TIME.fullmatch(word)
+        and word.lower() not in before
     ]
 
 
@@ -39,8 +45,8 @@ def _names(value: Any) -> Iterator[str]:
                 yield from _names(item)
 
 
-def _schema_words(schema: Mapping[str, Any]) -> Iterator[str]:
-    yield from WORD.findall(json.dumps(_without_values(schema)))
+def _schema_words(schemas: list[Any]) -> Iterator[str]:
+    yield from WORD.findall(json.dumps(_without_values(schemas)))
 
 
 def _without_values(schema: Any) -> Any:

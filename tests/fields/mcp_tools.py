@@ -93,6 +93,11 @@ CASES: dict[str, dict[str, Case]] = {
         "name": Case("other", on="waiting"),
         "namespace": Case("worker01", on="waiting"),
     },
+    "keep_constraints": {
+        "remember": Case({"drain": ["worker01"]}),
+        "forget": Case({"worker01": ["drain"]}),
+        "namespace": Case("worker01", {"remember": {"pin": {"app01": "worker02"}}}),
+    },
     "diagnose": {"name": Case("worker01"), "namespace": Case("worker01", on="applied")},
     "apply_plan": {"digest": Case("abc", {"digest": SHOWN})},
     "approve_kept_plan": {

@@ -54,6 +54,7 @@ BASE: dict[str, Fields] = {
     "post /optimize": {f"body:{name}": value for name, value in base_body().items()},
     "post /reset": {"body:namespace": "default"},
     "post /rollback": {"body:namespace": "default"},
+    "post /constraints": {"body:namespace": "default"},
 }
 """What each question of a route says."""
 
@@ -104,6 +105,10 @@ CASES: dict[str, dict[str, Case]] = {
         "body:whatIf.run[].like": Case("app01", RUN),
         "body:whatIf.pin": Case({"app01": "worker02"}, ASKED),
         "body:whatIf.exclude": Case({"app01": ["worker01"]}, ASKED),
+        "body:whatIf.apart": Case([["app01", "app02"]], ASKED),
+        "body:whatIf.together": Case([["app01", "app02"]], ASKED),
+        "body:whatIf.atLeast": Case({"app01": 2}, ASKED),
+        "body:whatIf.atMost": Case({"worker01": 0}, ASKED),
         "body:whatIf.scores[].score": Case("power", RESCORED),
         "body:whatIf.scores[].cluster": Case("worker02", RESCORED),
         "body:whatIf.scores[].entry": Case("app01;2g.24gb", RESCORED),
@@ -156,6 +161,19 @@ CASES: dict[str, dict[str, Case]] = {
         "path:namespace": Case("other", APPROVED, "waiting"),
         "path:optimization": Case("other", APPROVED, "waiting"),
         "query:digest": Case("b" * 64, APPROVED, "waiting"),
+    },
+    "get /constraints": {"query:namespace": Case("worker01")},
+    "post /constraints": {
+        "body:namespace": Case("worker01"),
+        "body:remember.apart": Case([["app01", "app02"]]),
+        "body:remember.together": Case([["app01", "app02"]]),
+        "body:remember.pin": Case({"app01": "worker02"}),
+        "body:remember.exclude": Case({"app01": ["worker01"]}),
+        "body:remember.atLeast": Case({"app01": 2}),
+        "body:remember.atMost": Case({"worker01": 1}),
+        "body:remember.drain": Case(["worker01"]),
+        "body:forget": Case({"worker01": ["drain"]}),
+        "body:dryRun": Case(True, {"body:remember.atMost": {"worker01": 1}}),
     },
     "get /healthz": {},
     "get /readyz": {},

@@ -87,6 +87,7 @@ APPROVED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("apply_plan", {"digest": "sha256:unknown"}),
     ("change_rollout", {"action": "pause"}),
     ("rollback", {"revision": 1}),
+    ("keep_constraints", {"remember": {"drain": ["worker01"]}}),
     ("reset_placements", {"namespace": "default"}),
     ("approve_kept_plan", {"name": "kept", "digest": "sha256:unknown"}),
 )

@@ -35,6 +35,10 @@ EXEMPT = {
         "optimizer/cli/top/terminal.py:on_data_table_row_selected",
     },
     "sentences and numbers that were formatted before": {
+        "mcp_server/results/write_results.py:constraints_question",
+        "mcp_server/results/write_results.py:constraints_text",
+        "optimizer/follow/overview/constraints/statements.py:commands",
+        "optimizer/follow/overview/constraints/statements.py:contradiction",
         "dsf/agent/dry_run.py:explained",
         "dsf/agent/fetch/kubernetes_source.py:fetch",
         "dsf/agent/inventory/inventory_status.py:snapshot",

@@ -37,5 +37,5 @@ async def test_the_calls_of_every_conversation_tell_what_its_answer_needs() -> N
 def test_a_name_that_nobody_told_is_noticed() -> None:
     fields = {"objective": {}, "what_if": {"examples": [{"lose": ["worker02"]}]}}
     call = {"objective": "power:2", "what_if": {"lose": ["worker02"]}}
-    assert guessed(call, "optimize for power", {"properties": fields}) == ["worker02"]
-    assert guessed(call, "optimize for power without worker02", {"properties": fields}) == []
+    assert guessed(call, "optimize for power", [{"properties": fields}]) == ["worker02"]
+    assert guessed(call, "optimize for power without worker02", [{"properties": fields}]) == []

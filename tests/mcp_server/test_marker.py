@@ -166,7 +166,7 @@ def test_structured_content_has_no_invisible_characters() -> None:
 SENTENCES = {"message", "failures", "detail", "limit", "asked", "not_computed", "title", "rule"}
 OURS = SENTENCES | {"answer", "next", "issue", "in_force", "rollout", "missing_right"}
 OURS |= {"digest", "current", "namespace", "checked", "omitted", "writes", "reason"}
-OURS |= {"notes", "unreadable"}
+OURS |= {"notes", "unreadable", "kind", "constraint", "constraints", "annotation", "commands"}
 """Fields with words of this program, which quote what others wrote, or what the caller said."""
 
 

@@ -13,6 +13,13 @@ READS = (
     "kept_placements",
     "diagnose",
 )
-WRITES = ("apply_plan", "approve_kept_plan", "change_rollout", "rollback", "reset_placements")
+WRITES = (
+    "apply_plan",
+    "approve_kept_plan",
+    "keep_constraints",
+    "change_rollout",
+    "rollback",
+    "reset_placements",
+)
 VIEW = ("page_data",)
 """The tool of the view in a chat, which legacy clients over HTTP are listed too."""

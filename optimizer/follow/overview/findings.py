@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
 from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName, listed
@@ -16,10 +17,11 @@ from optimizer.domain.issue import Issue
 from optimizer.follow.overview.capacity import ClusterCapacity
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScorerOverview
-from optimizer.snapshot.annotations import PREFIX
+from optimizer.snapshot.annotations import PREFIX, read_annotations
 from optimizer.snapshot.object_readers import placements_of, read_workload
 from optimizer.snapshot.workload_pods import PODS_PENDING
 from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.object_specs import ClusterSpec, WorkloadSpec
 from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
 from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS
 
@@ -116,8 +118,10 @@ def _all(facts: FleetFacts) -> Iterator[_Found]:
     yield from _of_scores(facts)
     yield from _of_clusters(facts.faults)
     yield from _of_drains(facts.drained)
+    yield from _of_annotations("cluster", facts.hub.clusters, ClusterSpec)
     yield from _of_inventories(facts)
     yield from _of_namespace(facts)
+    yield from _of_annotations("workload", facts.workloads, WorkloadSpec)
     yield from filter(None, (shortfall(facts, name) for name in facts.workloads))
     yield from _of_status(facts.status)
 
@@ -258,6 +262,19 @@ def _of_drains(drained: Mapping[str, str]) -> Iterator[_Found]:
             f" {PREFIX}drain-`"
         )
         yield _found("cluster", name, DRAINED, said, next_step, "info"), until
+
+
+def _of_annotations(
+    stage: Stage, objects: Mapping[str, Object], spec: type[ClusterSpec | WorkloadSpec]
+) -> Iterator[_Found]:
+    """Yield the objects with an annotation that can't be read, so that none of them counts."""
+    next_step = "mend the annotation that the message names, or remove it: `kubectl annotate`"
+    for name, obj in sorted(objects.items()):
+        read = read_annotations(obj, spec)
+        if isinstance(read, InvalidInput):
+            does = "leave out" if spec is WorkloadSpec else "read no annotation of"
+            said = f"plans {does} {UntrustedName(name)}: {read.message}"
+            yield _found(stage, name, read.reason, said, next_step), read.message
 
 
 def _of_inventories(facts: FleetFacts) -> Iterator[_Found]:

@@ -13,6 +13,7 @@ from optimizer.follow.overview.capacity import (
     fleet_capacity,
     largest_first,
 )
+from optimizer.follow.overview.constraints.statements import constraint_list, stated
 from optimizer.follow.overview.findings import FleetFinding, findings, findings_of
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScoreOverview, score_overviews
@@ -78,6 +79,7 @@ class FleetOverview(ResultPart):
     capacity: FleetCapacity = NO_CAPACITY
     scores: tuple[ScoreOverview, ...]
     findings: tuple[FleetFinding, ...]
+    constraints: tuple[Sentence, ...] = ()
     omitted: Annotated[dict[str, int], Field(description="Items left out of each list.")]
 
 
@@ -88,7 +90,14 @@ def fleet_overview(facts: FleetFacts, *, shown: int) -> FleetOverview:
     ranked = sorted(facts.workloads, key=lambda name: (_landed(facts, name), name))
     placed = {item.workload for item in facts.status.workloads}
     overviews = score_overviews(facts.scores, facts.scorers, shown=1)
-    lists = {"clusters": names, "workloads": ranked, "scores": overviews, "findings": wrong}
+    kept = constraint_list(facts.namespace, stated(facts), facts.observation.observed_at).items
+    lists = {
+        "clusters": names,
+        "workloads": ranked,
+        "scores": overviews,
+        "findings": wrong,
+        "constraints": kept,
+    }
     return FleetOverview(
         namespace=facts.namespace,
         ready_clusters=len(names) - len(facts.faults),
@@ -100,6 +109,7 @@ def fleet_overview(facts: FleetFacts, *, shown: int) -> FleetOverview:
         capacity=_brief_capacity(facts),
         scores=overviews[:shown],
         findings=wrong[:shown],
+        constraints=tuple(item.message for item in kept[:shown]),
         omitted={name: len(items) - shown for name, items in lists.items() if len(items) > shown},
     )
 

@@ -1,8 +1,10 @@
 """Finds the object that a person means by a part of its name, and names near ones."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
+from typing import NamedTuple
 
 from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.wire.request_problem import FieldProblem, RequestProblem, refused_fields
@@ -12,6 +14,27 @@ MAX_NEAR = 8
 
 MAX_WANTED = 253
 """Characters of a name that is looked for; objects of Kubernetes have no longer ones."""
+
+
+class Search(NamedTuple):
+    """Names or parts of names that a field says, and the names of what they may mean."""
+
+    field: str
+    what: str
+    wanted: Iterable[str]
+    known: Iterable[str]
+
+
+def found_names(searches: Iterable[Search]) -> dict[str, dict[str, str]] | RequestProblem:
+    """Return what each name means, by what is sought; a problem if one is unknown or ambiguous."""
+    names: dict[str, dict[str, str]] = defaultdict(dict)
+    for field, what, wanted, known in searches:
+        for said in wanted:
+            meant = find_name(said, known, field=field, what=what)
+            if isinstance(meant, RequestProblem):
+                return meant
+            names[what][said] = meant
+    return names
 
 
 def find_name(

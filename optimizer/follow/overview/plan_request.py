@@ -154,26 +154,25 @@ def read_objective(text: str) -> dict[str, float] | RequestProblem:
 def _contradictions(partial: PartialRequest) -> Iterator[FieldProblem]:
     """Yield the fields of POST /optimize that say again what the question says itself."""
     what_if, further = partial.what_if, partial.further
+    said: dict[str, Any] = {f"what_if.{name}": value for name, value in what_if.constraints.items()}
+    of_clusters: dict[str, Any] = {
+        name: said.pop(name) for name in ("what_if.at_most", "what_if.drain") if name in said
+    }
     own: dict[str, dict[str, Any]] = {
         "clusters": {
             "clusters": partial.clusters,
             "what_if.lose": what_if.lose,
             "what_if.add": what_if.add,
+            **of_clusters,
         },
-        "targetWorkloads": {
-            "workloads": partial.workloads,
-            "what_if.run": what_if.run,
-            "what_if.drain": what_if.drain,
-            "what_if.pin": what_if.pin,
-            "what_if.exclude": what_if.exclude,
-        },
+        "targetWorkloads": {"workloads": partial.workloads, "what_if.run": what_if.run, **said},
         "preference": {"objective": partial.objective},
         "objectives": {"objective": partial.objective},
     }
     for name in filter(further.__contains__, own):
-        said = ", ".join(f"{other}" for other, value in own[name].items() if value)
-        if said:
-            yield _problem_in_request(name, f"the question says {said} too; say one of them")
+        others = ", ".join(f"{other}" for other, value in own[name].items() if value)
+        if others:
+            yield _problem_in_request(name, f"the question says {others} too; say one of them")
     if "objectives" in further and partial.needs_objective:
         yield _problem_in_request("objectives", "say preference too, or objective with each weight")
     if "namespace" in further:

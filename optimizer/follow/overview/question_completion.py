@@ -1,17 +1,29 @@
 """Completes a request that names little: scores in words, everything that carries the labels."""
 
-from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dsf.api.names import score_object_name
 from dsf.api.untrusted_text import UntrustedName, listed
-from optimizer.domain.fleet import CandidatePolicy, Workload
+from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.nodes import GPU_KIND
+from optimizer.follow.overview.constraints.statements import (
+    CLUSTER,
+    WORKLOAD,
+    Statements,
+    Subject,
+    changed,
+    contradiction,
+    in_full,
+    searches,
+    stated,
+    unusable,
+    with_constraints,
+)
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.name_search import find_name
+from optimizer.follow.overview.name_search import Search, find_name, found_names
 from optimizer.follow.overview.plan_request import PartialRequest, with_namespace
 from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
 from optimizer.follow.record.plan_history import ObjectiveInForce, RequestInForce
@@ -23,7 +35,7 @@ from optimizer.snapshot.added_gpus import (
     requested_fields,
     why_no_room,
 )
-from optimizer.snapshot.object_readers import name_of, read_policy, read_workload
+from optimizer.snapshot.object_readers import name_of, read_policy
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
     FieldProblem,
@@ -69,20 +81,21 @@ def complete_question(
     meant = settled if isinstance(settled, RequestProblem) else _names_meant(facts, partial)
     if isinstance(meant, RequestProblem):
         return meant
-    further, what_if = partial.further, meant.what_if
+    further, what_if, fields = partial.further, meant.what_if, meant.fields
     taken = in_force if partial.needs_objective else None
     if partial.needs_objective and taken is None:
         return _no_objective(facts)
     body: dict[str, Any] = {"prune": not (meant.workloads or "targetWorkloads" in further)}
     if "clusters" not in further:
-        clusters = list(_clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if))
+        found = _clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if)
+        clusters = [_with_fields(item, CLUSTER, fields) for item in found]
         body["clusters"] = clusters
         if not any(item["availablePolicies"] for item in clusters):
             body |= UNSTATED
     if "targetWorkloads" not in further:
-        body |= _targets(facts, meant.workloads, what_if)
-    stated = {"aggregation": partial.aggregation} if partial.aggregation else {}
-    preferences = [{**_preference(facts, *item), **stated} for item in meant.weights]
+        body |= _targets(facts, meant, what_if)
+    aggregated = {"aggregation": partial.aggregation} if partial.aggregation else {}
+    preferences = [{**_preference(facts, *item), **aggregated} for item in meant.weights]
     if preferences:
         body |= {"preference": preferences[0], "objectives": preferences[1:]}
     elif taken:
@@ -109,78 +122,71 @@ def _without_effect(
     """
     workloads = {item.name for item in request.target_workloads}
     clusters, scores = request.cluster_names, request.score_names
-    excluded = [name for names in what_if.exclude.values() for name in names]
     of_scores = [item.cluster for item in what_if.scores]
     changed = [item.score for item in what_if.scores if score_object_name(item.score) not in scores]
     named: tuple[tuple[str, str, Iterable[str], Collection[str]], ...] = (
-        ("lose", "cluster", what_if.lose, candidates),
-        ("drain", "cluster", what_if.drain, clusters),
-        ("pin", "workload", what_if.pin, workloads),
-        ("exclude", "workload", what_if.exclude, workloads),
-        ("exclude", "cluster", excluded, clusters),
-        ("scores", "cluster", of_scores, clusters),
-        ("scores", "score", changed, ()),
+        ("what_if.lose", "cluster", what_if.lose, candidates),
+        *(
+            (
+                field,
+                what.removeprefix("managed "),
+                names,
+                workloads if what == "workload" else clusters,
+            )
+            for field, what, names, _ in searches(what_if, "what_if.", (), ())
+        ),
+        ("what_if.scores", "cluster", of_scores, clusters),
+        ("what_if.scores", "score", changed, ()),
     )
     for field, what, names, known in named:
         outside = dict.fromkeys(name for name in names if name not in known)
         if outside:
             shown = listed(outside, MAX_NAMED)
-            yield FieldProblem(
-                f"what_if.{field}", f"{shown}: no {what} of this question, so it changes nothing"
-            )
+            yield FieldProblem(field, f"{shown}: no {what} of this question, so it changes nothing")
 
 
 class _NamesMeant(NamedTuple):
-    """The names of a partial request in full; empty clusters and workloads: none were said."""
+    """The names of a partial request in full; empty clusters and workloads: none were said.
+
+    `fields`: those by which the request keeps to its constraints.
+    """
 
     weights: tuple[tuple[str, float], ...]
     budget: tuple[tuple[str, float], ...]
     clusters: tuple[str, ...]
     workloads: tuple[str, ...]
     what_if: WhatIf
+    fields: Statements
 
 
 def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | RequestProblem:
     what_if, added = partial.what_if, [item.name for item in partial.what_if.add]
     existing, every = facts.hub.clusters, [*facts.hub.clusters, *added]
     run, likes = [item.name for item in what_if.run], [item.like for item in what_if.run]
-    all_workloads = [*facts.workloads, *run]
-    excluded = [name for names in what_if.exclude.values() for name in names]
-    searches: tuple[tuple[str, str, Iterable[str], Iterable[str]], ...] = (
-        ("objective", "score", partial.objective, facts.scores),
-        ("budget", "score", what_if.budget, facts.scores),
-        ("clusters", "managed cluster", partial.clusters, existing),
-        ("workloads", "workload", partial.workloads, facts.workloads),
-        ("what_if.lose", "managed cluster", what_if.lose, existing),
+    of_clusters = [item.cluster for item in what_if.scores]
+    names = found_names(
         (
-            "what_if.add",
-            "managed cluster",
-            (item.like for item in what_if.add if item.like),
-            existing,
-        ),
-        ("what_if.drain", "managed cluster", what_if.drain, every),
-        ("what_if.pin", "managed cluster", what_if.pin.values(), every),
-        ("what_if.exclude", "managed cluster", excluded, every),
-        ("what_if.scores", "managed cluster", (item.cluster for item in what_if.scores), every),
-        ("what_if.run", "workload", filter(None, likes), facts.workloads),
-        ("what_if.pin", "workload", what_if.pin, all_workloads),
-        ("what_if.exclude", "workload", what_if.exclude, all_workloads),
-        ("what_if.scores", "score", (item.score for item in what_if.scores), facts.scores),
+            Search("objective", "score", partial.objective, facts.scores),
+            Search("budget", "score", what_if.budget, facts.scores),
+            Search("clusters", "managed cluster", partial.clusters, existing),
+            Search("workloads", "workload", partial.workloads, facts.workloads),
+            Search("what_if.lose", "managed cluster", what_if.lose, existing),
+            Search(
+                "what_if.add", "managed cluster", [i.like for i in what_if.add if i.like], existing
+            ),
+            Search("what_if.run", "workload", filter(None, likes), facts.workloads),
+            *searches(what_if, "what_if.", [*facts.workloads, *run], every),
+            Search("what_if.scores", "managed cluster", of_clusters, every),
+            Search("what_if.scores", "score", [i.score for i in what_if.scores], facts.scores),
+        )
     )
-    names: dict[str, dict[str, str]] = defaultdict(dict)
-    for field, what, wanted, known in searches:
-        for said in wanted:
-            meant = find_name(said, known, field=field, what=what)
-            if isinstance(meant, RequestProblem):
-                return meant
-            names[what][said] = meant
-    scores, clusters = names["score"], names["managed cluster"]
-    workloads = names["workload"]
+    if isinstance(names, RequestProblem):
+        return names
+    scores, clusters, workloads = (names[i] for i in ("score", "managed cluster", "workload"))
     copies = _added(facts, what_if.add, clusters)
     if isinstance(copies, RequestProblem):
         return copies
-    what_if = what_if.model_copy(update={"add": copies})
-    pinned = Counter(workloads[name] for name in what_if.pin)
+    constraints = in_full(what_if, names)
     problems = [
         FieldProblem("what_if.add", f"{UntrustedName(name)}: there is such a cluster")
         for name in added
@@ -191,19 +197,32 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         for at, name in enumerate(run)
         if name in facts.workloads or name in run[:at]
     ]
-    problems += [
-        FieldProblem("what_if.pin", f"{UntrustedName(name)} is named more than once")
-        for name, times in pinned.items()
-        if times > 1
-    ]
+    problems += unusable(what_if, names, facts.observation.observed_at, "what_if.")
     if problems:
         return invalid_request(tuple(problems))
+    full = WhatIf(
+        **constraints,
+        lose=tuple(clusters[name] for name in what_if.lose),
+        add=copies,
+        run=tuple(
+            i.model_copy(update={"like": workloads[i.like]}) if i.like else i for i in what_if.run
+        ),
+        scores=tuple(
+            i.model_copy(update={"score": scores[i.score], "cluster": clusters[i.cluster]})
+            for i in what_if.scores
+        ),
+        budget=what_if.budget,
+    )
+    fields = _stated_fields(facts, full)
+    if isinstance(fields, RequestProblem):
+        return fields
     return _NamesMeant(
         weights=tuple((scores[name], weight) for name, weight in partial.objective.items()),
         budget=tuple((scores[name], most) for name, most in what_if.budget.items()),
         clusters=tuple(dict.fromkeys(clusters[name] for name in partial.clusters)),
         workloads=tuple(dict.fromkeys(workloads[name] for name in partial.workloads)),
-        what_if=_renamed(what_if, clusters, workloads, scores),
+        what_if=full,
+        fields=fields,
     )
 
 
@@ -265,35 +284,6 @@ def policies_of(facts: FleetFacts, cluster: str) -> tuple[CandidatePolicy, ...]:
     return tuple(item for item in found if isinstance(item, CandidatePolicy))
 
 
-def _renamed(
-    what_if: WhatIf,
-    clusters: Mapping[str, str],
-    workloads: Mapping[str, str],
-    scores: Mapping[str, str],
-) -> WhatIf:
-    excluded: dict[str, tuple[str, ...]] = {}
-    for name, names in what_if.exclude.items():
-        before = excluded.get(workloads[name], ())
-        merged = dict.fromkeys((*before, *(clusters[where] for where in names)))
-        excluded[workloads[name]] = tuple(merged)
-    return WhatIf(
-        lose=tuple(clusters[name] for name in what_if.lose),
-        drain=tuple(clusters[name] for name in what_if.drain),
-        add=what_if.add,
-        run=tuple(
-            item.model_copy(update={"like": workloads[item.like]}) if item.like else item
-            for item in what_if.run
-        ),
-        pin={workloads[name]: clusters[where] for name, where in what_if.pin.items()},
-        exclude=excluded,
-        scores=tuple(
-            item.model_copy(update={"score": scores[item.score], "cluster": clusters[item.cluster]})
-            for item in what_if.scores
-        ),
-        budget=what_if.budget,
-    )
-
-
 def _no_objective(facts: FleetFacts) -> RequestProblem:
     names = tuple(facts.scores)
     message = f"name the score to maximise; there is {listed(names[:MAX_NAMED]) or 'none'}"
@@ -336,12 +326,15 @@ def _cluster(name: str, policies: Iterable[str]) -> dict[str, Any]:
     return {"name": name, "availablePolicies": [{"name": policy} for policy in policies]}
 
 
-def _targets(facts: FleetFacts, named: Sequence[str], what_if: WhatIf) -> dict[str, Any]:
+def _targets(facts: FleetFacts, meant: "_NamesMeant", what_if: WhatIf) -> dict[str, Any]:
     """Return the fields that say which workloads are planned, and how those that don't exist."""
-    run = [item.name for item in what_if.run]
-    names = [*named, *what_if.pin, *what_if.exclude, *run] if run else named or facts.workloads
+    run, fields = [item.name for item in what_if.run], meant.fields
+    constrained = [item.name for item in fields if item.kind == WORKLOAD]
+    named = [*meant.workloads, *constrained, *run] if run else meant.workloads or facts.workloads
     body: dict[str, Any] = {
-        "targetWorkloads": [_workload(facts, name, what_if) for name in dict.fromkeys(names)]
+        "targetWorkloads": [
+            _with_fields({"name": name}, WORKLOAD, fields) for name in dict.fromkeys(named)
+        ]
     }
     if run:
         body |= {"explain": True, "prune": False}
@@ -350,15 +343,23 @@ def _targets(facts: FleetFacts, named: Sequence[str], what_if: WhatIf) -> dict[s
     return body
 
 
-def _workload(facts: FleetFacts, name: str, what_if: WhatIf) -> dict[str, Any]:
-    """Return a workload of a request; clusters that its annotations exclude stay excluded."""
-    asked: dict[str, Any] = {"name": name}
-    if name in what_if.pin:
-        asked["clusters"] = [what_if.pin[name]]
-    excluded = (*what_if.drain, *what_if.exclude.get(name, ()))
-    if excluded:
-        like = next((item.like for item in what_if.run if item.name == name), name)
-        read = read_workload(facts.workloads.get(like) or {"metadata": {"name": name}})
-        before = read.excluded_clusters if isinstance(read, Workload) else ()
-        asked["excludedClusters"] = list(dict.fromkeys((*before, *excluded)))
-    return asked
+def _stated_fields(facts: FleetFacts, what_if: WhatIf) -> Statements | RequestProblem:
+    """Return the fields by which a request keeps to constraints, and to those that are remembered.
+
+    A problem if the question contradicts itself: what it leaves of the rest is what it asks for.
+    """
+    if not what_if.constraints:
+        return {}
+    clusters = {*facts.hub.clusters, *(item.name for item in what_if.add)} - set(what_if.lose)
+    now = facts.observation.observed_at
+    if problem := contradiction({}, with_constraints({}, what_if), clusters, now):
+        return problem
+    before = stated(facts)
+    for item in what_if.run:
+        like = before.get(Subject(WORKLOAD, item.like), {})
+        before[Subject(WORKLOAD, item.name)] = like
+    return changed(before, with_constraints(before, what_if))
+
+
+def _with_fields(part: dict[str, Any], kind: str, fields: Statements) -> dict[str, Any]:
+    return {**part, **fields.get(Subject(kind, part["name"]), {})}

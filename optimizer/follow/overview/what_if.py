@@ -19,6 +19,7 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Object
 from optimizer.domain.nodes import WHOLE_GPU, resource_of
+from optimizer.follow.overview.constraints.constraint_fields import Constraints
 from optimizer.snapshot.added_gpus import (
     MAX_GPUS,
     AddedNode,
@@ -27,8 +28,11 @@ from optimizer.snapshot.added_gpus import (
     cluster_with,
     nodes_with,
 )
+from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.wire.base import Name, ObjectName, RequestPart
+
+DRAIN = f"{PREFIX}drain"
 
 MAX_CHANGES = 100
 """Changes of one kind in a question."""
@@ -42,7 +46,10 @@ class AddedCluster(RequestPart):
     name: ObjectName
     like: Annotated[
         ObjectName,
-        Field(description="Default: the first cluster that has the first of the `gpus`."),
+        Field(
+            description="Default: the first cluster that has the first of the `gpus`. Its drain is"
+            " not copied."
+        ),
     ] = ""
     gpus: Annotated[
         tuple[GpusOfModel, ...],
@@ -92,23 +99,15 @@ class ScoreChange(RequestPart):
     value: Annotated[int, Field(ge=-100, le=100)]
 
 
-class WhatIf(RequestPart):
+class WhatIf(Constraints):
     """Changes to plan with. Only `add`, `run` and `scores` pretend; the rest can be applied."""
 
     lose: Annotated[Names, Field(description="Clusters that are gone.")] = ()
-    drain: Annotated[Names, Field(description="Clusters that no workload may use.")] = ()
     add: Annotated[tuple[AddedCluster, ...], Field(max_length=MAX_CHANGES)] = ()
     run: Annotated[
         tuple[AddedWorkload, ...],
         Field(max_length=MAX_CHANGES, description="Workloads that do not exist."),
     ] = ()
-    pin: Annotated[
-        dict[ObjectName, ObjectName],
-        Field(max_length=MAX_CHANGES, description="Workload to cluster."),
-    ] = Field(default_factory=dict)
-    exclude: Annotated[
-        dict[ObjectName, Names], Field(max_length=MAX_CHANGES, description="Workload to clusters.")
-    ] = Field(default_factory=dict)
     scores: Annotated[tuple[ScoreChange, ...], Field(max_length=MAX_CHANGES)] = ()
     budget: Annotated[
         dict[Name, Annotated[float, Field(ge=0)]],
@@ -241,7 +240,10 @@ def _copied(kind: Kind, obj: Object, added: AddedCluster) -> Object | None:
     metadata, name, like = obj["metadata"], added.name, added.like
     if kind == MANAGED_CLUSTER and name_of(obj) == like:
         labels = {key: name if value == like else value for key, value in labels_of(obj).items()}
-        copy = {**obj, "metadata": {**metadata, "name": name, "labels": labels}}
+        stated = {**(metadata.get("annotations") or {})}
+        stated.pop(DRAIN, None)  # who takes one cluster out of use says nothing of a new one
+        own = {**metadata, "name": name, "labels": labels, "annotations": stated}
+        copy = {**obj, "metadata": own}
         return cluster_with(copy, added.nodes) if added.gpus else copy
     if kind == POLICY and policy_of_copy(name_of(obj), name, like):
         return {**obj, "metadata": {**metadata, "name": policy_of_copy(name_of(obj), name, like)}}

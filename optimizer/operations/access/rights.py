@@ -78,6 +78,15 @@ def approving_rights(namespace: str) -> Rights:
     return (*keeping_rights(namespace), right("patch", kinds.PLACEMENT_OPTIMIZATION, namespace))
 
 
+def constraining_rights(namespace: str, annotated: Iterable[Kind]) -> Rights:
+    """Return the rights to read and annotate workloads of a namespace, or managed clusters."""
+    return tuple(
+        right(verb, kind, namespace if kind.namespaced else "")
+        for kind in annotated
+        for verb in ("get", "patch")
+    )
+
+
 def writing_rights(namespace: str, further: Iterable[Kind] = ()) -> Rights:
     """Return the rights to write Placements, PlacementBindings and further kinds."""
     written = dict.fromkeys((kinds.PLACEMENT, kinds.PLACEMENT_BINDING, *further))

@@ -389,6 +389,7 @@ async def test_the_documentation_is_complete() -> None:
     assert page.status_code == 200
     assert set(document["paths"]) == {
         "/addonplacementscores",
+        "/constraints",
         "/fleet",
         "/fleet/events",
         "/optimize",

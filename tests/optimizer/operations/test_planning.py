@@ -242,8 +242,8 @@ async def test_a_field_of_the_request_of_a_question_counts(
             "the question says workloads too; say one of them",
         ),
         (
-            {"request": {"targetWorkloads": []}, "whatIf": {"drain": ["worker01"]}},
-            "request.targetWorkloads",
+            {"request": {"clusters": []}, "whatIf": {"drain": ["worker01"]}},
+            "request.clusters",
             "the question says what_if.drain too; say one of them",
         ),
         (
@@ -367,13 +367,13 @@ async def test_what_if_refuses_a_lost_cluster_that_is_not_asked_about() -> None:
     assert found["errors"][0]["field"] == "what_if.lose"
 
 
-async def test_what_if_merges_what_two_spellings_of_a_workload_exclude() -> None:
-    exclude = {"app01": ["worker01"], "mwrs-app01": ["worker02", "worker01"], "app02": ["worker01"]}
+async def test_what_if_excludes_clusters_of_several_workloads() -> None:
+    exclude = {"app01": ["worker01"], "app02": ["worker02"]}
     async with client(await hub_of()) as http:
         found = await planned(http, whatIf={"exclude": exclude})
     assert found["request"]["targetWorkloads"] == [
-        {"name": "mwrs-app01", "excludedClusters": ["worker01", "worker02"]},
-        {"name": "mwrs-app02", "excludedClusters": ["worker01"]},
+        {"name": "mwrs-app01", "excludedClusters": ["worker01"]},
+        {"name": "mwrs-app02", "excludedClusters": ["worker02"]},
     ]
 
 

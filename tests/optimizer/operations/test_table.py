@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dsf.kube.access_reviews import Right, UserInfo
+from optimizer.follow.overview.constraints.constraint_fields import ConstraintsRequest
 from optimizer.follow.overview.plan_request import PlanRequest
 from optimizer.operations.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.operations.access.delegated_auth import DelegatedAuth
@@ -22,6 +23,7 @@ REQUESTS = {
     "optimize": request(),
     "plan": PlanRequest(objective={"performance": 1}),
     "rollback": RollbackRequest(namespace="default"),
+    "keep_constraints": ConstraintsRequest(namespace="default"),
 }
 WORDS = {
     "namespace": "default",

@@ -36,6 +36,7 @@ from optimizer.plan.workload_moves import score_totals
 from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.object_readers import read_workload
 from optimizer.snapshot.scores.score_row import ScoreRow
+from optimizer.wire.object_specs import DrainSpec
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from tests.mcp_server.service import PERFORMANCE, POWER, request, scenario_hub
@@ -188,14 +189,15 @@ async def test_pins_drains_exclusions_and_budgets_are_fields_of_the_request(
         {
             "pin": {"app01": "worker02"},
             "drain": ["worker01"],
-            "exclude": {"app02": ["worker02"]},
+            "exclude": {"app02": ["worker01"]},
             "budget": {"power": 30},
         }
     )
     made = asked(facts, objective={"performance": 1}, what_if=what_if)
     first, second = made.target_workloads
     assert first.clusters == ("worker02",)
-    assert second.excluded_clusters == ("worker01", "worker02")
+    assert second.excluded_clusters == ("worker01",)
+    assert [item.drain for item in made.clusters] == [DrainSpec(), None]
     assert (made.limits[0].maximum, made.limits[0].score and made.limits[0].score.score_name) == (
         30,
         POWER,
