@@ -48,13 +48,10 @@ from optimizer.wire.result import EnforcementChange, PlannedChange, WorkloadMove
 from optimizer.wire.rollout import RolloutStatus, StepActions, UncoveredOthers
 
 _LINES = 12
-"""Lines of one list in a text; the structured result has more."""
+"""Lines of one list in a text, and items of a list that tells how far a plan is."""
 
 MOVES_SHOWN = 10
 """Workloads of one plan in a result, those that change first: it has at most 6,000 characters."""
-
-_FOLLOWED = 30
-"""Items of each list that tells how far a plan is."""
 
 POINTS_SHOWN = 6
 """Points of a Pareto set in a result."""
@@ -205,7 +202,7 @@ def follow_view(
     current = in_force(history)
     workloads = tuple(sorted(status.workloads, key=lambda item: item.state == "Landed"))
     ordered = status.model_copy(update={"workloads": workloads})
-    shown, omitted = cut_lists(ordered, _FOLLOWED, unbound_policies=0)
+    shown, omitted = cut_lists(ordered, _LINES, unbound_policies=0)
     return cleaned_texts(
         FollowView(
             status=shown,

@@ -205,6 +205,8 @@ PACKAGES = {
             "tests/optimizer/operations/test_planning.py",
             "tests/optimizer/follow/overview",
             "tests/mcp_server/test_counts.py",
+            "tests/mcp_server/test_object_yaml.py",
+            "tests/mcp_server/test_plan_history.py",
             "tests/mcp_server/test_eval_transcript.py",
             "tests/mcp_server/test_result_text.py",
             "tests/mcp_server/test_result_views.py",
