@@ -199,13 +199,8 @@ def read_part(model: type[Model], value: Any, path: str) -> Model | InvalidInput
         # What follows may come of the first: a list whose item is wrong counts as empty.
         first = error.errors(include_input=False, include_url=False)[0]
         why = first["msg"].removeprefix("Value error, ")
-        return InvalidInput("Unreadable", f"{path}{_place(first['loc'])}: {why}")
-
-
-def _place(location: tuple[str | int, ...]) -> str:
-    return "".join(
-        f"[{part}]" if isinstance(part, int) else f".{UntrustedName(part)}" for part in location
-    )
+        steps = (f"[{i}]" if isinstance(i, int) else f".{UntrustedName(i)}" for i in first["loc"])
+        return InvalidInput("Unreadable", f"{path}{''.join(steps)}: {why}")
 
 
 def _of_pods(resource: str) -> bool:

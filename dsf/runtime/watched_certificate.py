@@ -64,13 +64,9 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return a context that serves a certificate; raises OSError, of which SSLError is one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key, password=_no_password)
+    # Without a password, OpenSSL would ask for one on the terminal.
+    context.load_cert_chain(certificate, key, password=lambda: "")
     return context
-
-
-def _no_password() -> str:
-    """Return no password: without this, OpenSSL would ask for one on the terminal."""
-    return ""
 
 
 def _stamp(file: Path) -> _Stamp | None:

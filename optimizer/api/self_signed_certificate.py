@@ -123,7 +123,8 @@ class SelfSignedCertificate:
             await self._write(found, files)
             _log.info("renewed the certificate", extra={"secret": self._called})
         if files != self._served:
-            self._current = _context(files)
+            with certificate_files(files["tls.crt"], files["tls.key"]) as paths:
+                self._current = server_context(*paths)
             self._served = files
 
     async def keep(self) -> None:
@@ -166,12 +167,6 @@ class SelfSignedCertificate:
     ) -> None:
         del name, context
         connection.context = self._current
-
-
-def _context(files: Files) -> ssl.SSLContext:
-    """Return a context of PEM texts."""
-    with certificate_files(files["tls.crt"], files["tls.key"]) as paths:
-        return server_context(*paths)
 
 
 def _decoded(secret: Object) -> Files:

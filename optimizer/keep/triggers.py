@@ -59,7 +59,8 @@ def due(
     `memory` has observed the scores of now. Times in the future, because a clock went back, count
     as now.
     """
-    soon = now + timedelta(seconds=_pause(rules.hysteresis.stabilization_window_seconds))
+    pause = rules.hysteresis.stabilization_window_seconds / _LOOKS_PER_WINDOW
+    soon = now + timedelta(seconds=min(max(pause, _LEAST_SECONDS), _MOST_SECONDS))
     if last is None:
         return Due(("FirstLook",), soon)
     reasons = dict.fromkeys(_reasons(rules, last, watched, memory, now))
@@ -72,10 +73,6 @@ def next_plan(rules: Keeping, now: datetime, *further: datetime | None) -> datet
     changes = (_next_change(item, now) for item in rules.schedules)
     starts = (rules.triggers.next_start(now), *changes, *further)
     return min((at for at in starts if at is not None and at > now), default=None)
-
-
-def _pause(window_seconds: float) -> float:
-    return min(max(window_seconds / _LOOKS_PER_WINDOW, _LEAST_SECONDS), _MOST_SECONDS)
 
 
 def _reasons(

@@ -116,7 +116,8 @@ class NamespaceWriters:
             async with asyncio.timeout_at(deadline):
                 await turn.acquire()
         except TimeoutError:
-            return _refusal(namespace, await self._lease_of(namespace))
+            held = await find_object(self._kube, LEASE, LEASE_NAME, namespace)
+            return _refusal(namespace, held or {})
         try:
             deadline += (_PATIENCE_LEASES - 1) * self._lease_seconds
             return await self._take_turn(namespace, work, deadline if everywhere else None)
@@ -150,9 +151,6 @@ class NamespaceWriters:
         if isinstance(outcome, Occupied):
             return _refusal(namespace, lease.found or {})
         return outcome
-
-    async def _lease_of(self, namespace: str) -> Object:
-        return await find_object(self._kube, LEASE, LEASE_NAME, namespace) or {}
 
     async def _held(self, namespace: str) -> Mapping[str, Object]:
         """Return the held Leases of other namespaces that are waited for, by namespace.

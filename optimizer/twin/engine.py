@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -134,7 +135,8 @@ class _Twin:
         }
         self._inner = hubs.pop("")
         self._managed = {
-            name: TwinApiServer(hub, self._writes_on(name)) for name, hub in hubs.items()
+            name: TwinApiServer(hub, partial(self._wrote, cluster=name))
+            for name, hub in hubs.items()
         }
         self._hub = TwinApiServer(self._inner, self._wrote, lambda: self._reaches(""))
         own = TwinApiServer(self._inner, self._wrote)
@@ -203,9 +205,6 @@ class _Twin:
         for outcome in await apply(self._hub, changes):
             if outcome.error is not None:
                 raise UnplayableScenario(f"{outcome.change}: {outcome.error}")
-
-    def _writes_on(self, cluster: str) -> Callable[[kinds.Kind, str | None], None]:
-        return lambda kind, namespace: self._wrote(kind, namespace, cluster)
 
     def _wrote(self, kind: kinds.Kind, namespace: str | None, cluster: str = "") -> None:
         self._simulation.note(kind, namespace, cluster)

@@ -7,17 +7,10 @@ from typing import Any, TypeVar
 
 from dsf.api import names
 from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
-from dsf.hub.snapshot import managed_cluster
+from dsf.hub.snapshot import managed_cluster, registered_scorer
 from dsf.hub.snapshot.distribution_rules import ScoringConfig, read_scoring_config
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot, PublishedScore, read_score
 from dsf.hub.snapshot.manifests import NamespaceManifests, read_device, read_workload
-from dsf.hub.snapshot.registered_scorer import (
-    ProbeResult,
-    ProbeTarget,
-    RegisteredScorer,
-    read_misplaced,
-    read_scorer,
-)
 from dsf.hub.snapshot.summaries_work import SummariesWork, read_work
 from dsf.kube import kinds
 from dsf.kube.port import Kube, Object
@@ -53,8 +46,8 @@ class Views:
         manifest_namespaces: Iterable[str] = (),
     ) -> None:
         self._namespace = namespace
-        self.scorers = View[RegisteredScorer](
-            kube, kinds.DYNAMIC_SCORER, namespace, read=read_scorer
+        self.scorers = View[registered_scorer.RegisteredScorer](
+            kube, kinds.DYNAMIC_SCORER, namespace, read=registered_scorer.read_scorer
         )
         self._configs = View[ScoringConfig](
             kube,
@@ -96,7 +89,7 @@ class Views:
             kube,
             kinds.DYNAMIC_SCORER,
             fields=f"metadata.namespace!={namespace}",
-            read=read_misplaced,
+            read=registered_scorer.read_misplaced,
             backoff=_RIGHT_MISSING,
         )
         self._workloads = {
@@ -156,7 +149,7 @@ class Views:
 
     def snapshot(
         self,
-        probes: Mapping[ProbeTarget, ProbeResult],
+        probes: Mapping[registered_scorer.ProbeTarget, registered_scorer.ProbeResult],
         refusals: Mapping[str, str],
         held: frozenset[str],
     ) -> HubSnapshot:

@@ -56,7 +56,7 @@ class SchemaValidator:
         """
         try:
             read = msgspec.convert(value, self._pruning_type, dec_hook=_read)
-            found: dict[str, Any] = msgspec.to_builtins(read, enc_hook=_value)
+            found: dict[str, Any] = msgspec.to_builtins(read, enc_hook=attrgetter("value"))
         except (msgspec.ValidationError, TypeError, ValueError):
             return None
         return found
@@ -115,10 +115,6 @@ def _checked(check: Callable[[Any], Any]) -> type[_Checked]:
 
 def _read(of: type[_Checked], value: Any) -> _Checked:
     return of(of.check(value))
-
-
-def _value(checked: _Checked) -> Any:
-    return checked.value
 
 
 def _undecided(value: Any) -> Any:
@@ -184,10 +180,6 @@ def _integer(schema: Schema, _: bool) -> Any:
 def _number(schema: Schema, prunes: bool) -> Any:
     limits = msgspec.Meta(ge=schema.get("minimum"), le=schema.get("maximum"))
     return _integer(schema, prunes) | Annotated[float, limits]
-
-
-def _boolean(_: Schema, __: bool) -> Any:
-    return bool
 
 
 def _int_or_string(schema: Schema, _: bool) -> Any:
@@ -264,7 +256,7 @@ _TYPES: Mapping[str | None, Callable[[Schema, bool], Any]] = {
     "string": _text,
     "integer": _integer,
     "number": _number,
-    "boolean": _boolean,
+    "boolean": lambda _, __: bool,
     "array": _list,
     "object": _object,
     None: _int_or_string,

@@ -273,14 +273,12 @@ def _losses(
     if len(known) < len(found):
         return {}
     best = min(sign * value for value in truth.values())
-    taken = {name: _taken(each, sign) for name, each in known.items()}
+    taken = {  # of equal choices the first by name
+        name: min((sign * value, choice) for choice, value in each.items())[1]
+        for name, each in known.items()
+    }
     losses = {name: sign * truth[choice] - best for name, choice in taken.items()}
     return {**losses, _RANDOM: mean([sign * value - best for value in truth.values()])}
-
-
-def _taken(values: Mapping[str, float], sign: int) -> str:
-    """Return the choice of the least value times `sign`; of equal ones the first by name."""
-    return min(values, key=lambda choice: (sign * values[choice], choice))
 
 
 def _summed(

@@ -221,7 +221,8 @@ def report(plan: BacktestPlan, answers: Sequence[Answered]) -> BacktestReport:
     methods = simple + [
         seasonal_naive(f"seasonal naive, {lag * history.step} s", steps, lag) for lag in longer
     ]
-    loss, every = loss_of(plan.quantile), _every(answers)
+    every = answers[1].end - answers[0].end if len(answers) > 1 else 1
+    loss = loss_of(plan.quantile)
     compared = (comparison(outcomes, one, loss, -(-steps.ahead // every)) for one in methods)
     truths = sum(
         one.came_true(answer.end, steps.ahead) is not None
@@ -266,7 +267,3 @@ def with_copy(
     methods = simple_methods(steps, done.setting.season // plan.history.step or steps.window)
     found = verdict(copy, answers, done.outcomes, methods, loss_of(plan.quantile), steps.ahead)
     return replace(done, copies=[*done.copies, found])
-
-
-def _every(answers: Sequence[Answered]) -> int:
-    return answers[1].end - answers[0].end if len(answers) > 1 else 1

@@ -54,10 +54,6 @@ def token_in_file(_: click.Context, __: click.Parameter, value: Path | None) -> 
     return token.value
 
 
-def _recording(_: click.Context, __: click.Parameter, value: str) -> Path | None:
-    return recording_path(value) if value else None
-
-
 def recording_path(value: str) -> Path:
     """Return the file of a recording that is named, or is a file. Raises click.BadParameter."""
     from dsf.api.untrusted_text import listed
@@ -103,7 +99,7 @@ recording_option = option(
     "--recording",
     default="",
     metavar="NAME|FILE",
-    callback=_recording,
+    callback=lambda _, __, value: recording_path(value) if value else None,
     help="Recorded series by name, such as build-machine, or a file of that form, or a CSV or"
     " Parquet table.",
 )

@@ -41,14 +41,6 @@ def _typical(given: CheckInput) -> list[CheckCall]:
     return [_series(given.typical, given)]
 
 
-def _twice(given: CheckInput) -> list[CheckCall]:
-    return _typical(given) * 2
-
-
-def _empty(given: CheckInput) -> list[CheckCall]:
-    return [CheckCall(given.body(()))]
-
-
 def _few_samples(given: CheckInput) -> list[CheckCall]:
     return [
         _series(invented(given.forms, TYPICAL_SERIES, samples=number), given) for number in (1, 0)
@@ -124,7 +116,12 @@ CHECKS = (
         judges.schema,
         needs="answer",
     ),
-    ConformanceCheck("empty", "an empty list of series is answered", judges.accepted, _empty),
+    ConformanceCheck(
+        "empty",
+        "an empty list of series is answered",
+        judges.accepted,
+        lambda given: [CheckCall(given.body(()))],
+    ),
     ConformanceCheck(
         "few-samples",
         "series with one sample and with none are answered",
@@ -141,7 +138,10 @@ CHECKS = (
         "large", "many series with many samples are answered, or refused", judges.large, _large
     ),
     ConformanceCheck(
-        "determinism", "two equal requests have equal answers", judges.determinism, _twice
+        "determinism",
+        "two equal requests have equal answers",
+        judges.determinism,
+        lambda given: _typical(given) * 2,
     ),
     ConformanceCheck(
         "dimensions", "the labels of each result make a name of its own", judges.dimensions

@@ -34,7 +34,10 @@ def schedule(nodes: Iterable[Object], pods: Iterable[Object], *, now: str) -> li
 
 def _placed(pod: Object, free: Mapping[str, dict[str, int]], now: str) -> list[Change]:
     wanted = _requested(pod)
-    short = {name: _lacking(wanted, left) for name, left in free.items()}
+    short = {
+        node: [name for name, amount in wanted.items() if amount > left.get(name, 0)]
+        for node, left in free.items()
+    }
     node = next((name for name, lacking in short.items() if not lacking), None)
     if node is None:
         return _pending(pod, short)
@@ -62,10 +65,6 @@ def _pending(pod: Object, short: Mapping[str, list[str]]) -> list[Change]:
     }
     status = {"phase": "Pending", "conditions": [condition]}
     return [] if pod.get("status") == status else [_status(pod, status)]
-
-
-def _lacking(wanted: Mapping[str, int], left: Mapping[str, int]) -> list[str]:
-    return [name for name, amount in wanted.items() if amount > left.get(name, 0)]
 
 
 def _requested(pod: Object) -> dict[str, int]:

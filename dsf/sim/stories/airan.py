@@ -141,14 +141,11 @@ def narrate(results: story.Results) -> story.Narration:
         f"{site} {bound:2d}{'!' if bound > BUSY_PERCENT else ' '} {truth(site, now.time):2.0f}"
         for site, bound in bounds(now).items()
     )
-    yield f"{now.time}   {shown}   {_where(now)}"
+    where = ", ".join(f"{name} on {'+'.join(sites)}" for name, sites in now.running.items())
+    yield f"{now.time}   {shown}   {where}"
     lines = [_move(now, *one) for one in story.moves(results)]
     if lines:
         yield from (f"        {line}" for line in (*lines, *story.rollout_sentences(now)))
-
-
-def _where(result: story.MomentResult) -> str:
-    return ", ".join(f"{name} on {'+'.join(sites)}" for name, sites in result.running.items())
 
 
 def _move(result: story.MomentResult, workload: str, source: str, target: str) -> str:

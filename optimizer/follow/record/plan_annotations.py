@@ -7,11 +7,7 @@ the plan that wrote it last, which may be older than the plan in force.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from dsf.api.names import (
-    PLAN_DIGEST_ANNOTATION,
-    PLAN_OBJECTIVE_ANNOTATION,
-    REQUEST_DIGEST_ANNOTATION,
-)
+from dsf.api import names
 from dsf.kube.changes import Change, Create, Delete, Patch
 from dsf.kube.port import Object
 from optimizer.follow.record.recorded_plan import recorded_request
@@ -19,7 +15,7 @@ from optimizer.plan.basis import digest_of_json
 from optimizer.plan.plan import Plan
 
 PLAN_ANNOTATIONS = frozenset(
-    {PLAN_DIGEST_ANNOTATION, PLAN_OBJECTIVE_ANNOTATION, REQUEST_DIGEST_ANNOTATION}
+    {names.PLAN_DIGEST_ANNOTATION, names.PLAN_OBJECTIVE_ANNOTATION, names.REQUEST_DIGEST_ANNOTATION}
 )
 """The annotations that tell by which plan an object was written."""
 
@@ -35,9 +31,9 @@ def with_plan(
 ) -> Iterator[Change]:
     """Yield changes whose writes say which plan they belong to, by its digests and its value."""
     annotations = {
-        PLAN_DIGEST_ANNOTATION: digest,
-        PLAN_OBJECTIVE_ANNOTATION: f"{objective:.12g}",
-        REQUEST_DIGEST_ANNOTATION: request_digest,
+        names.PLAN_DIGEST_ANNOTATION: digest,
+        names.PLAN_OBJECTIVE_ANNOTATION: f"{objective:.12g}",
+        names.REQUEST_DIGEST_ANNOTATION: request_digest,
     }
     for change in changes:
         match change:

@@ -46,11 +46,11 @@ def key_of(obj: Object) -> ObjectKey:
 def actions_between(before: RolloutState, after: RolloutState) -> StepActions:
     """Return what changes from one state to another; GPUs are not named."""
     return StepActions(
-        enforce=_policies(after.policies - before.policies),
-        release=_policies(before.policies - after.policies),
-        start=_replicas(after.replicas - before.replicas),
-        stop=_replicas(before.replicas - after.replicas),
-        keep=_replicas(after.keep),
+        enforce=policy_refs(after.policies - before.policies),
+        release=policy_refs(before.policies - after.policies),
+        start=replica_refs(after.replicas - before.replicas),
+        stop=replica_refs(before.replicas - after.replicas),
+        keep=replica_refs(after.keep),
         uncovered=tuple(sorted(after.uncovered)),
     )
 
@@ -101,21 +101,13 @@ def _after(before: RolloutState, step: RecordedStep) -> RolloutState:
     )
 
 
-def policy_refs(state: RolloutState) -> tuple[EnforcedPolicy, ...]:
-    """Return the policies of a state as the wire shows them."""
-    return _policies(state.policies)
-
-
-def replica_refs(state: RolloutState) -> tuple[ReplicaRef, ...]:
-    """Return the replicas of a state as the wire shows them."""
-    return _replicas(state.replicas)
-
-
-def _policies(found: Iterable[PolicyEnforcement]) -> tuple[EnforcedPolicy, ...]:
+def policy_refs(found: Iterable[PolicyEnforcement]) -> tuple[EnforcedPolicy, ...]:
+    """Return policies of a state as the wire shows them."""
     return tuple(EnforcedPolicy(**item._asdict()) for item in sorted(found))
 
 
-def _replicas(found: Iterable[Replica]) -> tuple[ReplicaRef, ...]:
+def replica_refs(found: Iterable[Replica]) -> tuple[ReplicaRef, ...]:
+    """Return replicas of a state as the wire shows them."""
     return tuple(ReplicaRef(**item._asdict()) for item in sorted(found))
 
 

@@ -102,8 +102,8 @@ def rollout_plan(
         namespace=fleet.namespace,
         optimization=fleet.optimization,
         pace=pace,
-        policies=policy_refs(start),
-        replicas=replica_refs(start),
+        policies=policy_refs(start.policies),
+        replicas=replica_refs(start.replicas),
         objects=tuple(start.objects.values()),
         steps=tuple(
             _with_effects(step, gpus, uncovers) for step in recorded(states, fleet.namespace)
