@@ -137,13 +137,7 @@ class Optimizer:
         self._solved = no_solved_problems()
         self._history = PrometheusHistory(settings.prometheus_url)
         writer = PlanWriter(
-            noted,
-            settings,
-            self._records,
-            self.rollouts,
-            now=now,
-            writers=writers,
-            metrics=self.metrics,
+            noted, settings, self._records, self.rollouts, now, writers, self.metrics
         )
         self.apply, self.reset, self.plan_reset = writer.apply, writer.reset, writer.plan_reset
         self.plans = self._records.read

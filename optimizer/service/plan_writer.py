@@ -90,30 +90,20 @@ def reset_changed(shown: PlannedReset) -> RequestProblem:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PlanWriter:
     """Writes plans to one hub. `rollouts` makes the steps of those that are not written at once.
 
     All calls raise KubeError where the hub can't be read. `now` returns an aware datetime.
     """
 
-    def __init__(
-        self,
-        kube: Kube,
-        settings: OptimizerSettings,
-        records: PlanRecords,
-        rollouts: RolloutController,
-        *,
-        now: Callable[[], datetime],
-        writers: NamespaceWriters,
-        metrics: OptimizerMetrics,
-    ) -> None:
-        self._metrics = metrics
-        self._kube = kube
-        self._settings = settings
-        self._records = records
-        self._rollouts = rollouts
-        self._now = now
-        self._writers = writers
+    kube: Kube
+    settings: OptimizerSettings
+    records: PlanRecords
+    rollouts: RolloutController
+    now: Callable[[], datetime]
+    writers: NamespaceWriters
+    metrics: OptimizerMetrics
 
     async def apply(
         self, plan: Plan, writer: Writer = OWN_RIGHTS, *, wanted: Callable[[], bool] = lambda: True
@@ -125,13 +115,13 @@ class PlanWriter:
         if it returns False, nothing is written.
         """
         try:
-            outcome = await self._writers.write_alone(
+            outcome = await self.writers.write_alone(
                 plan.request.namespace, lambda lease: self._apply(plan, lease, writer, wanted)
             )
         except BaseException:
-            self._metrics.applying_failed()
+            self.metrics.applying_failed()
             raise
-        self._metrics.applied(outcome, stepwise=plan.rollout is not None)
+        self.metrics.applied(outcome, stepwise=plan.rollout is not None)
         return outcome
 
     async def reset(
@@ -151,14 +141,14 @@ class PlanWriter:
         that is gone. With the `digest` of what `plan_reset` returned, only if nothing of it has
         changed. `wanted` is called before the first write; if it returns False, nothing is written.
         """
-        outcome = await self._writers.write_alone(
+        outcome = await self.writers.write_alone(
             namespace,
             lambda lease: self._reset(
                 PlannedReset(namespace, optimization, digest, stop_workloads), lease, writer, wanted
             ),
             everywhere=False,
         )
-        self._metrics.was_reset(outcome)
+        self.metrics.was_reset(outcome)
         return outcome
 
     async def plan_reset(
@@ -170,17 +160,15 @@ class PlanWriter:
         name_others: bool = True,
     ) -> PlannedReset:
         """Return what a reset would write, and what becomes of what runs; write nothing."""
-        observation = await observe(self._kube, namespace, self._now(), named=name_others)
+        observation = await observe(self.kube, namespace, self.now(), named=name_others)
         writes = reset_changes(observation, namespace, optimization, stop_workloads=stop_workloads)
         outcome = reset_outcome(
             observation,
             namespace,
             optimization,
             writes,
-            select=cluster_selectors(
-                observation.managed_clusters, self._settings.cluster_label_key
-            ),
-            claim_name=self._settings.claim_name,
+            select=cluster_selectors(observation.managed_clusters, self.settings.cluster_label_key),
+            claim_name=self.settings.claim_name,
         )
         digest = reset_digest(writes, observation, (namespace, optimization))
         left = left_empty(observation, optimization, writes)
@@ -190,7 +178,7 @@ class PlanWriter:
         self, plan: Plan, lease: NamespaceLease, writer: Writer, wanted: Callable[[], bool]
     ) -> Applied | RequestProblem:
         observation = await observe(
-            self._kube, plan.request.namespace, self._now(), named=writer.name_others
+            self.kube, plan.request.namespace, self.now(), named=writer.name_others
         )
         if lease.unseen and not observation.unread:
             raise lease.unseen
@@ -201,9 +189,9 @@ class PlanWriter:
         if plan.rollout:
             return await self._begin_rollout(plan, writer, observation)
         await lease.announce(plan.digest)
-        record = await self._records.open(plan, writer.user, observation)
+        record = await self.records.open(plan, writer.user, observation)
         outcomes = await write_generated(
-            writer.kube or self._kube, annotated(plan), reader=self._kube
+            writer.kube or self.kube, annotated(plan), reader=self.kube
         )
         failed = failures(outcomes)
         return Applied(
@@ -211,7 +199,7 @@ class PlanWriter:
             applied=successes(outcomes),
             failed=failed,
             record=record.name,
-            issues=await self._records.close(record, failed),
+            issues=await self.records.close(record, failed),
         )
 
     async def _refused(
@@ -225,18 +213,18 @@ class PlanWriter:
             return refused
         if plan.rollout and writer.kube:
             return NEEDS_OWN_RIGHTS
-        refused = await asyncio.to_thread(stale, plan, observation, self._settings)
+        refused = await asyncio.to_thread(stale, plan, observation, self.settings)
         return lease.name_last_plan(refused) if refused else await writer.permit(plan.changes)
 
     async def _begin_rollout(
         self, plan: Plan, writer: Writer, observation: Observation
     ) -> Applied | RequestProblem:
         """Record a rollout; its steps are written by `rollouts`, in this process or another one."""
-        await self._rollouts.check_rights()
-        opened = await self._records.open(plan, writer.user, observation)
+        await self.rollouts.check_rights()
+        opened = await self.records.open(plan, writer.user, observation)
         if opened.issue:
             return needs_record(opened.issue.message)
-        self._rollouts.nudge()
+        self.rollouts.nudge()
         steps = len(plan.rollout.steps) if plan.rollout else 0
         return Applied(digest=plan.digest, applied=(), steps=steps, record=opened.name)
 
@@ -244,7 +232,7 @@ class PlanWriter:
         self, namespace: str, optimization: str | None, clusters: Collection[str] = ()
     ) -> RequestProblem | None:
         """Return a refusal while a rollout goes on: of the optimization, or on these clusters."""
-        for record in await self._rollouts.in_progress(namespace):
+        for record in await self.rollouts.in_progress(namespace):
             if optimization in (None, record.optimization):
                 return rollout_in_progress(record)
             if shared := record.clusters.intersection(clusters):
@@ -270,10 +258,8 @@ class PlanWriter:
         if not wanted():
             return CALLER_GONE
         await lease.announce("")
-        outcomes = await write_generated(
-            writer.kube or self._kube, planned.writes, reader=self._kube
-        )
-        await self._records.forget_current(namespace, optimization)
+        outcomes = await write_generated(writer.kube or self.kube, planned.writes, reader=self.kube)
+        await self.records.forget_current(namespace, optimization)
         deleted = tuple(
             ObjectRef(kind=change.kind, namespace=change.namespace, name=change.name)
             for change in successes(outcomes)
