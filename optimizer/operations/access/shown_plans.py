@@ -3,6 +3,7 @@
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from optimizer.plan.plan import Plan
 from optimizer.wire.request_problem import CONFLICT, RequestProblem
@@ -20,6 +21,7 @@ APPROVAL_SECONDS = 900.0
 """How long a plan may be applied after it was shown: a person has forgotten an older one."""
 
 
+@dataclass(slots=True, eq=False)
 class ShownPlans:
     """The latest plans by owner and digest.
 
@@ -28,27 +30,21 @@ class ShownPlans:
     process after a restart, has none of them. A plan expires after `seconds` of a clock.
     """
 
-    def __init__(
-        self,
-        most_of_owner: int = MOST_OF_OWNER,
-        most: int = MOST_PLANS,
-        *,
-        seconds: float = APPROVAL_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._plans = OrderedDict[tuple[Owner, str], tuple[Plan, float]]()
-        self._most_of_owner = most_of_owner
-        self._most = most
-        self._seconds = seconds
-        self._clock = clock
+    most_of_owner: int = MOST_OF_OWNER
+    most: int = MOST_PLANS
+    seconds: float = APPROVAL_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    _plans: OrderedDict[tuple[Owner, str], tuple[Plan, float]] = field(
+        default_factory=OrderedDict, init=False
+    )
 
     def add(self, owner: Owner, plan: Plan) -> None:
         """Keep a plan that is about to be shown to its owner; showing it again renews it."""
-        self._plans[owner, plan.digest] = plan, self._clock()
+        self._plans[owner, plan.digest] = plan, self.clock()
         self._plans.move_to_end((owner, plan.digest))
         counts = Counter(whose for whose, _ in self._plans)
-        most_of = owner if counts[owner] > self._most_of_owner else None
-        if most_of is None and len(self._plans) > self._most:
+        most_of = owner if counts[owner] > self.most_of_owner else None
+        if most_of is None and len(self._plans) > self.most:
             ((most_of, _),) = counts.most_common(1)
         if most_of is not None:
             self.forget(most_of, self._digests(most_of)[0])
@@ -61,7 +57,7 @@ class ShownPlans:
     def is_expired(self, owner: Owner, digest: str) -> bool:
         """Return whether the owner was shown this plan, but too long ago."""
         shown = self._plans.get((owner, digest))
-        return shown is not None and self._clock() - shown[1] > self._seconds
+        return shown is not None and self.clock() - shown[1] > self.seconds
 
     def in_full(self, owner: Owner, digest: str) -> str:
         """Return the digest of the owner's only plan whose digest begins so, or what was said."""
