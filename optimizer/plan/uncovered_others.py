@@ -17,7 +17,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.snapshot.object_readers import cluster_selectors
-from optimizer.snapshot.observation import Observation, own_decisions
+from optimizer.snapshot.observation import Observation, RequestedHub, own_decisions
 from optimizer.snapshot.ownership.namespace_reader import UNNAMED, Dependent
 from optimizer.snapshot.ownership.others import (
     Dependents,
@@ -72,8 +72,8 @@ def uncovered_others(
     """Return by cluster the workloads of others that depend on the policies of these clusters."""
     select = cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
     running = own_decisions(observation, request, settings)
-    claim = settings.claim_name
-    found = dependents_on_clusters(observation, request, select, running, claim_name=claim)
+    hub = RequestedHub(observation, request, select, running)
+    found = dependents_on_clusters(hub, claim_name=settings.claim_name)
     return {name: found[name] for name in sorted(clusters) if name in found}
 
 

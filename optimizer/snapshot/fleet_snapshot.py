@@ -16,15 +16,7 @@ from dsf.api.scoring.placement_scores import declared_formats, status_written, v
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
-from optimizer.domain.fleet import (
-    CandidatePolicy,
-    Cluster,
-    Fleet,
-    FleetLimit,
-    Objective,
-    Selector,
-    Workload,
-)
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, FleetLimit, Objective, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.score_matrix import ClusterDevice
@@ -57,6 +49,7 @@ from optimizer.snapshot.object_readers import (
 from optimizer.snapshot.observation import (
     CurrentDecisions,
     Observation,
+    RequestedHub,
     own_decisions,
     read_current_decisions,
 )
@@ -103,19 +96,20 @@ def read_objects(
     """Read the objects that a request names, which all exist; the fleet has no scores yet."""
     select = cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
     running = own_decisions(observation, request, settings)
+    hub = RequestedHub(observation, request, select, running)
     asked, defaults = tolerations_of(request.tolerations), default_tolerations(settings)
     eligible = eligible_clusters(observation, request, defaults)
-    listed, cluster_issues = _clusters(observation, request, select, running)
+    listed, cluster_issues = _clusters(hub)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
-    places = _places_of_others(workloads, observation, request, select, running)
+    places = _places_of_others(workloads, hub)
     workloads = _with_others_places(workloads, observation, places)
     inventories = read_inventories(listed, observation)
     kept = _kept(request, inventories)
     listed = tuple(_with_those_in_force(item) if item.name in kept else item for item in listed)
-    decided = partial(decided_works, observation, request, select, running)
+    decided = partial(decided_works, hub)
     nodes = nodes_of(inventories, workloads, decided)
     described, pool_issues = read_gpu_pools(observation.managed_clusters, request, nodes, kept)
-    others = others_on_clusters(observation, request, select, running)
+    others = others_on_clusters(hub)
     seen = seen_fleet(
         listed,
         workloads,
@@ -201,12 +195,8 @@ def _with_those_in_force(cluster: Cluster) -> Cluster:
     return replace(cluster, candidates=(*cluster.candidates, *cluster.enforced), enforced=())
 
 
-def _clusters(
-    observation: Observation,
-    request: OptimizeRequest,
-    select: Mapping[str, Selector],
-    running: CurrentDecisions,
-) -> tuple[tuple[Cluster, ...], list[Issue]]:
+def _clusters(hub: RequestedHub) -> tuple[tuple[Cluster, ...], list[Issue]]:
+    observation, request, select, running = hub
     policies = {name_of(obj): obj for obj in observation.policies}
     managed = {name_of(obj): obj for obj in observation.managed_clusters}
     clusters, issues = list[Cluster](), list[Issue]()
@@ -279,13 +269,10 @@ def _workloads(
 
 
 def _places_of_others(
-    workloads: Iterable[Workload],
-    observation: Observation,
-    request: OptimizeRequest,
-    select: Mapping[str, Selector],
-    running: CurrentDecisions,
+    workloads: Iterable[Workload], hub: RequestedHub
 ) -> Mapping[str, tuple[str, ...]]:
     """Return where each other workload of the namespace stays; empty: nowhere, or it is pruned."""
+    observation, request, select, running = hub
     own = {item.name for item in workloads}
     others = [obj for obj in observation.workloads if name_of(obj) not in own]
     decided = read_current_decisions(observation, select, None).placements if others else {}

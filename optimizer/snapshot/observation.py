@@ -85,6 +85,15 @@ class CurrentDecisions:
     bound: Mapping[str, datetime] = field(default_factory=dict)
 
 
+class RequestedHub(NamedTuple):
+    """What a request is about: the objects, the clusters' selectors, and its decision in force."""
+
+    observation: Observation
+    request: OptimizeRequest
+    select: Mapping[str, Selector]
+    running: CurrentDecisions
+
+
 def read_current_decisions(
     observation: Observation, selectors: Mapping[str, Selector], optimization: str | None
 ) -> CurrentDecisions:

@@ -12,7 +12,7 @@ from optimizer.follow.placement_status.drift import drifted
 from optimizer.follow.record.content import RecordContent
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.snapshot.object_readers import name_of, read_cluster, read_policy, read_workload
-from optimizer.snapshot.observation import Observation, read_current_decisions
+from optimizer.snapshot.observation import Observation, RequestedHub, read_current_decisions
 from optimizer.snapshot.ownership.namespace_reader import OthersPolicy, amounts_of
 from optimizer.snapshot.ownership.others import others_on_clusters
 from optimizer.snapshot.ownership.others_part import users_text
@@ -32,7 +32,8 @@ def exceeded_capacity(
     Which device others use is not recorded, so the devices of a kind are summed up.
     """
     running = read_current_decisions(observation, select, record.spec.optimization)
-    for cluster, there in sorted(others_on_clusters(observation, request, select, running).items()):
+    hub = RequestedHub(observation, request, select, running)
+    for cluster, there in sorted(others_on_clusters(hub).items()):
         own = _used(content, request, observation, cluster) if there.uses else {}
         supplied = (
             _supplied(record, content, request, observation, cluster, there.enforced) if own else {}

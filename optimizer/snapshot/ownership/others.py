@@ -16,9 +16,9 @@ from optimizer.domain.fleet import CandidatePolicy, Selector
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.snapshot.object_readers import name_of, placement_of, read_policy
 from optimizer.snapshot.observation import (
-    CurrentDecisions,
     KeptObjects,
     Observation,
+    RequestedHub,
     kept_objects,
     running_works,
 )
@@ -29,7 +29,6 @@ from optimizer.snapshot.ownership.namespace_reader import (
     ResourceUse,
     amounts_of,
 )
-from optimizer.wire.request import OptimizeRequest
 
 Dependents = Mapping[str, tuple[Dependent, ...]]
 """By cluster, the workloads of others that depend on its policies."""
@@ -48,61 +47,44 @@ class OthersOnCluster:
     selected_use: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
-def others_on_clusters(
-    observation: Observation,
-    request: OptimizeRequest,
-    select: Mapping[str, Selector],
-    running: CurrentDecisions,
-) -> Mapping[str, OthersOnCluster]:
-    """Return what others enforce and use, by cluster; `running` is the request's own decision."""
+def others_on_clusters(hub: RequestedHub) -> Mapping[str, OthersOnCluster]:
+    """Return what others enforce and use, by cluster."""
     found = defaultdict[str, OthersOnCluster](OthersOnCluster)
-    for reader in _readers_of(observation, request, select, running):
+    for reader in _readers_of(hub):
         for cluster, policy in reader.enforced():
             if policy not in found[cluster].enforced:
                 found[cluster].enforced.append(policy)
         for cluster, use in reader.uses():
             found[cluster].uses.append(use)
-        for cluster, workload in reader.selected() if observation.usage_scores else ():
+        for cluster, workload in reader.selected() if hub.observation.usage_scores else ():
             for kind, amount in amounts_of(workload):
                 found[cluster].selected_use[kind] += amount
-    return {name: item for name, item in found.items() if name in request.cluster_names}
+    return {name: item for name, item in found.items() if name in hub.request.cluster_names}
 
 
-def decided_works(
-    observation: Observation,
-    request: OptimizeRequest,
-    select: Mapping[str, Selector],
-    running: CurrentDecisions,
-) -> Mapping[str, Mapping[str, str]]:
+def decided_works(hub: RequestedHub) -> Mapping[str, Mapping[str, str]]:
     """Return by cluster the ManifestWorks that a plan of the request decides about.
 
     Each with its workload. Those that the request does not name, and that its plan removes, are
     among them. Where ManifestWorks can't be listed, they have the names of their workloads.
     """
-    if observation.works is None:
-        named = {item.name: item.name for item in request.target_workloads}
-        return {item.name: named for item in request.clusters}
+    if hub.observation.works is None:
+        named = {item.name: item.name for item in hub.request.target_workloads}
+        return {item.name: named for item in hub.request.clusters}
     found = defaultdict[str, dict[str, str]](dict)
-    own = next(_readers_of(observation, request, select, running))
+    own = next(_readers_of(hub))
     for cluster, work, workload in own.decided():
         found[cluster][work] = workload
     return found
 
 
-def dependents_on_clusters(
-    observation: Observation,
-    request: OptimizeRequest,
-    select: Mapping[str, Selector],
-    running: CurrentDecisions,
-    *,
-    claim_name: str,
-) -> Dependents:
+def dependents_on_clusters(hub: RequestedHub, *, claim_name: str) -> Dependents:
     """Return by cluster the workloads of others that depend on its policies.
 
     OCM stops what requires a claim of the cluster: all its policies have one claim. What runs
     without a Placement requires none, and its devices are divided anew.
     """
-    return _dependents(_readers_of(observation, request, select, running), claim_name)
+    return _dependents(_readers_of(hub), claim_name)
 
 
 def dependents_of_others(
@@ -160,22 +142,19 @@ def contradicting(
                 yield choice, item
 
 
-def _readers_of(
-    observation: Observation,
-    request: OptimizeRequest,
-    select: Mapping[str, Selector],
-    running: CurrentDecisions,
-) -> Iterator[NamespaceReader]:
+def _readers_of(hub: RequestedHub) -> Iterator[NamespaceReader]:
     """Yield the readers for a request, whose own plan decides on its workloads.
 
     Workloads that share a Placement can't be planned, so they are nobody's targets.
     """
-    named = {item.name for item in request.target_workloads}
-    targets = {name_of(i): placement_of(i) for i in observation.workloads if name_of(i) in named}
+    named = {item.name for item in hub.request.target_workloads}
+    targets = {
+        name_of(i): placement_of(i) for i in hub.observation.workloads if name_of(i) in named
+    }
     shared = Counter(targets.values())
     alone = frozenset(name for name, placement in targets.items() if shared[placement] == 1)
-    kept = kept_objects(observation, request, running)
-    return _readers(observation, request.owner, select, kept, alone)
+    kept = kept_objects(hub.observation, hub.request, hub.running)
+    return _readers(hub.observation, hub.request.owner, hub.select, kept, alone)
 
 
 def _readers(
