@@ -9,18 +9,12 @@ import yaml
 
 from dsf.api.names import AGENT_NAMESPACE, APP, HUB_NAMESPACE, REQUEST_AMOUNT, REQUEST_KIND
 from dsf.api.times import rfc3339
+from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.kinds import (
-    MANAGED_CLUSTER_SET_BINDING,
-    MANIFEST_WORK_REPLICA_SET,
-    NAMESPACE,
-    NODE,
-    Kind,
-)
 from dsf.kube.port import Object
 from dsf.sim.controllers.registration import join
 from dsf.sim.demo.processes import DemoError
@@ -86,22 +80,22 @@ async def _cluster(name: str, work_dir: Path, stack: AsyncExitStack) -> DemoClus
 
 
 def _hub_objects(labels: ClusterLabels) -> list[Change]:
-    binding = _object(MANAGED_CLUSTER_SET_BINDING, "default", WORKLOAD_NAMESPACE)
+    binding = _object(kinds.MANAGED_CLUSTER_SET_BINDING, "default", WORKLOAD_NAMESPACE)
     return [
-        Create(NAMESPACE, _object(NAMESPACE, HUB_NAMESPACE)),
+        Create(kinds.NAMESPACE, _object(kinds.NAMESPACE, HUB_NAMESPACE)),
         *(
             change
             for name, own in labels.items()
             for change in join(name, {"cluster-name": name, **own}, now=rfc3339(utc_now()))
         ),
-        Create(MANAGED_CLUSTER_SET_BINDING, {**binding, "spec": {"clusterSet": "default"}}),
+        Create(kinds.MANAGED_CLUSTER_SET_BINDING, {**binding, "spec": {"clusterSet": "default"}}),
     ]
 
 
 def replica_set(name: str, app: str, gpus: int, manifest: Object) -> Object:
     """Return the ManifestWorkReplicaSet of a workload that needs GPUs, with a Placement to come."""
     labels = {APP: app, REQUEST_KIND: "gpu", REQUEST_AMOUNT: str(gpus)}
-    return MANIFEST_WORK_REPLICA_SET.object(
+    return kinds.MANIFEST_WORK_REPLICA_SET.object(
         metadata={"name": name, "namespace": WORKLOAD_NAMESPACE, "labels": labels},
         spec={
             "placementRefs": [{"name": f"{name}-placement", "rolloutStrategy": {"type": "All"}}],
@@ -111,19 +105,22 @@ def replica_set(name: str, app: str, gpus: int, manifest: Object) -> Object:
 
 
 def _namespaces(cluster: str) -> list[Change]:
-    return [Create(NAMESPACE, _object(NAMESPACE, name)) for name in (AGENT_NAMESPACE, cluster)]
-
-
-def _node(cluster: str, labels: ClusterLabels) -> list[Change]:
-    node = _object(NODE, f"{cluster}-control-plane")
-    node["metadata"]["labels"] = dict(labels[cluster])
-    ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": _ALLOCATABLE}
     return [
-        Create(NODE, node),
-        Patch(NODE, node["metadata"]["name"], None, {"status": ready}, "status"),
+        Create(kinds.NAMESPACE, _object(kinds.NAMESPACE, name))
+        for name in (AGENT_NAMESPACE, cluster)
     ]
 
 
-def _object(kind: Kind, name: str, namespace: str | None = None) -> Object:
+def _node(cluster: str, labels: ClusterLabels) -> list[Change]:
+    node = _object(kinds.NODE, f"{cluster}-control-plane")
+    node["metadata"]["labels"] = dict(labels[cluster])
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": _ALLOCATABLE}
+    return [
+        Create(kinds.NODE, node),
+        Patch(kinds.NODE, node["metadata"]["name"], None, {"status": ready}, "status"),
+    ]
+
+
+def _object(kind: kinds.Kind, name: str, namespace: str | None = None) -> Object:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return kind.object(metadata=metadata)

@@ -9,14 +9,7 @@ from pydantic import Field, model_validator
 from dsf.api.names import APP, REQUEST_AMOUNT, REQUEST_KIND, score_object_name
 from dsf.api.scoring.quantity import format_quantity
 from dsf.api.untrusted_text import UntrustedName
-from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
-    MANAGED_CLUSTER,
-    MANIFEST_WORK_REPLICA_SET,
-    NODE_INVENTORY,
-    POLICY,
-    Kind,
-)
+from dsf.kube import kinds
 from dsf.kube.port import Object
 from optimizer.domain.nodes import WHOLE_GPU, resource_of
 from optimizer.follow.overview.constraints.constraint_fields import Constraints
@@ -135,18 +128,18 @@ class PretendedObjects:
     scores: tuple[ScoreChange, ...]
     workloads: tuple[Object, ...] = ()
 
-    def seen(self, kind: Kind, objects: Iterable[Object]) -> Iterator[Object]:
+    def seen(self, kind: kinds.Kind, objects: Iterable[Object]) -> Iterator[Object]:
         """Yield the objects of one kind as the question pretends them: changed, then copied."""
         for obj in objects:
-            changed = self._rescored(obj) if kind == ADD_ON_PLACEMENT_SCORE else obj
+            changed = self._rescored(obj) if kind == kinds.ADD_ON_PLACEMENT_SCORE else obj
             yield changed
             for added in self.added:
                 copy = _copied(kind, obj, added)
                 yield from () if copy is None else (self._rescored(copy),)
 
-    def besides(self, kind: Kind, namespace: str | None) -> Iterator[Object]:
+    def besides(self, kind: kinds.Kind, namespace: str | None) -> Iterator[Object]:
         """Yield the objects of one kind that a list of a namespace has besides; None: of all."""
-        for obj in self.workloads if kind == MANIFEST_WORK_REPLICA_SET else ():
+        for obj in self.workloads if kind == kinds.MANIFEST_WORK_REPLICA_SET else ():
             if namespace in (None, obj["metadata"]["namespace"]):
                 yield obj
 
@@ -235,21 +228,21 @@ def _changed(entry: dict[str, Any], change: ScoreChange | None) -> dict[str, Any
     return {**entry, "value": change.value} if change else entry
 
 
-def _copied(kind: Kind, obj: Object, added: AddedCluster) -> Object | None:
+def _copied(kind: kinds.Kind, obj: Object, added: AddedCluster) -> Object | None:
     """Return the object that a copy of a cluster has where the cluster has this one; else None."""
     metadata, name, like = obj["metadata"], added.name, added.like
-    if kind == MANAGED_CLUSTER and name_of(obj) == like:
+    if kind == kinds.MANAGED_CLUSTER and name_of(obj) == like:
         labels = {key: name if value == like else value for key, value in labels_of(obj).items()}
         stated = {**(metadata.get("annotations") or {})}
         stated.pop(DRAIN, None)  # who takes one cluster out of use says nothing of a new one
         own = {**metadata, "name": name, "labels": labels, "annotations": stated}
         copy = {**obj, "metadata": own}
         return cluster_with(copy, added.nodes) if added.gpus else copy
-    if kind == POLICY and policy_of_copy(name_of(obj), name, like):
+    if kind == kinds.POLICY and policy_of_copy(name_of(obj), name, like):
         return {**obj, "metadata": {**metadata, "name": policy_of_copy(name_of(obj), name, like)}}
-    if kind == ADD_ON_PLACEMENT_SCORE and metadata.get("namespace") == like:
+    if kind == kinds.ADD_ON_PLACEMENT_SCORE and metadata.get("namespace") == like:
         return {**obj, "metadata": {**metadata, "namespace": name}}
-    if kind == NODE_INVENTORY and metadata.get("namespace") == like:
+    if kind == kinds.NODE_INVENTORY and metadata.get("namespace") == like:
         moved = {**metadata, "name": name, "namespace": name}
         status = obj.get("status") or {}
         if added.gpus:
