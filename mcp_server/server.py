@@ -68,6 +68,7 @@ ALWAYS_LISTED = (
     "apply_plan",
     "approve_kept_plan",
     "change_rollout",
+    "keep_constraints",
     "rollback",
     "reset_placements",
 )
