@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dsf.kube.errors import FIELD_MANAGER_CONFLICT, Conflict, KubeError
+from dsf.kube.errors import FIELD_MANAGER_CONFLICT, ApiError, Conflict
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object
 from tests.kube_wrappers.wrapper import Wrapper
@@ -46,6 +46,6 @@ class Applying(Wrapper):
             return await self.patch(
                 kind, metadata["name"], body, metadata["namespace"], subresource="status"
             )
-        except KubeError:
+        except ApiError:
             self._owned[at] = owned
             raise

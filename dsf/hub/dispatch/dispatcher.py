@@ -284,12 +284,12 @@ class Dispatcher:
             status.pop("nominatedClusterNames", None)
             if nomination.clusters:
                 status["nominatedClusterNames"] = list(nomination.clusters)
-            applied = await self._kube.apply_status(
+            # An answer that is lost does not tell which of both there are.
+            self._written[key(obj)] = (*nomination.workload.nominated, *nomination.clusters)
+            obj = await self._kube.apply_status(
                 WORKLOAD, WORKLOAD.object(metadata=at, status=status), manager=KUEUE_ADMISSION
             )
-            self._written[key(obj)] = nomination.clusters
-            version = applied["metadata"]["resourceVersion"]
-            obj = applied
+            version = obj["metadata"]["resourceVersion"]
         condition = Condition(
             NOMINATED,
             "True" if nomination.status else "False",

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from dsf.hub.dispatch.dispatcher import Dispatcher, DispatcherOptions
 from dsf.hub.dispatch.queue_pass import NominationSettings
+from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     ADMISSION_CHECK,
@@ -321,6 +322,25 @@ async def test_what_another_dispatcher_nominates_is_left_alone() -> None:
         await asyncio.sleep(2 * NEXT)
         assert await all_nominated(hub) == {"job": ["north"]}
         assert any(reason == "OtherDispatcher" for _, reason, _ in await events(hub))
+
+
+async def test_a_nomination_whose_answer_is_lost_is_its_own() -> None:
+    hub = await kueue_hub()
+    await publish(hub, east=52, north=10, west=94)
+    await queue(hub, "job")
+
+    class Losing(Faulty):
+        def after(self, call: Call) -> None:
+            """Lose the answer that the second cluster is nominated."""
+            if call.verb == "patch" and call.kind == WORKLOAD:
+                self.writes = getattr(self, "writes", 0) + 1
+                if self.writes == 3:
+                    raise Unreachable("the connection broke")
+
+    async with dispatching(hub, Losing(hub, lambda _: None)):
+        await asyncio.sleep(2 * NEXT)
+        assert await all_nominated(hub) == {"job": ["west", "east", "north"]}
+        assert {reason for _, reason, _ in await events(hub)} == {"Nominated"}
 
 
 async def test_a_field_that_another_client_owns_is_left_alone() -> None:
