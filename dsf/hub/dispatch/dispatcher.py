@@ -49,9 +49,9 @@ from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
 
 try:
-    from dsf.hub.dispatch.highs import solved
+    from dsf.hub.dispatch.highs import solver
 except ImportError:  # without the extra `optimizer`
-    solved = None  # type: ignore[assignment]
+    solver = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
 
@@ -192,8 +192,9 @@ class Dispatcher:
         }
         settings = self._options.nominations
         # A plan may take seconds, in which the Lease has to be renewed.
+        solve = None if solver is None else solver()
         nominations = await asyncio.to_thread(
-            decide, mine, assigned, fleet, settings, self._now(), solved
+            decide, mine, assigned, fleet, settings, self._now(), solve
         )
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._nominate(each)) for each in nominations]
@@ -258,7 +259,7 @@ class Dispatcher:
             return None
         try:
             async with self._limiter.turn():
-                await self._write(nomination)
+                version = await self._write(nomination)
         except KubeError as error:
             causes = error.details.get("causes") or () if isinstance(error, ApiError) else ()
             if any(cause.get("reason") == FIELD_MANAGER_CONFLICT for cause in causes):
@@ -272,10 +273,16 @@ class Dispatcher:
         reason = "Nominated" if nomination.status else nomination.reason
         type_: Type = "Warning" if nomination.warns else "Normal"
         self._events.record(WORKLOAD, workload.obj, type_, reason, nomination.message)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(UNSEEN_SECONDS):
+                await self._workloads.reach(version)
         return None
 
-    async def _write(self, nomination: Nomination) -> None:
-        """Apply the nominated clusters if they differ, then patch the condition."""
+    async def _write(self, nomination: Nomination) -> str:
+        """Apply the nominated clusters if they differ, then patch the condition.
+
+        Return the resource version that the Workload has then.
+        """
         obj, metadata = nomination.workload.obj, nomination.workload.obj["metadata"]
         at = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion")}
         version = metadata["resourceVersion"]
@@ -303,9 +310,7 @@ class Dispatcher:
         patched = await self._kube.patch(
             WORKLOAD, metadata["name"], body, metadata["namespace"], subresource="status"
         )
-        with suppress(TimeoutError):
-            async with asyncio.timeout(UNSEEN_SECONDS):
-                await self._workloads.reach(patched["metadata"]["resourceVersion"])
+        return str(patched["metadata"]["resourceVersion"])
 
 
 def _clusters(config: Object) -> tuple[str, ...]:

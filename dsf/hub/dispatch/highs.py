@@ -5,23 +5,30 @@ It runs in the thread that calls it, and lets other threads run meanwhile.
 
 import logging
 import math
+import time
 from collections.abc import Sequence
+from functools import partial
 
 import highspy
 import numpy as np
 
-from dsf.hub.dispatch.assignment import Row
+from dsf.hub.dispatch.assignment import Row, Solve
 
 SECONDS = 5.0
-"""How long one solve may take; what is found by then counts."""
+"""How long the solves of one decision may take together; what is found by then counts."""
 GAP = 1e-3
 """The relative optimality gap at which a solve ends."""
 
 log = logging.getLogger(__name__)
 
 
-def solved(
-    objective: Sequence[float], upper: Sequence[int], rows: Sequence[Row]
+def solver(seconds: float = SECONDS) -> Solve:
+    """Return what solves one program after the other, in so many seconds from now."""
+    return partial(_solved, time.monotonic() + seconds)
+
+
+def _solved(
+    end: float, objective: Sequence[float], upper: Sequence[int], rows: Sequence[Row]
 ) -> tuple[list[float], float] | None:
     """Return the integers of the best solution, and a bound of the objective; None without one."""
     columns = len(objective)
@@ -36,14 +43,15 @@ def solved(
     model.a_matrix_.start_ = np.cumsum([0, *map(len, rows)])
     model.a_matrix_.index_ = np.array([column for row in rows for column in row])
     model.a_matrix_.value_ = np.array([value for row in rows for value in row.values()])
-    solver = highspy.Highs()
-    options = {"output_flag": False, "threads": 1, "time_limit": SECONDS, "mip_rel_gap": GAP}
+    highs = highspy.Highs()
+    left = max(0.0, end - time.monotonic())
+    options = {"output_flag": False, "threads": 1, "time_limit": left, "mip_rel_gap": GAP}
     for name, value in options.items():
-        solver.setOptionValue(name, value)
-    solver.passModel(model)
-    solver.run()
-    found = solver.getInfo()
+        highs.setOptionValue(name, value)
+    highs.passModel(model)
+    highs.run()
+    found = highs.getInfo()
     if not math.isfinite(found.objective_function_value + found.mip_dual_bound):
-        log.warning("no plan", extra={"status": solver.getModelStatus().name})
+        log.warning("no plan", extra={"status": highs.getModelStatus().name})
         return None
-    return list(solver.getSolution().col_value), found.mip_dual_bound
+    return list(highs.getSolution().col_value), found.mip_dual_bound

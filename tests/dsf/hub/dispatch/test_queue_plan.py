@@ -1,5 +1,6 @@
 """One plan for Workloads that wait: the best one, within what is free, and by priority."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from dsf.api.crd.inventory_times import InventoryTimes
 from dsf.hub.dispatch.assignment import Row, Solve
 from dsf.hub.dispatch.candidates import WorkerFleet
-from dsf.hub.dispatch.highs import GAP, solved
+from dsf.hub.dispatch.highs import GAP, solver
 from dsf.hub.dispatch.nomination import Nomination, decide
 from dsf.hub.dispatch.queue_pass import NominationSettings
 from dsf.hub.dispatch.queue_preferences import QueuePreference, ScoreEntries
@@ -22,6 +23,7 @@ from dsf.hub.dispatch.workloads import WaitingWorkload, read_workload
 from tests.dsf.hub.dispatch.kueue_hub import condition
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
+solved = solver(math.inf)
 TIMES = InventoryTimes(NOW, NOW + timedelta(hours=1))
 
 
@@ -234,6 +236,11 @@ def test_the_gap_is_that_of_the_smaller_bound(factor: float, gap: str) -> None:
 def test_a_solver_without_a_plan_leaves_the_order_and_it_is_told() -> None:
     found = decided(*SMALL_FIRST, solve=lambda *_: None)
     assert placed(found) == {"job-0": "c0"}
+    assert "HiGHS found no plan for 2 Workloads of priority 0." in found["job-0"].message
+
+
+def test_once_the_time_of_all_plans_is_over_the_order_decides() -> None:
+    found = decided(*SMALL_FIRST, solve=solver(-1))
     assert "HiGHS found no plan for 2 Workloads of priority 0." in found["job-0"].message
 
 
