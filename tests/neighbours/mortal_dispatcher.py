@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsf.hub.dispatch.dispatcher import Dispatcher, DispatcherOptions
-from dsf.hub.dispatch.nomination import NominationSettings
+from dsf.hub.dispatch.queue_pass import NominationSettings
 from dsf.kube.client.connect import connect
 from tests.kube_wrappers.wrapper import WRITES, Answer, Call, Wrapper
 

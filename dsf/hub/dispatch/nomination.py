@@ -117,14 +117,18 @@ def _better_elsewhere(queued: QueuedWorkload, fleet: WorkerFleet, now: datetime)
     if queued.config not in fleet.configs or not isinstance(queued.preferences, tuple):
         return ""
     known = {fleet.managed_cluster(name) for name in fleet.configs[queued.config]}
-    best = max((item.number for item in queued.candidates.values()), default=-math.inf)
     better = [
         f"{UntrustedName(name)} ({score:g})"
         for name in sorted(fleet.managed.keys() - known)
         for score in (weighted_score(name, queued.preferences, fleet.find_score, now),)
-        if isinstance(score, float) and score > best
+        if isinstance(score, float) and score > _best(queued)
     ]
     return _sentence(f"Better, but not in MultiKueueConfig {UntrustedName(queued.config)}", better)
+
+
+def _best(queued: QueuedWorkload) -> float:
+    """Return the best score of a cluster that can take a Workload; without one, less than any."""
+    return max((item.number for item in queued.candidates.values()), default=-math.inf)
 
 
 def _issue(queued: QueuedWorkload) -> str:
@@ -135,7 +139,8 @@ def _issue(queued: QueuedWorkload) -> str:
     if isinstance(preferences, InvalidInput):
         why = f"{PREFERENCES_ANNOTATION} of LocalQueue {queue} can't be used"
         return f"{why}, in order of names: {preferences.message}."
-    return ""
+    unscored = queued.candidates and _best(queued) == -math.inf
+    return "No cluster has a score: in order of names." if unscored else ""
 
 
 def _unscored(queued: QueuedWorkload) -> list[str]:

@@ -134,8 +134,9 @@ class QueuePass:
         roomy = {
             each.at: (each, items)
             for each in turn
+            if not each.kept
             for items in ([item for item in self._with_room(each).values() if item.room],)
-            if not each.kept and any(item.number > -math.inf for item in items)
+            if any(item.number > -math.inf for item in items)
         }
         numbers = [item.number for _, items in roomy.values() for item in items]
         least = min((number for number in numbers if number > -math.inf), default=0.0) - 1

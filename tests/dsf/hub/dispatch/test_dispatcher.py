@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dsf.api.conditions import conditions_of, find
 from dsf.hub.dispatch.dispatcher import Dispatcher, DispatcherOptions
 from dsf.hub.dispatch.queue_pass import NominationSettings
+from dsf.hub.dispatch.workloads import NOMINATED
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -219,6 +221,20 @@ async def test_weights_entries_and_inverted_scores_are_as_in_a_request() -> None
     await queue(hub, "job")
     async with dispatching(hub):
         assert (await told(hub)).startswith("Nominated: north. Scores: north (-20).")
+
+
+async def test_where_all_scores_have_expired_names_decide_and_it_is_told() -> None:
+    hub = await kueue_hub()
+    await publish(hub, until=START, east=10, west=94)
+    await queue(hub, "job")
+    async with dispatching(hub):
+        assert await all_nominated(hub) == {"job": ["east"]}
+        [(type_, _, message)] = await events(hub)
+        assert type_ == "Warning"
+        assert "No cluster has a score: in order of names." in message
+        assert f"west: AddOnPlacementScore carbon expired at {START}" in message
+        workload = await hub.get(WORKLOAD, "job", "team")
+        assert (find(conditions_of(workload), NOMINATED) or {})["reason"] == "ByName"
 
 
 async def test_clusters_without_a_valid_score_come_last_and_it_is_told() -> None:
