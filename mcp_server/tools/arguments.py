@@ -97,7 +97,7 @@ Question = Annotated[
             "type": "object",
             "description": "Clusters lost, added (copies, or with other gpus); workloads that don't"
             " exist (run); scores changed; budget: most of a score's sum; also"
-            " together, atLeast, atMost.",
+            " apart, atLeast, atMost.",
             "examples": [
                 {
                     "lose": ["worker02"],
@@ -110,9 +110,9 @@ Question = Annotated[
                         }
                     ],
                     "run": [{"amount": 4, "like": "app01"}],
-                    "pin": {"app01": "worker01"},
+                    "pin": {"app01": "worker03"},
                     "exclude": {"app02": ["worker01"]},
-                    "apart": [["app01", "app02"]],
+                    "together": [["app01", "app02"]],
                     "scores": [
                         {"score": "power", "cluster": "worker01", "entry": "2g", "value": 5}
                     ],

@@ -34,6 +34,8 @@ async def plan(client: Client[Any], objective: str, **request: str) -> str:
 
 async def prepare(client: Client[Any], tool: str) -> None:
     """Bring about what a tool is for: a plan to explain or to leave, a rollout to change."""
+    if tool == "keep_constraints":
+        await client.call_tool(tool, {"remember": {"drain": ["worker01"]}})
     if tool not in ("explain_placement", "change_rollout", "rollback"):
         return
     for objective in ("power", "performance"):
