@@ -70,7 +70,6 @@ ALWAYS_LISTED = (
     "change_rollout",
     "keep_constraints",
     "rollback",
-    "keep_constraints",
     "reset_placements",
 )
 """Tools that a search need not find: the first one, and those that a client asks its user about."""
