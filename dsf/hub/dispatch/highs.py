@@ -16,6 +16,8 @@ from dsf.hub.dispatch.assignment import Row, Solve
 
 SECONDS = 5.0
 """How long the solves of one decision may take together; what is found by then counts."""
+MOST_COLUMNS = 50_000
+"""Integers of a program; before its first solution a larger one needs more than that time."""
 GAP = 1e-3
 """The relative optimality gap at which a solve ends."""
 
@@ -32,6 +34,9 @@ def _solved(
 ) -> tuple[list[float], float] | None:
     """Return the integers of the best solution, and a bound of the objective; None without one."""
     columns = len(objective)
+    if columns > MOST_COLUMNS:
+        log.warning("no plan", extra={"columns": columns, "most": MOST_COLUMNS})
+        return None
     model = highspy.HighsLp()
     model.sense_ = highspy.ObjSense.kMaximize
     model.num_col_, model.num_row_ = columns, len(rows)

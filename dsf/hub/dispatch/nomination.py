@@ -117,11 +117,12 @@ def _better_elsewhere(queued: QueuedWorkload, fleet: WorkerFleet, now: datetime)
     if queued.config not in fleet.configs or not isinstance(queued.preferences, tuple):
         return ""
     known = {fleet.managed_cluster(name) for name in fleet.configs[queued.config]}
+    best = _best(queued)
     better = [
         f"{UntrustedName(name)} ({score:g})"
         for name in sorted(fleet.managed.keys() - known)
         for score in (weighted_score(name, queued.preferences, fleet.find_score, now),)
-        if isinstance(score, float) and score > _best(queued)
+        if isinstance(score, float) and score > best
     ]
     return _sentence(f"Better, but not in MultiKueueConfig {UntrustedName(queued.config)}", better)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dsf.api.crd.inventory_times import InventoryTimes
 from dsf.hub.dispatch.assignment import Row, Solve
 from dsf.hub.dispatch.candidates import WorkerFleet
-from dsf.hub.dispatch.highs import GAP, solver
+from dsf.hub.dispatch.highs import GAP, MOST_COLUMNS, solver
 from dsf.hub.dispatch.nomination import Nomination, decide
 from dsf.hub.dispatch.queue_pass import NominationSettings
 from dsf.hub.dispatch.queue_preferences import QueuePreference, ScoreEntries
@@ -242,6 +242,14 @@ def test_a_solver_without_a_plan_leaves_the_order_and_it_is_told() -> None:
 def test_once_the_time_of_all_plans_is_over_the_order_decides() -> None:
     found = decided(*SMALL_FIRST, solve=solver(-1))
     assert "HiGHS found no plan for 2 Workloads of priority 0." in found["job-0"].message
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_solved"), [(MOST_COLUMNS, True), (MOST_COLUMNS + 1, False)]
+)
+def test_a_program_too_large_for_the_time_is_not_begun(columns: int, is_solved: bool) -> None:
+    found = solved([1.0] * columns, [1] * columns, [dict.fromkeys(range(columns), 1.0)])
+    assert (found is not None) == is_solved
 
 
 @pytest.mark.parametrize(
