@@ -86,11 +86,11 @@ class DispatcherOptions:
 class Dispatcher:
     """Nominates worker clusters for Kueue's Workloads.
 
-    A nomination is an apply in the name of Kueue, then a condition, then an Event. Killed between
-    two of them, the next run writes what is missing. A Workload whose nominations somebody else
-    changes is left alone until it loses its quota. Metrics: those of the controller `dispatcher`
-    and of writes, `dsf_dispatcher_waiting_workloads`, `dsf_dispatcher_in_charge` and
-    `dsf_dispatcher_nominations_total{result}`.
+    A nomination is an apply in the name of Kueue, then a condition, then an Event. Killed before
+    the condition, the next run writes it; killed after it, the Event is missing. A Workload whose
+    nominations somebody else changes is left alone until it loses its quota. Metrics: those of the
+    controller `dispatcher` and of writes, `dsf_dispatcher_waiting_workloads`,
+    `dsf_dispatcher_in_charge` and `dsf_dispatcher_nominations_total{result}`.
     """
 
     def __init__(
