@@ -105,6 +105,7 @@ class Dispatcher:
         self._options = options or DispatcherOptions()
         self._now = now
         self._written = dict[Key, tuple[str, ...]]()
+        self._idle_reason = ""
         namespace, name = self._options.kueue_config
         self._config = View[Object](
             kube, CONFIG_MAP, namespace, fields=f"metadata.name={name}", read=without_managed_fields
@@ -227,8 +228,9 @@ class Dispatcher:
         at = self._options.kueue_config
         why = other_dispatcher(self._config.items.get(at), "/".join(at))
         self._in_charge.set(not why)
-        if why:
+        if why and why != self._idle_reason:
             log.warning("nominates nothing", extra={"reason": why})
+        self._idle_reason = why
         for name in () if self._options.dry_run else fleet.checks:
             check = self._checks.items["", name]
             if told := why or unanswered(check, self._now()):

@@ -272,7 +272,9 @@ async def test_clusters_without_a_valid_score_come_last_and_it_is_told() -> None
         (None, "has no controller_manager_config.yaml"),
     ],
 )
-async def test_it_does_nothing_unless_kueue_names_it(configuration: str | None, said: str) -> None:
+async def test_it_does_nothing_unless_kueue_names_it(
+    configuration: str | None, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     hub = await kueue_hub()
     await publish(hub, east=52)
     await queue(hub, "job")
@@ -283,6 +285,7 @@ async def test_it_does_nothing_unless_kueue_names_it(configuration: str | None, 
         [(type_, reason, message)] = await events(hub, "default")
         assert (type_, reason) == ("Warning", "NotItsDispatcher")
         assert said in message
+        assert caplog.messages == ["nominates nothing"]  # once, not at each decision
         await hub.delete(CONFIG_MAP, "kueue-manager-config", "kueue-system")
         await asyncio.sleep(SOON)
         assert any("name it by --kueue-config" in text for *_, text in await events(hub, "default"))
