@@ -21,7 +21,8 @@ _NAMED = 8
 _PACKED = ("content", "rollout")
 """Fields of a PlacementPlan that are compressed."""
 
-_SECRET_IN_TEXT = re.compile(rf"[\"']?kind[\"']?\s*:\s*[\"']?{SECRET.kind}\b")
+_SECRET_IN_TEXT = re.compile(rf"\bkind\W*:\W*{SECRET.kind}\b")
+"""Of text in any quotes, also in those of JSON within JSON."""
 
 _NOT_SHOWN = ("managedFields", "kubectl.kubernetes.io/last-applied-configuration")
 """What the API server and kubectl keep for themselves; the second repeats the object as text."""
@@ -73,12 +74,12 @@ def _shown(obj: Object) -> Object:
 def _without_credentials(part: Any) -> Any:
     """Return a part of an object without the data of Secrets in it, and without _NOT_SHOWN."""
     match part:
-        case {"kind": SECRET.kind}:
-            hidden = {key: REDACTED for key in ("data", "stringData") if key in part}
-            return {**part, **hidden}
+        case {"name": str(name), "value": str(value)} if redact(said := f"{name}={value}") != said:
+            return {**part, "value": REDACTED}
         case dict():
+            hidden = ("data", "stringData") if part.get("kind") == SECRET.kind else ()
             kept = {key: item for key, item in part.items() if key not in _NOT_SHOWN}
-            return {key: _without_credentials(item) for key, item in kept.items()}
+            return {k: REDACTED if k in hidden else _without_credentials(kept[k]) for k in kept}
         case list():
             return [_without_credentials(item) for item in part]
         case str() if _SECRET_IN_TEXT.search(part):
