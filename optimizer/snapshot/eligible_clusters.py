@@ -12,7 +12,7 @@ from optimizer.domain.fleet import Cluster, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.object_readers import has_unread_drain, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
 
@@ -27,17 +27,19 @@ class EligibleClusters:
     """The clusters of a request as OCM's placement controller sees them from one namespace.
 
     `blocked`: those that no Placement of the namespace can select, each with an issue. `taints`:
-    those of the other clusters. `defaults`: tolerations that hold where something runs already.
+    those of the other clusters. `closed`: those that get nothing new, each with an issue.
+    `defaults`: tolerations that hold where something runs already.
     """
 
     blocked: Mapping[str, Issue]
     taints: Mapping[str, tuple[placement.Taint, ...]]
+    closed: Mapping[str, Issue]
     defaults: Tolerations
     now: datetime
 
     def unselectable(self, tolerations: Tolerations) -> dict[str, Issue]:
         """Return the clusters that no new Placement with these tolerations selects, and why."""
-        found = dict(self.blocked)
+        found = {**self.blocked, **self.closed}
         for name, taints in self.taints.items():
             taint = placement.untolerated(taints, tolerations, selected=False, now=self.now)
             if taint:
@@ -105,6 +107,7 @@ def eligible_clusters(
         for item in observation.managed_clusters
         if name_of(item) in request.cluster_names
     }
+    drains = {item.name: item.drain for item in request.clusters}
     obstacles = {
         name: obstacle
         for name, cluster in named.items()
@@ -116,6 +119,16 @@ def eligible_clusters(
             name: taints
             for name, cluster in named.items()
             if name not in obstacles and (taints := placement.read_taints(cluster))
+        },
+        closed={
+            name: Issue(
+                reason="InvalidAllocatable",
+                message=f"cluster {name}: its drain can't be read, so it gets nothing new, and what"
+                " runs there stays: mend the annotation, or state the drain in the request",
+                cluster=name,
+            )
+            for name, cluster in named.items()
+            if name not in obstacles and drains[name] is None and has_unread_drain(cluster)
         },
         defaults=defaults,
         now=observation.observed_at,

@@ -45,6 +45,7 @@ from optimizer.snapshot.object_readers import (
     read_workload,
     stated_drain,
     tolerations_of,
+    until_text,
 )
 from optimizer.snapshot.observation import (
     CurrentDecisions,
@@ -210,7 +211,15 @@ def _clusters(hub: RequestedHub) -> tuple[tuple[Cluster, ...], list[Issue]]:
         )
         issues += [item for item in (*read, cluster) if isinstance(item, Issue)]
         if isinstance(cluster, Issue):
-            cluster = Cluster(choice.name, select[choice.name], (), labels_of(managed[choice.name]))
+            asked = choice.drain.drained_until(observation.observed_at) if choice.drain else None
+            cluster = Cluster(
+                choice.name,
+                select[choice.name],
+                (),
+                labels_of(managed[choice.name]),
+                drained=until_text(asked),
+                max_workloads=choice.max_workloads,
+            )
         candidates = (
             replace(item, current=(choice.name, item.policy) in running.policies)
             for item in read

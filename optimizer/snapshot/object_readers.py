@@ -26,7 +26,7 @@ from optimizer.domain.fleet import (
 )
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.policy_spec import parse_layout
-from optimizer.snapshot.annotations import merge_specs, read_annotations
+from optimizer.snapshot.annotations import PREFIX, merge_specs, read_annotations
 from optimizer.wire.object_specs import (
     NO_END,
     ClusterSpec,
@@ -218,6 +218,12 @@ def stated_drain(cluster: Object, requested: ClusterSpec | None) -> DrainSpec | 
         return requested.drain if requested else None
     found: DrainSpec | None = merge_specs(requested, annotated).get("drain")
     return found
+
+
+def has_unread_drain(cluster: Object) -> bool:
+    """Return whether a cluster has a drain, and annotations of which one can't be read."""
+    stated = f"{PREFIX}drain" in (cluster["metadata"].get("annotations") or {})
+    return stated and isinstance(read_annotations(cluster, ClusterSpec), InvalidInput)
 
 
 def stated_allocatable(cluster: Object, requested: ClusterSpec | None) -> tuple[SupplySpec, ...]:

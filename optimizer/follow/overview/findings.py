@@ -18,7 +18,7 @@ from optimizer.follow.overview.capacity import ClusterCapacity
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScorerOverview
 from optimizer.snapshot.annotations import PREFIX, read_annotations
-from optimizer.snapshot.object_readers import placements_of, read_workload
+from optimizer.snapshot.object_readers import has_unread_drain, placements_of, read_workload
 from optimizer.snapshot.workload_pods import PODS_PENDING
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.object_specs import ClusterSpec, WorkloadSpec
@@ -273,7 +273,8 @@ def _of_annotations(
         read = read_annotations(obj, spec)
         if isinstance(read, InvalidInput):
             does = "leave out" if spec is WorkloadSpec else "read no annotation of"
-            said = f"plans {does} {UntrustedName(name)}: {read.message}"
+            closed = ", and place nothing new there" if has_unread_drain(obj) else ""
+            said = f"plans {does} {UntrustedName(name)}{closed}: {read.message}"
             yield _found(stage, name, read.reason, said, next_step), read.message
 
 

@@ -243,18 +243,35 @@ async def selected(hub: EmbeddedHub) -> str:
     return json.dumps([i["spec"] for i in found if "app01" in i["metadata"]["name"]])
 
 
-async def test_an_annotation_that_can_not_be_read_is_found_and_a_copy_is_not_drained() -> None:
+async def test_where_a_drain_can_not_be_read_nothing_new_is_placed_and_what_runs_stays() -> None:
     hub = await hub_of()
-    for name, text in (("worker01", "always"), ("worker02", "tonight")):
+
+    async def drain(name: str, text: str | None) -> None:
         patch = {"metadata": {"annotations": {f"{PREFIX}drain": text}}}
         await hub.patch(kinds.MANAGED_CLUSTER, name, patch)
+
     async with client(hub) as http:
+        await drain("worker01", "always")
+        placed = await planned(http)
+        await drain("worker02", "tonight")
+        new = await planned(http)
+        await drain("worker02", None)
+        await apply(http, placed)
+        await drain("worker02", "tonight")
+        kept = await planned(http)
         copied = await planned(http, whatIf={"add": [{"name": "worker03", "like": "worker01"}]})
+        drained = await planned(http, whatIf={"drain": ["worker02"]})
         found = (await http.get("/fleet", params=WHERE)).json()["findings"]
         refused = await keep(http, atMost={"worker02": 1})
+    assert {cluster for _, cluster in places(placed)} == {"worker02"}
+    assert places(kept) == places(placed)
+    assert places(new) == places(drained) == set()
     assert {cluster for _, cluster in places(copied)} == {"worker02", "worker03"}
+    assert "its drain can't be read, so it gets nothing new" in json.dumps(new)
     (unread,) = (item for item in found if item["reason"] == "InvalidAnnotation")
     assert (unread["name"], unread["severity"]) == ("worker02", "error")
-    assert unread["message"].startswith("plans read no annotation of worker02: ")
+    assert unread["message"].startswith(
+        "plans read no annotation of worker02, and place nothing new there"
+    )
     assert '"tonight" does not have the form always' in unread["message"]
     assert "worker02: an annotation can't be read; mend it first" in refused.text
