@@ -21,7 +21,7 @@ from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import first_lines, move_sentence, worst_first
 from optimizer.wire.base import Name, ResultPart
 from optimizer.wire.plan_record import PlanRecord, PlanSummary
-from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.request_problem import RequestProblem, dry_request
 from optimizer.wire.result import ObjectRef, WorkloadMove
 
 _PLANS = 6
@@ -135,14 +135,14 @@ def generated_objects(
 
     One that the hub has no more is shown as it was recorded. `there`: the objects of the hub.
     """
-    if not record.objects:
-        return (), f"{_named(record)} generated no object, or its content can't be read."
+    if not (record.intact and record.objects):
+        return (), f"{_named(record)} has no object of its own, or its record can't be trusted."
     found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in there}
     named = {(obj["kind"], obj["metadata"]["name"]): obj for obj in record.objects}
     shown = [found.get(key, obj) for key, obj in named.items()]
     gone = (f"{plain(key[0])} {_name(key[1])}" for key in named if key not in found)
     missing = joined(gone, _LINES)
-    more = f"; gone from the hub, so as it was recorded: {missing}" if missing else ""
+    more = f"; gone, or not yours to list, so as it was recorded: {missing}" if missing else ""
     head = f"# {_named(record)}, {record.phase}, as the hub has it{more}\n"
     return tuple(shown), head + objects_yaml(shown)
 
@@ -232,5 +232,6 @@ def _past(item: PlanSummary) -> PastPlan:
 
 def _objective(record: PlanRecord) -> dict[str, float]:
     """Return the weights of the scores that a plan was asked for."""
-    scores = [record.request.get("preference"), *record.request.get("objectives", ())]
-    return {plain(item["addonPlacementScore"]): item.get("weight", 1.0) for item in scores if item}
+    asked = dry_request(record.request)
+    scores = () if isinstance(asked, RequestProblem) else asked.scored
+    return {plain(item.add_on_placement_score): item.weight for item in scores}

@@ -196,7 +196,7 @@ class PlanTools:
             shown, text = generated_objects(record, there)
             return answer(text, objects_view(shown), brief=True)
         text = history_text(plans, record)
-        if record.phase == "Applied":
+        if record.intact and record.phase == "Applied":
             made = await self._planned_again(record) if prove else None
             text += f"\n{now_text(made)}"
         return answer(text, history_view(plans, record), brief=True)

@@ -13,6 +13,8 @@ from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.server import create_mcp
+from optimizer.follow.record.content import RecordContent, packed, unpacked
+from optimizer.follow.record.recorded_plan import record_digest
 from optimizer.service.optimizer import Optimizer
 from tests.evals.fleets import moved
 from tests.mcp_server.service import POWER, generated
@@ -107,7 +109,7 @@ async def test_objects_are_shown_as_the_hub_has_them(hub: EmbeddedHub, client: C
     assert len(text) < 5_200
     assert len(shown) + len(left) == 6
     gone = (await said(client, objects="plan", plan="1")).splitlines()[0]
-    assert "gone from the hub, so as it was recorded: Placement placement-worker01" in gone
+    assert "gone, or not yours to list, so as it was recorded: Placement placement-worker01" in gone
     record = yaml.safe_load(await said(client, objects="placementplans default-1"))
     assert record["spec"]["content"] == "(packed)"
 
@@ -134,22 +136,31 @@ async def test_one_move_is_undone_by_a_plan_that_waits_for_its_digest(
     assert "restored workload mwrs-app02 of revision 1" in told
 
 
-async def test_a_record_that_somebody_edited_says_nothing(hub: EmbeddedHub) -> None:
+@pytest.mark.parametrize("forged", [False, True])
+async def test_a_record_that_somebody_edited_or_made_says_nothing(*, forged: bool) -> None:
     other = await moved()
     [record, *_] = [item for item in await _records(other) if item["spec"]["revision"] == 2]
     await other.delete(kinds.PLACEMENT_PLAN, "default-2", "default")
     metadata = {"name": "default-2", "namespace": "default"}
-    forged = {**record, "metadata": metadata, "spec": {**record["spec"], "requestedBy": "eve"}}
-    await other.create(kinds.PLACEMENT_PLAN, forged)
+    spec = {**record["spec"], "requestedBy": "eve"}
+    if forged:
+        content = unpacked(spec["content"], RecordContent)
+        assert isinstance(content, RecordContent)
+        spec["content"] = packed(content.model_copy(update={"request": {"preference": 5}}))
+        spec["recordDigest"] = record_digest(spec)
+    forgery = {**record, "metadata": metadata, "spec": spec}
+    await other.create(kinds.PLACEMENT_PLAN, forgery)
     status = {"status": record["status"]}
     await other.patch(kinds.PLACEMENT_PLAN, "default-2", status, "default", subresource="status")
     optimizer = Optimizer(other, now=utc_now)
     async with Client(create_mcp(lambda: optimizer)) as client:
         told, named = await said(client), await said(client, plan="2")
+        objects = await said(client, plan="2", objects="plan")
     assert "Revision 1" in told
     assert "not as it was written" in told
     assert "is not as the optimizer wrote it" in named
     assert "eve" not in told + named
+    assert "no object of its own" in objects
 
 
 async def _records(hub: EmbeddedHub) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import joined
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName
@@ -50,27 +51,30 @@ def _moved(
     record: RecordedPlan, content: RecordContent, records: Iterable[RecordedPlan]
 ) -> tuple[WorkloadMove, ...] | None:
     """Return the workloads that the plan before had elsewhere; None if it is not known."""
+    now = _places(content)
     own = history_of(records, record.spec.optimization)
     earlier = [i for i in own if i.spec.revision < record.spec.revision and not i.problem]
     then, is_whole = dict[str, list[Assignment]](), record.spec.revision == 1
     for before in earlier:
         if before.was_written and not is_whole:
             found = before.content()
-            if not isinstance(found, RecordContent):
+            if not isinstance(found, RecordContent) or (places := _places(found)) is None:
                 return None
-            then = _places(found) | then
+            then = places | then
             is_whole = found.prunes or before.spec.revision == 1
-    now = _places(content)
-    names = sorted({*then, *now} if content.prunes else now)
-    if not is_whole and not then.keys() >= {*names}:
+    names = sorted({*then, *(now or ())} if content.prunes else now or ())
+    if now is None or not (is_whole or then.keys() >= {*names}):
         return None
     moves = (moved_between(name, then.get(name, ()), now.get(name, ())) for name in names)
     return tuple(item for item in moves if item.before != item.after)
 
 
-def _places(content: RecordContent) -> dict[str, list[Assignment]]:
-    """Return where a plan has each workload that it names."""
-    named = {item["name"]: list[Assignment]() for item in content.request["targetWorkloads"]}
+def _places(content: RecordContent) -> dict[str, list[Assignment]] | None:
+    """Return where a plan has each workload that it names; None: its request can't be read."""
+    asked = content.asked()
+    if isinstance(asked, InvalidInput):
+        return None
+    named = {item.name: list[Assignment]() for item in asked.target_workloads}
     return named | members_by_key((item.workload, item) for item in content.assignments)
 
 
