@@ -10,7 +10,7 @@ Source: MCP 2026-07-28, subscriptions/listen; SEP-2575.
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -37,7 +37,7 @@ from mcp_server.results.fleet_results import PAGES
 from mcp_server.results.plan_results import plan_view
 from mcp_server.results.tool_result import cleaned_texts
 from mcp_server.tools.fleet_tools import OVERVIEW_ITEMS
-from mcp_server.tools.hub_calls import CallerRights, asked
+from mcp_server.tools.hub_calls import CallerRights, T, asked
 from optimizer.api.caller_limits import SUBSCRIPTIONS, StreamPlaces
 from optimizer.follow.overview.fleet_overview import fleet_overview
 from optimizer.operations.fleet import fleet_facts
@@ -45,6 +45,7 @@ from optimizer.operations.recorded_plans import list_plans, recorded_in, show_pl
 from optimizer.operations.scores import scores
 from optimizer.wire.base import ResultPart
 from optimizer.wire.request import Namespace
+from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import ScoreList
 
 JSON = "application/json"
@@ -64,18 +65,12 @@ class FleetResources:
 
     async def fleet(self, namespace: Namespace) -> str:
         """Overview of the fleet, with the workloads of a namespace."""
-        try:
-            facts = await asked(fleet_facts(self._caller(), namespace))
-        except ToolError as error:
-            raise ResourceError(str(error)) from error
+        facts = await _asked(fleet_facts(self._caller(), namespace))
         return _json(fleet_overview(facts, shown=OVERVIEW_ITEMS))
 
     async def scores_of(self, cluster: Segment, name: Segment) -> str:
         """The entries of one AddOnPlacementScore of one managed cluster."""
-        try:
-            found = await asked(scores(self._caller(), cluster, name))
-        except ToolError as error:
-            raise ResourceError(str(error)) from error
+        found = await _asked(scores(self._caller(), cluster, name))
         if not found:
             raise ResourceError(
                 f"cluster {UntrustedName(cluster)} has no score {UntrustedName(name)};"
@@ -89,12 +84,9 @@ class FleetResources:
         plan = caller.shown.get(caller.owner, digest)
         if plan is not None:
             return _json(plan_view(plan, applicable=True, objects=True))
-        try:
-            where = await asked(recorded_in(caller, digest))
-            if where is not None:
-                return _json(await asked(show_plan(caller, digest, where)))
-        except ToolError as error:
-            raise ResourceError(str(error)) from error
+        where = await _asked(recorded_in(caller, digest))
+        if where is not None:
+            return _json(await _asked(show_plan(caller, digest, where)))
         raise ResourceError(
             f"no plan with digest {UntrustedName(digest)} was shown to you of late, or is recorded;"
             " plan_history lists recorded ones"
@@ -102,10 +94,14 @@ class FleetResources:
 
     async def plans(self, namespace: Namespace) -> str:
         """The recorded plans of a namespace, the newest of each optimization first."""
-        try:
-            return _json(await asked(list_plans(self._caller(), namespace)))
-        except ToolError as error:
-            raise ResourceError(str(error)) from error
+        return _json(await _asked(list_plans(self._caller(), namespace)))
+
+
+async def _asked(work: Coroutine[Any, Any, T | RequestProblem]) -> T:
+    try:
+        return await asked(work)
+    except ToolError as error:
+        raise ResourceError(str(error)) from error
 
 
 def scoring_api() -> str:

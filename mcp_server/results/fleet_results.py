@@ -12,8 +12,8 @@ from pydantic import Field
 
 from dsf.api.plural import counted, joined
 from dsf.api.times import rfc3339, shown_duration
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, plain, quoted
-from mcp_server.results.tool_result import cleaned_texts
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
+from mcp_server.results.tool_result import bare_name, cleaned_texts
 from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, shown_amount
 from optimizer.follow.overview.findings import FleetFinding
 from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
@@ -152,32 +152,27 @@ def _capacity_lines(fleet: FleetCapacity, now: datetime) -> Iterator[str]:
     old = f"; {counted(fleet.expired, 'inventory', 'inventories')} expired" if fleet.expired else ""
     yield f"Capacity of {counted(fleet.current, 'cluster')}{old}. Reserved: Pods request it."
     for item in fleet.resources:
-        yield _room(item) + (f" ({_name(item.largest_on)})" if item.largest_on else "")
+        yield _room(item) + (f" ({bare_name(item.largest_on)})" if item.largest_on else "")
     if fleet.omitted:
         yield f"and {counted(fleet.omitted, 'more resource', 'more resources')} of the fleet"
     for cluster in fleet.clusters:
         rooms = joined(map(_room, cluster.resources), _LINES, separator="; ")
         seen = f" (seen {_ago(cluster.observed, now)})" if cluster.observed else ""
-        yield f"{_name(cluster.cluster)}: {rooms}{seen}"
+        yield f"{bare_name(cluster.cluster)}: {rooms}{seen}"
 
 
 def _ago(then: datetime, now: datetime) -> str:
     return f"{shown_duration(max(0.0, (now - then).total_seconds()))} ago"
 
 
-def _name(name: str) -> str:
-    """Return a name of others, quoted once unless it is a word."""
-    return str(UntrustedName(plain(name)))
-
-
 def _room(item: ResourceCapacity) -> str:
     def shown(amount: float) -> str:
         return shown_amount(item.resource, amount)
 
-    model = f" {_name(item.model)}" if item.model else ""
+    model = f" {bare_name(item.model)}" if item.model else ""
     idle = "" if item.idle is None else f", idle {item.idle:g} device hours a day"
     return (
-        f"{_name(item.resource)}{model}: {shown(item.free)} of {shown(item.capacity)} free,"
+        f"{bare_name(item.resource)}{model}: {shown(item.free)} of {shown(item.capacity)} free,"
         f" reserved {shown(item.ours)} ours, {shown(item.others)} others{idle};"
         f" most on one node {shown(item.largest_free)}"
     )
@@ -255,7 +250,7 @@ def diagnosis_text(view: DiagnosisView, name: str) -> str:
 
 
 def _ranked(score: ScoreOverview, now: datetime | None = None) -> str:
-    unit = f" {UntrustedName(plain(score.unit))}" if score.unit else ""
+    unit = f" {bare_name(score.unit)}" if score.unit else ""
     better = "lower" if score.direction == "LowerIsBetter" else "higher"
     stated = "" if score.direction else ", as none is stated"
     best = [f"{UntrustedName(item.cluster)} {item.mean:g}{unit}" for item in score.best]

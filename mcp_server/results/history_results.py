@@ -9,10 +9,10 @@ from pydantic import Field
 from dsf.api.crd.placement_plan import PlanPhase
 from dsf.api.plural import counted, joined
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, listed, plain, quoted
+from dsf.api.untrusted_text import MESSAGE_LIMIT, listed, plain, quoted
 from dsf.kube.port import Object
 from mcp_server.results.object_yaml import objects_yaml
-from mcp_server.results.tool_result import Omitted, bounded
+from mcp_server.results.tool_result import Omitted, bare_name, bounded
 from optimizer.domain.arrays import members_by_key
 from optimizer.follow.record.plan_views import DIGEST_SHOWN, unknown_plan
 from optimizer.operations.access.shown_plans import SHORTEST_DIGEST
@@ -140,7 +140,7 @@ def generated_objects(
     found = {(obj["kind"], obj["metadata"]["name"]): obj for obj in there}
     named = {(obj["kind"], obj["metadata"]["name"]): obj for obj in record.objects}
     shown = [found.get(key, obj) for key, obj in named.items()]
-    gone = (f"{plain(key[0])} {_name(key[1])}" for key in named if key not in found)
+    gone = (f"{plain(key[0])} {bare_name(key[1])}" for key in named if key not in found)
     missing = joined(gone, _LINES)
     more = f"; gone, or not yours to list, so as it was recorded: {missing}" if missing else ""
     head = f"# {_named(record)}, {record.phase}, as the hub has it{more}\n"
@@ -169,7 +169,9 @@ def now_text(made: Plan | RequestProblem | None) -> str:
 
 
 def _told(record: PlanRecord) -> Iterator[str]:
-    asked = ", ".join(f"{_name(name)} x {weight:g}" for name, weight in _objective(record).items())
+    asked = ", ".join(
+        f"{bare_name(name)} x {weight:g}" for name, weight in _objective(record).items()
+    )
     yield f"{_named(record)}: {_what(record)}."
     if not record.request:
         yield "Its content can't be read, so for what it was made and what it changed is not known."
@@ -182,18 +184,18 @@ def _told(record: PlanRecord) -> Iterator[str]:
         if not record.moved:
             yield "It moved nothing: the plan before had each workload there."
     lines = (
-        f"{_name(i.workload)} got too few places: {quoted(i.message)}." for i in record.unplaced
+        f"{bare_name(i.workload)} got too few places: {quoted(i.message)}." for i in record.unplaced
     )
     yield from first_lines(lines, _UNPLACED, what=" that got too few places")
     written = members_by_key(
-        (item.action, f"{_name(item.kind)} {_name(item.name)}") for item in record.changes
+        (item.action, f"{bare_name(item.kind)} {bare_name(item.name)}") for item in record.changes
     )
     for action, names in written.items():
         yield f"Objects, {action}: {joined(names, _PLANS)}."
 
 
 def _what(item: PlanSummary) -> str:
-    by = _name(item.requested_by) if item.requested_by else "nobody who is known"
+    by = bare_name(item.requested_by) if item.requested_by else "nobody who is known"
     said = quoted(item.message, MESSAGE_LIMIT) if item.message else "no word of what became of it"
     return f"asked for by {by}, {item.phase}, {said}" if item.intact else "not as it was written"
 
@@ -201,14 +203,9 @@ def _what(item: PlanSummary) -> str:
 def _named(item: PlanSummary) -> str:
     when = f" of {rfc3339(item.created)}" if item.created else ""
     return (
-        f"Revision {item.revision} of optimization {_name(item.optimization)}{when}"
-        f" (plan {_name(item.digest[:DIGEST_SHOWN])})"
+        f"Revision {item.revision} of optimization {bare_name(item.optimization)}{when}"
+        f" (plan {bare_name(item.digest[:DIGEST_SHOWN])})"
     )
-
-
-def _name(name: str) -> str:
-    """Return a name of others, quoted once unless it is a word."""
-    return f"{UntrustedName(plain(name))}"
 
 
 def _proof(gap: float | None) -> str:
@@ -218,16 +215,9 @@ def _proof(gap: float | None) -> str:
 
 
 def _past(item: PlanSummary) -> PastPlan:
-    return PastPlan(
-        revision=item.revision,
-        digest=item.digest[:DIGEST_SHOWN],
-        phase=item.phase,
-        intact=item.intact,
-        requested_by=item.requested_by if item.intact else "",
-        created=item.created,
-        objective=item.objective,
-        gap=item.gap,
-    )
+    fields = {name: getattr(item, name) for name in PastPlan.model_fields}
+    fields["digest"] = item.digest[:DIGEST_SHOWN]
+    return PastPlan(**fields | ({} if item.intact else {"requested_by": ""}))
 
 
 def _objective(record: PlanRecord) -> dict[str, float]:

@@ -7,10 +7,11 @@ from typing import Any
 import yaml
 
 from dsf.api.plural import joined
-from dsf.api.untrusted_text import UntrustedName, plain
+from dsf.api.untrusted_text import plain
 from dsf.kube.kinds import PLACEMENT_PLAN, SECRET
 from dsf.kube.port import Object
 from dsf.kube.redaction import REDACTED, redact
+from mcp_server.results.tool_result import bare_name
 
 _CHARACTERS = 4_400
 """Characters of all objects of an answer."""
@@ -38,7 +39,7 @@ class _Quoting(yaml.SafeDumper):
 
 def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     shown = plain(text)
-    style = None if str(UntrustedName(shown)) == shown else '"'
+    style = None if bare_name(shown) == shown else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", shown, style=style)
 
 
@@ -56,9 +57,7 @@ def objects_yaml(objects: Sequence[Object]) -> str:
         over = len(text) - left
         texts.append(text[:left] + (f"\n# and {over} more characters\n" if over > 0 else ""))
         left -= len(text)
-    others = [
-        f"{plain(obj['kind'])} {UntrustedName(plain(obj['metadata']['name']))}" for obj in objects
-    ]
+    others = [f"{plain(obj['kind'])} {bare_name(obj['metadata']['name'])}" for obj in objects]
     rest = joined(others[len(texts) : len(texts) + _NAMED], _NAMED, of=len(others) - len(texts))
     return "---\n".join(texts) + (f"# Left out, name one: {rest}\n" if rest else "")
 

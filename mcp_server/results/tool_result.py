@@ -9,7 +9,14 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError
 
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedText, cleaned, quoted
+from dsf.api.untrusted_text import (
+    MESSAGE_LIMIT,
+    UntrustedName,
+    UntrustedText,
+    cleaned,
+    plain,
+    quoted,
+)
 from optimizer.domain.issue import Issue
 from optimizer.plan.text.approval_questions import first_lines
 from optimizer.wire.base import ResultPart
@@ -54,6 +61,11 @@ def cut_lists(part: Part, most: int, **most_of: int) -> tuple[Part, dict[str, in
 def cleaned_texts(part: Part) -> Part:
     """Return a copy of a part of a result with every text in it cleaned."""
     return type(part).model_validate(_cleaned(part.model_dump()))
+
+
+def bare_name(name: str) -> str:
+    """Return a name of others, quoted once unless it is a word."""
+    return str(UntrustedName(plain(name)))
 
 
 def structured(part: ResultPart, *, brief: bool = False) -> dict[str, Any]:

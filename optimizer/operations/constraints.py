@@ -122,14 +122,13 @@ async def _annotated(
     place = facts.namespace if kind.namespaced else None
     seen = (facts.workloads if kind.namespaced else facts.hub.clusters)[subject.name]
     obj = await find_object(kube, kind, subject.name, place)
-    if obj is None or _stated_texts(obj) != _stated_texts(seen):
-        return "it has changed since it was read"
-    version = obj["metadata"]["resourceVersion"]  # what was judged, or a Conflict
-    patch = {"metadata": {"resourceVersion": version, "annotations": dict(texts)}}
-    with suppress(Conflict):
-        await kube.patch(kind, subject.name, patch, place)
-        return ""
-    return "it has changed at the same time"
+    if obj and _stated_texts(obj) == _stated_texts(seen):
+        version = obj["metadata"]["resourceVersion"]  # what was judged, or a Conflict
+        patch = {"metadata": {"resourceVersion": version, "annotations": dict(texts)}}
+        with suppress(Conflict):
+            await kube.patch(kind, subject.name, patch, place)
+            return ""
+    return "it has changed since it was read"
 
 
 def _stated_texts(obj: Object) -> dict[str, str]:

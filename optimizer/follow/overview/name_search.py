@@ -1,7 +1,7 @@
 """Finds the object that a person means by a part of its name, and names near ones."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Search(NamedTuple):
     field: str
     what: str
     wanted: Iterable[str]
-    known: Iterable[str]
+    known: Collection[str]
 
 
 def found_names(searches: Iterable[Search]) -> dict[str, dict[str, str]] | RequestProblem:

@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dsf.api.names import DEFAULT_OPTIMIZATION
 from dsf.api.untrusted_text import UntrustedName
+from optimizer.follow.overview.constraints.constraint_fields import Constraints
 from optimizer.follow.overview.what_if import WhatIf
 from optimizer.follow.record.plan_history import ObjectiveInForce
 from optimizer.wire.base import Document, Name, RequestPart
@@ -154,10 +155,8 @@ def read_objective(text: str) -> dict[str, float] | RequestProblem:
 def _contradictions(partial: PartialRequest) -> Iterator[FieldProblem]:
     """Yield the fields of POST /optimize that say again what the question says itself."""
     what_if, further = partial.what_if, partial.further
-    said: dict[str, Any] = {f"what_if.{name}": value for name, value in what_if.constraints.items()}
-    of_clusters: dict[str, Any] = {
-        name: said.pop(name) for name in ("what_if.at_most", "what_if.drain") if name in said
-    }
+    said = {f"what_if.{name}": getattr(what_if, name) for name in Constraints.model_fields}
+    of_clusters = {name: said.pop(name) for name in ("what_if.at_most", "what_if.drain")}
     own: dict[str, dict[str, Any]] = {
         "clusters": {
             "clusters": partial.clusters,

@@ -124,25 +124,16 @@ def _without_effect(
     clusters, scores = request.cluster_names, request.score_names
     of_scores = [item.cluster for item in what_if.scores]
     changed = [item.score for item in what_if.scores if score_object_name(item.score) not in scores]
-    named: tuple[tuple[str, str, Iterable[str], Collection[str]], ...] = (
-        ("what_if.lose", "cluster", what_if.lose, candidates),
-        *(
-            (
-                field,
-                what.removeprefix("managed "),
-                names,
-                workloads if what == "workload" else clusters,
-            )
-            for field, what, names, _ in searches(what_if, "what_if.", (), ())
-        ),
-        ("what_if.scores", "cluster", of_scores, clusters),
-        ("what_if.scores", "score", changed, ()),
+    named = (
+        Search("what_if.lose", CLUSTER, what_if.lose, candidates),
+        *searches(what_if, "what_if.", workloads, clusters),
+        Search("what_if.scores", CLUSTER, of_scores, clusters),
+        Search("what_if.scores", "score", changed, ()),
     )
     for field, what, names, known in named:
-        outside = dict.fromkeys(name for name in names if name not in known)
-        if outside:
-            shown = listed(outside, MAX_NAMED)
-            yield FieldProblem(field, f"{shown}: no {what} of this question, so it changes nothing")
+        if outside := dict.fromkeys(name for name in names if name not in known):
+            said = f"{listed(outside, MAX_NAMED)}: no {what.removeprefix('managed ')}"
+            yield FieldProblem(field, f"{said} of this question, so it changes nothing")
 
 
 class _NamesMeant(NamedTuple):
@@ -348,11 +339,12 @@ def _stated_fields(facts: FleetFacts, what_if: WhatIf) -> Statements | RequestPr
 
     A problem if the question contradicts itself: what it leaves of the rest is what it asks for.
     """
-    if not what_if.constraints:
+    asked = with_constraints({}, what_if)
+    if not asked:
         return {}
     clusters = {*facts.hub.clusters, *(item.name for item in what_if.add)} - set(what_if.lose)
     now = facts.observation.observed_at
-    if problem := contradiction({}, with_constraints({}, what_if), clusters, now):
+    if problem := contradiction({}, asked, clusters, now):
         return problem
     before = stated(facts)
     for item in what_if.run:

@@ -103,7 +103,10 @@ def _undone_move(
         return now
     written = (_restored(history, record, asked) for record in history if record.was_written)
     earlier = [
-        plan for plan in written if isinstance(plan, RestoredPlan) and _names(plan, workload)
+        plan
+        for plan in written
+        if isinstance(plan, RestoredPlan)
+        and workload in {item.name for item in plan.request.target_workloads}
     ]
     # A plan that prunes has removed what it does not name; another one has left it where it was.
     last = [now] if now.request.prune else earlier[:1]
@@ -123,10 +126,6 @@ def _undone_move(
     return _no_earlier(
         history, f"{why} the plan in force, revision {current.spec.revision}, has it"
     )
-
-
-def _names(plan: RestoredPlan, workload: str) -> bool:
-    return any(item.name == workload for item in plan.request.target_workloads)
 
 
 def _places_of(workload: str, plan: RestoredPlan) -> list[Assignment]:

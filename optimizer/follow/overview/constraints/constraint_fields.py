@@ -3,7 +3,6 @@
 What is remembered are the annotations of `object_specs`, so that every plan keeps them.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -52,12 +51,6 @@ class Constraints(RequestPart):
             description="Clusters that no workload may use, or cluster to when.",
         ),
     ] = Field(default_factory=dict)
-
-    @property
-    def constraints(self) -> Mapping[str, Any]:
-        """The constraints that are stated, by their names."""
-        stated = ((name, getattr(self, name)) for name in Constraints.model_fields)
-        return {name: value for name, value in stated if value}
 
 
 Forgotten = Annotated[

@@ -95,12 +95,11 @@ def searches(
     known = {WORKLOAD: workloads, CLUSTER: clusters}
     for name, item in _CONSTRAINTS.items():
         value, field = getattr(said, name), f"{prefix}{to_camel(name)}"
-        groups = value.values() if isinstance(value, dict) else value
         if isinstance(value, dict):
             yield Search(field, item.of, value, known[item.of])
         if item.names:
-            named = list(chain.from_iterable(groups))
-            yield Search(field, item.names, named, known[item.names])
+            groups = value.values() if isinstance(value, dict) else value
+            yield Search(field, item.names, [*chain(*groups)], known[item.names])
 
 
 def unusable(
