@@ -32,33 +32,33 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
   const [inForce, setInForce] = useState<Record<string, number>>({});
   const [progress, tell] = useState("");
   const [chosen, choose] = useState("");
-  const running = useRef<AbortController | null>(null);
+  const asked = useRef<{ wish: Wish; stop: AbortController } | null>(null);
   const settling = useRef(0);
   const plan = () => {
     clearTimeout(settling.current);
-    running.current?.abort();
-    const { signal } = (running.current = new AbortController());
+    asked.current?.stop.abort();
+    const { signal } = (asked.current = { wish, stop: new AbortController() }).stop;
     tell("Planning");
     void start(() => answered(api, fleet, wish, own?.name, tell, signal));
   };
   useEffect(() => {
     // A proof, which may take long, waits for a click.
-    if (!known || fleet.scores.length === 0 || wish.prove || wish === call.answer?.wish) return;
+    if (!known || fleet.scores.length === 0 || wish.prove || wish === asked.current?.wish) return;
     settling.current = setTimeout(plan, SETTLED);
     return () => clearTimeout(settling.current);
   }, [wish, known]);
   useEffect(() => {
     const found = call.answer;
-    if (!found || !running.current) return;
+    if (!found || !asked.current) return;
     if (Object.keys(found.wish.objective).length === 0) setInForce(found.weights);
     if (!changesClusters(found.wish)) return;
-    const [{ signal }, alike] = [running.current, withoutChange(found)];
+    const [{ signal }, alike] = [asked.current.stop, withoutChange(found)];
     void compare(async () => ({
       ...(await answered(api, fleet, alike, own?.name, () => {}, signal)),
       wish: found.wish,
     }));
   }, [call.answer]);
-  useEffect(() => () => running.current?.abort(), []);
+  useEffect(() => () => asked.current?.stop.abort(), []);
   const answer = call.answer;
   const stale = answer !== null && answer.wish !== wish;
   return (
@@ -73,7 +73,7 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
           <button
             type="submit"
             class="primary"
-            disabled={call.running || fleet.scores.length === 0}
+            disabled={(call.running && wish === asked.current?.wish) || fleet.scores.length === 0}
             onClick={plan}
           >
             Plan
