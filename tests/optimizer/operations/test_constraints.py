@@ -106,6 +106,17 @@ async def test_constraints_add_up_and_are_listed_and_forgotten_on_both_sides() -
     assert "mwrs-app01 has no pin; it has exclude" in unknown.json()["errors"][0]["message"]
 
 
+async def test_a_workload_with_the_name_of_a_cluster_is_forgotten_by_what_it_states() -> None:
+    hub = await hub_of()
+    found = await hub.get(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", "default")
+    metadata = {"name": "worker01", "namespace": "default", "labels": found["metadata"]["labels"]}
+    await hub.create(kinds.MANIFEST_WORK_REPLICA_SET, {**found, "metadata": metadata})
+    async with client(hub) as http:
+        await keep(http, exclude={"worker01": ["worker01"]}, atMost={"worker01": 1})
+        assert (await keep(http, forget={"worker01": ["exclude"]})).status_code == 200
+        assert await told(http) == {("worker01", "atMost", "1")}
+
+
 APP01, APP02 = "workload mwrs-app01 runs", "workload mwrs-app02 runs"
 APART = "workload mwrs-app02 shares no cluster with mwrs-app01"
 FAR = {"apart": [["app01", "app02"]]}

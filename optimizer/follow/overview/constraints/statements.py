@@ -160,20 +160,20 @@ def without_constraints(
 ) -> dict[Subject, dict[str, Any]] | RequestProblem:
     """Return what is stated without some constraints; a problem if something is not stated."""
     found = {subject: dict(fields) for subject, fields in before.items()}
-    constrained = {item.name: item for item, fields in before.items() if fields}
+    every = [(subject, field) for subject, fields in before.items() for field in fields]
+    constrained = {subject.name for subject, _ in every}
     for said, names in forget.items():
         meant = find_name(said, constrained, field="forget", what="object with constraints")
         if isinstance(meant, RequestProblem):
             return meant
-        fields = before[constrained[meant]]
-        known = {to_camel(_BY_FIELD[field]): field for field in fields}
+        known = {to_camel(_BY_FIELD[each[1]]): each for each in every if each[0].name == meant}
         if unknown := [name for name in names if name not in known]:
             has = f"{UntrustedName(meant)} has no {listed(unknown)}; it has {listed(known)}"
             wrong = FieldProblem("forget", has, tuple(known))
             return refused_fields("UnknownConstraint", "Nothing of it is remembered", wrong)
-        for field in (known[name] for name in tuple(names) or known):
-            found[constrained[meant]].pop(field, None)
-            for other in fields[field] if field in _MUTUAL else ():
+        for subject, field in (known[name] for name in tuple(names) or known):
+            found[subject].pop(field, None)
+            for other in before[subject][field] if field in _MUTUAL else ():
                 its = found.get(Subject(WORKLOAD, other), {})
                 left = tuple(name for name in its.pop(field, ()) if name != meant)
                 its.update({field: left} if left else {})
