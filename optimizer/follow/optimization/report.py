@@ -231,7 +231,7 @@ def rolling(record: RecordedPlan) -> tuple[Condition, Condition]:
 
 
 def by_records(last: KeptReport, obj: Object, history: PlanHistory) -> KeptReport:
-    """Return a look that made no plan, with what has become of a rollout since it.
+    """Return a look that made no plan, with what has become of its plans since then.
 
     `last`: the look before; `obj`: with the status that it left.
     """
@@ -241,6 +241,8 @@ def by_records(last: KeptReport, obj: Object, history: PlanHistory) -> KeptRepor
         return found
     if coming := rolling_out(history):
         return found.saying(*rolling(coming))
+    if told[APPLIED].status == "True":
+        return found if told[SATISFIED].reason == "Unplaced" else found.saying(landed(history))
     if told[APPLIED].reason != ROLLOUT_IN_PROGRESS or not history:
         return found
     newest, current = history[0], in_force(history)
@@ -249,10 +251,10 @@ def by_records(last: KeptReport, obj: Object, history: PlanHistory) -> KeptRepor
         applied = Condition(APPLIED, "False", reason, what_became(newest, history))
         return found.saying(applied, replace(applied, type=SATISFIED))
     plan = (obj.get("status") or {}).get("plan") or {}
+    lacking = landed(history)
     if left := plan.get("unplaced"):
-        message = _unplaced(left, plan["workloads"])
-        return found.saying(as_planned(current), Condition(SATISFIED, "False", "Unplaced", message))
-    return found.saying(as_planned(current), landed(history))
+        lacking = Condition(SATISFIED, "False", "Unplaced", _unplaced(left, plan["workloads"]))
+    return found.saying(as_planned(current), lacking)
 
 
 def _unplaced(left: int, workloads: int) -> str:
