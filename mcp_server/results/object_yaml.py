@@ -25,6 +25,9 @@ _PACKED = ("content", "rollout")
 _SECRET_IN_TEXT = re.compile(rf"\bkind\W*:\W*{SECRET.kind}\b")
 """Of text in any quotes, also in those of JSON within JSON."""
 
+_CREDENTIAL = re.compile(r"(?i)secret|passw|token|credential|(?:^|[_-])key")
+"""In names of environment variables; better a harmless value hidden than a credential shown."""
+
 _NOT_SHOWN = ("managedFields", "kubectl.kubernetes.io/last-applied-configuration")
 """What the API server and kubectl keep for themselves; the second repeats the object as text."""
 
@@ -73,7 +76,9 @@ def _shown(obj: Object) -> Object:
 def _without_credentials(part: Any) -> Any:
     """Return a part of an object without the data of Secrets in it, and without _NOT_SHOWN."""
     match part:
-        case {"name": str(name), "value": str(value)} if redact(said := f"{name}={value}") != said:
+        case {"name": str(name), "value": str(value)} if (
+            _CREDENTIAL.search(name) or redact(said := f"{name}={value}") != said
+        ):
             return {**part, "value": REDACTED}
         case dict():
             hidden = ("data", "stringData") if part.get("kind") == SECRET.kind else ()

@@ -6,6 +6,8 @@ import yaml
 
 from mcp_server.results.object_yaml import objects_yaml
 
+CREDENTIALS = ("DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS_JSON")
+
 
 def test_no_credential_is_shown() -> None:
     applied = {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}
@@ -23,7 +25,10 @@ def test_no_credential_is_shown() -> None:
             },
         },
         "spec": {"manifests": [secret, {"kind": "List", "items": [{**secret, "data": "hunter2"}]}]},
-        "env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"header": "Bearer hunter2hunter2"}],
+        "env": [
+            *({"name": name, "value": "hunter2"} for name in CREDENTIALS),
+            {"header": "Bearer hunter2hunter2"},
+        ],
         "password": "hunter2",
     }
     text = objects_yaml([obj, {**obj, "spec": "x" * 9_000}])
