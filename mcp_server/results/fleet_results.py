@@ -13,7 +13,7 @@ from pydantic import Field
 from dsf.api.plural import counted, joined
 from dsf.api.times import rfc3339, shown_duration
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
-from mcp_server.results.tool_result import bare_name, cleaned_texts
+from mcp_server.results.tool_result import Omitted, bare_name, cleaned_texts
 from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, shown_amount
 from optimizer.follow.overview.findings import FleetFinding
 from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
@@ -23,6 +23,9 @@ from optimizer.wire.base import ResultPart
 from optimizer.wire.result import ScoreEntry, ScoreObject
 
 Row = tuple[ScoreObject, ScoreEntry | None]
+
+_BRIEF = 120
+"""Characters of a finding's message in an overview; a diagnosis has more."""
 
 _LINES = 8
 """Lines of one list in a text; the structured result has more."""
@@ -57,7 +60,7 @@ class ScoresView(ResultPart):
     """Scores with their best and worst managed clusters, and the entries of one cluster."""
 
     scores: tuple[ScoreOverview, ...]
-    omitted: Annotated[int, Field(description="Scores that are left out.")]
+    omitted: Omitted = Field(default_factory=dict)
     entries: Annotated[ScorePage | None, Field(description="Only if a cluster was named.")]
 
 
@@ -73,7 +76,7 @@ class DiagnosisView(ResultPart):
     """What is broken, in the order from scorer to landed workload, and how much was looked at."""
 
     findings: tuple[FleetFinding, ...]
-    omitted: int
+    omitted: Omitted = Field(default_factory=dict)
     checked: dict[str, int]
 
 
@@ -111,13 +114,16 @@ def _regrouped(rows: Iterable[Row]) -> tuple[ScoreObject, ...]:
     return tuple(grouped.values())
 
 
-def overview_text(view: FleetOverview, now: datetime) -> str:
-    """Return the counts, what is free, each workload's state, scores, and the first findings."""
-    broken = len(view.findings) + view.omitted.get("findings", 0)
+def overview_text(view: FleetOverview, now: datetime, next_offset: int) -> str:
+    """Return the counts, what is free, each workload's state, scores, and the first findings.
+
+    `next_offset`: of the next page.
+    """
     head = (
         f"Namespace {UntrustedName(view.namespace)}: {view.ready_clusters} of"
         f" {counted(view.total_clusters, 'cluster')} ready, {view.placed_workloads} of"
-        f" {counted(view.total_workloads, 'workload')} placed, {counted(broken, 'finding')}."
+        f" {counted(view.total_workloads, 'workload')} placed,"
+        f" {counted(view.total_findings, 'finding')}."
     )
     lines = [
         f"{head} {_DATA}",
@@ -132,7 +138,11 @@ def overview_text(view: FleetOverview, now: datetime) -> str:
             view.omitted.get("workloads", 0),
             " workloads",
         ),
-        *_first(map(finding_line, view.findings), view.omitted.get("findings", 0), " findings"),
+        *_first(
+            (finding_line(item, _BRIEF) for item in view.findings),
+            view.omitted.get("findings", 0),
+            " findings",
+        ),
         *_first(
             (f"Kept: {quoted(item, MESSAGE_LIMIT)}" for item in view.constraints),
             view.omitted.get("constraints", 0),
@@ -141,7 +151,10 @@ def overview_text(view: FleetOverview, now: datetime) -> str:
     ]
     if view.omitted:
         left = ", ".join(f"{count} {UntrustedName(name)}" for name, count in view.omitted.items())
-        lines.append(f"Left out: {left}. Ask list_scores, describe_workload or diagnose by name.")
+        lines.append(
+            f"Left out: {left}. Next page: offset {next_offset}. list_scores, describe_workload and"
+            " diagnose tell more by name."
+        )
     return "\n".join(lines)
 
 
@@ -150,7 +163,10 @@ def _capacity_lines(fleet: FleetCapacity, now: datetime) -> Iterator[str]:
     if not (fleet.current or fleet.expired):
         return
     old = f"; {counted(fleet.expired, 'inventory', 'inventories')} expired" if fleet.expired else ""
-    yield f"Capacity of {counted(fleet.current, 'cluster')}{old}. Reserved: Pods request it."
+    yield (
+        f"Capacity of {counted(fleet.current, 'cluster')}{old}. Reserved: Pods request it; idle:"
+        " device hours a day."
+    )
     for item in fleet.resources:
         yield _room(item) + (f" ({bare_name(item.largest_on)})" if item.largest_on else "")
     if fleet.omitted:
@@ -170,10 +186,11 @@ def _room(item: ResourceCapacity) -> str:
         return shown_amount(item.resource, amount)
 
     model = f" {bare_name(item.model)}" if item.model else ""
-    idle = "" if item.idle is None else f", idle {item.idle:g} device hours a day"
+    idle = "" if item.idle is None else f", idle {item.idle:g}"
+    others = f", {shown(item.others)} others" if item.others else ""
     return (
         f"{bare_name(item.resource)}{model}: {shown(item.free)} of {shown(item.capacity)} free,"
-        f" reserved {shown(item.ours)} ours, {shown(item.others)} others{idle};"
+        f" reserved {shown(item.ours)} ours{others}{idle};"
         f" most on one node {shown(item.largest_free)}"
     )
 
@@ -181,8 +198,8 @@ def _room(item: ResourceCapacity) -> str:
 def scores_text(view: ScoresView, now: datetime) -> str:
     """Return a line for each score with its best and worst clusters, then the entries."""
     lines = [_ranked(item, now) for item in view.scores] or ["There are no scores."]
-    if view.omitted:
-        lines.append(f"and {view.omitted} more scores: name one")
+    if left := view.omitted.get("scores"):
+        lines.append(f"and {left} more scores: name one")
     lines = [*_stalest(view.scores, now), *lines]
     if view.entries is not None:
         lines += score_lines(view.entries, now)
@@ -236,17 +253,19 @@ def workload_text(view: WorkloadDescription) -> str:
     return "\n".join([head, *_first(lines), *_first(map(finding_line, view.findings))])
 
 
-def diagnosis_text(view: DiagnosisView, name: str) -> str:
-    """Return each finding with its next step, or that nothing was found."""
+def diagnosis_text(view: DiagnosisView, name: str, offset: int = 0) -> str:
+    """Return each finding with its next step, or that nothing was found; `offset`: of the page."""
     about = f" about {UntrustedName(name)}" if name else ""
     checked = ", ".join(f"{count} {UntrustedName(what)}" for what, count in view.checked.items())
-    if not view.findings:
+    left, end = view.omitted.get("findings", 0), offset + len(view.findings)
+    if not (view.findings or offset):
         return f"Nothing is broken{about}. Looked at {checked}."
-    total = len(view.findings) + view.omitted
-    head = f"{counted(total, 'finding')}{about}, from scorer to workload. Looked at {checked}."
+    page = f" from offset {offset}" if offset else ""
+    head = f"{counted(len(view.findings) + left, 'finding')}{page}{about}. Looked at {checked}."
+    head += f" Next page: offset {end}." if left else ""
     pages = dict.fromkeys(PAGES[item.stage] for item in view.findings if item.stage in PAGES)
     read = [f"Reasons: {', '.join(f'docs://{page}' for page in pages)}"] if pages else []
-    return "\n".join([head, *_first(map(finding_line, view.findings), view.omitted), *read])
+    return "\n".join([head, *_first(map(finding_line, view.findings), left), *read])
 
 
 def _ranked(score: ScoreOverview, now: datetime | None = None) -> str:
@@ -276,12 +295,12 @@ def _published(score: ScoreOverview, now: datetime) -> str:
     return f"; published {newest} to {oldest} ({UntrustedName(score.oldest.cluster)})"
 
 
-def finding_line(item: FleetFinding) -> str:
-    """Return what is wrong, since when, and the next step."""
+def finding_line(item: FleetFinding, most: int = MESSAGE_LIMIT) -> str:
+    """Return what is wrong in at most so many characters, since when, and the next step."""
     since = f" since {rfc3339(item.since)}" if item.since else ""
     return (
         f"{item.stage} {UntrustedName(item.name)}: {UntrustedName(item.reason)}{since}:"
-        f" {_quoted(item.message)}. Next: {_quoted(item.next)}"
+        f" {quoted(item.message, most)}. Next: {_quoted(item.next)}"
     )
 
 

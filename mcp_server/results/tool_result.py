@@ -3,7 +3,9 @@
 Lists are in a fixed order, and every text is cut to a length.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
@@ -30,6 +32,15 @@ from optimizer.wire.request_problem import (
 LIST_LIMIT = 100
 """Items of one list in a result; further items are only counted."""
 
+ANSWER_CHARACTERS = 5_900
+"""Characters of one answer, its text and its JSON together: an assistant pays for each.
+
+With the age of what was read, which is added to each answer, these are at most 6,000.
+"""
+
+LEAST_CHARACTERS = 1_000
+"""Characters that the JSON has beside a text that is longer than an answer: one that was asked."""
+
 _ARGUMENTS = {"body": "arguments"}
 """Fields that have another name in a tool than in the HTTP API."""
 
@@ -40,21 +51,23 @@ Omitted = Annotated[
 ]
 
 
-def bounded(part: Part, most: int = LIST_LIMIT, **most_of: int) -> Part:
+def bounded(part: Part, most: int = LIST_LIMIT, offset: int = 0, **most_of: int) -> Part:
     """Return a part of a result, cleaned, with each list cut and its rest counted in `omitted`.
 
-    `most_of`: the length of single lists, by their names.
+    `offset`: items that each list skips. `most_of`: the length of single lists, by their names.
     """
-    shown, omitted = cut_lists(part, most, **most_of)
+    shown, omitted = cut_lists(part, most, offset, **most_of)
     return cleaned_texts(shown.model_copy(update={"omitted": omitted}))
 
 
-def cut_lists(part: Part, most: int, **most_of: int) -> tuple[Part, dict[str, int]]:
-    """Return a part of a result with each list cut, and how many items each leaves out."""
+def cut_lists(
+    part: Part, most: int, offset: int = 0, **most_of: int
+) -> tuple[Part, dict[str, int]]:
+    """Return a part of a result with each list cut, and how many items each leaves out after it."""
     lists = {name: value for name, value in part if isinstance(value, tuple)}
-    limits = {name: most_of.get(name, most) for name in lists}
-    left = {name: len(value) - limits[name] for name, value in lists.items()}
-    shown = part.model_copy(update={name: lists[name][: limits[name]] for name in lists})
+    ends = {name: offset + most_of.get(name, most) for name in lists}
+    left = {name: len(value) - ends[name] for name, value in lists.items()}
+    shown = part.model_copy(update={name: lists[name][offset : ends[name]] for name in lists})
     return shown, {name: count for name, count in left.items() if count > 0}
 
 
@@ -79,6 +92,35 @@ def structured(part: ResultPart, *, brief: bool = False) -> dict[str, Any]:
         **shown.model_dump(mode="json", exclude_defaults=brief),
         "untrusted": sorted(set(_untrusted_fields(shown, ""))),
     }
+
+
+def fitted(content: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return the JSON of a result, its longest lists cut until it fits an answer with the text.
+
+    What goes is counted in `omitted`, by the path of its list.
+    """
+    most = max(LEAST_CHARACTERS, ANSWER_CHARACTERS - len(text))
+    left = Counter[str](content.get("omitted"))
+    while _size({**content, "omitted": left}) > most:
+        path, items = max(_lists(content), key=lambda found: _size(found[1]), default=("", []))
+        if not items:
+            break
+        items.pop()
+        left[path] += 1
+    return {**content, "omitted": dict(left)} if left else content
+
+
+def _lists(value: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Yield each list that is no part of another one, with its path."""
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _lists(inner, f"{within}{name}.")
+        elif isinstance(inner, list) and name != "untrusted":
+            yield f"{within}{name}", inner
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
 
 def _untrusted_fields(value: object, field: str) -> Iterator[str]:
@@ -128,39 +170,11 @@ def wrong_arguments(error: ValidationError) -> str:
     return "\n".join(map(cleaned, first_lines(lines, LIST_LIMIT, what=" wrong arguments")))
 
 
-def outline(result: type[ResultPart], inner: Collection[str] = ()) -> dict[str, Any]:
-    """Return the JSON schema of a result one level deep; of the lists in `inner`, also their items.
+@cache
+def outline(result: type[ResultPart]) -> dict[str, Any]:
+    """Return the JSON schema of a result that names its fields.
 
     A full schema of all results takes five times the tokens of everything else that tools say.
     """
-    full = _schema(result)
-    definitions = full.get("$defs", {})
-    return {
-        "type": "object",
-        "properties": {
-            name: {"type": _type(field), **(_items(field, definitions) if name in inner else {})}
-            for name, field in full.get("properties", {}).items()
-        },
-    }
-
-
-@cache
-def _schema(result: type[ResultPart]) -> Mapping[str, Any]:
-    return result.model_json_schema(mode="serialization")
-
-
-def _type(field: Mapping[str, Any]) -> Any:
-    if "type" in field:
-        return field["type"]
-    if "$ref" in field:
-        return "object"
-    if "anyOf" in field:
-        found = [_type(option) for option in field["anyOf"]]
-        return found if len(found) > 1 else found[0]
-    return "string"
-
-
-def _items(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names of the fields that each item of a list has."""
-    item = definitions[field["items"]["$ref"].rpartition("/")[2]]
-    return {"items": {"properties": {name: {} for name in item["properties"]}}}
+    fields = result.model_json_schema(mode="serialization").get("properties", {})
+    return {"type": "object", "properties": {name: {} for name in fields}}

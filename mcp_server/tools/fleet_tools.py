@@ -9,6 +9,7 @@ from mcp_server.results import fleet_results, plan_results
 from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView, score_page
 from mcp_server.results.kept_results import kept_text, kept_view
 from mcp_server.results.plan_results import follow_view
+from mcp_server.results.tool_result import bounded
 from mcp_server.tools.arguments import (
     AnyName,
     Cluster,
@@ -43,17 +44,17 @@ from optimizer.operations.kept_placements import list_optimizations
 from optimizer.operations.scores import scores
 from optimizer.wire.rollout import RolloutStatus
 
-OVERVIEW_ITEMS = 12
-"""Items of each list in an overview: it has at most 4,000 tokens, whatever the fleet has."""
+OVERVIEW_ITEMS = 8
+"""Items of each list on one page of an overview."""
 
 SCORES_SHOWN = 20
 """Scores of one answer; a fleet has about ten."""
 
-ENTRIES_SHOWN = 100
+ENTRIES_SHOWN = 40
 """Entries of one page."""
 
-FINDINGS_SHOWN = 20
-"""Findings of one diagnosis: more than a person mends before asking again."""
+FINDINGS_SHOWN = 8
+"""Findings of one page: more than a person mends before asking again."""
 
 
 class FleetTools:
@@ -62,13 +63,15 @@ class FleetTools:
     def __init__(self, caller: CallerRights) -> None:
         self._caller = caller
 
-    async def fleet_overview(self, namespace: SeenNamespace = "default") -> ToolResult:
+    async def fleet_overview(
+        self, offset: Offset = 0, namespace: SeenNamespace = "default"
+    ) -> ToolResult:
         """See clusters, free and idle GPUs, workloads, scores, faults.
 
         Call it first: tools take its names.
         """
-        view = fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS)
-        text = fleet_results.overview_text(view, self._now())
+        view = fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS, offset=offset)
+        text = fleet_results.overview_text(view, self._now(), offset + OVERVIEW_ITEMS)
         return answer(text, view, brief=True)
 
     async def list_scores(
@@ -91,9 +94,7 @@ class FleetTools:
             where = _meant(cluster, facts.hub.clusters, "cluster")
             found_there = await asked(scores(self._caller(), where, name or None))
             page = score_page(found_there, offset=offset, limit=ENTRIES_SHOWN)
-        view = ScoresView(
-            scores=found[:SCORES_SHOWN], omitted=max(0, len(found) - SCORES_SHOWN), entries=page
-        )
+        view = bounded(ScoresView(scores=found, entries=page), SCORES_SHOWN)
         return answer(fleet_results.scores_text(view, self._now()), view, brief=True)
 
     async def describe_scorer(self, name: Scorer, namespace: Namespace = "default") -> ToolResult:
@@ -121,23 +122,22 @@ class FleetTools:
         view = describe_workload(facts, _meant(name, facts.workloads, "workload"))
         return answer(fleet_results.workload_text(view), view)
 
-    async def diagnose(self, name: AnyName = "", namespace: Namespace = "default") -> ToolResult:
+    async def diagnose(
+        self, name: AnyName = "", offset: Offset = 0, namespace: Namespace = "default"
+    ) -> ToolResult:
         """Find what is broken between scorer and landed workload, each with the next step."""
         facts = await self._facts(namespace)
         found = findings(facts)
         if name:
             found = findings_about(found, _related(facts, name))
-        view = DiagnosisView(
-            findings=found[:FINDINGS_SHOWN],
-            omitted=max(0, len(found) - FINDINGS_SHOWN),
-            checked={
-                "scorers": len(facts.scorers),
-                "scores": len(facts.scores),
-                "clusters": len(facts.hub.clusters),
-                "placements": len(facts.status.workloads),
-            },
-        )
-        return answer(fleet_results.diagnosis_text(view, name), view)
+        checked = {
+            "scorers": len(facts.scorers),
+            "scores": len(facts.scores),
+            "clusters": len(facts.hub.clusters),
+            "placements": len(facts.status.workloads),
+        }
+        view = bounded(DiagnosisView(findings=found, checked=checked), FINDINGS_SHOWN, offset)
+        return answer(fleet_results.diagnosis_text(view, name, offset), view)
 
     async def follow_rollout(
         self, namespace: Namespace = "default", optimization: Optimization = "default"

@@ -15,7 +15,7 @@ from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
 from mcp_server.results import tool_result
-from mcp_server.results.tool_result import structured
+from mcp_server.results.tool_result import fitted, structured
 from optimizer.api.request_guards import user_of
 from optimizer.domain.issue import Issue
 from optimizer.follow.record.recorded_plan import RecordedPlan
@@ -121,11 +121,11 @@ def granted(found: T | RequestProblem) -> T:
 def answer(
     text: str, view: ResultPart, *, is_error: bool = False, brief: bool = False
 ) -> ToolResult:
-    """Return the result of a tool: a text, and the same as structured content.
+    """Return the result of a tool: a text, and the same as structured content as far as it fits.
 
     `brief`: fields at their default are left out, because an assistant pays for each word.
     """
-    content = structured(view, brief=brief)
+    content = fitted(structured(view, brief=brief), text)
     return ToolResult(content=text, structured_content=content, is_error=is_error)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from fastmcp.tools.base import ToolResult
 
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
 from mcp_server.results import plan_results
 from mcp_server.results.history_results import (
     generated_objects,
@@ -48,6 +48,7 @@ from mcp_server.tools.hub_calls import (
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.placement_answer import (
+    PlacementAnswer,
     explained_request,
     placement_answer,
     request_in_force,
@@ -63,6 +64,13 @@ from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.plan_record import PlanRecord
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
+
+FIX_SECONDS = 10.0
+"""How long the cheapest change is looked for that places a workload whose record says why not."""
+
+NO_FIX_IN_TIME = (
+    f"no change that gives it a place was found in {FIX_SECONDS:g} s; `dsf why` looks on"
+)
 
 MAX_PARETO_SCORES = 3
 """Scores of one Pareto set; POST /optimize takes no more."""
@@ -121,9 +129,18 @@ class PlanTools:
         where = cluster and granted(
             find_name(cluster, facts.hub.clusters, field="cluster", what="managed cluster")
         )
-        # Not kept as shown: an explanation tells nothing of the other workloads.
-        plan = await asked(make_plan(self._caller(), explained_request(base, name, where)))
-        view = placement_answer(plan, name, where)
+        told = None if cluster or digest or objective else facts.left_out.get(name)
+        record = f"plan {UntrustedName(told.plan)} says why: {told.message}" if told else ""
+        what = quoted(record, MESSAGE_LIMIT) if told else "Planning"
+        work = make_plan(self._caller(), explained_request(base, name, where))
+        try:
+            async with asyncio.timeout(FIX_SECONDS if told else None):
+                # Not kept as shown: an explanation tells nothing of the other workloads.
+                plan = await asked(with_progress(work, self._caller(), what))
+            view = placement_answer(plan, name, where)
+        except TimeoutError:
+            view = PlacementAnswer(answer=NO_FIX_IN_TIME, workload=name)
+        view = view.model_copy(update={"message": record})
         return answer(plan_results.explanation_text(view), view)
 
     async def compare_plans(

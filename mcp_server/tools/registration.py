@@ -42,7 +42,7 @@ TOOLSETS = ("fleet", "plans", "rollouts")
 
 
 class _ToolDefinition(NamedTuple):
-    """A tool: its title, the method that it calls, its result and the lists in it to describe.
+    """A tool: its title, the method that it calls and its result.
 
     `toolset`: of TOOLSETS; empty: of each. `meta`: what a host that can show a view is told.
     """
@@ -50,7 +50,6 @@ class _ToolDefinition(NamedTuple):
     title: str
     method: Callable[..., Any]
     result: type[ResultPart]
-    inner: tuple[str, ...] = ()
     meta: dict[str, Any] | None = None
     toolset: str = ""
 
@@ -74,7 +73,7 @@ def add_tools(
         if item.toolset in chosen:
             _add(provider, item, _READS)
     view = ViewTools(caller, plans, read_only=read_only)
-    page_data = _ToolDefinition("Data of the page", view.page_data, ViewAnswer, (), FOR_VIEW_ONLY)
+    page_data = _ToolDefinition("Data of the page", view.page_data, ViewAnswer, FOR_VIEW_ONLY)
     _add(provider, page_data, _READS)
     if not read_only:
         write = WriteTools(caller, plans, when_client_cannot_ask, hub_name)
@@ -102,33 +101,21 @@ def _reading(
     fleet: FleetTools | type[FleetTools], plans: PlanTools | type[PlanTools]
 ) -> tuple[_ToolDefinition, ...]:
     return (
-        _ToolDefinition(
-            "Fleet overview", fleet.fleet_overview, FleetOverview, ("clusters",), OPENS_VIEW
-        ),
+        _ToolDefinition("Fleet overview", fleet.fleet_overview, FleetOverview, OPENS_VIEW),
         _ToolDefinition("Scores by cluster", fleet.list_scores, ScoresView, toolset="fleet"),
         _ToolDefinition("One scorer", fleet.describe_scorer, ScorerView, toolset="fleet"),
         _ToolDefinition(
             "One workload", fleet.describe_workload, WorkloadDescription, toolset="fleet"
         ),
+        _ToolDefinition("Plan or what-if", plans.plan_placement, PlanView, OPENS_VIEW, "plans"),
         _ToolDefinition(
-            "Plan or what-if", plans.plan_placement, PlanView, ("moves",), OPENS_VIEW, "plans"
+            "Why here, why not there", plans.explain_placement, PlacementAnswer, toolset="plans"
         ),
-        _ToolDefinition(
-            "Why here, why not there",
-            plans.explain_placement,
-            PlacementAnswer,
-            ("here",),
-            toolset="plans",
-        ),
-        _ToolDefinition(
-            "Plans side by side", plans.compare_plans, ComparisonView, ("plans",), toolset="plans"
-        ),
+        _ToolDefinition("Plans side by side", plans.compare_plans, ComparisonView, toolset="plans"),
         _ToolDefinition("Follow a plan", fleet.follow_rollout, FollowView),
         _ToolDefinition("Plans so far", plans.plan_history, HistoryView, toolset="plans"),
         _ToolDefinition("Kept by itself", fleet.kept_placements, KeptView, toolset="rollouts"),
-        _ToolDefinition(
-            "What is broken", fleet.diagnose, DiagnosisView, ("findings",), toolset="fleet"
-        ),
+        _ToolDefinition("What is broken", fleet.diagnose, DiagnosisView, toolset="fleet"),
     )
 
 
@@ -166,7 +153,7 @@ def _add(provider: LocalProvider, item: _ToolDefinition, annotations: ToolAnnota
             item.method,
             title=item.title,
             annotations=annotations,
-            output_schema=outline(item.result, item.inner),
+            output_schema=outline(item.result),
             meta=item.meta,
         )
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -13,21 +14,32 @@ import pytest_asyncio
 from fastmcp import Client
 from fastmcp.exceptions import ToolError
 
+from dsf.api.names import HUB_NAMESPACE
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import Forbidden
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    Kind,
+)
 from dsf.kube.port import ObjectList
 from mcp_server.server import create_mcp
+from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
+from optimizer.wire.request import OptimizeRequest
+from tests.evals.fleets import wide
 from tests.kube_wrappers.slow_scores import REPORT_SECONDS, SlowScores
-from tests.mcp_server.service import POWER, generated, scenario_hub
+from tests.mcp_server.service import POWER, generated, put, request, scenario_hub
 from tests.mcp_server.tokens import definition_tokens, result_tokens
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-MOST_DEFINITION_TOKENS = 2_870
-MOST_OVERVIEW_TOKENS = 4_000
+MOST_DEFINITION_TOKENS = 2_700
+MOST_OVERVIEW_TOKENS = 2_000
 MOST_ANSWER_TOKENS = 1_500
+MOST_CHARACTERS = 6_000
 MOST_CALLS = 2
 
 
@@ -89,12 +101,83 @@ async def test_the_overview_of_a_large_fleet_fits_and_says_what_it_left_out() ->
     hub: Any = _LargeHub()
     async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as client:
         result = await client.call_tool("fleet_overview", {})
+        following = await client.call_tool("fleet_overview", {"offset": 8})
     assert result_tokens(result) < MOST_OVERVIEW_TOKENS
     view = result.structured_content
-    assert (view["total_clusters"], len(view["scores"])) == (1000, 10)
-    assert view["scores"][9]["expired"] == 1000
-    assert view["omitted"]["clusters"] == 1000 - len(view["clusters"])
-    assert "Left out: 988 clusters" in result.content[0].text
+    for name, total in (("clusters", view["total_clusters"]), ("scores", 10)):
+        assert len(view[name]) + view["omitted"][name] == total
+    assert "Left out: 992 clusters, 2 scores. Next page: offset 8" in (result.content[0].text)
+    assert following.structured_content["scores"][1]["expired"] == view["total_clusters"] == 1000
+
+
+DEFAULT_ANSWERS: dict[str, dict[str, Any]] = {
+    "fleet_overview": {},
+    "list_scores": {},
+    "describe_scorer": {"name": "carbon"},
+    "describe_workload": {"name": "mwrs-app01"},
+    "plan_placement": {},
+    "explain_placement": {"workload": "mwrs-app01"},
+    "compare_plans": {"objectives": ["performance", "power"]},
+    "follow_rollout": {},
+    "plan_history": {},
+    "kept_placements": {},
+    "diagnose": {},
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def at_large() -> AsyncIterator[Client[Any]]:
+    """A client of 42 clusters, 120 workloads and 42 scorers, of which 40 fail each by a cause."""
+    hub = await wide()
+    scorer = await hub.get(DYNAMIC_SCORER, "carbon", HUB_NAMESPACE)
+    for number in range(40):
+        metadata = {"name": f"scorer-{number:02}", "namespace": HUB_NAMESPACE}
+        made = DYNAMIC_SCORER.object(metadata=metadata, spec=scorer["spec"])
+        why = {"type": "Ready", "status": "False", "reason": f"Cause{number}", "message": "no"}
+        why["lastTransitionTime"] = "2026-11-01T00:00:00Z"
+        await put(hub, {**made, "status": {"healthStatus": "Inactive", "conditions": [why]}})
+    like = await hub.get(MANIFEST_WORK_REPLICA_SET, "mwrs-app01", "default")
+    for number in range(118):
+        name = f"train-{number:03}"
+        labels = like["metadata"]["labels"]
+        metadata = {"name": name, "namespace": "default", "labels": labels}
+        spec = {**like["spec"], "placementRefs": [{"name": f"{name}-placement"}]}
+        await put(hub, {**MANIFEST_WORK_REPLICA_SET.object(metadata=metadata, spec=spec)})
+    optimizer = Optimizer(hub, now=utc_now)
+    plan = await optimizer.plan(OptimizeRequest(**request()))
+    assert isinstance(plan, Plan)
+    await optimizer.apply(plan)
+    async with Client(create_mcp(lambda: optimizer)) as client:
+        yield client
+
+
+async def test_each_read_only_tool_has_a_default_answer_that_is_checked(
+    at_large: Client[Any],
+) -> None:
+    assert {tool.name for tool in await at_large.list_tools()} - {"page_data"} == {*DEFAULT_ANSWERS}
+
+
+@pytest.mark.parametrize("tool", DEFAULT_ANSWERS)
+async def test_no_default_answer_exceeds_6000_characters(at_large: Client[Any], tool: str) -> None:
+    told = await at_large.call_tool(tool, DEFAULT_ANSWERS[tool])
+    shown = json.dumps(told.structured_content, separators=(",", ":"), ensure_ascii=False)
+    assert len(told.content[0].text) + len(shown) <= MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("tool", "item"),
+    [("fleet_overview", r"^(\S+): not placed"), ("diagnose", r"^scorer (scorer-\S+): ")],
+)
+async def test_pages_name_each_item_once(at_large: Client[Any], tool: str, item: str) -> None:
+    named, offset = list[str](), 0
+    while True:
+        text = (await at_large.call_tool(tool, {"offset": offset})).content[0].text
+        named += re.findall(item, text, re.MULTILINE)
+        following = re.search(r"Next page: offset (\d+)", text)
+        if following is None:
+            break
+        offset = int(following[1])
+    assert len(named) == len({*named}) >= 40
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -144,6 +144,7 @@ def overview() -> FleetOverview:
         total_clusters=ALL,
         total_workloads=ALL,
         placed_workloads=0,
+        total_findings=ALL,
         clusters=(),
         workloads=tuple(
             WorkloadOverview(name=name, places={}) for name in names("workload")[:OVERVIEW_ITEMS]
@@ -214,13 +215,13 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         {"landing": 2 * ALL - LANDED},
     ),
     "overview": (
-        lambda: fleet_results.overview_text(overview(), NOW),
+        lambda: fleet_results.overview_text(overview(), NOW, OVERVIEW_ITEMS),
         {"score": ALL, "workload": ALL, "finding": ALL},
     ),
     "scores": (
         lambda: fleet_results.scores_text(
             ScoresView(
-                scores=scores(SCORES_SHOWN), omitted=max(0, ALL - SCORES_SHOWN), entries=None
+                scores=scores(SCORES_SHOWN), omitted=left_out(SCORES_SHOWN, "scores"), entries=None
             ),
             NOW,
         ),
@@ -229,7 +230,9 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
     "diagnosis": (
         lambda: fleet_results.diagnosis_text(
             DiagnosisView(
-                findings=findings(FINDINGS_SHOWN), omitted=max(0, ALL - FINDINGS_SHOWN), checked={}
+                findings=findings(FINDINGS_SHOWN),
+                omitted=left_out(FINDINGS_SHOWN, "findings"),
+                checked={},
             ),
             "",
         ),

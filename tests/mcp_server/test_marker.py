@@ -114,7 +114,7 @@ def _texts() -> Mapping[str, str]:
         "explanation": plan_results.explanation_text(filled(PlacementAnswer)),
         "comparison": plan_results.comparison_text(filled(ComparisonView), applicable=True),
         "follow": plan_results.follow_text(filled(FollowView), MARKER),
-        "overview": fleet_results.overview_text(filled(FleetOverview), NOW),
+        "overview": fleet_results.overview_text(filled(FleetOverview), NOW, 8),
         "scores": fleet_results.scores_text(filled(ScoresView), NOW),
         "scorer": fleet_results.scorer_text(filled(ScorerView), NOW),
         "workload": fleet_results.workload_text(filled(WorkloadDescription)),

@@ -26,7 +26,7 @@ from optimizer.wire.placement_status import BoundPolicy, WorkloadLanding
 SHOWN_RESOURCES = 6
 """Kinds of resources shown of one cluster: cpu, memory and the devices come first."""
 
-SHOWN_SUMS, SHOWN_CAPACITIES, SHOWN_DEVICES = 12, 3, 3
+SHOWN_SUMS, SHOWN_CAPACITIES, SHOWN_DEVICES = 12, 2, 3
 """Resources of the fleet, clusters whose capacity is shown, and devices of each."""
 
 
@@ -72,6 +72,7 @@ class FleetOverview(ResultPart):
     total_clusters: int
     total_workloads: int
     placed_workloads: int
+    total_findings: int
     clusters: Annotated[
         tuple[ClusterOverview, ...], Field(description="Faulty first, then those in use.")
     ]
@@ -83,8 +84,12 @@ class FleetOverview(ResultPart):
     omitted: Annotated[dict[str, int], Field(description="Items left out of each list.")]
 
 
-def fleet_overview(facts: FleetFacts, *, shown: int) -> FleetOverview:
-    """Return the overview with at most `shown` items in each list."""
+def fleet_overview(facts: FleetFacts, *, shown: int, offset: int = 0) -> FleetOverview:
+    """Return the overview with at most `shown` items in each list, without the first `offset`.
+
+    Only the first page has the capacity.
+    """
+    end = offset + shown
     names = sorted(facts.hub.clusters, key=lambda name: (_rank(facts, name), name))
     wrong = findings(facts)
     ranked = sorted(facts.workloads, key=lambda name: (_landed(facts, name), name))
@@ -104,13 +109,14 @@ def fleet_overview(facts: FleetFacts, *, shown: int) -> FleetOverview:
         total_clusters=len(names),
         total_workloads=len(facts.workloads),
         placed_workloads=len(placed & facts.workloads.keys()),
-        clusters=tuple(cluster_overview(facts, name) for name in names[:shown]),
-        workloads=tuple(workload_overview(facts, name) for name in ranked[:shown]),
-        capacity=_brief_capacity(facts),
-        scores=overviews[:shown],
-        findings=wrong[:shown],
-        constraints=tuple(item.message for item in kept[:shown]),
-        omitted={name: len(items) - shown for name, items in lists.items() if len(items) > shown},
+        total_findings=len(wrong),
+        clusters=tuple(cluster_overview(facts, name) for name in names[offset:end]),
+        workloads=tuple(workload_overview(facts, name) for name in ranked[offset:end]),
+        capacity=NO_CAPACITY if offset else _brief_capacity(facts),
+        scores=overviews[offset:end],
+        findings=wrong[offset:end],
+        constraints=tuple(item.message for item in kept[offset:end]),
+        omitted={name: len(items) - end for name, items in lists.items() if len(items) > end},
     )
 
 

@@ -21,11 +21,12 @@ class PlacementAnswer(ResultPart):
     """Why a workload is where it is, or why it is not elsewhere."""
 
     answer: Sentence
+    message: Annotated[Sentence, Field(description="Why a recorded plan left it out.")] = ""
     workload: Name
     here: tuple[explanation.AssignmentReason, ...] = ()
     unplaced: explanation.UnplacedReason | None = None
     why_not: tuple[explanation.WhyNotAnswer, ...] = ()
-    digest: Annotated[Name, Field(description="The plan that is explained.")]
+    digest: Annotated[Name, Field(description="The plan that is explained.")] = ""
 
 
 def request_in_force(
@@ -76,10 +77,12 @@ def placement_answer(plan: Plan, workload: str, cluster: str) -> PlacementAnswer
 
 
 def answer_lines(found: PlacementAnswer, shown: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield the answer, what limits the workload, and what would give it a place.
+    """Yield what the record says, the answer, what limits the workload, and what gives it a place.
 
     `shown` returns a sentence as the reader may see it.
     """
+    if found.message:
+        yield shown(found.message)
     yield shown(found.answer)
     if found.unplaced is not None:
         yield from (f"Limit: {shown(item.message)}" for item in found.unplaced.limits)
