@@ -11,6 +11,7 @@ from optimizer.follow.optimization.report import (
     SATISFIED,
     SHOWN_DIGEST,
     approved_digest,
+    unplaced_told,
 )
 from optimizer.wire.placement_optimization import (
     KeptOptimization,
@@ -20,6 +21,7 @@ from optimizer.wire.placement_optimization import (
     read_spec,
 )
 from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
+from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS
 
 _AWAITING = "AwaitingApproval"
 _HELD = frozenset({"Stabilizing", "BudgetSpent", "Frozen", "Held", "RolledBack"})
@@ -48,6 +50,8 @@ def kept_optimization(obj: Object) -> KeptOptimization:
         wrong = f"{reason}: {message}"
     elif lacking and lacking.status == "False" and lacking.reason in _LACKING:
         wrong = f"{lacking.reason}: {lacking.message}"
+    elif reason == ROLLOUT_IN_PROGRESS and status.plan and status.plan.unplaced:
+        wrong = f"Unplaced: {unplaced_told(status.plan.unplaced, status.plan.workloads)}"
     return KeptOptimization(
         namespace=metadata["namespace"],
         name=metadata["name"],

@@ -253,11 +253,13 @@ def by_records(last: KeptReport, obj: Object, history: PlanHistory) -> KeptRepor
     plan = (obj.get("status") or {}).get("plan") or {}
     lacking = landed(history)
     if left := plan.get("unplaced"):
-        lacking = Condition(SATISFIED, "False", "Unplaced", _unplaced(left, plan["workloads"]))
+        message = unplaced_told(left, plan["workloads"])
+        lacking = Condition(SATISFIED, "False", "Unplaced", message)
     return found.saying(as_planned(current), lacking)
 
 
-def _unplaced(left: int, workloads: int) -> str:
+def unplaced_told(left: int, workloads: int) -> str:
+    """Return how many workloads lack places."""
     return f"{counted(left, 'workload')} of {workloads} have fewer places than they ask for"
 
 
@@ -266,7 +268,7 @@ def satisfied(plan: Plan, history: PlanHistory) -> Condition:
     left = plan.unplaced
     if left:
         first = left[0]
-        said = _unplaced(len(left), len(plan.request.target_workloads))
+        said = unplaced_told(len(left), len(plan.request.target_workloads))
         message = f"{said}; first: {first.workload}: {first.message}"
         return Condition(SATISFIED, "False", "Unplaced", message)
     return landed(history)

@@ -137,6 +137,12 @@ async def test_it_is_not_fine_while_a_workload_has_no_place_whatever_is_only_pla
     assert (told["fine"], told["reason"]) == (False, "PlanOnly")
     assert told["wrong"].startswith("Unplaced: 1 workload of 2 have fewer places than they ask")
     assert '"Unplaced: 1 workload of 2' in kept_text([KeptOptimization.model_validate(told)])
+    await fleet.declare(mode="Apply", clusters=one, rollout="Stepwise")
+    await fleet.look()
+    async with client(fleet.hub) as http:
+        told = (await http.get(KEPT)).json()
+    assert (told["fine"], told["reason"]) == (False, "RolloutInProgress")
+    assert told["wrong"] == "Unplaced: 1 workload of 2 have fewer places than they ask for"
 
 
 async def test_it_says_why_nothing_moves_although_scores_changed() -> None:
