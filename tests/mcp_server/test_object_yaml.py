@@ -6,7 +6,7 @@ import yaml
 
 from mcp_server.results.object_yaml import objects_yaml
 
-CREDENTIALS = ("DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS_JSON")
+NAMES = ("DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS_JSON")
 
 
 def test_no_credential_is_shown() -> None:
@@ -26,7 +26,7 @@ def test_no_credential_is_shown() -> None:
         },
         "spec": {"manifests": [secret, {"kind": "List", "items": [{**secret, "data": "hunter2"}]}]},
         "env": [
-            *({"name": name, "value": "hunter2"} for name in CREDENTIALS),
+            *({"name": name, "value": "hunter2"} for name in NAMES),
             {"header": "Bearer hunter2hunter2"},
         ],
         "password": "hunter2",
