@@ -443,7 +443,7 @@ class RollbackRequest(RequestPart):
     digest: str | None = Field(
         default=None, max_length=64, description="Digest of the plan to restore."
     )
-    workload: Annotated[str, Field(min_length=1, max_length=253)] | None = Field(
+    workload: Annotated[Name, Field(min_length=1, max_length=253)] | None = Field(
         default=None,
         description="Undo the move of this workload only, by its name or a part of it. It goes back"
         " to where the restored plan, or else the newest that had it elsewhere, had it.",

@@ -33,7 +33,7 @@ GAIN = {"settings": {"gain": "1"}}
 PAUSE = {"action": "pause"}
 APPROVED = {"name": "kept", "digest": WAITING}
 CASES: dict[str, dict[str, Case]] = {
-    "fleet_overview": {"namespace": Case("worker01")},
+    "fleet_overview": {"namespace": Case("worker01"), "offset": Case(1)},
     "list_scores": {
         "score": Case("power"),
         "cluster": Case("worker01"),
@@ -98,7 +98,11 @@ CASES: dict[str, dict[str, Case]] = {
         "forget": Case({"worker01": ["drain"]}),
         "namespace": Case("worker01", {"remember": {"pin": {"app01": "worker02"}}}),
     },
-    "diagnose": {"name": Case("worker01"), "namespace": Case("worker01", on="applied")},
+    "diagnose": {
+        "name": Case("worker01"),
+        "namespace": Case("worker01", on="applied"),
+        "offset": Case(1),
+    },
     "apply_plan": {"digest": Case("abc", {"digest": SHOWN})},
     "approve_kept_plan": {
         "name": Case("other", APPROVED, "waiting"),

@@ -83,9 +83,10 @@ async def test_an_assistant_is_told_what_is_free_what_is_idle_and_the_largest_pi
     text, told = found.content[0].text, found.structured_content
     assert "Capacity of 1 cluster; 1 inventory expired." in text
     assert (
-        f'{GPU} "{MODEL}": 4 of 16 free, reserved 8 ours, 4 others, idle 72 device hours a day;'
-        " most on one node 2 (worker01)"
+        f'{GPU} "{MODEL}": 4 of 16 free, reserved 8 ours, 4 others, idle 72; most on one node 2'
+        " (worker01)"
     ) in text
+    assert "idle: device hours a day" in text
     assert "worker02 has expired" in text
     assert "\x1b" not in text
     assert told["capacity"]["resources"][0]["largest_on"] == "worker01"
@@ -103,8 +104,9 @@ async def test_an_overview_of_many_clusters_with_long_names_fits() -> None:
     async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as mcp:
         found = await mcp.call_tool("fleet_overview", {})
     assert result_tokens(found) < 8_000
-    told = found.structured_content["capacity"]
-    assert (told["current"], len(told["clusters"]), told["omitted"]) == (400, 3, 4)
+    told, omitted = found.structured_content["capacity"], found.structured_content["omitted"]
+    assert (told["current"], len(told["resources"]) + omitted["capacity.resources"]) == (400, 12)
+    assert len(told["clusters"]) + omitted["capacity.clusters"] == 2
 
 
 async def test_dsf_status_has_a_table_of_the_fleet_and_of_clusters(tmp_path: Path) -> None:

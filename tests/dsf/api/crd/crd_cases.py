@@ -485,6 +485,14 @@ def _rules_of_optimizations() -> Iterator[Constraint]:
             good = optimization(clusters=[{"name": "worker01", "drain": window}])
             refused = optimization(clusters=[{"name": "worker01", "drain": {name: value}}])
             yield Constraint("spec.clusters[].drain", "rule 1", good, refused, message)
+    zoned, zone = {**whole, "timeZone": "Asia/Tokyo"}, {"timeZone": "Asia/Tokyo"}
+    message = "timeZone: it is that of a schedule"
+    good, refused = (optimization(budgets=[{"moves": 1, **window}]) for window in (zoned, zone))
+    yield Constraint("spec.budgets[]", "rule 2", good, refused, message)
+    good, refused = (
+        optimization(clusters=[{"name": "worker01", "drain": window}]) for window in (zoned, zone)
+    )
+    yield Constraint("spec.clusters[].drain", "rule 2", good, refused, message)
 
 
 def _value_rules() -> Iterator[Constraint]:
