@@ -225,7 +225,7 @@ async def test_an_address_draws_groups_that_say_what_is_idle_and_free_by_model(
     await page.get_by_role("button", name="As a table").click()
     here = [item for item in fleet.clusters if item.labels.get("region") == "eu-north-1"]
     head = page.get_by_role("listitem").filter(has_text=f"eu-north-1 {len(here)} clusters: ")
-    await expect(head).to_contain_text(re.compile(r"A30: [\d.]+ reserved, [\d.]+ free · "))
+    await expect(head).to_contain_text(re.compile(r"A30-24GB: [\d.]+ reserved, [\d.]+ free · "))
 
 
 async def test_the_whole_drawing_is_saved_and_printed(
