@@ -159,7 +159,11 @@ CASES: dict[str, dict[str, Case]] = {
         "--optimization": Case("team-b", on="applied"),
         "--output": Case("json", on="applied"),
     },
-    "constraints": {**HUB, "--namespace": Case("worker01"), "--output": Case("json")},
+    "constraints": {
+        **given(HUB, {}),
+        "--namespace": Case("worker01", {"--output": "json"}),
+        "--output": Case("json"),
+    },
     "rollback": {
         **given(HUB, {}, "replaced"),
         "--namespace": Case("worker01", on="replaced"),
