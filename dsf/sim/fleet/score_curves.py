@@ -12,11 +12,11 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import Any
 
+from dsf.api.crd.published_value import Normalize, published_value
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.port import Kube, Object
@@ -163,18 +163,12 @@ def _days(cluster: FleetCluster) -> Iterator[tuple[_Key, Sequence[float]]]:
         if "forecast" in spec:
             continue
         length = params["range"] // STEP_SECONDS
+        normalize = spec["scoring"].get("normalize")
+        scale = Normalize(**normalize) if normalize else None
         for series in recorded.answer(params["query"]) or ():
             twice = [value for value in series.values if value is not None] * 2
             ends = range(len(series.values), len(twice), DAY_STEP // STEP_SECONDS)
             means = (fmean(twice[end - length + 1 : end + 1]) for end in ends)
-            day = [_published(mean, spec["scoring"].get("normalize")) for mean in means]
+            day = [published_value(scale.of(mean) if scale else mean) for mean in means]
             labels = series.metric.get("app", ""), series.metric["device"]
             yield (cluster.name, scorer["metadata"]["name"], *labels), day
-
-
-def _published(score: float, normalize: Mapping[str, Any] | None) -> float:
-    """Return what an agent publishes of a score."""
-    if normalize:
-        share = (score - normalize["min"]) / (normalize["max"] - normalize["min"])
-        score = 100 * (1 - share if normalize.get("invert") else share)
-    return max(-100.0, min(100.0, math.floor(score)))
