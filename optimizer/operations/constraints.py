@@ -63,7 +63,7 @@ async def keep_constraints(
     """Annotate workloads and clusters, so that each plan keeps the constraints.
 
     Parts of names are enough. A drain ends at its time; all else stays until it is forgotten.
-    Constraints that contradict each other are 422 with the smallest contradiction. Nothing moves
+    Constraints that contradict each other are 422 with those that do, and no more. Nothing moves
     until something plans: POST /optimize, or a PlacementOptimization, which plans at once.
     """
     facts = await fleet_facts(optimizer, request.namespace)

@@ -10,13 +10,12 @@ import pytest
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.service.optimization_controller import OptimizationController
-from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.annotations import PREFIX
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.operations.test_planning import apply, planned
 from tests.optimizer.operations.test_recorded_plans import client
+from tests.optimizer.operations.test_stated_constraints import kept
 
 WHERE = {"namespace": "default"}
 NIGHT = {"schedule": "0 22 * * *", "duration": "8h", "timeZone": "Europe/Berlin"}
@@ -227,19 +226,7 @@ async def test_a_plan_of_one_workload_keeps_it_apart_from_those_that_it_leaves_a
 
 async def test_a_kept_fleet_leaves_a_drained_cluster_and_comes_back_when_it_is_forgotten() -> None:
     hub = await hub_of()
-    clock = [NOW]
-    spec: dict[str, Any] = {"preference": body()["preference"], "mode": "Apply"}
-    spec["targetWorkloads"] = [{"name": "mwrs-app01"}]
-    spec["hysteresis"] = {"stabilizationWindowSeconds": 0}
-    made = {"metadata": {"name": "kept", "namespace": "default"}, "spec": spec}
-    await hub.create(kinds.PLACEMENT_OPTIMIZATION, made)
-    controller = OptimizationController(Optimizer(hub, now=lambda: clock[0]), read_only=False)
-
-    async def runs_on(hours: float) -> set[str]:
-        clock[0] = NOW + timedelta(hours=hours)
-        await controller.look("default", "kept")
-        return {name for name in ("worker01", "worker02") if name in await selected(hub)}
-
+    runs_on = await kept(hub)
     async with client(hub) as http:
         assert await runs_on(0) == {"worker01"}
         await keep(http, drain={"worker01": {"start": later(hours=1), "until": later(hours=3)}})

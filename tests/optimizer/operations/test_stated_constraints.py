@@ -1,6 +1,7 @@
 """What workloads and clusters state in annotations is kept by plans of every door."""
 
 import json
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -154,8 +155,9 @@ async def test_the_explanation_of_what_has_no_place_names_the_drain() -> None:
     assert "end the drain of cluster" in told
 
 
-async def test_a_kept_fleet_leaves_a_drained_cluster_and_comes_back() -> None:
-    hub, clock = await hub_of(), [NOW]
+async def kept(hub: EmbeddedHub) -> Callable[[float], Awaitable[set[str]]]:
+    """Keep app01 placed; return what tells where it runs after a look so many hours later."""
+    clock = [NOW]
     spec: dict[str, Any] = {"preference": body()["preference"], "mode": "Apply"}
     spec["targetWorkloads"] = [{"name": APP01}]
     spec["hysteresis"] = {"stabilizationWindowSeconds": 0}
@@ -170,6 +172,12 @@ async def test_a_kept_fleet_leaves_a_drained_cluster_and_comes_back() -> None:
         text = json.dumps([i["spec"] for i in found if "app01" in i["metadata"]["name"]])
         return {name for name in (FIRST, SECOND) if name in text}
 
+    return runs_on
+
+
+async def test_a_kept_fleet_leaves_a_drained_cluster_and_comes_back() -> None:
+    hub = await hub_of()
+    runs_on = await kept(hub)
     assert await runs_on(0) == {FIRST}
     drain = f"start={later(hours=1)};until={later(hours=3)}"
     await state(hub, {FIRST: {"drain": drain}})
