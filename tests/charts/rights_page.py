@@ -106,6 +106,7 @@ WHY: dict[str, dict[str, str]] = {
     "dynamic-scoring-dispatcher": {
         "leases": ELECTION,
         "admissionchecks": "which checks are MultiKueue's, and for which clusters",
+        "admissionchecks/status": "a condition that says whether this dispatcher serves the check",
         "localqueues": "which scores the queue of a Workload prefers",
         "multikueueclusters": "which clusters Kueue is connected to",
         "multikueueconfigs": "which clusters a Workload may go to",

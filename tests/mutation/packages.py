@@ -64,6 +64,7 @@ PACKAGES = {
             "dsf/hub/assess",
             "dsf/hub/dispatch/assignment.py",
             "dsf/hub/dispatch/candidates.py",
+            "dsf/hub/dispatch/check_condition.py",
             "dsf/hub/dispatch/field_ownership.py",
             "dsf/hub/dispatch/kueue_configuration.py",
             "dsf/hub/dispatch/nomination.py",

@@ -27,10 +27,20 @@ from tests.real_hub.harness.scheduled import ScheduledCluster
 from tests.repository import ROOT
 
 from . import mortal_dispatcher
-from .kueue_manager import KUEUE, WORKER, KueueManager, connect_worker, job, placed, queues
+from .kueue_manager import (
+    KUEUE,
+    WORKER,
+    KueueManager,
+    connect_worker,
+    job,
+    placed,
+    queues,
+    workloads,
+)
+from .queue_state import described
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 SCORE = "carbon"
 WORKERS = ("brown", "green", "grey")
@@ -61,6 +71,15 @@ class MultiKueue:
         """The worker cluster of each Job, or an empty text; while Kueue's manager runs."""
         self.manager.check()
         return placed(self.hub)
+
+    def at(self, name: str) -> str:
+        """The worker cluster of a Job, or an empty text."""
+        return self.placed().get(name, "")
+
+    def nominated(self, name: str) -> list[str]:
+        """The worker clusters that are nominated for a Job."""
+        found = workloads(self.hub).get(name, {})
+        return list(found.get("status", {}).get("nominatedClusterNames") or ())
 
     def clear(self) -> None:
         """Delete the Jobs, and wait until no cluster has a Workload."""
@@ -115,6 +134,18 @@ class MultiKueue:
     def _python(self, name: str, *words: str) -> None:
         command = [sys.executable, *words]
         self.hub.processes.start(name, command, env={"PYTHONPATH": str(ROOT)})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Add to a failure what the objects of Kueue say."""
+    try:
+        return (yield)
+    except Exception as error:
+        fleet = pyfuncitem.funcargs.get("kueue")
+        if isinstance(fleet, MultiKueue):
+            error.add_note(described(fleet.hub, [*fleet.workers.values()]))
+        raise
 
 
 def built(which: ProgramSet) -> Assets:

@@ -10,6 +10,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from dsf.api.conditions import conditions_of, find
+from dsf.hub.dispatch.check_condition import DISPATCHING
 from dsf.hub.dispatch.kueue_configuration import DISPATCHER
 from dsf.hub.dispatch.workloads import NOMINATED
 from tests.eventually import until
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 NEXT = "3s"
 KILLS = 10
-COPIES = {"labelSelector": "kueue.x-k8s.io/multikueue-origin"}
 
 
 def test_jobs_run_where_scores_say_and_the_rest_on_the_next_best(kueue: MultiKueue) -> None:
@@ -44,15 +44,10 @@ def test_scores_that_change_decide_for_what_still_waits(kueue: MultiKueue) -> No
         kueue.submit("full-1", "full-2")
         until("green to be full", lambda: set(kueue.placed().values()) == {"green"})
         kueue.submit("waits")
-        until("it to wait for green", lambda: nominated(kueue, "waits") == ["green"])
+        until("it to wait for green", lambda: kueue.nominated("waits") == ["green"])
         kueue.score(brown=99)
         until("it to be admitted", lambda: kueue.placed().get("waits"))
         assert kueue.placed()["waits"] == "brown"
-
-
-def nominated(kueue: MultiKueue, name: str) -> list[str]:
-    found = workloads(kueue.hub).get(name, {})
-    return list(found.get("status", {}).get("nominatedClusterNames") or ())
 
 
 def test_killed_at_each_write_it_forgets_no_workload_and_moves_none(kueue: MultiKueue) -> None:
@@ -67,54 +62,14 @@ def test_killed_at_each_write_it_forgets_no_workload_and_moves_none(kueue: Multi
             kueue.score(brown=99)
         assert kueue.kill_dispatcher(("before", "after")[number % 2]) == -signal.SIGKILL
         for name in waiting:
-            if clusters := nominated(kueue, name):
+            if clusters := kueue.nominated(name):
                 assert first.setdefault(name, clusters) == clusters
     # Nominated before brown became better, and not admitted since: green is full.
-    assert ["green"] in [nominated(kueue, name) for name in waiting]
+    assert ["green"] in [kueue.nominated(name) for name in waiting]
     with kueue.dispatcher(f"--next-after={NEXT}"):
-        until("all to run", lambda: all(at(kueue, name) for name in waiting))
+        until("all to run", lambda: all(kueue.at(name) for name in waiting))
     counts = sorted(kueue.placed().values())
     assert counts == ["brown", "brown", "green", "green", "grey", "grey"]
-
-
-def test_what_a_lost_worker_had_runs_elsewhere(kueue: MultiKueue) -> None:
-    with kueue.dispatcher("--next-after=1h"):
-        kueue.submit("full-1", "full-2")
-        until("green to be full", lambda: set(kueue.placed().values()) == {"green"})
-        kueue.submit("waits")
-        until("it to wait for green", lambda: nominated(kueue, "waits") == ["green"])
-        kueue.lose("green")
-        try:
-            until("it to run elsewhere", lambda: at(kueue, "waits") == "grey")
-            condition = find(conditions_of(workloads(kueue.hub)["waits"]), NOMINATED) or {}
-            assert "Not eligible: Kueue is not connected to green" in condition["message"]
-            # Kueue takes back what ran there after workerLostTimeout.
-            until("what ran there to wait again", lambda: "green" not in kueue.placed().values())
-            until(
-                "it to be nominated elsewhere",
-                lambda: all(
-                    at(kueue, name) or nominated(kueue, name) == ["grey"]
-                    for name in ("full-1", "full-2")
-                ),
-            )
-        finally:
-            # As the page says: Kueue would go on with the old copies, and delete those elsewhere.
-            kueue.dispatch_to("brown", "grey")
-            kueue.find("green")
-    green = kueue.workers["green"].api
-    copies = [green.path(*kind, "default") for kind in (("batch/v1", "Job"), (KUEUE, "Workload"))]
-    for path in copies:
-        green.request("DELETE", path, {"propagationPolicy": "Background"}, params=COPIES)
-    until(
-        "the copies to be gone", lambda: not any(green.request("GET", p)["items"] for p in copies)
-    )
-    kueue.dispatch_to(*kueue.workers)
-    with kueue.dispatcher(f"--next-after={NEXT}"):
-        until("all to run", lambda: all(kueue.placed().values()))
-
-
-def at(kueue: MultiKueue, name: str) -> str:
-    return kueue.placed().get(name, "")
 
 
 def test_kueue_with_another_dispatcher_is_left_alone_and_it_is_told(kueue: MultiKueue) -> None:
@@ -122,15 +77,19 @@ def test_kueue_with_another_dispatcher_is_left_alone_and_it_is_told(kueue: Multi
     try:
         with kueue.dispatcher():
             kueue.submit("job")
-            until("Kueue to admit it", lambda: at(kueue, "job"))
-            until(
-                "it to be told",
-                lambda: [
-                    event["message"]
-                    for event in kueue.hub.api.list("v1", "Event", "default")
-                    if event["reason"] == "NotItsDispatcher"
-                ],
-            )
+            until("Kueue to admit it", lambda: kueue.at("job"))
+            until("it to be told", lambda: dispatching(kueue) == ("False", "NotItsDispatcher"))
         assert find(conditions_of(workloads(kueue.hub)["job"]), NOMINATED) is None
     finally:
         kueue.manager.restart(DISPATCHER)
+
+
+def dispatching(kueue: MultiKueue) -> tuple[str, str]:
+    return told(kueue, DISPATCHING)
+
+
+def told(kueue: MultiKueue, condition: str) -> tuple[str, str]:
+    """Status and reason of a condition of the admission check."""
+    check = kueue.hub.api.get(KUEUE, "AdmissionCheck", "multikueue")
+    found = find(conditions_of(check), condition) or {}
+    return str(found.get("status")), str(found.get("reason"))

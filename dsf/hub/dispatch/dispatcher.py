@@ -14,8 +14,9 @@ from dsf.api.conditions import Condition, conditions_of, merged
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import listed
 from dsf.hub.dispatch.candidates import WorkerFleet
+from dsf.hub.dispatch.check_condition import dispatching
 from dsf.hub.dispatch.field_ownership import applied_status
-from dsf.hub.dispatch.kueue_configuration import other_dispatcher, unanswered
+from dsf.hub.dispatch.kueue_configuration import other_dispatcher
 from dsf.hub.dispatch.nomination import Nomination, decide, next_seconds
 from dsf.hub.dispatch.queue_pass import NominationSettings
 from dsf.hub.dispatch.queue_preferences import (
@@ -87,7 +88,8 @@ class Dispatcher:
     """Nominates worker clusters for Kueue's Workloads.
 
     A nomination is an apply in the name of Kueue, then a condition, then an Event. Killed before
-    the condition, the next run writes it; killed after it, the Event is missing. A Workload whose
+    the condition, the next run writes it; killed after it, the Event is missing. A condition of
+    each admission check says what is wrong with all of them. A Workload whose
     nominations somebody else changes is left alone until it loses its quota. Metrics: those of the
     controller `dispatcher` and of writes, `dsf_dispatcher_waiting_workloads`,
     `dsf_dispatcher_in_charge` and `dsf_dispatcher_nominations_total{result}`.
@@ -105,6 +107,7 @@ class Dispatcher:
         self._options = options or DispatcherOptions()
         self._now = now
         self._written = dict[Key, tuple[str, ...]]()
+        self._others = set[str]()
         self._idle_reason = ""
         namespace, name = self._options.kueue_config
         self._config = View[Object](
@@ -183,7 +186,9 @@ class Dispatcher:
         assigned = [item for item in found if isinstance(item, AssignedWorkload)]
         self._waiting.set(len(waiting))
         fleet, resync = self._fleet(), self._options.resync_seconds
-        if not self._named(fleet):
+        self._others.clear()
+        if self._is_idle():
+            await self._tell(fleet)
             return resync
         mine = [item for item in waiting if self._is_mine(item)]
         self._written = {
@@ -199,6 +204,7 @@ class Dispatcher:
         )
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._nominate(each)) for each in nominations]
+        await self._tell(fleet)
         errors = [error for task in tasks if (error := task.result())]
         for error in errors:
             if not isinstance(error, Conflict | NotFound):
@@ -223,20 +229,31 @@ class Dispatcher:
             rooms={name: room for (_, name), room in self._rooms.items.items() if room},
         )
 
-    def _named(self, fleet: WorkerFleet) -> bool:
-        """Return whether Kueue's configuration names this dispatcher; tell if it does not."""
+    def _is_idle(self) -> bool:
+        """Return whether Kueue's configuration does not name this dispatcher."""
         at = self._options.kueue_config
         why = other_dispatcher(self._config.items.get(at), "/".join(at))
         self._in_charge.set(not why)
         if why and why != self._idle_reason:
             log.warning("nominates nothing", extra={"reason": why})
         self._idle_reason = why
-        for name in () if self._options.dry_run else fleet.checks:
-            check = self._checks.items["", name]
-            if told := why or unanswered(check, self._now()):
-                reason = "NotItsDispatcher" if why else "NotAnswered"
-                self._events.record(ADMISSION_CHECK, check, "Warning", reason, told)
-        return not why
+        return bool(why)
+
+    async def _tell(self, fleet: WorkerFleet) -> None:
+        """Write the condition of each admission check of MultiKueue if it has changed."""
+        now, checks = self._now(), [*self._checks.items.items()]
+        for (_, name), check in () if self._options.dry_run else checks:
+            if name not in fleet.checks:
+                continue
+            metadata, before = check["metadata"], [*conditions_of(check)]
+            condition = dispatching(check, fleet, self._idle_reason, self._others, now)
+            generation = metadata.get("generation")
+            after = merged(before, [condition], now=rfc3339(now), generation=generation)
+            if after != before:
+                version = {"resourceVersion": metadata["resourceVersion"]}
+                body = {"metadata": version, "status": {"conditions": after}}
+                with suppress(Conflict, NotFound):
+                    await self._kube.patch(ADMISSION_CHECK, name, body, subresource="status")
 
     def _is_mine(self, workload: WaitingWorkload) -> bool:
         """Return whether nobody else nominates clusters for a Workload; tell if somebody does."""
@@ -247,6 +264,7 @@ class Dispatcher:
         return not strange
 
     def _tell_of_other(self, workload: WaitingWorkload, what: str) -> None:
+        self._others.add("/".join(key(workload.obj)))
         message = f"left alone: another dispatcher writes status.nominatedClusterNames: {what}"
         self._nominations.labels("other-dispatcher").inc()
         self._events.record(WORKLOAD, workload.obj, "Warning", "OtherDispatcher", message)

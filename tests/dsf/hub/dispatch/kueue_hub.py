@@ -10,6 +10,7 @@ import yaml
 from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.definitions import crds
 from dsf.api.times import rfc3339
+from dsf.hub.dispatch.check_condition import DISPATCHING
 from dsf.hub.dispatch.kueue_configuration import DISPATCHER
 from dsf.hub.dispatch.queue_preferences import PREFERENCES_ANNOTATION
 from dsf.hub.dispatch.workloads import NOMINATED
@@ -224,6 +225,12 @@ async def told(hub: EmbeddedHub, name: str = "job") -> str:
     """The message of the condition of a Workload."""
     workload = await hub.get(WORKLOAD, name, "team")
     return str((find(conditions_of(workload), NOMINATED) or {}).get("message", ""))
+
+
+async def dispatching_condition(hub: EmbeddedHub) -> tuple[str, str, str]:
+    """Status, reason and message of the dispatcher's condition of the admission check."""
+    found = find(conditions_of(await hub.get(ADMISSION_CHECK, "multi")), DISPATCHING) or {}
+    return str(found.get("status")), str(found.get("reason")), str(found.get("message"))
 
 
 async def events(hub: EmbeddedHub, namespace: str = "team") -> list[tuple[str, str, str]]:

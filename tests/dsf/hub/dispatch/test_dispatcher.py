@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dsf.api.conditions import conditions_of, find
+from dsf.api.conditions import conditions_of, find, is_true
 from dsf.hub.dispatch.dispatcher import Dispatcher, DispatcherOptions
 from dsf.hub.dispatch.queue_pass import NominationSettings
 from dsf.hub.dispatch.workloads import NOMINATED
@@ -35,6 +35,7 @@ from tests.dsf.hub.dispatch.kueue_hub import (
     all_nominated,
     clock,
     condition,
+    dispatching_condition,
     events,
     kueue_hub,
     kueue_writes,
@@ -282,13 +283,13 @@ async def test_it_does_nothing_unless_kueue_names_it(
     await hub.patch(CONFIG_MAP, "kueue-manager-config", body, "kueue-system")
     async with dispatching(hub):
         assert await all_nominated(hub) == {"job": []}
-        [(type_, reason, message)] = await events(hub, "default")
-        assert (type_, reason) == ("Warning", "NotItsDispatcher")
+        status, reason, message = await dispatching_condition(hub)
+        assert (status, reason) == ("False", "NotItsDispatcher")
         assert said in message
         assert caplog.messages == ["nominates nothing"]  # once, not at each decision
         await hub.delete(CONFIG_MAP, "kueue-manager-config", "kueue-system")
         await asyncio.sleep(SOON)
-        assert any("name it by --kueue-config" in text for *_, text in await events(hub, "default"))
+        assert "name it by --kueue-config" in (await dispatching_condition(hub))[2]
 
 
 async def test_a_check_that_kueue_does_not_answer_is_told_once_it_is_old() -> None:
@@ -296,10 +297,10 @@ async def test_a_check_that_kueue_does_not_answer_is_told_once_it_is_old() -> No
     unanswered: Object = {"status": {"conditions": []}}
     await hub.patch(ADMISSION_CHECK, "multi", unanswered, subresource="status")
     async with dispatching(hub):
-        assert await events(hub, "default") == []
+        assert (await dispatching_condition(hub))[:2] == ("True", "Dispatching")
         await asyncio.sleep(SOON)
-        [(type_, reason, message)] = await events(hub, "default")
-        assert (type_, reason) == ("Warning", "NotAnswered")
+        status, reason, message = await dispatching_condition(hub)
+        assert (status, reason) == ("False", "NotAnswered")
         assert "with the feature gate MultiKueue" in message
 
 
@@ -313,6 +314,8 @@ async def test_a_multi_kueue_config_that_is_missing_is_told_and_followed_once_it
         message = "No worker cluster is eligible. Not eligible: there is no MultiKueueConfig fleet."
         assert await told(hub) == message
         assert await events(hub) == [("Warning", "NoEligibleCluster", message)]
+        told_of = "there is no MultiKueueConfig fleet"
+        assert await dispatching_condition(hub) == ("False", "NoMultiKueueConfig", told_of)
         made = MULTI_KUEUE_CONFIG.object(metadata={"name": "fleet"}, spec=config["spec"])
         await hub.create(MULTI_KUEUE_CONFIG, made)
         await asyncio.sleep(SOON)
@@ -341,6 +344,29 @@ async def test_what_another_dispatcher_nominates_is_left_alone() -> None:
         await asyncio.sleep(2 * NEXT)
         assert await all_nominated(hub) == {"job": ["north"]}
         assert any(reason == "OtherDispatcher" for _, reason, _ in await events(hub))
+        why = "Left alone, because another dispatcher nominates their clusters: team/job."
+        assert await dispatching_condition(hub) == ("True", "OtherDispatcher", why)
+        await hub.delete(WORKLOAD, "job", "team")
+        await asyncio.sleep(SOON)
+        assert await dispatching_condition(hub) == ("True", "Dispatching", "")
+
+
+async def test_workers_that_ocm_does_not_know_are_told_and_clusters_that_are_no_workers() -> None:
+    hub = await kueue_hub()
+    await hub.delete(MANAGED_CLUSTER, "north")
+    for number in range(6):
+        await add_managed(hub, f"idle-{number}")
+    async with dispatching(hub):
+        check = await hub.get(ADMISSION_CHECK, "multi")
+        message = (
+            "Worker clusters that OCM does not know, so without a score: north. Managed clusters"
+            " not in MultiKueueConfig fleet: idle-0, idle-1, idle-2, idle-3, idle-4 and 1 more."
+        )
+        assert is_true(check, "Active")  # Kueue's own condition stays
+        assert await dispatching_condition(hub) == ("True", "UnknownWorkers", message)
+        await asyncio.sleep(NEXT)
+        version = check["metadata"]["resourceVersion"]
+        assert (await hub.get(ADMISSION_CHECK, "multi"))["metadata"]["resourceVersion"] == version
 
 
 async def test_a_nomination_whose_answer_is_lost_is_its_own() -> None:
