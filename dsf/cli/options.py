@@ -1,9 +1,10 @@
 """Options that several commands share, with the same names and help everywhere; durations."""
 
+import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
@@ -89,6 +90,16 @@ def server_url(_: click.Context, __: click.Parameter, value: str) -> str:
         if usable and urlsplit(value).port != 0:
             return value
     raise click.BadParameter(f"{value!r} is not an http or https URL of a server")
+
+
+def async_to_sync(work: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Return the function of a command that runs a coroutine function to its end."""
+
+    @wraps(work)
+    def done(*args: Any, **flags: Any) -> None:
+        asyncio.run(work(*args, **flags))
+
+    return done
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:

@@ -96,7 +96,7 @@ COMMANDS = {
         "optimizer.cli.records:plans", LOOK, "Show what was applied to a namespace before."
     ),
     "constraints": Command(
-        "optimizer.cli.constraints:constraints",
+        "optimizer.cli.status:constraints",
         LOOK,
         "List what every plan keeps to: drains, pins, what runs apart.",
     ),
@@ -109,7 +109,7 @@ COMMANDS = {
         "Follow and control a plan that is applied step by step.",
     ),
     "simulate": Command(
-        "optimizer.cli.simulation.simulate:simulate",
+        "optimizer.cli.simulate:simulate",
         PLAN,
         "Play days of a fleet in seconds, and say what placing by other settings is worth.",
     ),

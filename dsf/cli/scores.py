@@ -27,7 +27,14 @@ from dsf.api.scoring.score_conditions import read_trust
 from dsf.api.times import shown_duration
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.missing_scores import NO_SCORER, why_missing
-from dsf.cli.options import Duration, StrictCommand, cluster_options, option, server_url
+from dsf.cli.options import (
+    Duration,
+    StrictCommand,
+    async_to_sync,
+    cluster_options,
+    option,
+    server_url,
+)
 from dsf.cli.output import Progress, TextTable, document, output_option, show
 from dsf.cli.terminal_drawing import levels_for
 from dsf.kube.clock import utc_now
@@ -94,7 +101,8 @@ class _FoundScores(NamedTuple):
 @option("--since", type=Duration(), default="24h", help="How long that history is.")
 @option("--watch", "-w", is_flag=True, help="Show them again whenever one changes.")
 @output_option()
-def scores(
+@async_to_sync
+async def scores(
     kubeconfig: Path | None,
     context: str | None,
     clusters: tuple[str, ...],
@@ -113,17 +121,22 @@ def scores(
     time since they were written, "-" where the hub does not keep it. Standard error says on which
     clusters a scorer fails, and why it has no scores.
     """
+    from dsf.kube.client.connect import connect
+
     source = click.get_current_context().get_parameter_source("since")
     if source is ParameterSource.COMMANDLINE and not prometheus_url:
         raise click.UsageError("--since needs --prometheus-url, which has the history")
     if output != "table" and (plot or prometheus_url):
         raise click.UsageError("--plot and --prometheus-url draw: give no --output")
     view = _ScoreView(clusters, scores_, valid, output, plot, prometheus_url, since)
-    if watch:
-        asyncio.run(_watch(kubeconfig, context, view))
-        return
-    with Progress("Reading scores"):
-        found = asyncio.run(_look(kubeconfig, context, view))
+    async with connect(kubeconfig, context) as kube:
+        if watch:
+            async for found in score_looks(kube, lambda kube: _read(kube, view)):
+                if sys.stdout.isatty():
+                    click.clear()
+                _show(found, view)
+        with Progress("Reading scores"):
+            found = await _read(kube, view)
     _show(found, view)
 
 
@@ -162,23 +175,6 @@ async def score_looks(
                 raise
             click.echo(f"{escaped(str(error))}; trying again", err=True)
             await asyncio.sleep(pause)
-
-
-async def _watch(kubeconfig: Path | None, context: str | None, view: _ScoreView) -> None:
-    from dsf.kube.client.connect import connect
-
-    async with connect(kubeconfig, context) as kube:
-        async for found in score_looks(kube, lambda kube: _read(kube, view)):
-            if sys.stdout.isatty():
-                click.clear()
-            _show(found, view)
-
-
-async def _look(kubeconfig: Path | None, context: str | None, view: _ScoreView) -> _FoundScores:
-    from dsf.kube.client.connect import connect
-
-    async with connect(kubeconfig, context) as kube:
-        return await _read(kube, view)
 
 
 async def _read(kube: Kube, view: _ScoreView) -> _FoundScores:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optimizer.follow.overview.plan_request import PartialRequest
     from optimizer.follow.overview.question_completion import PlanningQuestion
     from optimizer.follow.overview.what_if import WhatIf
-    from optimizer.service.optimizer import Optimizer
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.wire.request import Aggregation, OptimizeRequest
     from optimizer.wire.request_problem import RequestProblem
 
@@ -202,7 +202,7 @@ async def question_of_files(
 
 
 async def question_for(
-    optimizer: "Optimizer", asked: AskedPlan, workload: str = ""
+    optimizer: "AuthorizedOptimizer", asked: AskedPlan, workload: str = ""
 ) -> "PlanningQuestion":
     """Return the question that the options mean, or that of the plan in force, with the workload.
 
@@ -212,18 +212,17 @@ async def question_for(
     from optimizer.follow.overview.name_search import find_name
     from optimizer.follow.overview.placement_answer import request_in_force
     from optimizer.follow.overview.question_completion import PlanningQuestion
-    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.operations.planning import question
 
     if not asked.says_something:
-        records = await optimizer.plans(asked.namespace)
+        records = await optimizer.service.plans(asked.namespace)
         kept = () if isinstance(records, Issue) else records
         if found := request_in_force(kept, workload, asked.optimization):
             return PlanningQuestion(usable(found))
-    facts = await optimizer.fleet(asked.namespace)
+    facts = await optimizer.service.fleet(asked.namespace)
     if workload:
         usable(find_name(workload, facts.workloads, field="workload", what="workload"))
-    meant = usable(await question(AuthorizedOptimizer(optimizer), _partial_request(asked), facts))
+    meant = usable(await question(optimizer, _partial_request(asked), facts))
     if meant.objective is not None:
         click.echo(meant.objective.message, err=True)
     # The gap of a command is that of its option.
@@ -261,15 +260,16 @@ def _what_if(text: str) -> "WhatIf":
 @asynccontextmanager
 async def connected(
     kubeconfig: Path | None, context: str | None, settings: "OptimizerSettings | None" = None
-) -> "AsyncIterator[tuple[Client, Optimizer]]":
-    """Yield a hub, and the optimizer that a command asks there."""
+) -> "AsyncIterator[tuple[Client, AuthorizedOptimizer]]":
+    """Yield a hub, and the optimizer that a command asks there with the user's own rights."""
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from optimizer.domain.settings import DEFAULTS
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.service.optimizer import Optimizer
 
     async with connect(kubeconfig, context) as kube:
-        yield kube, Optimizer(kube, settings or DEFAULTS, now=utc_now)
+        yield kube, AuthorizedOptimizer(Optimizer(kube, settings or DEFAULTS, now=utc_now))
 
 
 async def own_name(kube: "Kube") -> str:

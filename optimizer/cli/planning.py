@@ -1,6 +1,5 @@
 """`dsf plan`, `dsf diff` and `dsf optimize`: make a plan, compare it with the hub, apply it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dsf.cli.options import option
+from dsf.cli.options import async_to_sync, option
 from dsf.cli.output import (
     Progress,
     coloured_diff,
@@ -39,9 +38,8 @@ if TYPE_CHECKING:
     from dsf.kube.port import Lister
     from optimizer.domain.solution import Solution
     from optimizer.follow.overview.question_completion import PlanningQuestion
+    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
     from optimizer.plan.plan import Plan
-    from optimizer.plan.text.object_diffs import ObjectDiff
-    from optimizer.service.optimizer import Optimizer
     from optimizer.wire.request import OptimizeRequest
     from optimizer.wire.result import Applied
     from optimizer.wire.rollout import RolloutStrategy
@@ -78,7 +76,8 @@ EXIT_DIFFERENT, EXIT_NO_DIFF = 1, 2
     help="Explain the plan too, for at most another --time-limit; whyNot and pareto of the request"
     " are always answered.",
 )
-def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> None:
+@async_to_sync
+async def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> None:
     """Solve a placement for a hub, or offline from files; print the plan, write nothing there.
 
     Files hold ManagedClusters, Policies, ManifestWorkReplicaSets and AddOnPlacementScores. With a
@@ -87,7 +86,8 @@ def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> No
     if explain and output == "manifests":
         raise click.UsageError("--explain: manifests have no place for it; choose another --output")
     page = "" if picture is None else _built_page()
-    made, drawn = asyncio.run(_plan(asked_plan(rest), rest, explain=explain, page=page))
+    async with _planned(asked_plan(rest), rest, explain=explain) as (lister, made):
+        drawn = await _picture(lister, made, page) if page else ""
     if picture is not None:
         draw(drawn, picture)
     show(_text(made, output))
@@ -100,16 +100,22 @@ def plan(*, output: str, picture: Path | None, explain: bool, **rest: Any) -> No
 @request_options
 @answer_options
 @output_option("diff", "json", "yaml", default="diff")
-def diff(*, output: str, **rest: Any) -> None:
+@async_to_sync
+async def diff(*, output: str, **rest: Any) -> None:
     """Show what applying a plan would change in the objects of a hub; write nothing.
 
     Without --objective or --request it plans again, with today's scores, what the plan in force was
     asked for. Exit code 0 if nothing would change, 1 if something would, 2 if it failed.
     """
     from dsf.kube.errors import KubeError
+    from optimizer.plan.text.object_diffs import object_diffs
+    from optimizer.service.observe import list_all
 
     try:
-        found = asyncio.run(_diffs(asked_plan(rest), rest))
+        async with _planned(asked_plan(rest), rest) as (lister, made):
+            places = {(item.kind, item.namespace) for item in made.changes}
+            current = {place: await list_all(lister, *place) for place in places}
+        found = object_diffs(made.changes, current)
     except (KubeError, click.ClickException) as error:
         raise _NoDiff(error.message if hasattr(error, "message") else str(error)) from error
     if output == "diff":
@@ -140,7 +146,8 @@ def diff(*, output: str, **rest: Any) -> None:
 @history_option
 @answer_options
 @output_option()
-def optimize(
+@async_to_sync
+async def optimize(
     *,
     strategy: "RolloutStrategy | None",
     expected: str,
@@ -154,25 +161,38 @@ def optimize(
     Start it with the options of the optimizer, because they shape the generated objects. Exit code
     0 if the hub has the plan then, 1 if not.
     """
+    from optimizer.operations.access.shown_plans import not_as_shown
+    from optimizer.plan.text.tables import render
+    from optimizer.service.plan_writer import Writer
+
+    applied = None
     asked = asked_plan(rest)
-
-    def show_plan(made: "Plan") -> None:
-        from optimizer.plan.text.tables import render
-
+    async with _planned_hub(asked, rest, rollout=strategy, dry_run=dry_run) as found:
+        made = usable(not_as_shown(found.plan, expected) or found.plan)
         if output == "table":
             show(render(made) + "\n")
         elif not yes:
             click.echo(render(made), err=True)
+        writes = made.changes and not made.request.dry_run
+        if writes and (yes or _is_confirmed(made, found.kube.server)):
+            with Progress("Applying"):
+                writer = Writer(user=await own_name(found.kube))
+                applied = usable(await found.optimizer.service.apply(made, writer))
+    _show_outcome(made, applied, output)
 
-    made, applied = asyncio.run(
-        _optimize(
-            asked, rest, strategy, expected, ask=not yes, dry_run=dry_run, show_plan=show_plan
-        )
-    )
+
+def _is_confirmed(made: "Plan", server: str) -> bool:
+    from optimizer.plan.text.approval_questions import plan_question
+
+    return click.confirm(f"{plan_question(made, server)}\nApply it?", err=True)
+
+
+def _show_outcome(made: "Plan", applied: "Applied | None", output: str) -> None:
+    """Print what was written; raises Exit or ClickException if the hub has not the plan then."""
+    from optimizer.plan.plan import refused_writes, result
+
     dry_run = made.request.dry_run
     if output != "table":
-        from optimizer.plan.plan import result
-
         show(document_of(result(made, applied), output))
     elif made.changes and applied is not None:
         show(_applied_text(made, applied))
@@ -182,19 +202,12 @@ def optimize(
         click.echo("Dry run: nothing was written.")
     else:
         click.echo("Nothing was written.")
-    _exit(made, applied, dry_run=dry_run)
-
-
-def _exit(made: "Plan", applied: "Applied | None", *, dry_run: bool) -> None:
     if not made.placements:
         raise click.exceptions.Exit(EXIT_NOTHING_PLACED)
     if applied is None:
         if made.changes and not dry_run:
             raise click.exceptions.Exit(EXIT_NOT_APPLIED)
-        return
-    from optimizer.plan.plan import refused_writes
-
-    if failed := refused_writes(applied.failed):
+    elif failed := refused_writes(applied.failed):
         raise click.ClickException(f"{failed.title}: {failed.detail}")
 
 
@@ -204,7 +217,7 @@ class _NoDiff(click.ClickException):
 
 class _PlannedHub(NamedTuple):
     kube: "Client"
-    optimizer: "Optimizer"
+    optimizer: "AuthorizedOptimizer"
     plan: "Plan"
 
 
@@ -219,7 +232,7 @@ async def _planned_hub(
         with Progress("Planning") as progress:
             question = _said(named) or _not_dry(await question_for(optimizer, asked))
             made = usable(
-                await optimizer.plan(
+                await optimizer.service.plan(
                     _changed(question.request, changes),
                     pretended=question.pretended,
                     report=_shown_on(progress),
@@ -288,15 +301,8 @@ def _built_page() -> str:
     raise click.ClickException(f"{NOT_BUILT.title}: {NOT_BUILT.detail}")
 
 
-async def _plan(
-    asked: AskedPlan, rest: dict[str, Any], *, explain: bool, page: str = ""
-) -> "tuple[Plan, str]":
-    """Return a plan, and the `page` with the plan and its fleet inside."""
-    async with _planned(asked, rest, explain=explain) as (lister, plan):
-        return plan, await _picture(lister, plan, page) if page else ""
-
-
 async def _picture(lister: "Lister", plan: "Plan", page: str) -> str:
+    """Return the page with a plan and its fleet inside."""
     from dsf.kube.clock import utc_now
     from dsf.kube.kinds import NODE_INVENTORY
     from optimizer.api.page_picture import page_of_plan
@@ -306,43 +312,6 @@ async def _picture(lister: "Lister", plan: "Plan", page: str) -> str:
     place = plan.request.namespace
     facts = await observe_fleet(lister, place, now=utc_now, listed=(NODE_INVENTORY,))
     return page_of_plan(page, plan, fleet_matrix(facts))
-
-
-async def _diffs(asked: AskedPlan, rest: dict[str, Any]) -> "tuple[ObjectDiff, ...]":
-    from optimizer.plan.text.object_diffs import object_diffs
-    from optimizer.service.observe import list_all
-
-    async with _planned(asked, rest) as (lister, plan):
-        places = {(item.kind, item.namespace) for item in plan.changes}
-        current = {place: await list_all(lister, *place) for place in places}
-    return object_diffs(plan.changes, current)
-
-
-async def _optimize(
-    asked: AskedPlan,
-    rest: dict[str, Any],
-    strategy: "RolloutStrategy | None",
-    expected: str,
-    *,
-    ask: bool,
-    dry_run: bool,
-    show_plan: Callable[["Plan"], None],
-) -> "tuple[Plan, Applied | None]":
-    from optimizer.operations.access.shown_plans import not_as_shown
-    from optimizer.plan.text.approval_questions import plan_question
-    from optimizer.service.plan_writer import Writer
-
-    async with _planned_hub(asked, rest, rollout=strategy, dry_run=dry_run) as found:
-        made = usable(not_as_shown(found.plan, expected) or found.plan)
-        show_plan(made)
-        if not made.changes or made.request.dry_run:
-            return made, None
-        question = f"{plan_question(made, found.kube.server)}\nApply it?"
-        if ask and not click.confirm(question, err=True):
-            return made, None
-        with Progress("Applying"):
-            writer = Writer(user=await own_name(found.kube))
-            return made, usable(await found.optimizer.apply(made, writer))
 
 
 def _applied_text(made: "Plan", applied: "Applied") -> str:

@@ -1,12 +1,11 @@
 """`dsf plans` and `dsf rollback`: what was applied before, and restore it."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import option
+from dsf.cli.options import async_to_sync, option
 from dsf.cli.output import document_of, output_option, show
 from optimizer.cli.hub_request import (
     connected,
@@ -25,7 +24,6 @@ from optimizer.cli.model_options import (
 if TYPE_CHECKING:
     from optimizer.follow.record.recorded_plan import RecordedPlan
     from optimizer.plan.plan import Plan
-    from optimizer.wire.request import RollbackRequest
     from optimizer.wire.result import Applied
     from optimizer.wire.rollout import RolloutStrategy
 
@@ -34,7 +32,8 @@ if TYPE_CHECKING:
 @namespace_option
 @optimization_option("Only the plans of this optimization; default: those of all.", None)
 @output_option(help="json and yaml show request, decision, objects and changes too.")
-def plans(
+@async_to_sync
+async def plans(
     *,
     kubeconfig: Path | None,
     context: str | None,
@@ -43,8 +42,14 @@ def plans(
     output: str,
 ) -> None:
     """List the recorded plans of a namespace, the newest first. Writes nothing."""
-    found = asyncio.run(_read(kubeconfig, context, namespace))
-    kept = [item for item in found if optimization in (None, item.spec.optimization)]
+    from optimizer.domain.issue import Issue
+    from optimizer.operations.recorded_plans import recorded_plans
+
+    async with connected(kubeconfig, context) as (_, optimizer):
+        found = await recorded_plans(optimizer, namespace)
+    if isinstance(found, Issue):
+        raise click.ClickException(found.message)
+    kept = [item for item in usable(found) if optimization in (None, item.spec.optimization)]
     show(_text(namespace, kept, output))
 
 
@@ -64,7 +69,8 @@ def plans(
 @history_option
 @object_options
 @formulation_options
-def rollback(
+@async_to_sync
+async def rollback(
     *,
     kubeconfig: Path | None,
     context: str | None,
@@ -84,6 +90,9 @@ def rollback(
     """
     from pydantic import ValidationError
 
+    from optimizer.operations.recorded_plans import make_rollback
+    from optimizer.plan.text.tables import render
+    from optimizer.service.plan_writer import Writer
     from optimizer.wire.request import RollbackRequest
 
     try:
@@ -98,37 +107,12 @@ def rollback(
         )
     except ValidationError as error:
         raise click.UsageError(str(error.errors()[0]["msg"])) from error
-    asyncio.run(_rollback(kubeconfig, context, asked, rest))
-
-
-async def _read(
-    kubeconfig: Path | None, context: str | None, namespace: str
-) -> "tuple[RecordedPlan, ...]":
-    from optimizer.domain.issue import Issue
-    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-    from optimizer.operations.recorded_plans import recorded_plans
-
-    async with connected(kubeconfig, context) as (_, optimizer):
-        found = await recorded_plans(AuthorizedOptimizer(optimizer), namespace)
-    if isinstance(found, Issue):
-        raise click.ClickException(found.message)
-    return usable(found)
-
-
-async def _rollback(
-    kubeconfig: Path | None, context: str | None, asked: "RollbackRequest", rest: dict[str, Any]
-) -> None:
-    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-    from optimizer.operations.recorded_plans import make_rollback
-    from optimizer.plan.text.tables import render
-    from optimizer.service.plan_writer import Writer
-
     async with connected(kubeconfig, context, settings_of(rest)) as (kube, optimizer):
-        made = usable(await make_rollback(AuthorizedOptimizer(optimizer), asked))
+        made = usable(await make_rollback(optimizer, asked))
         click.echo(render(made))
         applied = None
-        if not asked.dry_run:
-            applied = usable(await optimizer.apply(made, Writer(user=await own_name(kube))))
+        if not dry_run:
+            applied = usable(await optimizer.service.apply(made, Writer(user=await own_name(kube))))
     click.echo(_outcome_sentence(made, applied))
 
 

@@ -1,20 +1,20 @@
 """`dsf rollout`: how far a Stepwise rollout is; pause, resume, undo and cancel it."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import option, options
+from dsf.cli.options import async_to_sync, option, options
 from dsf.cli.output import document_of, output_option, show
 from optimizer.cli.hub_request import connected, namespace_option, optimization_option, usable
 from optimizer.cli.model_options import key_option, settings_of
 
 if TYPE_CHECKING:
     from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-    from optimizer.wire.rollout import RolloutCommand, RolloutStatus
+    from optimizer.wire.rollout import RolloutCommand
 
 EXIT_NOT_COMPLETE = 1
 
@@ -33,12 +33,24 @@ def rollout() -> None:
 @_which
 @option("--watch", "-w", is_flag=True, help="Follow the rollout until it has ended.")
 @output_option()
-def status(*, watch: bool, output: str, **which: Any) -> None:
+@async_to_sync
+async def status(*, watch: bool, output: str, **which: Any) -> None:
     """Show which step is made and what it waits for.
 
     Exit code 0 if the rollout is complete, 1 otherwise. Writes nothing.
     """
-    found = asyncio.run(_follow(which, output) if watch else _status(which, output))
+    from optimizer.follow.rollout.text import rollout_headline, rollout_tables
+    from optimizer.operations.rollouts import follow_rollout, rollout_status
+
+    table = output == "table"
+    async with _rollout(which) as (optimizer, of):
+        if watch:
+            async for found in usable(await follow_rollout(optimizer, **of)):
+                line = rollout_headline(found) if table else document_of(found, output).rstrip()
+                click.echo(line)
+        else:
+            found = usable(await rollout_status(optimizer, **of))
+            show(rollout_tables(found) if table else document_of(found, output))
     if found.phase != "Complete":
         raise click.exceptions.Exit(EXIT_NOT_COMPLETE)
 
@@ -71,54 +83,21 @@ def cancel(**which: Any) -> None:
     _change(which, "cancel")
 
 
-def _change(which: dict[str, Any], command: "RolloutCommand") -> None:
+@async_to_sync
+async def _change(which: dict[str, Any], command: "RolloutCommand") -> None:
     from optimizer.follow.rollout.text import rollout_headline
     from optimizer.operations.rollouts import change_rollout
 
-    async def changed(optimizer: "AuthorizedOptimizer", **of: str) -> "RolloutStatus":
-        return usable(await change_rollout(optimizer, **of, command=command))
-
-    click.echo(rollout_headline(asyncio.run(_with_optimizer(which, changed))))
-
-
-async def _status(which: dict[str, Any], output: str) -> "RolloutStatus":
-    from optimizer.operations.rollouts import rollout_status
-
-    async def shown(optimizer: "AuthorizedOptimizer", **of: str) -> "RolloutStatus":
-        found = usable(await rollout_status(optimizer, **of))
-        show(_text(found, output))
-        return found
-
-    return await _with_optimizer(which, shown)
+    async with _rollout(which) as (optimizer, of):
+        changed = usable(await change_rollout(optimizer, **of, command=command))
+    click.echo(rollout_headline(changed))
 
 
-async def _follow(which: dict[str, Any], output: str) -> "RolloutStatus":
-    from optimizer.follow.rollout.text import rollout_headline
-    from optimizer.operations.rollouts import follow_rollout
-
-    async def followed(optimizer: "AuthorizedOptimizer", **of: str) -> "RolloutStatus":
-        async for found in usable(await follow_rollout(optimizer, **of)):
-            line = rollout_headline(found) if output == "table" else _text(found, output).rstrip()
-            click.echo(line)
-        return found
-
-    return await _with_optimizer(which, followed)
-
-
-async def _with_optimizer(
-    which: dict[str, Any], work: Callable[..., Awaitable["RolloutStatus"]]
-) -> "RolloutStatus":
-    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-
+@asynccontextmanager
+async def _rollout(
+    which: dict[str, Any],
+) -> AsyncIterator[tuple["AuthorizedOptimizer", dict[str, str]]]:
+    """Yield the optimizer to ask, and the namespace and the optimization of a rollout."""
     only = replace(settings_of(which), rollout_namespaces=(which["namespace"],))
     async with connected(which["kubeconfig"], which["context"], only) as (_, optimizer):
-        of = {name: which[name] for name in ("namespace", "optimization")}
-        return await work(AuthorizedOptimizer(optimizer), **of)
-
-
-def _text(found: "RolloutStatus", output: str) -> str:
-    if output != "table":
-        return document_of(found, output)
-    from optimizer.follow.rollout.text import rollout_tables
-
-    return rollout_tables(found)
+        yield optimizer, {name: which[name] for name in ("namespace", "optimization")}

@@ -1,4 +1,4 @@
-"""`dsf status` and `dsf doctor`: how a hub is, and what OCM has made of what was decided there."""
+"""`dsf status`, `dsf doctor`, `dsf constraints`: how a hub is, and what every plan keeps to."""
 
 import asyncio
 from contextlib import suppress
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dsf.cli.options import Namespace, cluster_options, option, server_url
-from dsf.cli.output import Progress, document_of, output_option, show
-from optimizer.cli.hub_request import connected, optimization_option, usable
+from dsf.cli.options import Namespace, async_to_sync, cluster_options, option, server_url
+from dsf.cli.output import Progress, TextTable, document_of, output_option, show
+from optimizer.cli.hub_request import connected, namespace_option, optimization_option, usable
 
 if TYPE_CHECKING:
     from optimizer.follow.hub_health.checks import HubCheck
-    from optimizer.follow.hub_health.hub_status import HubStatus
     from optimizer.wire.placement_status import PlacementStatus
 
 EXIT_NOT_LANDED = 1
@@ -40,7 +39,8 @@ LOOK_EVERY_SECONDS = 2.0
     help="With --namespace: wait at most so long until every workload has landed, without drift.",
 )
 @output_option()
-def status(
+@async_to_sync
+async def status(
     *,
     kubeconfig: Path | None,
     context: str | None,
@@ -61,11 +61,20 @@ def status(
             raise click.UsageError("--optimization needs --namespace")
         if wait:
             raise click.UsageError("--wait needs --namespace")
-        _show_hub(kubeconfig, context, output)
+        await _show_hub(kubeconfig, context, output)
         return
+    from optimizer.follow.placement_status.landing_report import status_tables
+    from optimizer.operations.fleet import placement_status
+
     with Progress(f"Reading namespace {namespace}"):
-        found = asyncio.run(_read(kubeconfig, context, namespace, optimization, wait))
-    show(_text(found, optimization, output))
+        async with connected(kubeconfig, context) as (_, optimizer):
+            found = usable(await placement_status(optimizer, namespace, optimization))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    while not _is_done(found):
+                        await asyncio.sleep(LOOK_EVERY_SECONDS)
+                        found = usable(await placement_status(optimizer, namespace, optimization))
+    show(status_tables(found, optimization) if output == "table" else document_of(found, output))
     if not _is_done(found):
         raise click.exceptions.Exit(EXIT_NOT_LANDED)
 
@@ -74,66 +83,31 @@ def _is_done(found: "PlacementStatus") -> bool:
     return found.landed and not found.drift
 
 
-async def _read(
-    kubeconfig: Path | None,
-    context: str | None,
-    namespace: str,
-    optimization: str | None,
-    wait: int,
-) -> "PlacementStatus":
-    from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-    from optimizer.operations.fleet import placement_status
-
-    async with connected(kubeconfig, context) as (_, made):
-        optimizer = AuthorizedOptimizer(made)
-        found = usable(await placement_status(optimizer, namespace, optimization))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                while not _is_done(found):
-                    await asyncio.sleep(LOOK_EVERY_SECONDS)
-                    found = usable(await placement_status(optimizer, namespace, optimization))
-    return found
-
-
-def _text(found: "PlacementStatus", optimization: str | None, output: str) -> str:
-    if output != "table":
-        return document_of(found, output)
-    from optimizer.follow.placement_status.landing_report import status_tables
-
-    return status_tables(found, optimization)
-
-
-def _show_hub(kubeconfig: Path | None, context: str | None, output: str) -> None:
-    from dsf.kube.clock import utc_now
-    from optimizer.follow.hub_health.hub_status import hub_status_text
-
-    with Progress("Reading the hub"):
-        found = asyncio.run(_read_hub(kubeconfig, context))
-    show(hub_status_text(found, utc_now()) if output == "table" else document_of(found, output))
-    if not found.healthy:
-        raise click.exceptions.Exit(EXIT_NOT_LANDED)
-
-
-async def _read_hub(kubeconfig: Path | None, context: str | None) -> "HubStatus":
+async def _show_hub(kubeconfig: Path | None, context: str | None, output: str) -> None:
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from dsf.kube.errors import Forbidden
     from optimizer.domain.settings import OptimizerSettings
     from optimizer.follow.hub_health.checks import part_checks
-    from optimizer.follow.hub_health.hub_status import hub_status
+    from optimizer.follow.hub_health.hub_status import hub_status, hub_status_text
     from optimizer.service.observe_fleet import observe_fleets, observe_installation
     from optimizer.service.record_keys import RecordKeys
 
-    async with connect(kubeconfig, context) as kube:
-        installed = await observe_installation(kube, kube.server, rights=(), now=utc_now)
-        try:
-            keys = RecordKeys(kube, OptimizerSettings().record_key_secret)
-            fleets = await observe_fleets(kube, keys=keys, now=utc_now)
-        except Forbidden as error:
-            raise click.ClickException(
-                f"{error}; to see a namespace that you may read: dsf status --namespace NAMESPACE"
-            ) from error
-    return hub_status(installed, part_checks(installed), fleets)
+    with Progress("Reading the hub"):
+        async with connect(kubeconfig, context) as kube:
+            installed = await observe_installation(kube, kube.server, rights=(), now=utc_now)
+            try:
+                keys = RecordKeys(kube, OptimizerSettings().record_key_secret)
+                fleets = await observe_fleets(kube, keys=keys, now=utc_now)
+            except Forbidden as error:
+                raise click.ClickException(
+                    f"{error}; to see a namespace that you may read:"
+                    " dsf status --namespace NAMESPACE"
+                ) from error
+    found = hub_status(installed, part_checks(installed), fleets)
+    show(hub_status_text(found, utc_now()) if output == "table" else document_of(found, output))
+    if not found.healthy:
+        raise click.exceptions.Exit(EXIT_NOT_LANDED)
 
 
 @click.command()
@@ -152,7 +126,8 @@ async def _read_hub(kubeconfig: Path | None, context: str | None) -> "HubStatus"
     help="Ask this Prometheus too; default: only what agents say of theirs.",
 )
 @output_option()
-def doctor(
+@async_to_sync
+async def doctor(
     *,
     kubeconfig: Path | None,
     context: str | None,
@@ -168,7 +143,7 @@ def doctor(
     from optimizer.follow.hub_health.hub_status import checks_text
 
     with Progress("Checking the hub"):
-        found = asyncio.run(_checks(kubeconfig, context, namespace, prometheus_url))
+        found = await _checks(kubeconfig, context, namespace, prometheus_url)
     show(checks_text(found) if output == "table" else document_of(found, output))
     if not is_healthy(found):
         raise click.exceptions.Exit(EXIT_UNHEALTHY)
@@ -195,7 +170,33 @@ async def _checks(
                 now=utc_now,
                 prometheus=await reachable(prometheus_url) if prometheus_url else None,
             )
-            missing = await optimizer.missing_namespace(namespace)
+            missing = await optimizer.service.missing_namespace(namespace)
     except KubeError as error:
         return (refused_access(error),)
     return (*hub_checks(installed), *([missing_namespace(namespace)] if missing else []))
+
+
+@click.command()
+@namespace_option
+@output_option()
+@async_to_sync
+async def constraints(
+    *, kubeconfig: Path | None, context: str | None, namespace: str, output: str
+) -> None:
+    """List what every plan keeps to: drains, pins, what runs apart or together, limits.
+
+    They are annotations: `kubectl annotate` adds and removes them.
+    """
+    from optimizer.operations.constraints import list_constraints
+
+    async with connected(kubeconfig, context) as (_, optimizer):
+        told = usable(await list_constraints(optimizer, namespace))
+    if output != "table":
+        show(document_of(told, output))
+        return
+    rows = [
+        (item.kind, str(item.name), item.annotation, str(item.value), "" if item.in_force else "no")
+        for item in told.items
+    ]
+    columns = ("kind", "name", "annotation", "value", "in force")
+    show(f"{TextTable(columns, rows)}\n" if rows else "No constraint is remembered.\n")

@@ -1,18 +1,14 @@
 """`dsf why`: why a workload is where it is, and why it is not elsewhere."""
 
-import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dsf.cli.options import SHOWN, option
+from dsf.cli.options import SHOWN, async_to_sync, option
 from dsf.cli.output import Progress, document_of, output_option, show
 from optimizer.cli.hub_request import AskedPlan, connected, namespace_option, question_for, usable
 from optimizer.cli.model_options import choice_options, formulation_options, settings_of
-
-if TYPE_CHECKING:
-    from optimizer.follow.overview.placement_answer import PlacementAnswer
 
 
 @click.command()
@@ -28,7 +24,8 @@ if TYPE_CHECKING:
 @formulation_options
 @choice_options
 @output_option("text", "json", "yaml", default="text")
-def why(
+@async_to_sync
+async def why(
     *,
     workload: str,
     cluster: str,
@@ -43,29 +40,25 @@ def why(
 
     Parts of names are enough. It solves the plan again with changes, and writes nothing.
     """
-    from optimizer.follow.overview.placement_answer import answer_lines
+    from optimizer.follow.overview.name_search import find_name
+    from optimizer.follow.overview.placement_answer import (
+        answer_lines,
+        explained_request,
+        placement_answer,
+    )
 
     asked = AskedPlan(kubeconfig, context, namespace, objective)
     with Progress(f"Explaining {workload[:SHOWN]}"):
-        found = asyncio.run(_answer(asked, workload, cluster, rest))
+        async with connected(kubeconfig, context, settings_of(rest)) as (_, optimizer):
+            base = (await question_for(optimizer, asked, workload)).request
+            names = [item.name for item in base.target_workloads]
+            name = usable(find_name(workload, names, field="workload", what="workload"))
+            service = optimizer.service
+            clusters = (await service.fleet(namespace)).hub.clusters if cluster else ()
+            where = cluster and usable(
+                find_name(cluster, clusters, field="cluster", what="managed cluster")
+            )
+            plan = usable(await service.plan(explained_request(base, name, where)))
+        found = placement_answer(plan, name, where)
     text = output == "text"
     show("\n".join(answer_lines(found)) + "\n" if text else document_of(found, output))
-
-
-async def _answer(
-    asked: AskedPlan, workload: str, cluster: str, rest: dict[str, Any]
-) -> "PlacementAnswer":
-    from optimizer.follow.overview.name_search import find_name
-    from optimizer.follow.overview.placement_answer import explained_request, placement_answer
-
-    settings = settings_of(rest)
-    async with connected(asked.kubeconfig, asked.context, settings) as (_, optimizer):
-        base = (await question_for(optimizer, asked, workload)).request
-        names = [item.name for item in base.target_workloads]
-        name = usable(find_name(workload, names, field="workload", what="workload"))
-        clusters = (await optimizer.fleet(asked.namespace)).hub.clusters if cluster else ()
-        where = cluster and usable(
-            find_name(cluster, clusters, field="cluster", what="managed cluster")
-        )
-        plan = usable(await optimizer.plan(explained_request(base, name, where)))
-    return placement_answer(plan, name, where)

@@ -1,13 +1,12 @@
 """`dsf scorer backtest`."""
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, Duration, StrictCommand, option, server_url
+from dsf.cli.options import FILE, Duration, StrictCommand, async_to_sync, option, server_url
 from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import (
     api_options,
@@ -93,7 +92,8 @@ def _truth(_: click.Context, __: click.Parameter, value: str | None) -> str | No
     "--svg", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture."
 )
 @output_option("text", "json", "yaml", default="text")
-def backtest(
+@async_to_sync
+async def backtest(
     url: str,
     scoring_url: str,
     dimension_formats: tuple[str, ...],
@@ -115,11 +115,7 @@ def backtest(
     """
     _require_kit()
     api = named(url, scoring_url, dimension_formats, ca_file)
-
-    async def made() -> "BacktestReport":
-        return await _backtest(await reached(api), token_file, flags)
-
-    done = asyncio.run(made())
+    done = await _backtest(await reached(api), token_file, flags)
     if picture:
         _write(picture, done)
     show(done.text() if output == "text" else document(done.document(), output))

@@ -3,7 +3,6 @@
 `new` writes a folder from templates: each is a scorer that works under the name `my-scorer`.
 """
 
-import asyncio
 import json
 import re
 import time
@@ -15,7 +14,7 @@ from zlib import crc32
 import click
 import yaml
 
-from dsf.cli.options import FILE, Duration, StrictCommand, option, server_url
+from dsf.cli.options import FILE, Duration, StrictCommand, async_to_sync, option, server_url
 from dsf.cli.output import document, output_option, show
 from dsf.scorer_kit.cli.api_options import (
     api_options,
@@ -192,7 +191,8 @@ def openapi(output_dir: Path | None) -> None:
     " 'http://${NODE_IP}:30080/config'; default: URL.",
 )
 @option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml")
-def register(
+@async_to_sync
+async def register(
     url: str,
     scoring_url: str,
     dimension_formats: tuple[str, ...],
@@ -212,7 +212,7 @@ def register(
     from dsf.scorer_kit.scorer_target import object_name
 
     api = named(url, scoring_url, dimension_formats, ca_file)
-    target, form, origin = asyncio.run(_asked(api, token_file))
+    target, form, origin = await _asked(api, token_file)
     config = target.config
     if config is None:
         raise click.ClickException(target.why_unusable)
@@ -276,7 +276,8 @@ MOST_SAMPLES = 120
 @option("--time-limit", type=Duration(), default="2m", help="No call starts after this time.")
 @option("--skip", multiple=True, metavar="CHECK", help="Leave out a check; repeatable.")
 @output_option("text", "json", "yaml", default="text")
-def check(
+@async_to_sync
+async def check(
     url: str,
     scoring_url: str,
     dimension_formats: tuple[str, ...],
@@ -293,11 +294,7 @@ def check(
 
     settings = _settings(**flags)
     api = named(url, scoring_url, dimension_formats, ca_file)
-
-    async def checked() -> Any:
-        return await run_checks(await reached(api), settings, time.time())
-
-    report = asyncio.run(checked())
+    report = await run_checks(await reached(api), settings, time.time())
     show(report.text().rstrip() + "\n" if output == "text" else document(report.document(), output))
     if not report.passed:
         raise click.exceptions.Exit(1)

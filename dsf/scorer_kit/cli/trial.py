@@ -1,13 +1,12 @@
 """`dsf scorer try`."""
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, Namespace, StrictCommand, option, server_url
+from dsf.cli.options import FILE, Namespace, StrictCommand, async_to_sync, option, server_url
 from dsf.scorer_kit.cli.api_options import (
     api_options,
     named,
@@ -66,7 +65,8 @@ EXIT_FAILED = 1
     default="text",
     help="yaml: only the AddOnPlacementScore, as for dsf plan -f.",
 )
-def trial(
+@async_to_sync
+async def trial(
     url: str,
     scoring_url: str,
     dimension_formats: tuple[str, ...],
@@ -96,12 +96,8 @@ def trial(
         source["recording"] = source["recording"] and recorded(source["recording"])
     except UnusableFile as error:
         raise click.UsageError(str(error)) from error
-    chosen = TrialSource(**source)
-
-    async def tried() -> "Round":
-        return await _round(await reached(api), chosen, cluster, token_file, objects_path)
-
-    done = asyncio.run(tried())
+    target = await reached(api)
+    done = await _round(target, TrialSource(**source), cluster, token_file, objects_path)
     if not dimension_formats:
         done = _in_suggested_format(done, cluster)
     if output == "yaml":

@@ -13,7 +13,7 @@ import yaml
 from aiohttp import web
 
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from optimizer.cli.simulation.simulate import simulate
+from optimizer.cli.simulate import simulate
 from tests.command_line import invoked, invoked_meanwhile
 from tests.optimizer.twin.recorded_fleet import STEP, STEPS, answer, record, recorded_hub
 
