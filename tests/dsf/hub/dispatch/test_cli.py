@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,9 @@ SETTINGS = (
 KILLS = 10
 CLUSTERS = ("east", "north", "south", "west")
 FAR = "2099-01-01T00:00:00Z"
+WORKLOADS = 60
+ROOMS = {"west": 20, "east": 20, "north": 15, "south": 10}
+"""Processors that are free: enough for all Workloads of one each, the best clusters first."""
 
 
 async def test_the_elected_process_tells_what_a_dry_run_would_nominate_and_lacks_a_solver(
@@ -73,13 +77,19 @@ async def test_the_elected_process_tells_what_a_dry_run_would_nominate_and_lacks
     f"{KILLS} kills of its process at random writes, which arrive or not",
 )
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", [0])
-async def test_killed_at_random_writes_the_process_forgets_no_workload(
-    tmp_path: Path, seed: int
+@pytest.mark.parametrize(
+    ("seed", "rooms", "expected"),
+    [(0, {}, {"west": WORKLOADS}), (1, ROOMS, {**ROOMS, "south": 5})],
+    ids=["without-inventories", "with-inventories"],
+)
+async def test_killed_at_random_writes_the_process_forgets_no_workload_and_moves_none(
+    tmp_path: Path, seed: int, rooms: dict[str, int], expected: dict[str, int]
 ) -> None:
     hub = await kueue_hub(CLUSTERS)
     await publish(hub, FAR, east=52, north=10, south=-40, west=94)
-    names = [f"job-{number:02}" for number in range(60)]
+    await add_room(hub, now=utc_now(), **rooms)
+    names = [f"job-{number:02}" for number in range(WORKLOADS)]
+    first = dict[str, list[str]]()
     for name in names:
         await queue(hub, name, priority=int(name[-1]) % 2)
     draw, left = random.Random(seed), 0  # noqa: S311 - any order will do
@@ -97,6 +107,9 @@ async def test_killed_at_random_writes_the_process_forgets_no_workload(
             left = draw.randrange(1, 16)
             process = await start_dispatcher(tmp_path, *SETTINGS)
             assert await process.wait() == -signal.SIGKILL
+            for name, clusters in (await all_nominated(hub)).items():
+                if clusters:
+                    assert first.setdefault(name, clusters) == clusters
         left = 1 << 30
         process = await start_dispatcher(tmp_path, *SETTINGS)
         while not all([await told(hub, name) for name in names]):
@@ -105,8 +118,11 @@ async def test_killed_at_random_writes_the_process_forgets_no_workload(
         process.terminate()
         await process.communicate()
     chosen = await all_nominated(hub)
-    assert {tuple(chosen[name]) for name in names} == {("west", "east")}
-    assert all([(await told(hub, name)).startswith("Nominated: west") for name in names])
+    assert {len(clusters) for clusters in chosen.values()} == {2}
+    assert Counter(clusters[0] for clusters in chosen.values()) == expected
+    assert {name: chosen[name] for name in first} == first
+    for name, clusters in chosen.items():
+        assert (await told(hub, name)).startswith(f"Nominated: {', '.join(clusters)}.")
 
 
 @pytest.mark.parametrize(
