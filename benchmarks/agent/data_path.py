@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 
+from benchmarks.loopback import serving_answers
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.publish.publisher import Publisher
@@ -70,7 +71,7 @@ def scores_body() -> bytes:
 
 
 def others() -> None:
-    """Serve source, scoring API and hub until standard input ends; print the port."""
+    """Serve source, scoring API and hub until standard input ends; print the URL."""
     series, scores = series_body(), scores_body()
     stored: dict[str, Any] = {}
 
@@ -89,13 +90,9 @@ def others() -> None:
         return web.json_response(stored)
 
     async def serve() -> None:
-        app = web.Application(client_max_size=1 << 28)
-        app.router.add_route("*", "/{path:.*}", answer)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        print(runner.addresses[0][1], flush=True)
-        await asyncio.to_thread(sys.stdin.read)
+        async with serving_answers(answer) as url:
+            print(url, flush=True)
+            await asyncio.to_thread(sys.stdin.read)
 
     asyncio.run(serve())
 
@@ -109,7 +106,7 @@ def serving() -> Iterator[str]:
     ) as process:
         if process.stdout is None or process.stdin is None:
             raise RuntimeError("the other process has no pipes")
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        yield process.stdout.readline().strip()
         process.stdin.close()
 
 

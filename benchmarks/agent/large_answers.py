@@ -19,6 +19,7 @@ import yaml
 from aiohttp import web
 
 from benchmarks.agent.load import CLUSTER, peak_mib, written
+from benchmarks.loopback import serving_answers
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
@@ -49,13 +50,8 @@ async def source_and_scorer(size: list[int], scored: asyncio.Semaphore) -> Async
         scored.release()
         return web.json_response({"results": [{"metric": {"pod": "a"}, "score": 1}]})
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    async with serving_answers(answer) as url:
+        yield url
 
 
 def summaries(url: str) -> str:

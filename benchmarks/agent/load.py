@@ -24,6 +24,7 @@ import yaml
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from benchmarks.loopback import serving_answers
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import AgentMetrics
@@ -84,13 +85,8 @@ async def source_and_scorer(calls: list[str], warm: asyncio.Event) -> AsyncItera
             warm.set()
         return web.json_response(scores if request.path == "/scoring" else series)
 
-    app = web.Application(client_max_size=1 << 26)
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    async with serving_answers(answer) as url:
+        yield url
 
 
 def written(path: Path, text: str) -> Path:

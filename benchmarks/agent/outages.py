@@ -19,14 +19,15 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import yaml
 from aiohttp import web
 
 from benchmarks.agent.load import written
+from benchmarks.loopback import serving_answers
 from dsf.api import names
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
@@ -67,19 +68,6 @@ class ScoringApi:
         if request.path == "/healthz":
             return web.Response(text="ok")
         return web.json_response({"results": [{"metric": {"node": "n1"}, "score": self.value}]})
-
-
-@asynccontextmanager
-async def serving_api(api: ScoringApi) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", api.answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 def summaries(url: str, scorers: int) -> str:
@@ -130,7 +118,7 @@ async def round_(command: Sequence[str], scorers: int) -> dict[str, float]:
             written(Path(folder, str(port)), yaml.safe_dump(kubeconfig(f"http://127.0.0.1:{port}")))
             for port in ports
         ]
-        async with serving_api(api) as url, AsyncExitStack() as servers:
+        async with serving_answers(api.answer) as url, AsyncExitStack() as servers:
             data = {names.SUMMARIES_KEY: summaries(url, scorers)}
             metadata = {"name": names.CONFIG_MAP, "namespace": names.AGENT_NAMESPACE}
             await managed.create(CONFIG_MAP, {"metadata": metadata, "data": data})

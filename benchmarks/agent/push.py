@@ -24,6 +24,7 @@ import yaml
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from benchmarks.loopback import serving_answers
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import AgentMetrics
@@ -99,13 +100,8 @@ async def scorer(current: list[int]) -> AsyncIterator[str]:
         await request.read()
         return web.json_response({"results": [{"metric": {"pod": "a"}, "score": current[0]}]})
 
-    app = web.Application()
-    app.router.add_post("/scoring", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    async with serving_answers(answer) as url:
+        yield url
 
 
 def written(path: Path, url: str) -> Path:

@@ -31,6 +31,7 @@ import aiohttp
 from aiohttp import web
 
 from benchmarks.hub.fleet import HUB, config, fleet, scorer, typed
+from benchmarks.loopback import serving_answers
 from dsf.api.crd.definitions import crds
 from dsf.kube.apply import WriteLimiter, apply
 from dsf.kube.changes import Change, Create
@@ -162,18 +163,10 @@ async def scoring_apis() -> AsyncIterator[str]:
     async def answer(request: web.Request) -> web.Response:
         if request.path == "/healthz":
             return web.Response(text="ok")
-        return web.json_response(config(int(request.match_info["number"])))
+        return web.json_response(config(int(request.path.split("/")[1])))
 
-    app = web.Application()
-    app.router.add_get("/healthz", answer)
-    app.router.add_get("/{number}/config", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with serving_answers(answer) as url:
+        yield url
 
 
 async def create(kube: Kube, changes: Iterable[Change]) -> None:

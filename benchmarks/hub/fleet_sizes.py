@@ -23,8 +23,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -44,6 +44,7 @@ from benchmarks.hub.write_concurrency import (
     name_of,
     process,
 )
+from benchmarks.loopback import serving_answers
 from dsf.kube.apply import WriteLimiter, apply
 from dsf.kube.changes import Create, Delete
 from dsf.kube.client.connect import connect
@@ -91,19 +92,6 @@ class ScoringApi:
         found = config(1)
         found["scoring"]["params"]["interval"] = self.interval
         return web.json_response(found)
-
-
-@asynccontextmanager
-async def serving(api: ScoringApi) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_get("/{path:.*}", api.answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 class AuditedWrites:
@@ -278,7 +266,7 @@ async def measure(clusters: int, rounds: int) -> None:
     phase, ready = PROCESSES.Value("i", 0), PROCESSES.Event()
     receiving, sending = PROCESSES.Pipe(duplex=False)
     with control_plane(folder) as plane:
-        async with connect(plane.admin_kubeconfig) as kube, serving(api) as apis:
+        async with connect(plane.admin_kubeconfig) as kube, serving_answers(api.answer) as apis:
             bench = Bench(kube, plane, plane.admin_kubeconfig, apis, folder)
             began = time.time()
             await prepare(bench, clusters)

@@ -34,6 +34,7 @@ from aiohttp import web
 
 from benchmarks.hub.controller import USER, control_plane, create, serve
 from benchmarks.hub.fleet import config, typed
+from benchmarks.loopback import serving_answers
 from dsf.api.crd.definitions import crds
 from dsf.hub.snapshot.summaries_work import summaries_work
 from dsf.kube.apply import WriteLimiter, apply
@@ -248,13 +249,9 @@ def stub(port: Connection, service_seconds: float, places: int) -> None:
                 await asyncio.sleep(service_seconds)
             return web.json_response({"kind": "Stub", "metadata": {"name": "stub"}, "items": []})
 
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", answer)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        port.send(runner.addresses[0][1])
-        await asyncio.Event().wait()
+        async with serving_answers(answer) as url:
+            port.send(url)
+            await asyncio.Event().wait()
 
     asyncio.run(serve())
 
@@ -267,7 +264,7 @@ async def stub_server(folder: Path, arguments: argparse.Namespace) -> AsyncItera
     )
     server.start()
     try:
-        address = f"http://127.0.0.1:{await asyncio.to_thread(receiving.recv)}"
+        address = await asyncio.to_thread(receiving.recv)
         kubeconfig = folder / "stub.json"
         kubeconfig.write_text(
             json.dumps(
