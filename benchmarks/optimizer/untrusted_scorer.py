@@ -44,7 +44,8 @@ from dsf.kube.reads import list_objects
 from dsf.sim.virtual_time import VirtualTimeLoop
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import formulate
-from optimizer.snapshot.fleet_snapshot import FleetReader, read_objects
+from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.solve.strategy import solve_problem
 from optimizer.wire.request import OptimizeRequest

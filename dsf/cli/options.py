@@ -113,6 +113,11 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return added
 
 
+def option_names(decorator: Callable[[Any], Any]) -> tuple[str, ...]:
+    """Return the names of the parameters that options add, in the order of the help."""
+    return tuple(item.name for item in click.command()(decorator(lambda: None)).params)
+
+
 identity_option = option(
     "--identity",
     default="",

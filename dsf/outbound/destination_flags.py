@@ -39,23 +39,13 @@ destination_options = options(
 """The flags; they are the keyword arguments of `allowed_destinations`."""
 
 
-def allowed_destinations(
-    *,
-    scorer_allowed_hosts: tuple[str, ...],
-    scorer_denied_hosts: tuple[str, ...],
-    scorer_allowed_cidrs: tuple[str, ...],
-    scorer_denied_cidrs: tuple[str, ...],
-) -> "Destinations":
+def allowed_destinations(**flags: tuple[str, ...]) -> "Destinations":
     """Return the rules that the flags set. Raises click.UsageError."""
     from dsf.api.invalid_input import InvalidInput  # noqa: PLC0415 - loaded when a command is called
     from dsf.outbound.destinations import destinations  # noqa: PLC0415
 
-    rules = destinations(
-        allowed_hosts=_split(scorer_allowed_hosts),
-        denied_hosts=_split(scorer_denied_hosts),
-        allowed_cidrs=_split(scorer_allowed_cidrs),
-        denied_cidrs=_split(scorer_denied_cidrs),
-    )
+    given = {name.removeprefix("scorer_"): _split(values) for name, values in flags.items()}
+    rules = destinations(**given)
     if isinstance(rules, InvalidInput):
         raise click.UsageError(f"--scorer-allowed-cidrs, --scorer-denied-cidrs: {rules.message}")
     return rules

@@ -7,7 +7,7 @@ import logging
 import ssl
 from pathlib import Path
 
-_Stamp = tuple[int, int, int]
+from dsf.kube.client.credentials import Stamp, file_stamps
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class WatchedCertificate:
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = (certificate, key)
-        self._stamps = self._now()
+        self._stamps = file_stamps(self._files)
         try:
             self.context = self._current = server_context(*self._files)
         except (OSError, ssl.SSLError) as error:
@@ -39,12 +39,12 @@ class WatchedCertificate:
     ) -> None:
         """Give a handshake the current certificate; OpenSSL calls this with or without a name."""
         del name, context
-        stamps = self._now()
+        stamps = file_stamps(self._files)
         if stamps != self._stamps:
             self._reload(stamps)
         connection.context = self._current
 
-    def _reload(self, stamps: tuple[_Stamp | None, ...]) -> None:
+    def _reload(self, stamps: tuple[Stamp, ...]) -> None:
         try:
             self._current = server_context(*self._files)
         except (OSError, ssl.SSLError) as error:
@@ -56,9 +56,6 @@ class WatchedCertificate:
         self._stamps = stamps
         _log.info("read the changed certificate", extra={"file": str(self._files[0])})
 
-    def _now(self) -> tuple[_Stamp | None, ...]:
-        return tuple(_stamp(file) for file in self._files)
-
 
 def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return a context that serves a certificate; raises OSError, of which SSLError is one."""
@@ -67,14 +64,6 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     # Without a password, OpenSSL would ask for one on the terminal.
     context.load_cert_chain(certificate, key, password=lambda: "")
     return context
-
-
-def _stamp(file: Path) -> _Stamp | None:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return (status.st_mtime_ns, status.st_ino, status.st_size)
 
 
 def _reason(error: OSError) -> str:

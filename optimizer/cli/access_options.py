@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, NumberRange, option, options, server_url
+from dsf.cli.options import FILE, NumberRange, option, option_names, options, server_url
 from optimizer.cli.model_options import ObjectName
 
 if TYPE_CHECKING:
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from optimizer.operations.access.authorized_optimizer import Access
 
 _log = logging.getLogger(__name__)
-
-ACCESS_OPTIONS = (
-    "auth",
-    "auth_audience",
-    "oauth_issuer",
-    "resource_url",
-    "impersonate",
-    "requests_per_second",
-    "tls_cert_file",
-    "tls_private_key_file",
-    "tls_secret",
-)
-"""The parameters that `access_options` adds."""
 
 
 def _issuers(
@@ -103,7 +90,7 @@ access_options = options(
         " where there is none, and the certificate is renewed 30 days before it expires.",
     ),
 )
-"""The options in `ACCESS_OPTIONS`."""
+ACCESS_OPTIONS = option_names(access_options)
 
 
 def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import NumberRange, option, options
+from dsf.cli.options import NumberRange, option, option_names, options
 from optimizer.cli.access_options import access_of, certificate_of, check_auth, serving_certificate
 
 if TYPE_CHECKING:
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from optimizer.api.serving import ConnectionLimits
 
 _log = logging.getLogger(__name__)
-
-CONNECTION_OPTIONS = (
-    "max_connections",
-    "max_streams",
-    "max_streams_per_caller",
-    "head_timeout",
-    "body_timeout",
-    "stalled_timeout",
-)
-"""The parameters that `connection_options` adds."""
 
 _SECONDS = NumberRange(min=0, max=86_400, min_open=True)
 
@@ -72,11 +62,12 @@ connection_options = options(
         help="Seconds that a client may read nothing of a response.",
     ),
 )
-"""The options in `CONNECTION_OPTIONS`.
+"""Limits, whose defaults are those of `ConnectionLimits` and `StreamLimits`.
 
-Their defaults are those of `ConnectionLimits` and `StreamLimits`, which are imported only when they
-are used.
+These are imported only when they are used.
 """
+
+CONNECTION_OPTIONS = option_names(connection_options)
 
 
 def connection_limits(rest: Mapping[str, Any]) -> "ConnectionLimits":

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.basis import Basis, basis_of
 from optimizer.snapshot.capacity.node_inventories import says_the_same
-from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot, read_objects
+from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
 

@@ -45,7 +45,8 @@ from optimizer.plan.workload_moves import (
     staying_issues,
     workload_moves,
 )
-from optimizer.snapshot.fleet_snapshot import MAX_ISSUES, read_objects
+from optimizer.snapshot.fleet_reader import MAX_ISSUES
+from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.snapshot.observation import (

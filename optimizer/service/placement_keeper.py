@@ -55,7 +55,7 @@ from optimizer.plan.plan import Plan, refused_writes
 from optimizer.service.observe import list_all
 from optimizer.service.optimizer import Optimizer
 from optimizer.service.plan_writer import Writer
-from optimizer.snapshot.fleet_snapshot import missing_score
+from optimizer.snapshot.fleet_reader import missing_score
 from optimizer.snapshot.object_readers import generated_by
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec

@@ -28,7 +28,8 @@ from optimizer.plan.plan import Plan, plan
 from optimizer.plan.workload_moves import uncovered_by_steps
 from optimizer.service.hub.score_pages import score_names, score_pages
 from optimizer.service.observe import observe, retry_when_gone
-from optimizer.snapshot.fleet_snapshot import FleetReader, FleetSnapshot
+from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.observation import Observation, kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules

@@ -1,28 +1,24 @@
-"""The fleet of a request, read from the hub's objects without scores; then its scores, by page.
+"""The fleet of a request, read from the hub's objects; `FleetReader` adds the scores.
 
 What can't be used becomes an issue.
 """
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 
 from dsf.api.scoring.dimension_format import DimensionFormat
-from dsf.api.scoring.placement_scores import declared_formats, status_written, validity_of
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.scoring.placement_scores import declared_formats
 from dsf.kube.port import Object
-from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, FleetLimit, Objective, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
-from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.snapshot.annotations import read_annotations
 from optimizer.snapshot.capacity.seen_capacity import Inventories, read_inventories
 from optimizer.snapshot.capacity.seen_fleet import nodes_of, seen_fleet
 from optimizer.snapshot.eligible_clusters import (
@@ -39,10 +35,8 @@ from optimizer.snapshot.object_readers import (
     cluster_selectors,
     labels_of,
     name_of,
-    placement_of,
     read_cluster,
     read_policy,
-    read_workload,
     stated_drain,
     tolerations_of,
     until_text,
@@ -52,19 +46,21 @@ from optimizer.snapshot.observation import (
     Observation,
     RequestedHub,
     own_decisions,
-    read_current_decisions,
 )
 from optimizer.snapshot.ownership.others import decided_works, others_on_clusters
 from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
-from optimizer.snapshot.scores.entry_formats import formats_of
-from optimizer.snapshot.scores.score_doubts import TrustRule
+from optimizer.snapshot.requested_workloads import (
+    places_of_others,
+    requested_workloads,
+    selected_keys,
+    with_others_places,
+)
 from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
 from optimizer.snapshot.scores.score_meanings import direction_issues
-from optimizer.snapshot.scores.score_reader import ScoreReader
 from optimizer.snapshot.workload_pods import pending_workloads
-from optimizer.wire.object_specs import NO_END, WorkloadSpec
-from optimizer.wire.request import OptimizeRequest, Preference, RequestedCluster, ScoreRef
+from optimizer.wire.object_specs import NO_END
+from optimizer.wire.request import OptimizeRequest, RequestedCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +97,9 @@ def read_objects(
     asked, defaults = tolerations_of(request.tolerations), default_tolerations(settings)
     eligible = eligible_clusters(observation, request, defaults)
     listed, cluster_issues = _clusters(hub)
-    workloads, workload_issues = _workloads(observation.workloads, request, running)
-    places = _places_of_others(workloads, hub)
-    workloads = _with_others_places(workloads, observation, places)
+    workloads, workload_issues = requested_workloads(observation.workloads, request, running)
+    places = places_of_others(workloads, hub)
+    workloads = with_others_places(workloads, observation, places)
     inventories = read_inventories(listed, observation)
     kept = _kept(request, inventories)
     listed = tuple(_with_those_in_force(item) if item.name in kept else item for item in listed)
@@ -236,7 +232,7 @@ def _relevant(
     """Drop labels and kinds that no constraint mentions: a plan must not depend on them."""
     texts = [text for item in workloads for text in item.cluster_selectors]
     texts += [limit.selector for limit in limits]
-    keys = _keys(texts) | {item.key for workload in workloads for item in workload.spread}
+    keys = selected_keys(texts) | {item.key for workload in workloads for item in workload.spread}
     keys |= {limit.per for limit in limits}
     kinds = {kind for item in workloads for kind in (item.kind, *dict(item.requests))}
     return tuple(
@@ -259,96 +255,6 @@ def _enforced(
             read = read_policy(policies[name], choice.name)
             if isinstance(read, CandidatePolicy):
                 yield replace(read, current=True)
-
-
-def _workloads(
-    replica_sets: Iterable[Object], request: OptimizeRequest, running: CurrentDecisions
-) -> tuple[tuple[Workload, ...], list[Issue]]:
-    by_name = {name_of(obj): obj for obj in replica_sets}
-    read = [read_workload(by_name[choice.name], choice) for choice in request.target_workloads]
-    workloads = [
-        replace(item, current=running.placements.get(item.placement, ()))
-        for item in read
-        if isinstance(item, Workload)
-    ]
-    shared = _shared_placements(workloads)
-    alone = _with_labels_asked_for([item for item in workloads if item.placement not in shared])
-    issues = [item for item in read if isinstance(item, Issue)]
-    return alone, issues + [_shared(item) for item in workloads if item.placement in shared]
-
-
-def _places_of_others(
-    workloads: Iterable[Workload], hub: RequestedHub
-) -> Mapping[str, tuple[str, ...]]:
-    """Return where each other workload of the namespace stays; empty: nowhere, or it is pruned."""
-    observation, request, select, running = hub
-    own = {item.name for item in workloads}
-    others = [obj for obj in observation.workloads if name_of(obj) not in own]
-    decided = read_current_decisions(observation, select, None).placements if others else {}
-    pruned = running.placements if request.prune else {}
-    places = {name: found for name, found in decided.items() if name not in pruned}
-    return {name_of(obj): places.get(placement_of(obj), ()) for obj in others}
-
-
-def _with_others_places(
-    workloads: tuple[Workload, ...], observation: Observation, others: Mapping[str, tuple[str, ...]]
-) -> tuple[Workload, ...]:
-    """Keep workloads apart from others, or with them, where these stay.
-
-    They still name the others that do not exist, and those that they can't run together with.
-    """
-    if not others:
-        return workloads
-    apart = {item.name: dict.fromkeys(item.apart_from) for item in workloads}
-    for obj in observation.workloads:
-        stated = read_annotations(obj, WorkloadSpec) if others.get(name_of(obj)) else None
-        for name in (stated.apart_from or ()) if isinstance(stated, WorkloadSpec) else ():
-            if name in apart:
-                apart[name][name_of(obj)] = None
-
-    def placed(item: Workload) -> Workload:
-        excluded = chain(
-            item.excluded_clusters, *(others.get(name, ()) for name in apart[item.name])
-        )
-        fixed = [name for name in item.together_with if others.get(name)]
-        common = set(item.clusters or chain(*others.values()))
-        common.intersection_update(*(others[name] for name in fixed))
-        return replace(
-            item,
-            excluded_clusters=tuple(dict.fromkeys(excluded)),
-            apart_from=tuple(name for name in item.apart_from if name not in others),
-            clusters=tuple(sorted(common)) if fixed and common else item.clusters,
-            together_with=tuple(n for n in item.together_with if n not in fixed or not common),
-        )
-
-    return tuple(map(placed, workloads))
-
-
-def _with_labels_asked_for(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Drop labels that no workload affinity mentions: a plan must not depend on them."""
-    keys = _keys(text for item in workloads for text in item.workload_selectors)
-    return tuple(
-        replace(item, labels={key: text for key, text in item.labels.items() if key in keys})
-        for item in workloads
-    )
-
-
-def _keys(texts: Iterable[str]) -> set[str]:
-    return {term.key for text in set(texts) for term in valid_selector(text).requirements}
-
-
-def _shared_placements(workloads: Sequence[Workload]) -> set[str]:
-    counts = Counter(workload.placement for workload in workloads)
-    return {placement for placement, count in counts.items() if count > 1}
-
-
-def _shared(workload: Workload) -> Issue:
-    return Issue(
-        reason="SharedPlacement",
-        message=f"workload {workload.name}: another workload of the request refers to Placement"
-        f" {UntrustedName(workload.placement)} too; give each one its own",
-        workload=workload.name,
-    )
 
 
 def _limits(request: OptimizeRequest) -> tuple[FleetLimit, ...]:
@@ -382,123 +288,3 @@ def _drains_change(observation: Observation, request: OptimizeRequest) -> float:
     drains = (stated_drain(obj, asked.get(name_of(obj))) for obj in observation.managed_clusters)
     changes = (item.next_change(now) for item in drains if item)
     return min(((at - now).total_seconds() for at in changes if at != NO_END), default=math.inf)
-
-
-MAX_ISSUES = 1_000
-"""Issues that a fleet and a plan list; the further ones are only counted."""
-
-
-class FleetReader:
-    """Reads AddOnPlacementScores, page by page, into a fleet that has none yet.
-
-    `now` is aware; a score whose `validUntil` has passed is an issue. `last`: one of the same
-    request, from which scores that have not changed are taken.
-    """
-
-    def __init__(
-        self,
-        unscored: FleetSnapshot,
-        request: OptimizeRequest,
-        *,
-        settings: OptimizerSettings,
-        now: datetime,
-        last: "FleetReader | None" = None,
-    ) -> None:
-        self._unscored = unscored
-        self._clusters = request.cluster_names
-        self._readers = _score_readers(
-            unscored, request, settings, now, last.readers_of(unscored) if last else {}
-        )
-        self._names = request.score_names
-        self._now = now
-        self._versions: dict[tuple[str, str], str] = {}
-        self._written: dict[tuple[str, str], datetime] = {}
-        self.seen: frozenset[str] = frozenset()
-        """The names of the AddOnPlacementScores that clusters of the request have."""
-
-    def readers_of(self, unscored: FleetSnapshot) -> Mapping[str, ScoreReader]:
-        """Return what read the scores of a fleet; nothing if it read those of another one."""
-        return self._readers if unscored is self._unscored else {}
-
-    def add(self, objects: Iterable[Object]) -> None:
-        """Read AddOnPlacementScores; a later one of the same cluster and name wins."""
-        own = [obj for obj in objects if obj["metadata"].get("namespace") in self._clusters]
-        self.seen |= {name_of(obj) for obj in own}
-        for obj in own:
-            if name_of(obj) in self._names:
-                metadata = obj["metadata"]
-                version = str(metadata.get("resourceVersion") or "")
-                self._versions[metadata["namespace"], name_of(obj)] = version
-                written = status_written(obj)
-                if written and not validity_of(obj, self._now)[1]:
-                    self._written[metadata["namespace"], name_of(obj)] = written
-            for reader in self._readers.values():
-                reader.add(obj)
-
-    def snapshot(self) -> FleetSnapshot:
-        """Return the fleet with the scores read so far; a score that no cluster has is an issue."""
-        scores = {key: reader.scores() for key, reader in self._readers.items()}
-        fleet = replace(self._unscored.fleet, scores=scores)
-        relevant = _devices_to_score(fleet) if self._unscored.pools else None
-        found = chain.from_iterable(reader.issues(relevant) for reader in self._readers.values())
-        listed = tuple(issue() for issue in islice(found, MAX_ISSUES))
-        return replace(
-            self._unscored,
-            fleet=replace(
-                fleet, issues=(*fleet.issues, *listed), unlisted_issues=sum(1 for _ in found)
-            ),
-            score_versions=self._versions,
-            oldest_score=min(self._written.values(), default=None),
-        )
-
-
-def missing_score(request: OptimizeRequest, settings: OptimizerSettings) -> float | None:
-    """Return the value of a missing score in a request; None if it has none."""
-    stated = settings.missing_score if request.missing_score is None else request.missing_score
-    return None if isinstance(stated, str) else stated
-
-
-def _score_readers(
-    unscored: FleetSnapshot,
-    request: OptimizeRequest,
-    settings: OptimizerSettings,
-    now: datetime,
-    last: Mapping[str, ScoreReader],
-) -> dict[str, ScoreReader]:
-    """Return a reader of each named score.
-
-    Only scores that decide have a value where they are missing, never those that a limit counts.
-    """
-    missing = missing_score(request, settings)
-    valued = {item.key for item in request.scored}
-    return {
-        score.key: ScoreReader(
-            unscored.score_index,
-            formats_of(score, unscored.declared_formats),
-            missing=missing if score.key in valued else None,
-            now=now,
-            trust=_trust_rule(score),
-            explained=request.explain or bool(request.explain_workloads),
-            last=last.get(score.key),
-        )
-        for _, score in request.read_scores
-    }
-
-
-def _trust_rule(score: ScoreRef) -> TrustRule | None:
-    if not isinstance(score, Preference) or score.minimum_trust is None:
-        return None
-    return TrustRule(score.minimum_trust, score.untrusted)
-
-
-def _devices_to_score(fleet: Fleet) -> Container[ClusterDevice]:
-    """Return the devices for which a missing score is an issue.
-
-    Those that some app scores, and those that clusters and hand-written policies supply.
-    """
-    devices = set[ClusterDevice]().union(*(scores.known() for scores in fleet.scores.values()))
-    for cluster in fleet.clusters:
-        written = (item.supplies for item in cluster.candidates if not item.declared_layouts)
-        supplies = chain(cluster.base, *written)
-        devices |= {(cluster.name, supply.device) for supply in supplies}
-    return devices

@@ -25,24 +25,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="the pods of an app, with * and ?; repeatable, the first that fits counts. Without"
         " it, the app is the name of the Deployment or StatefulSet",
     )
-    parser.add_argument(
-        "--max-tokens-per-second",
-        type=positive_number,
-        default=AiWorkloadSettings.max_tokens_per_second,
-        help="token rate that is published as 100 (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-watts",
-        type=positive_number,
-        default=AiWorkloadSettings.max_watts,
-        help="power that is published as 0 (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-tokens-for-money",
-        type=positive_number,
-        default=AiWorkloadSettings.max_tokens_for_money,
-        help="million tokens for a unit of money that are published as 100 (%(default)s)",
-    )
+    for option, meaning in (
+        ("--max-tokens-per-second", "token rate that is published as 100"),
+        ("--max-watts", "power that is published as 0"),
+        ("--max-tokens-for-money", "million tokens for a unit of money that are published as 100"),
+    ):
+        default = getattr(AiWorkloadSettings, option[2:].replace("-", "_"))
+        text = f"{meaning} (%(default)s)"
+        parser.add_argument(option, type=positive_number, default=default, help=text)
     args = parser.parse_args(argv)
     settings = AiWorkloadSettings(
         args.prometheus_url,

@@ -19,7 +19,8 @@ from optimizer.domain.fleet import (
 )
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
-from optimizer.snapshot.fleet_snapshot import FleetReader, read_objects
+from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.wire.request import OptimizeRequest

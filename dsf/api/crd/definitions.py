@@ -22,32 +22,66 @@ CustomResourceDefinition = dict[str, Any]
 
 def crds() -> list[CustomResourceDefinition]:
     """Return the CRDs of all our kinds, to apply."""
-    own = [_dynamic_scorer(), _dynamic_scoring_config(), _node_inventory(), _placement_plan()]
+    own = [
+        custom_resource_definition(
+            kind="DynamicScorer",
+            plural="dynamicscorers",
+            short_names=["ds", "dscorer"],
+            description="DynamicScorer registers a scoring API with the fleet.",
+            spec=DynamicScorerSpec,
+            status=DynamicScorerStatus,
+            columns=[
+                column("Health", ".status.healthStatus"),
+                column("Mode", ".spec.configSyncMode"),
+                column("Score", ".status.scoreName"),
+                column("Scoring", ".status.clusters.scoring", "integer"),
+                column("Failing", ".status.clusters.failing", "integer"),
+                column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
+                column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
+                column("Direction", ".status.meaning.direction", priority=1),
+                column("Unit", ".status.meaning.unit", priority=1),
+                column("Desired", ".status.clusters.desired", "integer", priority=1),
+                column("Config URL", ".spec.configURL", priority=1),
+            ],
+        ),
+        _dynamic_scoring_config(),
+        custom_resource_definition(
+            kind="NodeInventory",
+            plural="nodeinventories",
+            short_names=["ninv"],
+            description="NodeInventory is what the nodes of a managed cluster have, as its agent"
+            " sees it. It has the cluster's name, in the cluster's namespace.",
+            spec=None,
+            status=NodeInventoryStatus,
+            columns=[
+                column("Nodes", ".status.nodeCount", "integer"),
+                column("Ready", ".status.readyNodes", "integer"),
+                column("Pending pods", ".status.pendingPods", "integer"),
+                column("Observed", ".status.observedTime", "date"),
+                column("Complete", ".status.conditions[?(@.type=='Complete')].status"),
+                column("Valid until", ".status.validUntil", priority=1),
+            ],
+        ),
+        custom_resource_definition(
+            kind="PlacementPlan",
+            plural="placementplans",
+            short_names=["pp"],
+            description="PlacementPlan is the record of a plan that the optimizer applied.",
+            spec=PlacementPlanSpec,
+            status=PlacementPlanStatus,
+            columns=[
+                column("Optimization", ".spec.optimization"),
+                column("Revision", ".spec.revision", "integer"),
+                column("Phase", ".status.phase"),
+                column("Objective", ".spec.objective", "number"),
+                column("Gap", ".spec.gap", "number"),
+                column("Requested by", ".spec.requestedBy"),
+                column("Digest", ".spec.digest", priority=1),
+                column("Restores", ".spec.rollback.toRevision", "integer", priority=1),
+            ],
+        ),
+    ]
     return [*own, _placement_optimization()]
-
-
-def _dynamic_scorer() -> CustomResourceDefinition:
-    return custom_resource_definition(
-        kind="DynamicScorer",
-        plural="dynamicscorers",
-        short_names=["ds", "dscorer"],
-        description="DynamicScorer registers a scoring API with the fleet.",
-        spec=DynamicScorerSpec,
-        status=DynamicScorerStatus,
-        columns=[
-            column("Health", ".status.healthStatus"),
-            column("Mode", ".spec.configSyncMode"),
-            column("Score", ".status.scoreName"),
-            column("Scoring", ".status.clusters.scoring", "integer"),
-            column("Failing", ".status.clusters.failing", "integer"),
-            column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
-            column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
-            column("Direction", ".status.meaning.direction", priority=1),
-            column("Unit", ".status.meaning.unit", priority=1),
-            column("Desired", ".status.clusters.desired", "integer", priority=1),
-            column("Config URL", ".spec.configURL", priority=1),
-        ],
-    )
 
 
 def _dynamic_scoring_config() -> CustomResourceDefinition:
@@ -74,47 +108,6 @@ def _dynamic_scoring_config() -> CustomResourceDefinition:
         )
     )
     return definition
-
-
-def _node_inventory() -> CustomResourceDefinition:
-    return custom_resource_definition(
-        kind="NodeInventory",
-        plural="nodeinventories",
-        short_names=["ninv"],
-        description="NodeInventory is what the nodes of a managed cluster have, as its agent sees"
-        " it. It has the cluster's name, in the cluster's namespace.",
-        spec=None,
-        status=NodeInventoryStatus,
-        columns=[
-            column("Nodes", ".status.nodeCount", "integer"),
-            column("Ready", ".status.readyNodes", "integer"),
-            column("Pending pods", ".status.pendingPods", "integer"),
-            column("Observed", ".status.observedTime", "date"),
-            column("Complete", ".status.conditions[?(@.type=='Complete')].status"),
-            column("Valid until", ".status.validUntil", priority=1),
-        ],
-    )
-
-
-def _placement_plan() -> CustomResourceDefinition:
-    return custom_resource_definition(
-        kind="PlacementPlan",
-        plural="placementplans",
-        short_names=["pp"],
-        description="PlacementPlan is the record of a plan that the optimizer applied.",
-        spec=PlacementPlanSpec,
-        status=PlacementPlanStatus,
-        columns=[
-            column("Optimization", ".spec.optimization"),
-            column("Revision", ".spec.revision", "integer"),
-            column("Phase", ".status.phase"),
-            column("Objective", ".spec.objective", "number"),
-            column("Gap", ".spec.gap", "number"),
-            column("Requested by", ".spec.requestedBy"),
-            column("Digest", ".spec.digest", priority=1),
-            column("Restores", ".spec.rollback.toRevision", "integer", priority=1),
-        ],
-    )
 
 
 def _placement_optimization() -> CustomResourceDefinition:

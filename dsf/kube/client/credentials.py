@@ -9,7 +9,7 @@ import json
 import os
 import select
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import FileIO
@@ -76,17 +76,17 @@ class CredentialSource:
 
     async def load(self) -> Credentials:
         """Read all files and run the plugin again. Raises BadKubeconfig."""
-        own = _stamps(self._own_files)
+        own = file_stamps(self._own_files)
         access = self._read()
         self._files = self._own_files + access.files
         # Taken before the files are read, so that a write during the read counts as a change.
-        self._loaded = own + _stamps(access.files)
+        self._loaded = own + file_stamps(access.files)
         plugin = access.exec_plugin
         return _resolved(access, await run_plugin(plugin) if plugin else None)
 
     def changed(self) -> bool:
         """Return whether a file has changed since it was loaded."""
-        return _stamps(self._files) != self._loaded
+        return file_stamps(self._files) != self._loaded
 
 
 def find_source(
@@ -197,8 +197,9 @@ def _bounded(opened: FileIO) -> bytes:
     return content
 
 
-def _stamps(files: Sequence[Path]) -> tuple[Stamp, ...]:
-    return tuple(_stamp(file) for file in files)
+def file_stamps(files: Iterable[Path]) -> tuple[Stamp, ...]:
+    """Return of each file what changes when it is replaced; None if it is not there."""
+    return tuple(map(_stamp, files))
 
 
 def _stamp(file: Path) -> Stamp:

@@ -28,16 +28,89 @@ _SIZE_LIMIT = 1024 * 1024
 def resources() -> tuple[Resource, ...]:
     """Return the built-in resources."""
     return (
-        _config_map(),
+        built_in(
+            kinds.CONFIG_MAP,
+            {
+                "data": map_of({"type": "string", "default": ""}),
+                "binaryData": map_of({"type": "string", "format": "byte"}),
+                "immutable": FLAG,
+            },
+            short_names=("cm",),
+            columns=(Column("Data", "integer", _size("data", "binaryData")), AGE),
+            prepare=_without_empty("data", "binaryData"),
+            check=_config_map_errors,
+        ),
         _event(),
-        _namespace(),
-        _node(),
-        _pod(),
+        built_in(
+            kinds.NAMESPACE,
+            {"spec": object_of(finalizers=list_of(TEXT))},
+            status=True,
+            short_names=("ns",),
+            columns=(Column("Status", "string", ".status.phase"), AGE),
+            selectable=("status.phase",),
+            name_check=name_syntax.dns_label,
+            prepare=_namespace_prepared,
+        ),
+        built_in(
+            kinds.NODE,
+            {"spec": ANYTHING},
+            status=True,
+            short_names=("no",),
+            columns=(
+                Column("Status", "string", _node_status),
+                Column("Roles", "string", _node_roles),
+                AGE,
+                Column("Version", "string", ".status.nodeInfo.kubeletVersion"),
+            ),
+            selectable=("spec.unschedulable",),
+        ),
+        built_in(
+            kinds.POD,
+            {"spec": ANYTHING},
+            status=True,
+            short_names=("po",),
+            categories=("all",),
+            columns=(Column("Status", "string", ".status.phase"), AGE),
+            selectable=("spec.nodeName", "status.phase"),
+        ),
         built_in(kinds.RESOURCE_CLAIM, {"spec": ANYTHING}, status=True, columns=(AGE,)),
         built_in(kinds.DEVICE_CLASS, {"spec": ANYTHING}, columns=(AGE,)),
         built_in(kinds.RESOURCE_SLICE, {"spec": ANYTHING}, columns=(AGE,)),
-        _secret(),
-        _lease(),
+        built_in(
+            kinds.SECRET,
+            {
+                "data": map_of({"type": "string", "format": "byte"}),
+                "stringData": map_of(TEXT),
+                "type": {"type": "string", "default": "Opaque"},
+                "immutable": FLAG,
+            },
+            columns=(
+                Column("Type", "string", ".type"),
+                Column("Data", "integer", _size("data")),
+                AGE,
+            ),
+            selectable=("type",),
+            prepare=_secret_prepared,
+            check=_secret_errors,
+        ),
+        built_in(
+            kinds.LEASE,
+            {
+                "spec": object_of(
+                    holderIdentity=TEXT,
+                    leaseDurationSeconds=_INTEGER,
+                    acquireTime=TIME,
+                    renewTime=TIME,
+                    leaseTransitions=_INTEGER,
+                    strategy=TEXT,
+                    preferredHolder=TEXT,
+                )
+            },
+            columns=(Column("Holder", "string", ".spec.holderIdentity"), AGE),
+            create_on_update=True,
+            unconditional_update=False,
+            check=_lease_errors,
+        ),
         _custom_resource_definition(),
     )
 
@@ -76,100 +149,6 @@ def map_of(values: Schema) -> Schema:
 def list_of(items: Schema) -> Schema:
     """Return the schema of a list with these items."""
     return {"type": "array", "items": items}
-
-
-def _config_map() -> Resource:
-    return built_in(
-        kinds.CONFIG_MAP,
-        {
-            "data": map_of({"type": "string", "default": ""}),
-            "binaryData": map_of({"type": "string", "format": "byte"}),
-            "immutable": FLAG,
-        },
-        short_names=("cm",),
-        columns=(Column("Data", "integer", _size("data", "binaryData")), AGE),
-        prepare=_without_empty("data", "binaryData"),
-        check=_config_map_errors,
-    )
-
-
-def _secret() -> Resource:
-    return built_in(
-        kinds.SECRET,
-        {
-            "data": map_of({"type": "string", "format": "byte"}),
-            "stringData": map_of(TEXT),
-            "type": {"type": "string", "default": "Opaque"},
-            "immutable": FLAG,
-        },
-        columns=(Column("Type", "string", ".type"), Column("Data", "integer", _size("data")), AGE),
-        selectable=("type",),
-        prepare=_secret_prepared,
-        check=_secret_errors,
-    )
-
-
-def _namespace() -> Resource:
-    return built_in(
-        kinds.NAMESPACE,
-        {"spec": object_of(finalizers=list_of(TEXT))},
-        status=True,
-        short_names=("ns",),
-        columns=(Column("Status", "string", ".status.phase"), AGE),
-        selectable=("status.phase",),
-        name_check=name_syntax.dns_label,
-        prepare=_namespace_prepared,
-    )
-
-
-def _node() -> Resource:
-    return built_in(
-        kinds.NODE,
-        {"spec": ANYTHING},
-        status=True,
-        short_names=("no",),
-        columns=(
-            Column("Status", "string", _node_status),
-            Column("Roles", "string", _node_roles),
-            AGE,
-            Column("Version", "string", ".status.nodeInfo.kubeletVersion"),
-        ),
-        selectable=("spec.unschedulable",),
-    )
-
-
-def _pod() -> Resource:
-    """Return the resource of Pods, which nobody schedules or runs here."""
-    return built_in(
-        kinds.POD,
-        {"spec": ANYTHING},
-        status=True,
-        short_names=("po",),
-        categories=("all",),
-        columns=(Column("Status", "string", ".status.phase"), AGE),
-        selectable=("spec.nodeName", "status.phase"),
-    )
-
-
-def _lease() -> Resource:
-    return built_in(
-        kinds.LEASE,
-        {
-            "spec": object_of(
-                holderIdentity=TEXT,
-                leaseDurationSeconds=_INTEGER,
-                acquireTime=TIME,
-                renewTime=TIME,
-                leaseTransitions=_INTEGER,
-                strategy=TEXT,
-                preferredHolder=TEXT,
-            )
-        },
-        columns=(Column("Holder", "string", ".spec.holderIdentity"), AGE),
-        create_on_update=True,
-        unconditional_update=False,
-        check=_lease_errors,
-    )
 
 
 def _event() -> Resource:

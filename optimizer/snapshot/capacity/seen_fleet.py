@@ -5,16 +5,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.quantity import format_quantity
+from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Supply, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.gpu_pools import GpuPools
-from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU
+from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, kind_and_device
 from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
 from optimizer.snapshot.capacity.device_claims import claim_issues
 from optimizer.snapshot.capacity.labelled_gpus import CHANGING, STATE
 from optimizer.snapshot.capacity.node_inventories import Inventory
-from optimizer.snapshot.capacity.requested_pods import with_pods
+from optimizer.snapshot.capacity.pod_templates import pods_of
 from optimizer.snapshot.capacity.seen_capacity import (
     STARTING,
     Inventories,
@@ -78,7 +81,7 @@ def seen_fleet(
     if not inventories.of and not inventories.not_relied:
         return SeenFleet(tuple(clusters), workloads, others)
     by_name = {name_of(obj): obj for obj in observation.workloads}
-    workloads, of_pods = with_pods(workloads, by_name)
+    workloads, of_pods = _with_pods(workloads, by_name)
     asked = {kind for item in workloads for kind in (item.kind, *dict(item.requests))}
     managed = {name_of(obj): obj for obj in observation.managed_clusters}
     requested = {item.name: item for item in request.clusters}
@@ -155,3 +158,67 @@ def _is_settled(
         return False
     compliant = claims_of(managed).get(claim_name) == "compliant"
     return compliant and all(item.labels.get(STATE) not in CHANGING for item in inventory.nodes)
+
+
+def _with_pods(
+    workloads: Iterable[Workload], replica_sets: Mapping[str, Object]
+) -> tuple[tuple[Workload, ...], tuple[Issue, ...]]:
+    """Return workloads with their Pods, and what labels and Pods contradict each other in.
+
+    Labels are the contract, and Pods are what starts: the larger amount counts. A workload whose
+    Pods can't be read, or name several devices, is left out. With MIG strategy `single` a MIG
+    device is requested as a GPU, so a workload that requests GPUs may run on any device.
+    """
+    found, issues = list[Workload](), list[Issue]()
+    for workload in workloads:
+        pods = pods_of(replica_sets[workload.name])
+        if isinstance(pods, InvalidInput):
+            issues.append(_issue("InvalidPodTemplate", workload, pods.message))
+            continue
+        amounts, devices = defaultdict[str, float](float), set[str]()
+        for group in pods:
+            for resource, amount in group.requests.items():
+                kind, device = kind_and_device(resource)
+                amounts[kind] += group.count * amount
+                if kind != resource:
+                    amounts[resource] += group.count * amount
+                    devices.add(device)
+        if len(devices) > 1:
+            why = (
+                f"its Pods request several GPU devices, {listed(sorted(devices))}, and a workload"
+                " is planned for one: make a workload of each"
+            )
+            issues.append(_issue("SeveralDevices", workload, why))
+            continue
+        larger = {
+            kind: amounts[kind]
+            for kind, amount in ((workload.kind, workload.amount), *workload.requests)
+            if amounts[kind] > amount
+        }
+        issues += _contradictions(workload, amounts)
+        found.append(
+            replace(
+                workload,
+                amount=larger.get(workload.kind, workload.amount),
+                requests=tuple((kind, larger.get(kind, n)) for kind, n in workload.requests),
+                pods=pods,
+                devices=tuple(devices - {WHOLE_GPU}) if workload.kind == GPU_KIND else (),
+            )
+        )
+    return tuple(found), tuple(issues)
+
+
+def _contradictions(workload: Workload, amounts: Mapping[str, float]) -> Iterable[Issue]:
+    """Yield what is stated and differs from what the Pods request of the same kind, if they do."""
+    for kind, stated in ((workload.kind, workload.amount), *workload.requests):
+        if amounts.get(kind) and amounts[kind] != stated:
+            asked = format_quantity(amounts[kind])
+            why = (
+                f"{format_quantity(float(stated))} {UntrustedName(kind)} are stated, and its Pods"
+                f" request {asked} on each cluster; the larger counts"
+            )
+            yield _issue("RequestContradicted", workload, why)
+
+
+def _issue(reason: str, workload: Workload, why: str) -> Issue:
+    return Issue(reason, f"workload {workload.name}: {why}", workload=workload.name)

@@ -4,6 +4,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 
 from ...scoring_service.program import (
     add_prometheus_option,
@@ -29,18 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not args.endpoint or not args.model:
         parser.error("set VLLM_ENDPOINT and MODEL_NAME, or use --endpoint and --model")
     settings = ForecastSettings(
-        endpoint=args.endpoint,
-        model=args.model,
-        prometheus_url=args.prometheus_url,
-        api=args.api,
-        deadline=args.deadline,
-        concurrency=args.concurrency,
-        max_series=args.max_series,
-        max_value=args.max_value,
-        max_reply_tokens=args.max_reply_tokens,
-        tokens_per_hour=args.tokens_per_hour,
-        fallback=args.fallback,
-        model_token_file=args.model_token_file,
+        **{each.name: getattr(args, each.name) for each in fields(ForecastSettings)}
     )
     return serve(NAME, create_app(settings), args)
 
@@ -61,41 +51,21 @@ def _add_serving_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--deadline",
-        type=positive_number,
-        default=ForecastSettings.deadline,
-        metavar="SECONDS",
-        help="seconds that one scoring request may take (%(default)s)",
-    )
-    parser.add_argument(
-        "--concurrency",
-        type=positive_whole_number,
-        default=ForecastSettings.concurrency,
-        help="requests to the model at a time (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-series",
-        type=positive_whole_number,
-        default=ForecastSettings.max_series,
-        help="series of one scoring request (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-value",
-        type=positive_number,
-        default=ForecastSettings.max_value,
-        metavar="CORES",
-        help="cores that no forecast may exceed, unless a sample does (%(default)s)",
-    )
-    parser.add_argument(
-        "--max-reply-tokens",
-        type=positive_whole_number,
-        default=ForecastSettings.max_reply_tokens,
-        help="tokens of one reply, reasoning included (%(default)s)",
-    )
+    number, whole = positive_number, positive_whole_number
+    for option, kind, unit, meaning in (
+        ("--deadline", number, "SECONDS", "seconds that one scoring request may take"),
+        ("--concurrency", whole, None, "requests to the model at a time"),
+        ("--max-series", whole, None, "series of one scoring request"),
+        ("--max-value", number, "CORES", "cores that no forecast may exceed, unless a sample does"),
+        ("--max-reply-tokens", whole, None, "tokens of one reply, reasoning included"),
+    ):
+        default = getattr(ForecastSettings, option[2:].replace("-", "_"))
+        parser.add_argument(
+            option, type=kind, default=default, metavar=unit, help=f"{meaning} (%(default)s)"
+        )
     parser.add_argument(
         "--tokens-per-hour",
-        type=positive_whole_number,
+        type=whole,
         help="tokens of all prompts and replies in an hour; by default there is no limit",
     )
 

@@ -18,7 +18,8 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import too_many_scores
-from optimizer.snapshot.fleet_snapshot import MAX_ISSUES, FleetReader, read_objects
+from optimizer.snapshot.fleet_reader import MAX_ISSUES, FleetReader
+from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
 from tests.optimizer.build import (
