@@ -20,7 +20,7 @@ from dsf.kube.kinds import LEASE, NAMESPACE
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object, list_objects
 from dsf.runtime.leader_election import POLL_SECONDS, HeldLease, Occupied, run_exclusively
-from dsf.runtime.lease import LeaderElectionConfig, ObservedLease
+from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide
 from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class NamespaceWriters:
         self.identity = identity or f"{platform.node()}_{uuid4()}"
         self._lease_seconds = lease_seconds
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
-        self._seen: dict[str, ObservedLease] = {}
+        self._seen: dict[str, ObservedLease | None] = {}
         self._waited: dict[str, _Waited] = {}
 
     async def write_alone(
@@ -137,12 +137,10 @@ class NamespaceWriters:
     async def _hold_and(
         self, namespace: str, work: Callable[[NamespaceLease], Awaitable[T]]
     ) -> T | RequestProblem:
-        seconds = self._lease_seconds
-        config = lease_config(LEASE_NAME, namespace, self.identity, seconds)
-        lease = HeldLease(self._kube, replace(config, longest_seconds=seconds))
+        lease = HeldLease(self._kube, self._config(namespace))
         try:
             outcome = await run_exclusively(
-                lease, lambda: work(NamespaceLease(lease)), patience_seconds=seconds + 1
+                lease, lambda: work(NamespaceLease(lease)), patience_seconds=self._lease_seconds + 1
             )
         except NotFound as error:
             if error.details.get("kind") != NAMESPACE.plural:
@@ -151,6 +149,12 @@ class NamespaceWriters:
         if isinstance(outcome, Occupied):
             return _refusal(namespace, lease.found or {})
         return outcome
+
+    def _config(self, namespace: str) -> LeaderElectionConfig:
+        """Return how the Lease of a namespace is held; nobody is believed a longer duration."""
+        seconds = self._lease_seconds
+        config = lease_config(LEASE_NAME, namespace, self.identity, seconds)
+        return replace(config, longest_seconds=seconds)
 
     async def _held(self, namespace: str) -> Mapping[str, Object]:
         """Return the held Leases of other namespaces that are waited for, by namespace.
@@ -186,18 +190,10 @@ class NamespaceWriters:
         return held and waited.seconds < most
 
     def _is_held(self, namespace: str, lease: Object, at: float) -> bool:
-        """Tell whether another process holds a Lease, as far as anybody can know.
-
-        As in client-go, a Lease that did not change for its duration, measured by our own clock, is
-        held no more: its process died. No duration is longer than that of our own Leases.
-        """
-        spec, version = lease.get("spec") or {}, str(lease["metadata"].get("resourceVersion", ""))
-        seen = self._seen.get(namespace)
-        if seen is None or seen.version != version:
-            seen = self._seen[namespace] = ObservedLease(version, at)
-        seconds = float(spec.get("leaseDurationSeconds") or LEASE_SECONDS)
-        held_until = seen.at + min(seconds, self._lease_seconds)
-        return bool(spec.get("holderIdentity")) and at < held_until
+        """Tell whether another process holds a Lease: whether one that asked would not get it."""
+        decision = decide(self._config(namespace), lease, self._seen.get(namespace), at=at, now="")
+        self._seen[namespace] = decision.observed
+        return decision.write is None
 
 
 class _Waited:
