@@ -12,10 +12,13 @@ from typing import IO, Any, Literal
 from dsf.api.untrusted_text import escaped
 from dsf.kube.redaction import redact
 
-audit_log = logging.getLogger("audit")
-
 NOT_AUTHENTICATED = "(not authenticated)"
 """The user where nobody is authenticated."""
+
+
+def audit(event: str, **fields: object) -> None:
+    """Write a line of the audit log: `write` or `authentication`, and what is known of it."""
+    logging.getLogger("audit").info(event, extra=fields)
 
 
 Format = Literal["text", "json"]

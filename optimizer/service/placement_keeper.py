@@ -13,7 +13,7 @@ from dsf.kube import kinds
 from dsf.kube.errors import Forbidden, NotFound
 from dsf.kube.json_merge_patch import patch_between
 from dsf.kube.port import Kube, Object
-from dsf.runtime.logs import audit_log
+from dsf.runtime.logs import audit
 from dsf.runtime.reconcile.reflector import Key
 from optimizer.domain.issue import Issue
 from optimizer.follow.optimization.changes import (
@@ -302,13 +302,4 @@ def audit_write(
 ) -> None:
     """Write the line of the audit log for what was written, or why it was not."""
     outcome = problem.detail if problem else "done"
-    audit_log.info(
-        "write",
-        extra={
-            "user": user,
-            "action": action,
-            "namespace": namespace,
-            "digest": digest,
-            "outcome": outcome,
-        },
-    )
+    audit("write", user=user, action=action, namespace=namespace, digest=digest, outcome=outcome)

@@ -26,7 +26,7 @@ from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.runtime.backoff import Backoff, Failures
 from dsf.runtime.events import EventRecorder
-from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
+from dsf.runtime.logs import NOT_AUTHENTICATED, audit
 from dsf.runtime.reconcile.followed_view import FollowedView
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.settings import OptimizerSettings
@@ -432,17 +432,15 @@ class RolloutController:
 def _audit(look: "_Look", refused: Sequence[RolloutWait]) -> None:
     """Write the line of the audit log for the writes of a step: which it is, and who asked."""
     record = look.record
-    audit_log.info(
+    audit(
         "write",
-        extra={
-            "user": record.obj["spec"].get("requestedBy") or NOT_AUTHENTICATED,
-            "action": "rollout step",
-            "namespace": record.namespace,
-            "plan": record.name,
-            "digest": record.digest,
-            "step": current_step(look.move.progress),
-            "outcome": refused[0].message if refused else "done",
-        },
+        user=record.obj["spec"].get("requestedBy") or NOT_AUTHENTICATED,
+        action="rollout step",
+        namespace=record.namespace,
+        plan=record.name,
+        digest=record.digest,
+        step=current_step(look.move.progress),
+        outcome=refused[0].message if refused else "done",
     )
 
 

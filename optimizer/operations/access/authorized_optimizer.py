@@ -10,7 +10,7 @@ from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Kube
-from dsf.runtime.logs import NOT_AUTHENTICATED, audit_log
+from dsf.runtime.logs import NOT_AUTHENTICATED, audit
 from optimizer.follow.overview.plan_request import DEFAULT_NAMESPACE
 from optimizer.operations.access.caller import Caller
 from optimizer.operations.access.delegated_auth import DelegatedAuth, ProtectedResource
@@ -165,14 +165,8 @@ class AuthorizedOptimizer:
 
     def audit(self, attempt: WriteAttempt, outcome: str) -> None:
         """Write the line of an attempt to write."""
-        audit_log.info(
-            "write",
-            extra={
-                "user": self.user.name if self.user else NOT_AUTHENTICATED,
-                **attempt._asdict(),
-                "outcome": outcome,
-            },
-        )
+        user = self.user.name if self.user else NOT_AUTHENTICATED
+        audit("write", user=user, **attempt._asdict(), outcome=outcome)
 
 
 READ_ONLY = RequestProblem(
@@ -185,14 +179,8 @@ READ_ONLY = RequestProblem(
 
 def audit_failed_login(*, token_sent: bool, address: str) -> None:
     """Write the line of a caller that is refused because nobody knows who it is."""
-    audit_log.info(
-        "authentication",
-        extra={
-            "user": NOT_AUTHENTICATED,
-            "address": address,
-            "outcome": "invalid token" if token_sent else "no token",
-        },
-    )
+    outcome = "invalid token" if token_sent else "no token"
+    audit("authentication", user=NOT_AUTHENTICATED, address=address, outcome=outcome)
 
 
 UNAUTHENTICATED = RequestProblem(
