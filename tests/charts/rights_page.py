@@ -115,6 +115,7 @@ WHY: dict[str, dict[str, str]] = {
         "addonplacementscores": "the scores of clusters",
         "managedclusters": "which clusters OCM can't select",
         "nodeinventories": "where there is room",
+        "manifestworks": "the quotas that OCM's Kueue add-on sends to worker clusters",
         "events": EVENTS,
     },
     "dynamic-scoring-dispatcher-kueue": {

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class WorkerFleet:
 
     `checks`: the MultiKueueConfig of each admission check of MultiKueue. `configs`: the clusters of
     each MultiKueueConfig. `workers`: MultiKueueClusters, and `managed`: managed clusters, by name.
-    `rooms`: by managed cluster.
+    `rooms`, and `quotas` by `quota_of`: by managed cluster.
     """
 
     checks: Mapping[str, str]
@@ -30,6 +30,7 @@ class WorkerFleet:
     managed: Mapping[str, Object]
     find_score: FindScore
     rooms: Mapping[str, Room]
+    quotas: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def managed_cluster(self, worker: str) -> str:
         """Return which managed cluster a MultiKueueCluster is; empty if OCM knows none.

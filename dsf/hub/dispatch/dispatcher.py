@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,7 +25,13 @@ from dsf.hub.dispatch.queue_preferences import (
     read_preferences,
     read_score,
 )
-from dsf.hub.dispatch.worker_clusters import MULTI_KUEUE, Room, read_room
+from dsf.hub.dispatch.worker_clusters import (
+    KUEUE_ADD_ON_WORK,
+    MULTI_KUEUE,
+    Room,
+    read_quotas,
+    read_room,
+)
 from dsf.hub.dispatch.workloads import NOMINATED, AssignedWorkload, WaitingWorkload, read_workload
 from dsf.kube.apply import WriteLimiter
 from dsf.kube.changes import key, without_managed_fields
@@ -37,6 +43,7 @@ from dsf.kube.kinds import (
     CONFIG_MAP,
     LOCAL_QUEUE,
     MANAGED_CLUSTER,
+    MANIFEST_WORK,
     MULTI_KUEUE_CLUSTER,
     MULTI_KUEUE_CONFIG,
     NODE_INVENTORY,
@@ -123,6 +130,9 @@ class Dispatcher:
         self._managed = View[Object](kube, MANAGED_CLUSTER, read=without_managed_fields)
         self._scores = View[ScoreEntries](kube, ADD_ON_PLACEMENT_SCORE, read=read_score)
         self._rooms = View[Room | None](kube, NODE_INVENTORY, read=read_room)
+        self._quotas = View[Mapping[str, float]](
+            kube, MANIFEST_WORK, fields=f"metadata.name={KUEUE_ADD_ON_WORK}", read=read_quotas
+        )
         self._views: dict[str, View[Any]] = {
             "ConfigMaps": self._config,
             "Workloads": self._workloads,
@@ -133,6 +143,7 @@ class Dispatcher:
             "ManagedClusters": self._managed,
             "AddOnPlacementScores": self._scores,
             "NodeInventories": self._rooms,
+            "ManifestWorks": self._quotas,
         }
         self._loop = Controller(QUEUE, self._reconcile, registry=registry)
         self._events = EventRecorder(kube, COMPONENT, now=now, registry=registry)
@@ -227,6 +238,7 @@ class Dispatcher:
             managed={name: obj for (_, name), obj in self._managed.items.items()},
             find_score=lambda cluster, score: self._scores.items.get((cluster, score)),
             rooms={name: room for (_, name), room in self._rooms.items.items() if room},
+            quotas={name: quotas for (name, _), quotas in self._quotas.items.items()},
         )
 
     def _is_idle(self) -> bool:

@@ -59,8 +59,7 @@ def decide(
     for each in assigned:
         cluster = fleet.managed_cluster(each.cluster)
         room = fleet.rooms.get(cluster)
-        if room and each.since > room.times.observed:
-            queue.take(cluster, each)
+        queue.take(cluster, each, of_nodes=bool(room and each.since > room.times.observed))
     entries = [
         queued(workload, config, fleet, now)
         for workload in waiting

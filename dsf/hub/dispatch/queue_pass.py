@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dsf.hub.dispatch.assignment import Contender, Solve, assigned
 from dsf.hub.dispatch.candidates import Candidate, QueuedWorkload, WorkerFleet
-from dsf.hub.dispatch.worker_clusters import total
+from dsf.hub.dispatch.worker_clusters import QUOTA, quota_of, total
 from dsf.hub.dispatch.workloads import AssignedWorkload, WaitingWorkload
 from dsf.runtime.reconcile.reflector import Key
 
@@ -47,7 +47,7 @@ _Taken = dict[str, dict[str, float]]
 
 
 class QueuePass:
-    """One decision about all Workloads, by what is free on the clusters."""
+    """One decision about all Workloads, by what is free on the clusters and of their quotas."""
 
     def __init__(self, fleet: WorkerFleet, settings: NominationSettings, now: datetime) -> None:
         self._fleet = fleet
@@ -58,11 +58,19 @@ class QueuePass:
         }
         self._taken: _Taken = {}
 
-    def take(self, cluster: str, workload: WaitingWorkload | AssignedWorkload) -> None:
-        """Count what a Workload requests as used on a managed cluster."""
+    def take(
+        self, cluster: str, workload: WaitingWorkload | AssignedWorkload, *, of_nodes: bool = True
+    ) -> None:
+        """Count what a Workload requests as used on a managed cluster: of its quotas, or of all."""
         amounts = self._taken.setdefault(cluster, {})
-        for resource, amount in total(workload.pod_sets).items():
+        asked = total(workload.pod_sets) if of_nodes else {}
+        for resource, amount in {**asked, **self._of_quotas(workload)}.items():
             amounts[resource] = amounts.get(resource, 0.0) + amount
+
+    def _of_quotas(self, workload: WaitingWorkload | AssignedWorkload) -> dict[str, float]:
+        """Return what a Workload requests of the quotas of its queue; empty if none is known."""
+        asked = total(workload.pod_sets) if self._fleet.quotas else {}
+        return {quota_of(workload.queue, name): amount for name, amount in asked.items()}
 
     def decided(self, turn: Sequence[QueuedWorkload], solve: Solve | None) -> list[Choice]:
         """Return the clusters of Workloads: in order, or by a plan if that is worth more."""
@@ -122,7 +130,9 @@ class QueuePass:
         for name, item in queued.candidates.items():
             room, taken = self._rooms.get(item.managed), self._taken.get(item.managed, {})
             fits = room is None or room.fits(queued.workload.pod_sets, taken)
-            found[name] = item._replace(room=fits)
+            of_quotas = self._of_quotas(queued.workload).items()
+            allowed = all(self._free(name, quota) >= amount for quota, amount in of_quotas)
+            found[name] = item._replace(room=fits and allowed)
         return found
 
     def _contenders(self, turn: Sequence[QueuedWorkload]) -> _Contenders:
@@ -143,7 +153,7 @@ class QueuePass:
         span = max(numbers, default=0.0) - least
         return {
             at: Contender(
-                total(each.workload.pod_sets),
+                {**total(each.workload.pod_sets), **self._of_quotas(each.workload)},
                 {item.name: span + max(item.number, least) - least for item in items},
             )
             for at, (each, items) in roomy.items()
@@ -151,8 +161,10 @@ class QueuePass:
 
     def _free(self, worker: str, resource: str) -> float:
         cluster = self._fleet.managed_cluster(worker) or worker
-        room, taken = self._rooms.get(cluster), self._taken.get(cluster, {})
-        return room.free(resource) - taken.get(resource, 0.0) if room else math.inf
+        room, taken = self._rooms.get(cluster), self._taken.get(cluster, {}).get(resource, 0.0)
+        quota = self._fleet.quotas.get(cluster, {}).get(resource, math.inf)
+        is_quota = QUOTA in resource
+        return (quota if is_quota else room.free(resource) if room else math.inf) - taken
 
 
 def _outcome(choices: Sequence[Choice], contenders: _Contenders) -> tuple[float, str]:

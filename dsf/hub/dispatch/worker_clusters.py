@@ -1,5 +1,6 @@
 """MultiKueue's worker clusters: what keeps each from a Workload, and what is free there."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,6 +15,14 @@ from dsf.placement import read_taints, state_obstacle, taint_obstacle, untolerat
 
 MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 """The controllerName of the admission checks that MultiKueue answers."""
+
+
+KUEUE_ADD_ON_WORK = "addon-multicluster-kueue-manager-deploy-0"
+"""The ManifestWork by which OCM's Kueue add-on sends the queues of a worker cluster.
+
+Source: kueue-addon of open-cluster-management-io/addon-contrib; pkg/addonmanager/constants of
+open-cluster-management.io/addon-framework.
+"""
 
 
 def obstacle(
@@ -66,6 +75,38 @@ def total(pod_sets: Iterable[PodSet]) -> dict[str, float]:
     for count, requests in pod_sets:
         for resource, amount in requests.items():
             found[resource] = found.get(resource, 0.0) + count * amount
+    return found
+
+
+QUOTA = " of "
+"""Part of the name of a quota, and of no resource."""
+
+
+def quota_of(queue: tuple[str, str], resource: str) -> str:
+    """Return the name of a LocalQueue's quota of a resource, which is the name of no resource."""
+    return f"{resource}{QUOTA}{queue[0]}/{queue[1]}"
+
+
+def read_quotas(work: Object) -> Mapping[str, float]:
+    """Return the quotas that the Kueue add-on's ManifestWork sends to a cluster, by `quota_of`.
+
+    A ClusterQueue in a cohort may borrow, so it sets no limit. Empty if they can't be read.
+    """
+    found = defaultdict[str, float](float)
+    try:
+        manifests = work["spec"]["workload"]["manifests"]
+        queues = {
+            each["metadata"]["name"]: each["spec"]
+            for each in manifests
+            if each["kind"] == "ClusterQueue" and not each["spec"].keys() & {"cohort", "cohortName"}
+        }
+        for each in (item for item in manifests if item["kind"] == "LocalQueue"):
+            queue = (each["metadata"]["namespace"], each["metadata"]["name"])
+            for group in queues.get(each["spec"]["clusterQueue"], {}).get("resourceGroups") or ():
+                for item in (item for flavor in group["flavors"] for item in flavor["resources"]):
+                    found[quota_of(queue, item["name"])] += read_amount(str(item["nominalQuota"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}
     return found
 
 

@@ -53,6 +53,7 @@ class AssignedWorkload(NamedTuple):
     """A Workload that a worker cluster has admitted, and since when."""
 
     cluster: str
+    queue: tuple[str, str]
     pod_sets: tuple[PodSet, ...]
     since: datetime
 
@@ -68,10 +69,11 @@ def read_workload(obj: Object) -> WaitingWorkload | AssignedWorkload | None:
     ):
         return None
     pod_sets = tuple(_pod_sets(spec.get("podSets") or ()))
+    queue = (str(metadata["namespace"]), str(spec.get("queueName") or ""))
     checks = status.get("admissionChecks") or ()
     if cluster := status.get("clusterName"):
         times = [read_time(check.get("lastTransitionTime")) or LONG_AGO for check in checks]
-        return AssignedWorkload(cluster, pod_sets, max(times, default=LONG_AGO))
+        return AssignedWorkload(cluster, queue, pod_sets, max(times, default=LONG_AGO))
     pending = [check["name"] for check in checks if check.get("state") == "Pending"]
     if not pending:
         return None
@@ -81,7 +83,7 @@ def read_workload(obj: Object) -> WaitingWorkload | AssignedWorkload | None:
     current = since is not None and since >= began
     return WaitingWorkload(
         obj,
-        (str(metadata["namespace"]), str(spec.get("queueName") or "")),
+        queue,
         int(spec.get("priority") or 0),
         str(metadata.get("creationTimestamp") or ""),
         pending,

@@ -22,6 +22,7 @@ from dsf.kube.kinds import (
     EVENT,
     LOCAL_QUEUE,
     MANAGED_CLUSTER,
+    MANIFEST_WORK,
     MULTI_KUEUE_CLUSTER,
     MULTI_KUEUE_CONFIG,
     NAMESPACE,
@@ -177,6 +178,34 @@ async def add_room(
         status = {"observedTime": observed, "validUntil": until, "nodes": nodes}
         obj = NODE_INVENTORY.object(metadata=named(cluster, cluster), status=status)
         await create_with_status(hub, NODE_INVENTORY, obj)
+
+
+async def send_queues(hub: EmbeddedHub, cluster: str, cpu: str | int, **spec: Any) -> None:
+    """OCM's Kueue add-on sends a worker cluster its queues, with a quota of processors."""
+    flavors = [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpu}]}]
+    groups = [{"coveredResources": ["cpu"], "flavors": flavors}]
+    manifests = [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": named("kueue"),
+        },
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "ClusterQueue",
+            "metadata": named("cluster-queue"),
+            "spec": {"resourceGroups": groups, **spec},
+        },
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "LocalQueue",
+            "metadata": named("user-queue", "team"),
+            "spec": {"clusterQueue": "cluster-queue"},
+        },
+    ]
+    work = named("addon-multicluster-kueue-manager-deploy-0", cluster)
+    content = {"workload": {"manifests": manifests}}
+    await hub.create(MANIFEST_WORK, MANIFEST_WORK.object(metadata=work, spec=content))
 
 
 async def queue(hub: EmbeddedHub, name: str, cpu: str = "1", priority: int = 0) -> None:

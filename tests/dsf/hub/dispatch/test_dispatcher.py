@@ -41,6 +41,7 @@ from tests.dsf.hub.dispatch.kueue_hub import (
     kueue_writes,
     publish,
     queue,
+    send_queues,
     told,
 )
 from tests.dsf.hub.test_run_faults import Killed
@@ -153,6 +154,54 @@ async def test_a_queue_goes_where_there_is_room_the_most_important_first() -> No
         await asyncio.sleep(SOON)
         assert (await all_nominated(hub))["late"] == ["west"]
         assert "west (94, no room)" in await told(hub, "late")
+
+
+async def test_the_quotas_that_the_add_on_sends_are_respected_without_inventories() -> None:
+    hub = await kueue_hub()
+    await publish(hub, east=52, north=10, west=94)
+    await send_queues(hub, "west", 2)
+    await send_queues(hub, "east", "1500m")
+    for name in "abcde":
+        await queue(hub, name)
+    async with dispatching(hub):
+        assert await all_nominated(hub) == {
+            "a": ["west"],
+            "b": ["west"],
+            "c": ["east"],
+            "d": ["north"],  # has no queue of the add-on, so no limit is known
+            "e": ["north"],
+        }
+        assert "Next after 5m: west (94, no room)" in await told(hub, "e")
+        await admit(hub, "a", "west")
+        await queue(hub, "f")
+        await asyncio.sleep(SOON)
+        assert (await all_nominated(hub))["f"] == ["north"]
+
+
+async def test_a_plan_respects_the_quotas_that_the_add_on_sends() -> None:
+    hub = await kueue_hub(("east", "west"))
+    await publish(hub, east=10, west=94)
+    await send_queues(hub, "east", 1)
+    await send_queues(hub, "west", 3)
+    await queue(hub, "a-small")
+    await queue(hub, "large", cpu="3")
+    async with dispatching(hub):
+        assert await all_nominated(hub) == {"a-small": ["east"], "large": ["west"]}
+        assert "One plan for 2 Workloads of priority 0" in await told(hub, "large")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "spec"), [(0, {"cohortName": "all"}), (0, {"cohort": "all"}), ("many", {})]
+)
+async def test_a_queue_that_may_borrow_or_is_unreadable_sets_no_limit(
+    cpu: str | int, spec: dict[str, str]
+) -> None:
+    hub = await kueue_hub()
+    await publish(hub, east=52, west=94)
+    await send_queues(hub, "west", cpu, **spec)
+    await queue(hub, "job")
+    async with dispatching(hub):
+        assert await all_nominated(hub) == {"job": ["west"]}
 
 
 @pytest.mark.parametrize("seconds_ago", [3600, -3600])
