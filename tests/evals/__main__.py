@@ -1,6 +1,6 @@
 """Prints the calls and tokens of each question; with a model, also how well it answers.
 
-    python -m tests.evals [--only WORDS] [--held-out] [--report FILE] | --transcript
+    python -m tests.evals [--only WORDS] [--held-out] [--report FILE] | --transcript | --table
     DSF_EVALS_KEY=... python -m tests.evals --url https://api.openai.com/v1 --model NAME
     DSF_EVALS_KEY=... python -m tests.evals --url https://api.anthropic.com/v1 --model NAME \\
         --api anthropic
@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="only conversations whose name has these words")
     parser.add_argument("--held-out", action="store_true", help="only those that are held out")
     parser.add_argument("--transcript", action="store_true", help="print the documentation's page")
+    parser.add_argument("--table", action="store_true", help="print the documentation's table")
     parser.add_argument("--url", default=said("DSF_EVALS_URL", ""), help="base URL of a model")
     parser.add_argument("--model", default=said("DSF_EVALS_MODEL", "default"), help="its name")
     parser.add_argument("--api", default=said("DSF_EVALS_API", "openai"), choices=get_args(Api))
@@ -51,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.transcript:
         print(asyncio.run(transcript()), end="")
+        return 0
+    if options.table:
+        print(asyncio.run(_table()), end="")
         return 0
     wanted = [
         item
@@ -66,6 +70,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if report := options.report or (REPORT if options.url else None):
         _save(report, options.model if options.url else "", rows)
     return code
+
+
+async def _table() -> str:
+    """Return what each request takes, which is the same for its wordings, and the definitions."""
+    requests = [item for item in conversations() if item.name.endswith("(1)")]
+    lines = ["| what is asked, in three wordings | right | calls | characters | tokens |"]
+    lines.append("|---|---|---|---|---|")
+    for item in await replay_all(requests):
+        asked, right = item.conversation, "no" if [*problems(item)] else "yes"
+        said = f"{asked.name.removesuffix(' (1)')} | {asked.remains or right}"
+        spent = f"{len(item.exchanges)} | {item.characters} | {item.tokens}"
+        lines.append(f"| {said} | {spent if item.exchanges else '- | - | -'} |")
+    for writes in (False, True):
+        async with assistant(await guide(), writes=writes) as client:
+            which = "that read and write" if writes else "that read"
+            lines.append(
+                f"| definitions of the tools {which} | - | - | - | {_size(*client.tools)} |"
+            )
+    return "\n".join([*lines, ""])
 
 
 def _save(report: Path, model: str, rows: Sequence[Mapping[str, Any]]) -> None:
