@@ -17,6 +17,7 @@ from optimizer.follow.overview.constraints.statements import (
     changed,
     contradiction,
     in_full,
+    readable,
     searches,
     stated,
     unusable,
@@ -346,7 +347,7 @@ def _stated_fields(facts: FleetFacts, what_if: WhatIf) -> Statements | RequestPr
     now = facts.observation.observed_at
     if problem := contradiction({}, asked, clusters, now):
         return problem
-    before = stated(facts)
+    before = dict(readable(stated(facts)))
     for item in what_if.run:
         like = before.get(Subject(WORKLOAD, item.like), {})
         before[Subject(WORKLOAD, item.name)] = like

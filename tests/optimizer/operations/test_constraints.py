@@ -117,7 +117,7 @@ async def test_a_workload_with_the_name_of_a_cluster_is_forgotten_by_what_it_sta
 
 
 APP01, APP02 = "workload mwrs-app01 runs", "workload mwrs-app02 runs"
-APART = "workload mwrs-app02 shares no cluster with mwrs-app01"
+APART = "workload mwrs-app01 shares no cluster with mwrs-app02"
 FAR = {"apart": [["app01", "app02"]]}
 NEAR = {"together": [["app01", "app02"]]}
 
@@ -135,7 +135,7 @@ NEAR = {"together": [["app01", "app02"]]}
             {"drain": ["worker01"]},
             [f"{APP01} only on worker01", "managed cluster worker01 runs no workload"],
         ),
-        (NEAR, FAR, [APART, f"{APP02} only together with mwrs-app01"]),
+        (NEAR, FAR, [APART, f"{APP01} only together with mwrs-app02"]),
         (
             {"pin": {"app01": "worker01"}},
             {"pin": {"app02": "worker01"}, "atMost": {"worker01": 1}},
@@ -156,7 +156,7 @@ NEAR = {"together": [["app01", "app02"]]}
             [
                 f"{APP01} only on worker01",
                 f"{APP02} only on worker02",
-                f"{APP02} only together with mwrs-app01",
+                f"{APP01} only together with mwrs-app02",
             ],
         ),
         (
@@ -164,7 +164,21 @@ NEAR = {"together": [["app01", "app02"]]}
             {"atLeast": {"app01": 2}},
             [f"{APP01} only on worker01", f"{APP01} on 2 clusters"],
         ),
-        ({"atLeast": {"app01": 2}}, FAR, [f"{APP01} on 2 clusters", APART]),
+        (
+            {"atLeast": {"app01": 2}},
+            FAR,
+            [f"{APP01} on 2 clusters", "workload mwrs-app02 shares no cluster with mwrs-app01"],
+        ),
+        (
+            {"pin": {"app02": "worker01"}, "atMost": {"worker01": 1}, "exclude": {"app01": "01"}},
+            {"pin": {"app01": "worker01"}},
+            [f"{APP01} only on worker01", "workload mwrs-app01 never runs on worker01"],
+        ),
+        (
+            {"pin": {"app01": "worker01"}, **FAR, "exclude": {"app02": "worker01"}},
+            {"pin": {"app02": "worker01"}},
+            [f"{APP02} only on worker01", "workload mwrs-app02 never runs on worker01"],
+        ),
     ],
 )
 async def test_the_smallest_contradiction_is_told_and_nothing_is_written(
@@ -272,4 +286,33 @@ async def test_where_a_drain_can_not_be_read_nothing_new_is_placed_and_what_runs
         "plans read no annotation of worker02, and place nothing new there"
     )
     assert '"tonight" does not have the form always' in unread["message"]
-    assert "worker02: an annotation can't be read; mend it first" in refused.text
+    assert "worker02: drain can't be read; forget it first" in refused.text
+
+
+async def test_what_can_not_be_read_is_listed_and_can_be_forgotten() -> None:
+    hub = await hub_of()
+    wrong = {f"{PREFIX}apart-from": "Not a name!", f"{PREFIX}priority": "high"}
+    annotated = {"metadata": {"annotations": {**wrong, f"{PREFIX}clusters": "worker01"}}}
+    await hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", annotated, "default")
+    patch = {"metadata": {"annotations": {f"{PREFIX}drain": "tonight"}}}
+    await hub.patch(kinds.MANAGED_CLUSTER, "worker02", patch)
+    async with client(hub) as http:
+        items = (await http.get("/constraints", params=WHERE)).json()["items"]
+        refused = await keep(http, exclude={"app01": ["worker02"]})
+        planned_before = places(await planned(http))
+        forgotten = await keep(
+            http, {"app01": ["apart", "priority"], "worker02": []}, exclude={"app01": ["worker02"]}
+        )
+        after = places(await planned(http))
+    unread = {item["name"]: item["message"] for item in items if not item["in_force"]}
+    assert [(item["name"], item["value"], item["in_force"]) for item in items] == [
+        ("worker02", "tonight", False),
+        ("mwrs-app01", "high", False),
+        ("mwrs-app01", "worker01", True),
+        ("mwrs-app01", "Not a name!", False),
+    ]
+    assert unread["worker02"] == "managed cluster worker02 has a drain that can't be read"
+    assert "mwrs-app01: priority, apart can't be read; forget it first" in refused.text
+    assert "app01" not in str(planned_before)
+    assert forgotten.status_code == 200, forgotten.text
+    assert ("mwrs-app01", "worker01") in after

@@ -8,7 +8,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import chain
+from itertools import chain, combinations, islice, takewhile
 from typing import Any, NamedTuple
 
 from pydantic.alias_generators import to_camel
@@ -16,6 +16,8 @@ from pydantic.alias_generators import to_camel
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.kube.port import Object
+from optimizer.explain.conflicts.unplaced_conflicts import infeasible_subsystem
 from optimizer.follow.overview.constraints.constraint_fields import (
     ConstraintList,
     Constraints,
@@ -33,6 +35,9 @@ from optimizer.wire.request_problem import (
     invalid_request,
     refused_fields,
 )
+
+TRIED_SETS = 2000
+"""Sets of statements that are tried for a smaller contradiction: at most 0.2 s."""
 
 WORKLOAD, CLUSTER = "workload", "managed cluster"
 
@@ -72,20 +77,55 @@ _CONSTRAINTS = {
 """By the field of Constraints."""
 
 _SPECS: Mapping[str, type[RequestPart]] = {WORKLOAD: WorkloadSpec, CLUSTER: ClusterSpec}
+_FIELDS = {
+    kind: {
+        key: name for name in spec.model_fields for key in annotation_changes(spec, {name: None})
+    }
+    for kind, spec in _SPECS.items()
+}
+"""Field by annotation, by kind."""
+
 _BY_FIELD = {item.field: name for name, item in _CONSTRAINTS.items()}
 _MUTUAL = ("apart_from", "together_with")
 
 
+class Unread(str):
+    """The text of an annotation that can't be read; no annotation of its object counts."""
+
+
 def stated(facts: FleetFacts) -> dict[Subject, dict[str, Any]]:
-    """Return the constraints that annotations state; those that can't be read are left out."""
-    found = dict[Subject, dict[str, Any]]()
-    for kind, objects in ((WORKLOAD, facts.workloads), (CLUSTER, facts.hub.clusters)):
-        for name, obj in objects.items():
-            read = read_annotations(obj, _SPECS[kind])
-            if not isinstance(read, InvalidInput):
-                values = {field: getattr(read, field, None) for field in _BY_FIELD}
-                found[Subject(kind, name)] = {k: v for k, v in values.items() if v is not None}
-    return found
+    """Return the constraints that annotations state, and all annotations that can't be read."""
+    return {
+        Subject(kind, name): dict(_stated_by(obj, kind))
+        for kind, objects in ((WORKLOAD, facts.workloads), (CLUSTER, facts.hub.clusters))
+        for name, obj in objects.items()
+    }
+
+
+def _stated_by(obj: Object, kind: str) -> Iterator[tuple[str, Any]]:
+    texts = obj["metadata"].get("annotations") or {}
+    for key, field in _FIELDS[kind].items():
+        if key in texts:
+            alone = {"metadata": {"annotations": {key: texts[key]}}}
+            read = read_annotations(alone, _SPECS[kind])
+            if isinstance(read, InvalidInput):
+                yield field, Unread(texts[key])
+            elif field in _BY_FIELD:
+                yield field, getattr(read, field)
+
+
+def readable(statements: Statements) -> Statements:
+    """Return what is stated by those of which every annotation can be read."""
+    return {subject: own for subject, own in statements.items() if not any(_unread(own))}
+
+
+def _unread(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the constraints that can't be read."""
+    yield from (_said(field) for field, value in fields.items() if isinstance(value, Unread))
+
+
+def _said(field: str) -> str:
+    return to_camel(_BY_FIELD.get(field, field))
 
 
 def searches(
@@ -166,7 +206,7 @@ def without_constraints(
         meant = find_name(said, constrained, field="forget", what="object with constraints")
         if isinstance(meant, RequestProblem):
             return meant
-        known = {to_camel(_BY_FIELD[each[1]]): each for each in every if each[0].name == meant}
+        known = {_said(each[1]): each for each in every if each[0].name == meant}
         if unknown := [name for name in names if name not in known]:
             has = f"{UntrustedName(meant)} has no {listed(unknown)}; it has {listed(known)}"
             wrong = FieldProblem("forget", has, tuple(known))
@@ -175,8 +215,9 @@ def without_constraints(
             found[subject].pop(field, None)
             for other in before[subject][field] if field in _MUTUAL else ():
                 its = found.get(Subject(WORKLOAD, other), {})
-                left = tuple(name for name in its.pop(field, ()) if name != meant)
-                its.update({field: left} if left else {})
+                if isinstance(its.get(field), tuple):
+                    left = tuple(name for name in its.pop(field) if name != meant)
+                    its.update({field: left} if left else {})
     return found
 
 
@@ -214,11 +255,13 @@ def constraint_change(
     rest = without_constraints(before, forget)
     if isinstance(rest, RequestProblem):
         return rest
-    after = with_constraints(rest, Constraints(**in_full(remember, names)))
+    said = Constraints(**in_full(remember, names))
+    for subject in with_constraints({}, said):
+        if unread := listed(_unread(rest.get(subject, {}))):
+            message = f"{UntrustedName(subject.name)}: {unread} can't be read; forget it first"
+            return invalid_request((FieldProblem("remember", message),))
+    after = with_constraints(rest, said)
     changes = changed(before, after)
-    if unread := [item.name for item in changes if item not in before]:
-        message = f"{listed(unread)}: an annotation can't be read; mend it first"
-        return invalid_request((FieldProblem("remember", message),))
     return contradiction(before, after, clusters, now) or ConstraintChange(changes, after)
 
 
@@ -248,7 +291,7 @@ def constraint_list(namespace: str, statements: Statements, now: datetime) -> Co
 
 def _remembered(subject: Subject, field: str, value: Any, now: datetime) -> RememberedConstraint:
     ((key, text),) = annotations({field: value}, subject.kind).items()
-    says, holds = _sentence(subject, field, value), True
+    says, holds = _sentence(subject, field, value), not isinstance(value, Unread)
     if isinstance(value, DrainSpec):
         holds = (end := value.drained_until(now)) is not None
         says += f" {until_text(end)}" if holds else ", but not now"
@@ -256,7 +299,7 @@ def _remembered(subject: Subject, field: str, value: Any, now: datetime) -> Reme
     return RememberedConstraint(
         kind=subject.kind,
         name=subject.name,
-        constraint=to_camel(_BY_FIELD[field]),
+        constraint=_said(field),
         annotation=key.removeprefix(PREFIX),
         value=text or "",
         message=says,
@@ -266,6 +309,10 @@ def _remembered(subject: Subject, field: str, value: Any, now: datetime) -> Reme
 
 def _sentence(subject: Subject, field: str, value: Any) -> str:
     """Return in words what a workload or cluster states in a field."""
+    if isinstance(value, Unread):
+        return (
+            f"{subject.kind} {UntrustedName(subject.name)} has a {_said(field)} that can't be read"
+        )
     shown = listed(value) if isinstance(value, tuple) else f"{value}"
     says = _CONSTRAINTS[_BY_FIELD[field]].says.format(shown)
     return f"{subject.kind} {UntrustedName(subject.name)} {says}"
@@ -276,23 +323,32 @@ def contradiction(
 ) -> RequestProblem | None:
     """Return a smallest contradiction in what is stated after a change, if the change is in it.
 
-    Without any of its statements the others can hold. A drain with an end contradicts nothing.
+    Without any of its statements the others can hold. That none has fewer statements is known if
+    there are at most TRIED_SETS to try. A drain with an end contradicts nothing.
     """
     stated = {
         (subject, field): value
-        for subject, fields in after.items()
+        for subject, fields in readable(after).items()
         for field, value in fields.items()
         if field != "drain" or value.drained_until(now) == NO_END
     }
     if _can_hold(stated, clusters):
         return None
     new = {(subject, field) for subject, own in changed(before, after).items() for field in own}
-    for key in sorted(stated, key=new.__contains__):  # what is new stays in it, if it can
-        fewer = {other: value for other, value in stated.items() if other != key}
-        stated = stated if _can_hold(fewer, clusters) else fewer
-    if new.isdisjoint(stated):
+
+    def possible(held: Iterable[tuple[tuple[Subject, str], Any]]) -> bool:
+        return _can_hold(dict(held), clusters)
+
+    every = sorted(stated.items(), key=lambda item: item[0] not in new)  # new: if it can, it stays
+    found = infeasible_subsystem(every, possible).members
+    if new.isdisjoint(dict(found)):
         return None
-    said = "; ".join(_sentence(*key, value) for key, value in stated.items())
+    fewer = chain.from_iterable(
+        takewhile(lambda some: some[0][0] in new, combinations(every, size))
+        for size in range(1, len(found))
+    )
+    found = next((some for some in islice(fewer, TRIED_SETS) if not possible(some)), found)
+    said = "; ".join(_sentence(*key, value) for key, value in found)
     wrong = FieldProblem(
         "constraints", f"{said}: this leaves no place; leave out a part of it, or forget it"
     )
