@@ -35,7 +35,7 @@ from dsf.api.scoring.openapi import openapi
 from dsf.api.untrusted_text import UntrustedName
 from mcp_server.results.fleet_results import PAGES
 from mcp_server.results.plan_results import plan_view
-from mcp_server.results.tool_result import cleaned_texts
+from mcp_server.results.tool_result import bounded, cleaned_texts
 from mcp_server.tools.fleet_tools import OVERVIEW_ITEMS
 from mcp_server.tools.hub_calls import CallerRights, T, asked
 from optimizer.api.caller_limits import SUBSCRIPTIONS, StreamPlaces
@@ -66,7 +66,7 @@ class FleetResources:
     async def fleet(self, namespace: Namespace) -> str:
         """Overview of the fleet, with the workloads of a namespace."""
         facts = await _asked(fleet_facts(self._caller(), namespace))
-        return _json(fleet_overview(facts, shown=OVERVIEW_ITEMS))
+        return _json(bounded(fleet_overview(facts), OVERVIEW_ITEMS))
 
     async def scores_of(self, cluster: Segment, name: Segment) -> str:
         """The entries of one AddOnPlacementScore of one managed cluster."""

@@ -6,13 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
-from mcp_server.results.tool_result import Omitted, bounded
-from optimizer.plan.text.approval_questions import first_lines, whose
+from mcp_server.results.tool_result import Omitted
+from optimizer.plan.text.approval_questions import whose
 from optimizer.wire.base import Document, ResultPart
 from optimizer.wire.placement_optimization import KeptOptimization
-
-_ITEMS = 12
-"""PlacementOptimizations of one answer: a namespace has a few."""
 
 
 class KeptView(ResultPart):
@@ -31,14 +28,12 @@ def kept_view(items: Sequence[KeptOptimization], *, whole: bool = False) -> Kept
     shown = (
         item.model_dump(mode="json", exclude_none=True, exclude={"status": long}) for item in items
     )
-    return bounded(KeptView(items=tuple(shown)), _ITEMS)
+    return KeptView(items=tuple(shown))
 
 
 def kept_text(items: Sequence[KeptOptimization]) -> str:
     """Return for each whether it is fine, why it moves nothing, and the plan that waits."""
-    lines = [" ".join(_sentences(item)) for item in items]
-    shown = first_lines(lines, _ITEMS, what=" PlacementOptimizations")
-    return "\n".join(shown) or (
+    return "\n".join(" ".join(_sentences(item)) for item in items) or (
         "Nothing is kept placed here: there is no PlacementOptimization, so nothing moves until"
         " somebody plans and applies. Next: plan_placement says what would move now."
     )

@@ -71,6 +71,13 @@ def cut_lists(
     return shown, {name: count for name, count in left.items() if count > 0}
 
 
+def next_page(page: ResultPart, end: int) -> str:
+    """Return the line that says what a page leaves out and where the next begins; empty: none."""
+    left = getattr(page, "omitted", {}).items()
+    counts = ", ".join(f"{count} {UntrustedName(name)}" for name, count in left)
+    return f"\nLeft out: {counts}. Next page: offset {end}." if left else ""
+
+
 def cleaned_texts(part: Part) -> Part:
     """Return a copy of a part of a result with every text in it cleaned."""
     return type(part).model_validate(_cleaned(part.model_dump()))

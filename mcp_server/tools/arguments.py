@@ -36,7 +36,7 @@ SearchedName = Annotated[str, Field(max_length=253)]
 
 Namespace = Annotated[NamespaceName, _text("Of policies and workloads.")]
 PlainNamespace = Annotated[NamespaceName, WithJsonSchema(_TEXT)]
-PlannedNamespace = Annotated[NamespaceName, _text("Of policies and workloads; empty: `default`.")]
+PlannedNamespace = Annotated[NamespaceName, _text("Of policies and workloads; empty: default.")]
 SeenNamespace = Annotated[NamespaceName, _text("Of policies and workloads.", "default")]
 PastPlan = Annotated[SearchedName, _text("Revision or digest; default: the newest.")]
 ShownObjects = Annotated[
@@ -52,7 +52,7 @@ Cluster = Annotated[SearchedName, _text("Also list the entries of this cluster."
 OtherCluster = Annotated[SearchedName, _text("Why not there?", "worker02")]
 Scorer = Annotated[SearchedName, _text("Scorer or score, or a part.", "power")]
 Workload = Annotated[SearchedName, _text("Name or part.", "app01")]
-AnyName = Annotated[SearchedName, _text("Of any object, or part; empty: all.", "app01")]
+AnyName = Annotated[SearchedName, _text("Any object, or part; empty: all.", "app01")]
 KeptName = Annotated[OptimizationName, WithJsonSchema({**_TEXT, "examples": ["inference"]})]
 Kept = Annotated[SearchedName, _text("Name or part; empty: all.", "inference")]
 Objective = Annotated[
@@ -152,11 +152,13 @@ Request = Annotated[
         }
     ),
 ]
-Offset = Annotated[int, Field(ge=0, le=10**9), WithJsonSchema({"type": "integer"})]
+Offset = Annotated[
+    int, Field(default_factory=int, ge=0, le=10**9), WithJsonSchema({"type": "integer"})
+]
 Top = Annotated[
     int,
     Field(ge=1, le=50),
-    WithJsonSchema({"type": "integer", "description": "Best and worst shown, 1..50."}),
+    WithJsonSchema({"type": "integer", "description": "Best and worst, 1..50."}),
 ]
 Settings = Annotated[
     dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=200)]],

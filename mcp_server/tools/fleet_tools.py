@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 
 from fastmcp.tools.base import ToolResult
 
 from mcp_server.results import fleet_results, plan_results
-from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView, score_page
-from mcp_server.results.kept_results import kept_text, kept_view
+from mcp_server.results.fleet_results import DiagnosisView, ScorerView, scores_view
+from mcp_server.results.kept_results import KeptView, kept_text, kept_view
 from mcp_server.results.plan_results import follow_view
-from mcp_server.results.tool_result import bounded
 from mcp_server.tools.arguments import (
     AnyName,
     Cluster,
@@ -28,10 +28,11 @@ from mcp_server.tools.hub_calls import (
     answer,
     asked,
     granted,
+    paged,
     recorded_plans,
     recorded_rollouts,
-    refused,
 )
+from optimizer.follow.overview.capacity import NO_CAPACITY
 from optimizer.follow.overview.findings import findings, findings_about
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_overview import describe_workload, fleet_overview
@@ -48,10 +49,10 @@ OVERVIEW_ITEMS = 8
 """Items of each list on one page of an overview."""
 
 SCORES_SHOWN = 20
-"""Scores of one answer; a fleet has about ten."""
+"""Scores, and entries of a cluster, on one page; a fleet has about ten scores."""
 
-ENTRIES_SHOWN = 40
-"""Entries of one page."""
+KEPT_SHOWN = 12
+"""PlacementOptimizations of one page: a namespace has a few."""
 
 FINDINGS_SHOWN = 8
 """Findings of one page: more than a person mends before asking again."""
@@ -64,38 +65,38 @@ class FleetTools:
         self._caller = caller
 
     async def fleet_overview(
-        self, offset: Offset = 0, namespace: SeenNamespace = "default"
+        self, namespace: SeenNamespace = "default", *, offset: Offset
     ) -> ToolResult:
         """See clusters, free and idle GPUs, workloads, scores, faults.
 
         Call it first: tools take its names.
         """
-        view = fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS, offset=offset)
-        text = fleet_results.overview_text(view, self._now(), offset + OVERVIEW_ITEMS)
-        return answer(text, view, brief=True)
+        view = fleet_overview(await self._facts(namespace))
+        if offset:
+            view = view.model_copy(update={"capacity": NO_CAPACITY})
+        text = partial(fleet_results.overview_text, now=self._now())
+        return paged(text, view, OVERVIEW_ITEMS, offset)
 
     async def list_scores(
         self,
         score: Score = "",
         cluster: Cluster = "",
         top: Top = 3,
-        offset: Offset = 0,
         namespace: Namespace = "default",
+        *,
+        offset: Offset,
     ) -> ToolResult:
         """Rank clusters by score, best first by its direction: "which is greenest?"."""
-        if offset and not cluster:
-            raise refused("offset: it skips entries of a cluster; name the cluster")
         facts = await self._facts(namespace)
         name = _meant(score, facts.scores, "score") if score else ""
         wanted = {name: facts.scores[name]} if name else facts.scores
         found = score_overviews(wanted, facts.scorers, shown=top)
-        page = None
+        view = scores_view(found)
         if cluster:
             where = _meant(cluster, facts.hub.clusters, "cluster")
-            found_there = await asked(scores(self._caller(), where, name or None))
-            page = score_page(found_there, offset=offset, limit=ENTRIES_SHOWN)
-        view = bounded(ScoresView(scores=found, entries=page), SCORES_SHOWN)
-        return answer(fleet_results.scores_text(view, self._now()), view, brief=True)
+            view = scores_view(found, await asked(scores(self._caller(), where, name or None)))
+        text = partial(fleet_results.scores_text, now=self._now())
+        return paged(text, view, SCORES_SHOWN, offset)
 
     async def describe_scorer(self, name: Scorer, namespace: Namespace = "default") -> ToolResult:
         """Say what a scorer's score means, where it comes from, on which clusters it fails."""
@@ -123,9 +124,9 @@ class FleetTools:
         return answer(fleet_results.workload_text(view), view)
 
     async def diagnose(
-        self, name: AnyName = "", offset: Offset = 0, namespace: Namespace = "default"
+        self, name: AnyName = "", namespace: Namespace = "default", *, offset: Offset
     ) -> ToolResult:
-        """Find what is broken between scorer and landed workload, each with the next step."""
+        """Find what is broken between scorer and landed workload, and the next steps."""
         facts = await self._facts(namespace)
         found = findings(facts)
         if name:
@@ -136,8 +137,8 @@ class FleetTools:
             "clusters": len(facts.hub.clusters),
             "placements": len(facts.status.workloads),
         }
-        view = bounded(DiagnosisView(findings=found, checked=checked), FINDINGS_SHOWN, offset)
-        return answer(fleet_results.diagnosis_text(view, name, offset), view)
+        view = DiagnosisView(findings=found, total=len(found), checked=checked)
+        return paged(partial(fleet_results.diagnosis_text, name=name), view, FINDINGS_SHOWN, offset)
 
     async def follow_rollout(
         self, namespace: Namespace = "default", optimization: Optimization = "default"
@@ -146,15 +147,20 @@ class FleetTools:
         return await followed(self._caller(), namespace, optimization)
 
     async def kept_placements(
-        self, name: Kept = "", namespace: Namespace = "default"
+        self, name: Kept = "", namespace: Namespace = "default", *, offset: Offset
     ) -> ToolResult:
         """Say what is kept placed by itself, why nothing moves, which plan waits for approval."""
         kept = (await asked(list_optimizations(self._caller(), namespace))).items
         if name:
             meant = _meant(name, (item.name for item in kept), "PlacementOptimization")
             kept = tuple(item for item in kept if item.name == meant)
-        ordered = sorted(kept, key=lambda item: item.fine)
-        return answer(kept_text(ordered), kept_view(ordered, whole=bool(name)))
+        by_name = {item.name: item for item in sorted(kept, key=lambda item: item.fine)}
+        view = kept_view([*by_name.values()], whole=bool(name))
+
+        def text(page: KeptView) -> str:
+            return kept_text([by_name[item["name"]] for item in page.items])
+
+        return paged(text, view, KEPT_SHOWN, offset)
 
     def _now(self) -> datetime:
         return self._caller().service.now()

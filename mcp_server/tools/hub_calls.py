@@ -15,7 +15,15 @@ from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
 from mcp_server.results import tool_result
-from mcp_server.results.tool_result import fitted, structured
+from mcp_server.results.tool_result import (
+    ANSWER_CHARACTERS,
+    LEAST_CHARACTERS,
+    Part,
+    bounded,
+    fitted,
+    next_page,
+    structured,
+)
 from optimizer.api.request_guards import user_of
 from optimizer.domain.issue import Issue
 from optimizer.follow.record.recorded_plan import RecordedPlan
@@ -127,6 +135,18 @@ def answer(
     """
     content = fitted(structured(view, brief=brief), text)
     return ToolResult(content=text, structured_content=content, is_error=is_error)
+
+
+def paged(text: Callable[[Part], str], view: Part, most: int, offset: int) -> ToolResult:
+    """Return a page of a view: `most` items of each list, or as many as its text has room for."""
+    for shown in range(most, 0, -1):
+        page = bounded(view, shown, offset)
+        if offset and not any(value for _, value in page if isinstance(value, tuple)):
+            raise refused("offset: there is nothing left to list from there")
+        told = text(page) + next_page(page, offset + shown)
+        if len(told) <= ANSWER_CHARACTERS - LEAST_CHARACTERS:
+            break
+    return answer(told, page, brief=True)
 
 
 def refused(why: str) -> ToolError:

@@ -17,6 +17,7 @@ from mcp_server.results.history_results import (
     objects_view,
 )
 from mcp_server.results.plan_results import POINTS_SHOWN, ComparisonView, compared_plan, plan_view
+from mcp_server.results.tool_result import bounded
 from mcp_server.tools.arguments import (
     Clusters,
     Digest,
@@ -180,10 +181,10 @@ class PlanTools:
             raise refused("name objectives or digests; list_scores describes the scores")
         view = ComparisonView(
             plans=tuple(compared_plan(name, plan) for name, plan in plans.items()),
-            trade_offs=points[:POINTS_SHOWN],
+            trade_offs=points,
             complete=complete,
-            omitted={"trade_offs": len(points) - POINTS_SHOWN} if points[POINTS_SHOWN:] else {},
         )
+        view = bounded(view, trade_offs=POINTS_SHOWN)
         applicable = {plan.digest for plan in plans.values()} <= self._applicable()
         failures = dict.fromkeys(
             text for plan in (*plans.values(), *made) for text in plan.failures

@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, Case]] = {
         "score": Case("power"),
         "cluster": Case("worker01"),
         "top": Case(1),
-        "offset": Case(1, {"cluster": "worker01"}),
+        "offset": Case(1),
         "namespace": Case("nope"),
     },
     "describe_scorer": {
@@ -92,6 +92,7 @@ CASES: dict[str, dict[str, Case]] = {
     "kept_placements": {
         "name": Case("other", on="waiting"),
         "namespace": Case("worker01", on="waiting"),
+        "offset": Case(1, on="waiting"),
     },
     "keep_constraints": {
         "remember": Case({"drain": ["worker01"]}),

@@ -22,6 +22,7 @@ from dsf.kube.kinds import (
     DYNAMIC_SCORER,
     MANAGED_CLUSTER,
     MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT_OPTIMIZATION,
     Kind,
 )
 from dsf.kube.port import ObjectList
@@ -143,6 +144,16 @@ async def at_large() -> AsyncIterator[Client[Any]]:
         metadata = {"name": name, "namespace": "default", "labels": labels}
         spec = {**like["spec"], "placementRefs": [{"name": f"{name}-placement"}]}
         await put(hub, {**MANIFEST_WORK_REPLICA_SET.object(metadata=metadata, spec=spec)})
+    for number in range(40):
+        metadata = {"name": f"kept-{number:02}", "namespace": "default"}
+        spec = {"preference": request()["preference"]}
+        await put(hub, PLACEMENT_OPTIMIZATION.object(metadata=metadata, spec=spec))
+        metadata = {"name": f"score-{number:02}", "namespace": "worker02"}
+        await put(hub, ADD_ON_PLACEMENT_SCORE.object(metadata=metadata))
+    entries = [{"name": f"app-{number}", "value": 1} for number in range(100)]
+    metadata = {"name": "score-00", "namespace": "worker01"}
+    many = ADD_ON_PLACEMENT_SCORE.object(metadata=metadata)
+    await put(hub, {**many, "status": {"scores": entries, "validUntil": "2099-01-01T00:00:00Z"}})
     optimizer = Optimizer(hub, now=utc_now)
     plan = await optimizer.plan(OptimizeRequest(**request()))
     assert isinstance(plan, Plan)
@@ -165,19 +176,34 @@ async def test_no_default_answer_exceeds_6000_characters(at_large: Client[Any], 
 
 
 @pytest.mark.parametrize(
-    ("tool", "item"),
-    [("fleet_overview", r"^(\S+): not placed"), ("diagnose", r"^scorer (scorer-\S+): ")],
+    ("tool", "arguments", "item", "of", "field"),
+    [
+        ("fleet_overview", {}, r"^(\S+): not placed", "clusters", "name"),
+        ("fleet_overview", {}, r"^(\S+): not placed", "workloads", "name"),
+        ("diagnose", {}, r"^scorer (scorer-\S+): ", "findings", "name"),
+        ("list_scores", {}, r"^Score (score-\S+) ", "scores", "name"),
+        ("list_scores", {"cluster": "worker01"}, r"(app-\d+)\"?=", "entries", "scores"),
+        ("kept_placements", {}, r"^(kept-\S+), mode ", "items", "name"),
+    ],
 )
-async def test_pages_name_each_item_once(at_large: Client[Any], tool: str, item: str) -> None:
-    named, offset = list[str](), 0
+async def test_pages_name_each_item_once(
+    at_large: Client[Any], tool: str, arguments: dict[str, Any], item: str, of: str, field: str
+) -> None:
+    named, listed, offset = list[str](), list[str](), 0
     while True:
-        text = (await at_large.call_tool(tool, {"offset": offset})).content[0].text
-        named += re.findall(item, text, re.MULTILINE)
+        told = await at_large.call_tool(tool, {**arguments, "offset": offset})
+        named += re.findall(item, text := told.content[0].text, re.MULTILINE)
+        for one in told.structured_content[of]:
+            of_one = one[field] if field == "scores" else [one]
+            listed += [f"{one['name']} {each['name']}" for each in of_one]
+        shown = json.dumps(told.structured_content, separators=(",", ":"), ensure_ascii=False)
+        assert len(text) + len(shown) <= MOST_CHARACTERS
         following = re.search(r"Next page: offset (\d+)", text)
         if following is None:
             break
         offset = int(following[1])
     assert len(named) == len({*named}) >= 40
+    assert len(listed) == len({*listed}) > 10  # the structured content is cut to the rest
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from mcp_server.results.fleet_results import DiagnosisView, ScoresView
 from mcp_server.results.plan_results import ComparisonView, compared_plan, follow_view, plan_view
 from mcp_server.results.write_results import applied_view, planned_reset_view, reset_view
 from mcp_server.tools.fleet_tools import FINDINGS_SHOWN, OVERVIEW_ITEMS, SCORES_SHOWN
+from mcp_server.tools.hub_calls import paged
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.follow.overview.findings import FleetFinding
@@ -24,6 +26,7 @@ from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import approval_questions
 from optimizer.service.plan_writer import PlannedReset
+from optimizer.wire.base import ResultPart
 from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.placement_status import (
     BoundPolicy,
@@ -57,8 +60,8 @@ def names(prefix: str) -> list[str]:
     return [f"{prefix}{number:03}" for number in range(ALL)]
 
 
-def left_out(shown: int, *lists: str) -> dict[str, int]:
-    return dict.fromkeys(lists, ALL - shown) if shown < ALL else {}
+def page(text: Callable[[Any], str], view: ResultPart, most: int) -> str:
+    return str(paged(text, view, most, 0).content[0].text)  # type: ignore[union-attr]
 
 
 def plan() -> Plan:
@@ -114,14 +117,14 @@ def status() -> PlacementStatus:
     )
 
 
-def findings(shown: int) -> tuple[FleetFinding, ...]:
+def findings() -> tuple[FleetFinding, ...]:
     return tuple(
         FleetFinding(stage="score", name=name, reason="r", message="m", next="n")
-        for name in names("finding")[:shown]
+        for name in names("finding")
     )
 
 
-def scores(shown: int) -> tuple[ScoreOverview, ...]:
+def scores() -> tuple[ScoreOverview, ...]:
     return tuple(
         ScoreOverview(
             name=name,
@@ -133,7 +136,7 @@ def scores(shown: int) -> tuple[ScoreOverview, ...]:
             best=(),
             worst=(),
         )
-        for name in names("score")[:shown]
+        for name in names("score")
     )
 
 
@@ -146,12 +149,9 @@ def overview() -> FleetOverview:
         placed_workloads=0,
         total_findings=ALL,
         clusters=(),
-        workloads=tuple(
-            WorkloadOverview(name=name, places={}) for name in names("workload")[:OVERVIEW_ITEMS]
-        ),
-        scores=scores(OVERVIEW_ITEMS),
-        findings=findings(OVERVIEW_ITEMS),
-        omitted=left_out(OVERVIEW_ITEMS, "workloads", "scores", "findings"),
+        workloads=tuple(WorkloadOverview(name=name, places={}) for name in names("workload")),
+        scores=scores(),
+        findings=findings(),
     )
 
 
@@ -190,7 +190,7 @@ def compared() -> str:
     shown = ComparisonView(
         plans=(compared_plan("o", plan()),),
         trade_offs=points[:6],
-        omitted=left_out(6, "trade_offs"),
+        omitted={"trade_offs": ALL - 6} if ALL > 6 else {},
     )
     return plan_results.comparison_text(shown, applicable=True)
 
@@ -215,26 +215,20 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         {"landing": 2 * ALL - LANDED},
     ),
     "overview": (
-        lambda: fleet_results.overview_text(overview(), NOW, OVERVIEW_ITEMS),
+        lambda: page(partial(fleet_results.overview_text, now=NOW), overview(), OVERVIEW_ITEMS),
         {"score": ALL, "workload": ALL, "finding": ALL},
     ),
     "scores": (
-        lambda: fleet_results.scores_text(
-            ScoresView(
-                scores=scores(SCORES_SHOWN), omitted=left_out(SCORES_SHOWN, "scores"), entries=None
-            ),
-            NOW,
+        lambda: page(
+            partial(fleet_results.scores_text, now=NOW), ScoresView(scores=scores()), SCORES_SHOWN
         ),
         {"score": ALL},
     ),
     "diagnosis": (
-        lambda: fleet_results.diagnosis_text(
-            DiagnosisView(
-                findings=findings(FINDINGS_SHOWN),
-                omitted=left_out(FINDINGS_SHOWN, "findings"),
-                checked={},
-            ),
-            "",
+        lambda: page(
+            partial(fleet_results.diagnosis_text, name=""),
+            DiagnosisView(findings=findings(), total=ALL, checked={}),
+            FINDINGS_SHOWN,
         ),
         {"finding": ALL},
     ),
@@ -261,9 +255,9 @@ def test_what_a_text_names_and_the_rest_that_it_counts_are_all(where: str) -> No
     text = make()
     for prefix, whole in lists.items():
         named = list(re.finditer(rf"\b{prefix}\d{{3}}\b", text))
-        rest = re.search(r"and (\d+) more", text[named[-1].end() :])
+        rest = re.search(rf"and (\d+) more|Left out:.* (\d+) {prefix}s", text[named[-1].end() :])
         assert rest, (prefix, text)
-        assert len({item[0] for item in named}) + int(rest[1]) == whole, (prefix, text)
+        assert len({item[0] for item in named}) + int(rest[1] or rest[2]) == whole, (prefix, text)
 
 
 @pytest.mark.parametrize("where", TEXTS)
@@ -274,7 +268,7 @@ def test_a_text_names_all_of_short_lists_and_counts_no_rest(
     monkeypatch.setattr(sys.modules[__name__], "LANDED", 0)
     make, lists = TEXTS[where]
     text = make()
-    assert not re.search(r"\d more|-1", text)
+    assert not re.search(r"\d more|Left out|-1", text)
     for prefix in lists:
         assert {*re.findall(rf"\b{prefix}\d{{3}}\b", text)} == set(names(prefix)), text
 

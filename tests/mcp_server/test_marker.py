@@ -29,7 +29,7 @@ from mcp_server.results import (
     tool_result,
     write_results,
 )
-from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView, score_page
+from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView, scores_view
 from mcp_server.results.plan_results import (
     ComparisonView,
     FollowView,
@@ -114,7 +114,7 @@ def _texts() -> Mapping[str, str]:
         "explanation": plan_results.explanation_text(filled(PlacementAnswer)),
         "comparison": plan_results.comparison_text(filled(ComparisonView), applicable=True),
         "follow": plan_results.follow_text(filled(FollowView), MARKER),
-        "overview": fleet_results.overview_text(filled(FleetOverview), NOW, 8),
+        "overview": fleet_results.overview_text(filled(FleetOverview), NOW),
         "scores": fleet_results.scores_text(filled(ScoresView), NOW),
         "scorer": fleet_results.scorer_text(filled(ScorerView), NOW),
         "workload": fleet_results.workload_text(filled(WorkloadDescription)),
@@ -152,7 +152,7 @@ def test_structured_content_has_no_invisible_characters() -> None:
     for view in (
         plan_view(plan, applicable=True, objects=True),
         compared_plan(MARKER, plan),
-        score_page(scores, offset=0, limit=10),
+        cleaned_texts(scores_view([], scores)),
         applied_view(filled(Applied)),
         reset_view("default", filled(ResetResult)),
         follow_view(filled(PlacementStatus), filled(RolloutStatus)),

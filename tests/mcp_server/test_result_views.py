@@ -6,7 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.results.fleet_results import score_lines, score_page
+from mcp_server.results.fleet_results import ScoresView, scores_text, scores_view
+from mcp_server.results.tool_result import bounded, next_page
 from optimizer.wire.result import ScoreEntry, ScoreObject
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -18,19 +19,24 @@ OBJECTS = st.lists(
 )
 
 
+def _page(objects: list[ScoreObject], most: int, offset: int = 0) -> ScoresView:
+    return bounded(scores_view([], objects), most, offset)
+
+
 @given(OBJECTS, st.integers(1, 7))
-def test_the_pages_together_hold_every_entry_once(objects: list[ScoreObject], limit: int) -> None:
+def test_the_pages_together_hold_every_entry_once(objects: list[ScoreObject], most: int) -> None:
     seen: list[tuple[str, str, str, int]] = []
     cited: set[tuple[str, str]] = set()
-    offset: int | None = 0
-    while offset is not None:
-        page = score_page(objects, offset=offset, limit=limit)
-        rows = [(i.cluster, i.name, e.name, e.value) for i in page.items for e in i.scores]
-        assert len(rows) <= limit
+    offset, more = 0, True
+    while more:
+        page = _page(objects, most, offset)
+        rows = [(i.cluster, i.name, e.name, e.value) for i in page.entries for e in i.scores]
+        assert len(rows) <= most
         seen += rows
-        cited |= {(item.cluster, item.name) for item in page.items}
-        assert page.next_offset is None or page.next_offset == offset + limit
-        offset = page.next_offset
+        on_page = [(item.cluster, item.name) for item in page.entries]
+        assert len(on_page) == len({*on_page})
+        cited |= {*on_page}
+        offset, more = offset + most, bool(page.omitted)
     expected = [(o.cluster, o.name, e.name, e.value) for o in objects for e in o.scores]
     assert sorted(seen) == sorted(expected)
     assert [row[:3] for row in seen] == sorted(row[:3] for row in expected)
@@ -43,12 +49,13 @@ def test_the_order_of_the_objects_does_not_matter(
 ) -> None:
     shuffled = list(objects)
     random.shuffle(shuffled)
-    assert score_page(shuffled, offset=0, limit=9) == score_page(objects, offset=0, limit=9)
+    assert _page(shuffled, 9) == _page(objects, 9)
 
 
-def test_a_page_behind_the_end_is_empty() -> None:
-    page = score_page([ScoreObject(cluster="c", name="n")], offset=5, limit=5)
-    assert (page.total, page.items, page.next_offset) == (1, (), None)
+def test_a_page_says_what_it_leaves_out_and_where_the_next_one_begins() -> None:
+    every = [ScoreObject(cluster="c", name=name) for name in "abc"]
+    assert next_page(_page(every, 2), 2) == "\nLeft out: 1 entries. Next page: offset 2."
+    assert next_page(_page(every, 2, 2), 4) == ""
 
 
 def test_every_text_of_a_result_is_cleaned() -> None:
@@ -58,7 +65,7 @@ def test_every_text_of_a_result_is_cleaned() -> None:
         description="a\nb" + "x" * 5000,
         scores=(ScoreEntry(name="c\u202ed", value=1),),
     )
-    [shown] = score_page([score], offset=0, limit=10).items
+    [shown] = _page([score], 10).entries
     assert shown.description.startswith("a bx")
     assert shown.description.endswith("…")
     assert shown.scores == (ScoreEntry(name="c\ufffdd", value=1),)
@@ -69,7 +76,5 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def test_a_line_of_scores_tells_how_far_they_can_be_trusted() -> None:
     known = ScoreObject(cluster="c", name="n", trust=0.5)
-    lines = score_lines(
-        score_page([known, ScoreObject(cluster="d", name="n")], offset=0, limit=5), NOW
-    )
-    assert lines[1:] == ["c n (valid, trust 0.50): no entries", "d n (valid): no entries"]
+    text = scores_text(_page([known, ScoreObject(cluster="d", name="n")], 5), NOW)
+    assert text.startswith("c n (valid, trust 0.50): no entries\nd n (valid): no entries\n")

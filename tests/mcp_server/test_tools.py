@@ -358,9 +358,9 @@ async def test_scores_come_by_name_and_the_entries_of_one_cluster(untouched: Ser
     async with Client(untouched.mcp) as client:
         every = (await client.call_tool("list_scores", {})).structured_content
         assert [item["name"] for item in every["scores"]] == [PERFORMANCE, POWER]
-        assert every["entries"] is None
+        assert every["entries"] == []
         one = await client.call_tool("list_scores", {"cluster": "worker02", "score": "power"})
-    [score] = one.structured_content["entries"]["items"]
+    [score] = one.structured_content["entries"]
     assert (score["cluster"], score["name"]) == ("worker02", POWER)
     assert {"name": "app02;2g.24gb", "value": 90} in score["scores"]
     assert '"app02;2g.24gb"=90' in one.content[0].text
@@ -379,7 +379,8 @@ async def test_scores_come_by_name_and_the_entries_of_one_cluster(untouched: Ser
         ("compare_plans", {}, ["name objectives or digests"]),
         ("compare_plans", {"trade_offs": True}, ["trade_offs and what_if", "name objectives"]),
         ("compare_plans", {"what_if": {"lose": ["worker02"]}}, ["name objectives"]),
-        ("list_scores", {"offset": 5}, ["offset: ", "name the cluster"]),
+        ("list_scores", {"offset": 5}, ["offset: there is nothing left to list from there"]),
+        ("diagnose", {"offset": 5}, ["offset: there is nothing left to list from there"]),
         (
             "explain_placement",
             {"workload": "app01", "digest": "abc", "objective": "power"},
@@ -574,7 +575,7 @@ async def test_text_from_the_cluster_stays_data(payload: str) -> None:
         result = await client.call_tool("list_scores", {"cluster": "worker01", "score": POWER})
         assert await client.list_tools() == before
         assert await generated(service.hub) == []
-    [entry] = result.structured_content["entries"]["items"][0]["scores"]
+    [entry] = result.structured_content["entries"][0]["scores"]
     assert len(entry["name"]) <= 300
     assert entry["name"].isprintable()
     lines = result.content[0].text.splitlines()

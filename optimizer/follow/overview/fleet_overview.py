@@ -81,28 +81,18 @@ class FleetOverview(ResultPart):
     scores: tuple[ScoreOverview, ...]
     findings: tuple[FleetFinding, ...]
     constraints: tuple[Sentence, ...] = ()
-    omitted: Annotated[dict[str, int], Field(description="Items left out of each list.")]
+    omitted: dict[str, int] = Field(
+        default_factory=dict, description="Items left out of each list."
+    )
 
 
-def fleet_overview(facts: FleetFacts, *, shown: int, offset: int = 0) -> FleetOverview:
-    """Return the overview with at most `shown` items in each list, without the first `offset`.
-
-    Only the first page has the capacity.
-    """
-    end = offset + shown
+def fleet_overview(facts: FleetFacts) -> FleetOverview:
+    """Return the overview with all items of each list."""
     names = sorted(facts.hub.clusters, key=lambda name: (_rank(facts, name), name))
     wrong = findings(facts)
     ranked = sorted(facts.workloads, key=lambda name: (_landed(facts, name), name))
     placed = {item.workload for item in facts.status.workloads}
-    overviews = score_overviews(facts.scores, facts.scorers, shown=1)
     kept = constraint_list(facts.namespace, stated(facts), facts.observation.observed_at).items
-    lists = {
-        "clusters": names,
-        "workloads": ranked,
-        "scores": overviews,
-        "findings": wrong,
-        "constraints": kept,
-    }
     return FleetOverview(
         namespace=facts.namespace,
         ready_clusters=len(names) - len(facts.faults),
@@ -110,13 +100,12 @@ def fleet_overview(facts: FleetFacts, *, shown: int, offset: int = 0) -> FleetOv
         total_workloads=len(facts.workloads),
         placed_workloads=len(placed & facts.workloads.keys()),
         total_findings=len(wrong),
-        clusters=tuple(cluster_overview(facts, name) for name in names[offset:end]),
-        workloads=tuple(workload_overview(facts, name) for name in ranked[offset:end]),
-        capacity=NO_CAPACITY if offset else _brief_capacity(facts),
-        scores=overviews[offset:end],
-        findings=wrong[offset:end],
-        constraints=tuple(item.message for item in kept[offset:end]),
-        omitted={name: len(items) - end for name, items in lists.items() if len(items) > end},
+        clusters=tuple(cluster_overview(facts, name) for name in names),
+        workloads=tuple(workload_overview(facts, name) for name in ranked),
+        capacity=_brief_capacity(facts),
+        scores=score_overviews(facts.scores, facts.scorers, shown=1),
+        findings=wrong,
+        constraints=tuple(item.message for item in kept),
     )
 
 
