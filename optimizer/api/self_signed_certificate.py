@@ -147,12 +147,8 @@ class SelfSignedCertificate:
         try:
             return await self._kube.get(SECRET, self._name, self._namespace)
         except NotFound:
-            return {
-                "apiVersion": SECRET.api_version,
-                "kind": SECRET.kind,
-                "metadata": {"name": self._name, "namespace": self._namespace},
-                "type": "Opaque",
-            }
+            metadata = {"name": self._name, "namespace": self._namespace}
+            return SECRET.object(metadata=metadata, type="Opaque")
 
     async def _write(self, found: Object, files: Files) -> None:
         data = {name: base64.b64encode(content).decode() for name, content in files.items()}

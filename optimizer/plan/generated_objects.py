@@ -179,8 +179,7 @@ def _stopped(
         name = name_of(obj)
         if name in referred and name not in names and (PLACEMENT, name) not in kept:
             metadata = {key: obj["metadata"][key] for key in ("name", "namespace", "labels")}
-            own = {"apiVersion": PLACEMENT.api_version, "kind": PLACEMENT.kind}
-            yield selecting_nothing({**own, "metadata": metadata, "spec": obj["spec"]})
+            yield selecting_nothing(PLACEMENT.object(metadata=metadata, spec=obj["spec"]))
 
 
 def _left_by_others(

@@ -147,11 +147,8 @@ def _binding(owner: Optimization, choice: PolicyEnforcement, placement: str) -> 
 
 
 def _header(kind: Kind, owner: Optimization, name: str) -> Object:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": name, "namespace": owner.namespace, "labels": owner.labels},
-    }
+    metadata = {"name": name, "namespace": owner.namespace, "labels": owner.labels}
+    return kind.object(metadata=metadata)
 
 
 def _selected(selectors: Sequence[Selector]) -> dict[str, Any]:

@@ -52,14 +52,8 @@ class RecordKeys:
 
     def _new(self) -> Object:
         key = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-        return {
-            "apiVersion": SECRET.api_version,
-            "kind": SECRET.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace},
-            "type": "Opaque",
-            "immutable": True,
-            "data": {FIELD: key},
-        }
+        metadata = {"name": self._name, "namespace": self._namespace}
+        return SECRET.object(metadata=metadata, type="Opaque", immutable=True, data={FIELD: key})
 
     def _key_of(self, secret: Object) -> RecordKey:
         """Return the key of a Secret; raises KubeError for one that has none."""

@@ -188,14 +188,8 @@ def _event(chosen: SelectionPredicate, change: StoredWrite) -> WatchEvent | None
 
 
 def _bookmark(resource: Resource, revision: int) -> WatchEvent:
-    return WatchEvent(
-        "BOOKMARK",
-        {
-            "kind": resource.kind.kind,
-            "apiVersion": resource.kind.api_version,
-            "metadata": {"resourceVersion": str(revision)},
-        },
-    )
+    metadata = {"resourceVersion": str(revision)}
+    return WatchEvent("BOOKMARK", resource.kind.object(metadata=metadata))
 
 
 async def _set_before(event: asyncio.Event, when: float) -> None:

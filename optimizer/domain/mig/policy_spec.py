@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from dsf.api.optimization import Optimization
-from dsf.kube.kinds import POLICY
+from dsf.kube.kinds import CONFIG_MAP, NODE, POLICY
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import CandidatePolicy, ProfileCounts
@@ -115,29 +115,19 @@ def generated_policy(owner: Optimization, name: str, metadata: Object, spec: Obj
     """Return a generated Policy; `metadata` holds further `labels` and `annotations`."""
     labels = {**owner.labels, **metadata.get("labels", {})}
     annotations = metadata.get("annotations")
-    return {
-        "apiVersion": POLICY.api_version,
-        "kind": POLICY.kind,
-        "metadata": {
-            "name": name,
-            "namespace": owner.namespace,
-            "labels": labels,
-            **({"annotations": annotations} if annotations else {}),
-        },
-        "spec": spec,
-    }
+    further = {"annotations": annotations} if annotations else {}
+    header = {"name": name, "namespace": owner.namespace, "labels": labels, **further}
+    return POLICY.object(metadata=header, spec=spec)
 
 
 def _spec(candidate: CandidatePolicy, text: str, labels: MigLabels) -> Object:
     settings, wanted, done = (
         f"{candidate.policy}-{part}" for part in ("layouts", "wanted", "done")
     )
-    file = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": labels.config_map, "namespace": labels.config_namespace},
-        "data": {"config.yaml": text},
-    }
+    file = CONFIG_MAP.object(
+        metadata={"name": labels.config_map, "namespace": labels.config_namespace},
+        data={"config.yaml": text},
+    )
     asked = [(item.node, {labels.wanted: config_name(item.gpus)}) for item in candidate.layouts]
     confirmed = [
         (item.node, {labels.wanted: config_name(item.gpus), labels.state: labels.done})
@@ -169,7 +159,7 @@ def _nodes(marked: Iterable[tuple[str, Object]], labels: MigLabels) -> list[Obje
 
 def _node(name: str, marks: Object, labels: MigLabels) -> Object:
     metadata = {"name": name, "labels": marks} if name else {"labels": marks}
-    template = _musthave({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+    template = _musthave(NODE.object(metadata=metadata))
     if name:
         return template
     return {**template, "objectSelector": {"matchLabels": {labels.present: "true"}}}
