@@ -5,14 +5,13 @@ It runs after a round is published, so that no score waits for a truth.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from dsf.agent.failure import Failure
 from dsf.agent.metrics import SUCCESS, AgentMetrics
-from dsf.agent.round import Round
+from dsf.agent.round import Round, RoundRunner
 from dsf.agent.score.forecasts import (
     ForecastLedger,
     Instant,
@@ -31,17 +30,6 @@ CATCH_UP = 4
 """Truths that are read after one round, so that a long outage of the source ends in steps."""
 
 
-class TruthReader(Protocol):
-    """Reads the truth of forecasts."""
-
-    @property
-    def now(self) -> Callable[[], datetime]:
-        """Returns the time of day."""
-
-    async def truth(self, summary: ScorerSummary, after: float) -> TruthValues | Failure:
-        """Read what became of the forecasts for the time `after` (unix seconds)."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Verified:
     """The ledger of a scorer, what it was declared with, and why no truth could be read lately."""
@@ -54,7 +42,7 @@ class _Verified:
 class ForecastVerification:
     """The forecasts and records of all scorers of one managed cluster."""
 
-    def __init__(self, reader: TruthReader, metrics: AgentMetrics) -> None:
+    def __init__(self, reader: RoundRunner, metrics: AgentMetrics) -> None:
         self._reader = reader
         self._metrics = metrics
         self._verified: dict[str, _Verified] = {}

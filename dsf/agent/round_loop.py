@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
 
 from dsf.agent import round_schedule
 from dsf.agent.failure import Failure, agent_bug
 from dsf.agent.fetch.http_exchange import CallLimits
-from dsf.agent.forecast_verification import ForecastVerification, TruthReader
+from dsf.agent.forecast_verification import ForecastVerification
 from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.publish.publisher import Publisher, PublishResult
-from dsf.agent.round import Round
+from dsf.agent.round import Round, RoundRunner
 from dsf.agent.round_schedule import (
     ApplyOnFailure,
     ConfigChanged,
@@ -42,25 +41,15 @@ SWEEP_RETRY_SECONDS = 30.0
 """Seconds until old scores are deleted again after the hub failed."""
 
 
-class Performer(TruthReader, Protocol):
-    """Runs single rounds, and reads the truth of their forecasts."""
-
-    @property
-    def cluster(self) -> str:
-        """Name of the managed cluster."""
-
-    async def perform(self, summary: ScorerSummary) -> Round:
-        """Run one round; the failure of a stage is returned, not raised."""
-
-    async def probe(self, summary: ScorerSummary) -> Failure | None:
-        """Ask the health endpoint of a scorer's API; None if it is healthy."""
-
-
 class Agent:
     """Runs and publishes the rounds of all scorers of one managed cluster."""
 
     def __init__(
-        self, performer: Performer, publisher: Publisher, metrics: AgentMetrics, limits: CallLimits
+        self,
+        performer: RoundRunner,
+        publisher: Publisher,
+        metrics: AgentMetrics,
+        limits: CallLimits,
     ) -> None:
         self._performer = performer
         self._publisher = publisher

@@ -33,6 +33,7 @@ from optimizer.follow.placement_status.record_drift import recorded_status
 from optimizer.follow.record.plan_history import history_of
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
+from optimizer.keep.plan_restraint import PlanRestraint
 from optimizer.plan.objects_reading import FleetReading
 from optimizer.plan.plan import Plan
 from optimizer.service.hub.capacity_metrics import CapacityMetrics
@@ -49,7 +50,7 @@ from optimizer.service.observe import list_all, observe, retry_when_gone
 from optimizer.service.observe_fleet import OPTIONAL_KINDS, observe_fleet
 from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
-from optimizer.service.planner import Planner, Restraint, no_solved_problems, pretended_hub
+from optimizer.service.planner import Planner, no_solved_problems, pretended_hub
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload
@@ -308,7 +309,7 @@ class Optimizer:
         return Planner(kube, self.settings, now=self.now, solve=self._solve, solved=self._solved)
 
     async def plan_restrained(
-        self, found: FleetReading, restraint: Restraint
+        self, found: FleetReading, restraint: PlanRestraint
     ) -> Plan | RequestProblem:
         """Make the plan of a fleet that a restraint lets be taken; write nothing."""
         planner = self._planner(self.hub)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Lister, ObjectList
@@ -13,13 +13,14 @@ from dsf.runtime.lru_cache import LruCache
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import ANSWER_GAP, OptimizerSettings
-from optimizer.domain.solution import Decision, Solution
+from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case, case_of
 from optimizer.explain.explanation_process import Explained, explain
 from optimizer.follow.overview.what_if import PretendedObjects, ScoreChange
 from optimizer.follow.record.rollback import RestoredPlan, with_recorded_policies
 from optimizer.follow.record.rollback_check import not_allowed, restored_solution
 from optimizer.follow.rollout.rollout_steps import rollout_plan
+from optimizer.keep.plan_restraint import PlanRestraint
 from optimizer.keep.restraint import with_policy_margins
 from optimizer.model.formulate import formulate, too_large, too_many_scores
 from optimizer.model.problem import Problem
@@ -88,22 +89,6 @@ def no_solved_problems() -> SolvedProblems:
     return SolvedProblems(MAX_SOLVED)
 
 
-class Restraint(Protocol):
-    """What of a plan may be taken; it remembers why not the rest."""
-
-    def restrained(self, fleet: Fleet) -> Fleet:
-        """Return the fleet to plan."""
-
-    def rest_of(self, fleet: Fleet, problem: Problem, decision: Decision) -> Fleet | None:
-        """Return the fleet to plan instead of one of which only a part may be taken; else None."""
-
-    def without_margins(self, fleet: Fleet) -> Fleet | None:
-        """Return the fleet to plan to say what is on offer, if no plan of this one says it."""
-
-    def offered(self, fleet: Fleet, problem: Problem, decision: Decision) -> None:
-        """Remember what is on offer by the plan of such a fleet."""
-
-
 class Planner:
     """Makes plans for one hub; writes nothing.
 
@@ -169,7 +154,7 @@ class Planner:
         return await retry_when_gone(lambda: self._read(observation, request, last))
 
     async def plan_restrained(
-        self, found: FleetReading, restraint: Restraint
+        self, found: FleetReading, restraint: PlanRestraint
     ) -> Plan | RequestProblem:
         """Plan a fleet that was read, again and again as far as a restraint takes the plan."""
         fleet = await asyncio.to_thread(restraint.restrained, found.snapshot.fleet)
@@ -187,7 +172,7 @@ class Planner:
             await self._offer(free, found.request, restraint)
         return await self._planned(found, fleet, problem, solution)
 
-    async def _offer(self, free: Fleet, request: OptimizeRequest, restraint: Restraint) -> None:
+    async def _offer(self, free: Fleet, request: OptimizeRequest, restraint: PlanRestraint) -> None:
         """Tell a restraint what is on offer: near the best is enough, because nobody takes it."""
         gap = max(request.gap or self._settings.gap, ANSWER_GAP)
         problem = await asyncio.to_thread(formulate, free)
