@@ -58,8 +58,6 @@ class InventoryPublisher:
     metrics: InventoryMetrics
     identity: PublisherIdentity
     now: Callable[[], datetime]
-    write_seconds: float = WRITE_SECONDS
-    renew_seconds: float = RENEW_SECONDS
     _observed: Object | None = None
     _written: Summary | None = None
     _renewed: float = -math.inf
@@ -72,7 +70,7 @@ class InventoryPublisher:
         """Publish until cancelled."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.write_seconds):
+                async with asyncio.timeout(WRITE_SECONDS):
                     await self.watch.changed.wait()
             self.watch.changed.clear()
             await asyncio.sleep(await self.publish())
@@ -86,7 +84,7 @@ class InventoryPublisher:
         refusal = await self._within(summary)
         if refusal is None:
             self._failures, self._told = 0, ""
-            return max(self.write_seconds, self._size / BYTES_PER_SECOND)
+            return max(WRITE_SECONDS, self._size / BYTES_PER_SECOND)
         self.metrics.publish.labels(refusal.reason).inc()
         if refusal.message != self._told:
             extra = {"reason": refusal.reason, "error": refusal.message}
@@ -135,7 +133,7 @@ class InventoryPublisher:
                 self._observed = None
                 return Refusal(theirs.reason, theirs.message)
             clock, now = asyncio.get_running_loop().time(), self.now()
-            fresh = clock - self._renewed < self.renew_seconds
+            fresh = clock - self._renewed < RENEW_SECONDS
             if fresh and summary is self._written:
                 return None
             silent = clock - self.watch.confirmed

@@ -58,12 +58,11 @@ _DEVICES: dict[Kind, Callable[[Object], Any]] = {
 class InventoryWatch:
     """Watches what an inventory is made of; `changed` is set whenever something is different.
 
-    A kind that is refused or not served is asked for again after `retry_seconds`.
+    A kind that is refused or not served is asked for again after RETRY_SECONDS.
     """
 
     kube: Kube
     node_labels: tuple[str, ...] = ()
-    retry_seconds: float = RETRY_SECONDS
     state: ClusterState = field(default_factory=ClusterState)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _refused: dict[Kind, KubeError] = field(default_factory=dict)
@@ -170,7 +169,7 @@ class InventoryWatch:
                     log.log(level, "inventory lacks a kind", extra=extra)
                 self._refused[kind] = error
                 self.changed.set()
-            await asyncio.sleep(self.retry_seconds)
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _note_first_list(self, view: View[Any]) -> None:
         await view.synced.wait()

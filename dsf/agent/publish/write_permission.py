@@ -105,8 +105,6 @@ class WritePauses:
     """Pauses by score name; times are seconds of a monotonic clock, `draw` returns [0, 1)."""
 
     draw: Callable[[], float]
-    passing: Backoff = PASSING
-    lasting: Backoff = LASTING
     silent: Backoff = UNANSWERED
     _by_score: dict[str, WritePause] = field(default_factory=dict)
     _of_all: WritePause | None = None
@@ -124,7 +122,7 @@ class WritePauses:
         """Start the next, longer pause of a score; only people can end a `lasting` failure."""
         before = self._by_score.get(score_name)
         failures = before.failures + 1 if before else 1
-        backoff = self.lasting if lasting else self.passing
+        backoff = LASTING if lasting else PASSING
         until = now + backoff.delay(failures, self.draw())
         pause = self._by_score[score_name] = WritePause(failure, until, failures)
         return pause
