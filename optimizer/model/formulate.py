@@ -12,7 +12,7 @@ from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.fleet import Fleet, FleetLimit, Workload
 from optimizer.domain.solution import Decision
-from optimizer.model.predicates import PREDICATES, ResourceIndex
+from optimizer.model.predicates import PREDICATES, FoundOnNodes, ResourceIndex
 from optimizer.model.problem import NO_DEVICE, ClusterResource, Limit, Problem, ProblemWorkload
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 
@@ -23,13 +23,14 @@ It is not 0, so that they stay, and start once there is room, rather than have n
 """
 
 
-def formulate(fleet: Fleet) -> Problem:
+def formulate(fleet: Fleet, found: FoundOnNodes | None = None) -> Problem:
     """Return the problem of a fleet.
 
     An assignment needs a usable score and a supply that can be enough alone; a policy needs an
-    assignment that it serves. Workloads without an assignment are left out.
+    assignment that it serves. Workloads without an assignment are left out. `found` is what earlier
+    fleets found on the same nodes, and is added to.
     """
-    indexed = ResourceIndex(fleet)
+    indexed = ResourceIndex(fleet, {} if found is None else found)
     values = _values(indexed)
     whole = _problem(indexed, values)
     usable = ~np.isnan(values)

@@ -5,7 +5,7 @@ scheduler read one Pod and one node; what couples several is a rule (`optimizer.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,12 +25,19 @@ from optimizer.model.parameters import (
     largest_supplies,
 )
 
+FoundOnNodes = dict[tuple[str, str, tuple[PodDemand, ...]], tuple[Nodes, NodeCondition | None]]
+"""By cluster, policy (empty: any) and Pods: the nodes, and what the Pods miss on them."""
+
 
 @dataclass(frozen=True, eq=False)
 class ResourceIndex:
-    """A fleet's resources, their largest capacities and scores; arrays are [resources]."""
+    """A fleet's resources, their largest capacities and scores; arrays are [resources].
+
+    `found`: what Pods miss on nodes, which fleets with the same nodes may share.
+    """
 
     fleet: Fleet
+    found: FoundOnNodes = field(default_factory=dict)
 
     @cached_property
     def resources(self) -> tuple[ClusterResource, ...]:
@@ -123,13 +130,15 @@ class ResourceIndex:
         self, pods: tuple[PodDemand, ...], resource: ClusterResource
     ) -> NodeCondition | None:
         nodes, under = self.nodes[resource.cluster]
-        if nodes is None or (missing := missing_node(nodes, pods)):
-            return None if nodes is None else missing
         cluster, device = self.fleet.clusters[resource.cluster], resource[1:]
+        if nodes is None or (missing := self._missing_on(nodes, pods, cluster.name)):
+            return None if nodes is None else missing
         if device in (supply[:2] for supply in cluster.base):
             return None
         ways = [
-            missing_node(under[item.policy], pods) if item.policy in under else None
+            self._missing_on(under[item.policy], pods, cluster.name, item.policy)
+            if item.policy in under
+            else None
             for item in cluster.candidates
             if device in (supply[:2] for supply in item.supplies)
         ]
@@ -137,6 +146,14 @@ class ResourceIndex:
         if len(lacking) < len(ways):
             return None
         return max(lacking, key=lambda item: item.possible, default=None)
+
+    def _missing_on(
+        self, nodes: Nodes, pods: tuple[PodDemand, ...], cluster: str, policy: str = ""
+    ) -> NodeCondition | None:
+        known = self.found.get((cluster, policy, pods))
+        if known is None or known[0] != nodes:
+            known = self.found[cluster, policy, pods] = nodes, missing_node(nodes, pods)
+        return known[1]
 
     def numbered(self, cluster: int, supplies: Iterable[Supply]) -> Iterator[tuple[int, float]]:
         """Yield (resource, amount) of the supplies whose kind a workload requests."""

@@ -29,11 +29,11 @@ from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.conflicts.fleet_changes import LimitChange
 from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, RunningWorkload
 from optimizer.explain.conflicts.relaxable_limits import relaxed
-from optimizer.explain.conflicts.supply_limits import SuppliedCapacity
+from optimizer.explain.conflicts.supply_limits import NodeBoundary, SuppliedCapacity
 from optimizer.explain.tuning import COUNTED_COMBINATIONS, COUNTED_SIZES
 from optimizer.model.allocation import Allocation
 from optimizer.model.formulate import formulate
-from optimizer.model.predicates import ResourceIndex
+from optimizer.model.predicates import FoundOnNodes, ResourceIndex
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.model.symmetry import relaxation_keys
@@ -56,12 +56,14 @@ def required_without(
     return {name: count for name, count in required.counts.items() if name not in free}
 
 
-def feasibility_problem(fleet: Fleet, needed: Mapping[str, int]) -> Problem | None:
+def feasibility_problem(
+    fleet: Fleet, needed: Mapping[str, int], found: FoundOnNodes | None = None
+) -> Problem | None:
     """Return the problem that asks whether all that is needed can run.
 
     None: a workload has no candidate assignment at all, so it can't.
     """
-    problem = formulate(without_costs(fleet, needed))
+    problem = formulate(without_costs(fleet, needed), found)
     if not set(needed) <= set(problem.workload_index):
         return None
     worth = np.array([WORTH if item.name in needed else 0.0 for item in problem.workloads])
@@ -182,6 +184,7 @@ class KnownAnswers:
     feasible: list[RelaxedKeys] = field(default_factory=list)
     infeasible: list[RelaxedKeys] = field(default_factory=list)
     lacking: dict[int, float] = field(default_factory=dict)
+    nodes: FoundOnNodes = field(default_factory=dict)
     changes: dict[frozenset[int], tuple[LimitChange, ...] | None] = field(default_factory=dict)
 
 
@@ -225,27 +228,48 @@ class FeasibilityOracle:
         return self._checked(given_up, keys)
 
     def learn_from(self, decision: Decision) -> None:
-        """Find single limits that make room, by adding one assignment to what runs."""
+        """Find small sets of limits that make room, by adding one assignment to what runs.
+
+        They are capacities, workloads that run, and the nodes of a cluster.
+        """
         if self.known.feasible:  # an interchangeable workload has learnt it
             return
         capacities = [item for item in self.limits if isinstance(item, SuppliedCapacity)]
         running = [item for item in self.limits if isinstance(item, RunningWorkload)]
-        wide = feasibility_problem(relaxed(self.fleet, capacities), self.required.counts)
-        if wide is None or self.required.workload not in wide.workload_index:
+        nodes = [item for item in self.limits if isinstance(item, NodeBoundary)]
+        for beside in ([], nodes) if nodes else ([],):
+            wide = relaxed(self.fleet, (*capacities, *beside))
+            problem = feasibility_problem(wide, self.required.counts, self.known.nodes)
+            if problem is None:
+                continue
+            for limit in capacities:
+                there = [item for item in beside if item.cluster == limit.cluster]
+                added = Assignment(self.required.workload, limit.cluster, limit.device)
+                for changed in () if added in decision.assignments else _with(decision, added):
+                    self._learn(problem, changed, [*capacities, *there, *running])
+
+    def _learn(self, wide: Problem, changed: Decision, limits: Iterable[RelaxableLimit]) -> None:
+        """Note which of the limits a decision needs relaxed, if nothing else rules it out."""
+        used = self._used(changed, limits)
+        keys = self.keys_of(used)
+        if any(known <= keys for known in self.known.feasible) or violations(wide, changed):
             return
-        for limit in capacities:
-            added = Assignment(self.required.workload, limit.cluster, limit.device)
-            for changed in () if added in decision.assignments else _with(decision, added):
-                used = self._used(changed, [*capacities, *running])
-                keys = self.keys_of(used)
-                if any(known <= keys for known in self.known.feasible) or violations(wide, changed):
-                    continue
-                self.known.feasible.append(keys)
-                (first, *others) = used
-                if isinstance(first, SuppliedCapacity) and not others:
-                    self.known.lacking[self._keys[id(first)]] = self._shortages(changed)[
-                        first.resource
-                    ]
+        self.known.feasible.append(keys)
+        if not any(isinstance(item, RunningWorkload) for item in used):
+            short = self._shortages(changed)
+            for item in used:
+                lack = short[item.resource] if isinstance(item, SuppliedCapacity) else 0.0
+                self.known.lacking[self._keys[id(item)]] = lack
+
+    def supply_sets(self, size: int) -> list[tuple[RelaxableLimit, ...]]:
+        """Return sets of so many limits of supply that are known to make room."""
+        own = [item for item in self.limits if isinstance(item, SuppliedCapacity | NodeBoundary)]
+        by_key = {self._keys[id(item)]: item for item in own}
+        return [
+            tuple(by_key[key] for key in keys)
+            for keys in self.known.feasible
+            if keys.total() == size and by_key.keys() >= keys.keys()
+        ]
 
     def keys_of(self, limits: Iterable[RelaxableLimit]) -> RelaxedKeys:
         """Return the keys of limits, by which interchangeable workloads have the same."""
@@ -267,7 +291,7 @@ class FeasibilityOracle:
     def _checked(self, relaxing: Sequence[RelaxableLimit], keys: RelaxedKeys) -> bool | None:
         self.check_time()
         needed = required_without(self.required, relaxing)
-        problem = feasibility_problem(relaxed(self.fleet, relaxing), needed)
+        problem = feasibility_problem(relaxed(self.fleet, relaxing), needed, self.known.nodes)
         answer = False if problem is None else check_feasibility(problem, needed, self.solve)
         if isinstance(answer, Decision):
             self.known.feasible.append(self.keys_of(self._used(answer, relaxing)))

@@ -91,9 +91,14 @@ LimitSet = tuple[RelaxableLimit, ...]
 
 
 def minimal_correction_sets(oracle: FeasibilityOracle, first: LimitSet) -> list[LimitSet]:
-    """Return the smallest correction sets that are found, given one infeasible subsystem."""
+    """Return the smallest correction sets that are found, given one infeasible subsystem.
+
+    Sets of several limits are looked for only where no supply of that many limits is known to do.
+    """
     subsystems, level = list[LimitSet]([first]), list[LimitSet]([()])
-    for _ in range(MAX_LIMITS):
+    for size in range(1, MAX_LIMITS + 1):
+        if size > 1 and (known := oracle.supply_sets(size)):
+            return [min(known, key=partial(_lacking, oracle))]
         found, left = list[LimitSet](), list[LimitSet]()
         grown = sorted(_grown(oracle, level, subsystems), key=partial(_lacking, oracle))
         for relaxing in grown[:TESTED_CORRECTION_SETS]:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedName
 from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.record.plan_history import requests_in_force
@@ -15,6 +16,9 @@ from optimizer.wire import explanation
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
+
+LIMITS_SHOWN = 10
+"""Limits of one workload in a text: one for each cluster is more than a person reads."""
 
 
 class PlacementAnswer(ResultPart):
@@ -85,10 +89,17 @@ def answer_lines(found: PlacementAnswer, shown: Callable[[str], str] = str) -> I
         yield shown(found.message)
     yield shown(found.answer)
     if found.unplaced is not None:
-        yield from (f"Limit: {shown(item.message)}" for item in found.unplaced.limits)
+        limits = found.unplaced.limits
+        yield from (f"Limit: {shown(item.message)}" for item in limits[:LIMITS_SHOWN])
+        if len(limits) > LIMITS_SHOWN:
+            yield f"and {counted(len(limits) - LIMITS_SHOWN, 'more limit')}"
         remedy = found.unplaced.remedy
-        for change in remedy.changes if remedy else ():
-            yield f"It would have a place after this: {shown(change.message)}"
+        changes = remedy.changes if remedy else ()
+        for change in changes:
+            more = " and the other changes" if len(changes) > 1 else ""
+            yield f"It would have a place after this{more}: {shown(change.message)}"
+        if len(changes) > 1:
+            yield "This is the cheapest that was found; that nothing is cheaper is not proven."
 
 
 def _answer(plan: Plan, found: explanation.Explanation, workload: str, cluster: str) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.optimizer.explanations import fleet as benchmark_fleet
 from benchmarks.optimizer.instances import Kind, instance
 from optimizer.domain.fleet import Fleet, FleetLimit, Supply, Workload
+from optimizer.domain.nodes import NodeGroup, PodGroup
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.explain.case import BudgetExceeded, ProblemSolver
@@ -203,6 +204,36 @@ def changes(found: UnplacedReason) -> list[str]:
     assert found.remedy is not None
     assert found.remedy.verified
     return [item.message for item in found.remedy.changes]
+
+
+def test_a_pod_that_no_node_of_many_clusters_holds_is_told_the_supply_that_lacks_least() -> None:
+    """One cluster has more than the others; both its supply and its nodes have to grow."""
+    gpu = "nvidia.com/gpu"
+    names = [f"c{number}" for number in range(24)]
+    given = fleet(dict.fromkeys(names, ()), {"w": 8}, {(name, "w", "all"): 10.0 for name in names})
+    clusters = tuple(
+        replace(
+            item,
+            base=(Supply("gpu", "all", held),),
+            nodes=(NodeGroup(1, {gpu: held, "pods": 110.0}),),
+        )
+        for number, item in enumerate(given.clusters)
+        for held in (6.0 if number == 17 else 4.0,)
+    )
+    pods = (PodGroup(1, {gpu: 8.0, "pods": 1.0}),)
+    workloads = tuple(replace(item, pods=pods, devices=("all",)) for item in given.workloads)
+    given = replace(given, clusters=clusters, workloads=workloads)
+    asked = iter(range(120))
+    problem = formulate(given)
+    found = UnplacedReasons(
+        given, problem, RESOLVE(problem), RESOLVE, lambda: next(asked, None) is not None
+    ).of("w")
+    assert found.remedy
+    assert found.remedy.verified
+    assert set(changes(found)) == {
+        "add 2 gpu all to cluster c17",
+        "give cluster c17 a node for each Pod of workload w: add nodes, or end what holds them",
+    }
 
 
 def test_each_of_two_equals_is_told_its_own_repair() -> None:
