@@ -9,7 +9,7 @@ import numpy as np
 
 from dsf.api.plural import counted
 from dsf.api.untrusted_text import listed
-from optimizer.domain.arrays import Ints, members_by_key
+from optimizer.domain.arrays import Bools, Ints, members_by_key
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.issue import PLANNED_ANYWAY_REASONS, TAKEN_REASONS
 from optimizer.domain.solution import Assignment, Decision, Solution
@@ -211,18 +211,20 @@ class _Reasons:
                 f"it requests {wanted}, and no candidate policy supplies {workload.kind}",
             )
         total, reason, said, why = int(left.sum()), "", list[str](), set[str]()
+        open_to_it = left
         for name, found in ineligible(self._index, workload).items():
             blocked = int((left & found).sum())
             if blocked:
                 reason = name
                 why.add(name)
+                open_to_it = left if name == "NoSupply" else open_to_it
                 said.append(f"{blocked} {PREDICATES[name].says}")
                 left = left & ~found
         if len(said) == 1 and reason == "NoSupply":
-            return reason, f"it requests {wanted}; {self._most(workload.kind)}"
+            return reason, f"it requests {wanted}; {self._most(open_to_it)}"
         message = f"of the {total} devices with {workload.kind}, {', '.join(said)}"
         if "NoSupply" in why:
-            message += f"; it requests {wanted}, and {self._most(workload.kind)}"
+            message += f"; it requests {wanted}, and {self._most(open_to_it)}"
         return (
             reason,
             f"{message}{self._missing_node(workload)}" if why & _NODE_REASONS else message,
@@ -235,8 +237,8 @@ class _Reasons:
         cluster = self.fleet.clusters[self._index.resources[at].cluster].name
         return f"; a Pod looks for {missing.sought} on cluster {cluster}"
 
-    def _most(self, kind: str) -> str:
-        most = np.where(self._index.kind[kind], self._index.most, -1.0)
+    def _most(self, among: Bools) -> str:
+        most = np.where(among, self._index.most, -1.0)
         resource = self._index.resources[int(most.argmax())]
         cluster = self.fleet.clusters[resource.cluster].name
         device = f" of {resource.device}" if resource.device else ""

@@ -35,6 +35,9 @@ from tests.optimizer.inventoried_nodes import (
 from tests.optimizer.neighbours import applied, planned, work_of
 from tests.optimizer.test_not_alone import reasons
 
+SINGLE = {"nvidia.com/gpu.product": "NVIDIA-GH200-480GB-MIG-3g.48gb"}
+"""A node whose GPUs are MIG devices, by strategy `single`."""
+
 
 def alone(cluster: str = "worker01", **fields: Any) -> dict[str, Any]:
     """A cluster of a request without policies."""
@@ -104,6 +107,27 @@ async def test_gpus_without_a_policy_are_what_nodes_have_left() -> None:
     assert reasons(made)["NodesUnavailable"] == [why]
     (left,) = made.unplaced
     assert left.message.endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "most"),
+    [
+        ([node({GPU: 1, MIG: 4})], "1 of all"),
+        ([node({GPU: 1, MIG: 4}), node({GPU: 2}, labels=SINGLE)], "4 of 3g.48gb"),
+    ],
+)
+async def test_pods_that_request_gpus_have_no_mig_device_that_nodes_name(
+    nodes: list[Object], most: str
+) -> None:
+    """Unless nodes anywhere advertise MIG devices as GPUs, which strategy `single` does."""
+    hub = await hub_with(
+        inventory("worker01", [nodes[0]]),
+        inventory("worker02", nodes[1:] or [node({GPU: 1})]),
+        workloads=(deploying("mwrs-app01", "app01", 5, deployment(gpu=5)),),
+    )
+    made = await planned(hub, asking(targetWorkloads=[{"name": "mwrs-app01"}]))
+    (left,) = made.unplaced
+    assert f"the most that a cluster can have is {most}" in left.message
 
 
 async def test_without_an_inventory_only_what_is_stated_counts() -> None:

@@ -1,7 +1,7 @@
 """A fleet in which NodeInventories count: clusters with nodes, workloads with Pods."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -81,7 +81,8 @@ def seen_fleet(
     if not inventories.of and not inventories.not_relied:
         return SeenFleet(tuple(clusters), workloads, others)
     by_name = {name_of(obj): obj for obj in observation.workloads}
-    workloads, of_pods = _with_pods(workloads, by_name)
+    divided = _may_divide(clusters, pools, others, nodes, inventories.not_relied)
+    workloads, of_pods = _with_pods(workloads, by_name, divided=divided)
     asked = {kind for item in workloads for kind in (item.kind, *dict(item.requests))}
     managed = {name_of(obj): obj for obj in observation.managed_clusters}
     requested = {item.name: item for item in request.clusters}
@@ -117,6 +118,28 @@ def seen_fleet(
 
 
 _NOBODY = OthersOnCluster()
+
+
+def _may_divide(
+    clusters: Iterable[Cluster],
+    pools: GpuPools,
+    others: Mapping[str, OthersOnCluster],
+    nodes: Mapping[str, ClusterNodes],
+    lost: Container[str],
+) -> bool:
+    """Tell whether a MIG device of any cluster may be advertised as a GPU.
+
+    It may not where nodes are seen that name their devices, and no policy divides their GPUs.
+    """
+    for cluster in (item for item in clusters if item.name not in lost):
+        name, there = cluster.name, others.get(cluster.name, _NOBODY)
+        policies = (*cluster.candidates, *cluster.enforced, *(one.policy for one in there.enforced))
+        dividing = (supply.kind == GPU_KIND for item in policies for supply in item.supplies)
+        if name in pools or name not in nodes or any(dividing):
+            return True
+        if any(item.profile or item.devices.devices for item in nodes[name].seen):
+            return True
+    return False
 
 
 def _staying(workload: Workload, lost: Iterable[str]) -> Workload:
@@ -161,15 +184,16 @@ def _is_settled(
 
 
 def _with_pods(
-    workloads: Iterable[Workload], replica_sets: Mapping[str, Object]
+    workloads: Iterable[Workload], replica_sets: Mapping[str, Object], *, divided: bool
 ) -> tuple[tuple[Workload, ...], tuple[Issue, ...]]:
     """Return workloads with their Pods, and what labels and Pods contradict each other in.
 
     Labels are the contract, and Pods are what starts: the larger amount counts. A workload whose
-    Pods can't be read, or name several devices, is left out. With MIG strategy `single` a MIG
-    device is requested as a GPU, so a workload that requests GPUs may run on any device.
+    Pods can't be read, or name several devices, is left out. `divided`: a MIG device may be
+    requested as a GPU (MIG strategy `single`), so that who requests GPUs may run on any device.
     """
     found, issues = list[Workload](), list[Issue]()
+    not_named = {WHOLE_GPU} if divided else set[str]()
     for workload in workloads:
         pods = pods_of(replica_sets[workload.name])
         if isinstance(pods, InvalidInput):
@@ -202,7 +226,7 @@ def _with_pods(
                 amount=larger.get(workload.kind, workload.amount),
                 requests=tuple((kind, larger.get(kind, n)) for kind, n in workload.requests),
                 pods=pods,
-                devices=tuple(devices - {WHOLE_GPU}) if workload.kind == GPU_KIND else (),
+                devices=tuple(devices - not_named) if workload.kind == GPU_KIND else (),
             )
         )
     return tuple(found), tuple(issues)
