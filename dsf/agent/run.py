@@ -149,15 +149,17 @@ async def run(
     receiving: Callable[[str], None] = lambda _: None,
     receiving_push: Callable[[str], None] = lambda _: None,
     holder: str = f"{socket.gethostname()}_{os.getpid()}",
+    registry: CollectorRegistry | None = None,
 ) -> None:
     """Run the agent until cancelled.
 
     `hub` is the hub's API server and `managed` the managed cluster's. `managed` may be None if
     there is a summaries file and no Secret is needed. `listening` is called with the base URL of
     `/healthz`, `/readyz` and `/metrics`, `receiving` with that of OTLP, `receiving_push` with that
-    of pushes. `holder` identifies this process among other agents. Raises CannotListen.
+    of pushes. `holder` identifies this process among other agents. Its metrics are in `registry`,
+    by default its own. Raises CannotListen.
     """
-    registry = CollectorRegistry()
+    registry = registry or CollectorRegistry()
     metrics = AgentMetrics(registry, lambda: now().timestamp())
     identity = PublisherIdentity("" if managed else socket.gethostname())
     publisher = Publisher(hub, settings.cluster, now, identity=identity)

@@ -11,6 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from dsf.agent.run import AgentSettings
 from dsf.agent.run import run as run_agent
 from dsf.api.times import rfc3339
@@ -63,7 +65,9 @@ async def run_fleet(size: int, output: DemoOutput, work_dir: Path, *, port: int)
         await _create_workloads(demo, fleet)
         tasks.create_task(curves.follow(demo.clusters.hub.kube))
         agents = {
-            cluster.name: tasks.create_task(_agent(demo, cluster, sources[cluster.name]))
+            cluster.name: tasks.create_task(
+                _agent(demo, cluster, sources[cluster.name], curves.registries[cluster.name])
+            )
             for cluster in demo.clusters.managed
         }
         await until(demo, lambda: _scored(demo, size), "scores of all clusters")
@@ -118,11 +122,14 @@ async def _create_workloads(demo: RunningDemo, fleet: Mapping[str, FleetCluster]
     await apply_or_fail(demo.clusters.hub.kube, sets)
 
 
-async def _agent(demo: RunningDemo, cluster: DemoCluster, prometheus: str) -> None:
+async def _agent(
+    demo: RunningDemo, cluster: DemoCluster, prometheus: str, registry: CollectorRegistry
+) -> None:
     settings = AgentSettings(
         cluster.name, metrics_bind_address="127.0.0.1:0", prometheus_url=prometheus, inventory=True
     )
-    await run_agent(settings, hub=demo.clusters.hub.kube, managed=cluster.kube)
+    hub = demo.clusters.hub.kube
+    await run_agent(settings, hub=hub, managed=cluster.kube, registry=registry)
 
 
 async def _scored(demo: RunningDemo, size: int) -> bool:

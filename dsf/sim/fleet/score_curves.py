@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
 
+from prometheus_client import CollectorRegistry
+
 from dsf.api.crd.published_value import Normalize, published_value
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
@@ -23,6 +25,7 @@ from dsf.kube.port import Kube, Object
 from dsf.scorer_kit.prometheus_replay import Matrix
 from dsf.sim.fleet.fleet_load import DAY_SECONDS, STEP_SECONDS, recording, scorers
 from dsf.sim.fleet.generated_fleet import FleetCluster
+from dsf.sim.fleet.round_curves import FailedRounds, round_curves
 
 SAMPLE_SECONDS = 15.0
 """Seconds between two reads of the scores on the hub."""
@@ -40,17 +43,22 @@ _SELECTED = re.compile(r'(ds_cluster|ds_app|ds_score_name)=~?"((?:[^"\\]|\\.)*)"
 _QUANTILE = re.compile(r'\(([\d.]+), .*?"of", "(\w+)"')
 
 _Key = tuple[str, str, str, str]
-"""Cluster, score, app and device."""
+"""Cluster, score, app and device; or "", score, "" and the name of a curve of its rounds."""
 
 
 class ScoreCurves:
-    """The scores that a fleet published since `began`, and the days before."""
+    """The scores that a fleet published since `began`, and the days before.
+
+    `registries`: where the agent of each cluster keeps its metrics.
+    """
 
     def __init__(self, fleet: Iterable[FleetCluster]) -> None:
         self._began = utc_now().timestamp()
         self._times: array[float] = array("d")
         self._values: dict[_Key, array[float]] = {}
         self._days = {key: day for cluster in fleet for key, day in _days(cluster)}
+        self.registries = defaultdict[str, CollectorRegistry](CollectorRegistry)
+        self._failed = FailedRounds()
 
     @property
     def told(self) -> str:
@@ -59,7 +67,7 @@ class ScoreCurves:
         return (
             f"This demo has no Prometheus. Since {began:%H:%M} UTC these are the scores that its"
             " agents published; before, they are means of its recorded day, which repeats, and"
-            " forecasts have none. It keeps neither age, failures, latency nor skill of scorers"
+            " forecasts have none. How rounds of scorers went is told of all since the start"
         )
 
     async def follow(self, hub: Kube) -> None:
@@ -78,6 +86,8 @@ class ScoreCurves:
             for score in scores
             for entry in score.get("status", {}).get("scores", ())
         }
+        rounds, self._failed = round_curves(self.registries, time)
+        found |= {("", score, "", curve): value for (score, curve), value in rounds.items()}
         for key in found.keys() - self._values.keys():
             self._values[key] = array("d", [math.nan]) * len(self._times)
         self._times.append(time)
@@ -87,9 +97,9 @@ class ScoreCurves:
             del kept[:-KEPT_SAMPLES]
 
     def samples(self, query: str, times: Sequence[float]) -> Matrix | None:
-        """Return the answer to a query in matrix form; nothing of what is no score."""
+        """Return the answer to a query in matrix form."""
         if "dynamic_scoring" in query:
-            return []
+            return self._of_rounds("topk" in query, times)
         wanted = dict(_SELECTED.findall(query))
         score = re.compile(wanted.get("ds_score_name", ".*"))
         by_score = "by (score_name)" in query
@@ -97,7 +107,7 @@ class ScoreCurves:
         for key in sorted({*self._values, *self._days}):
             cluster, name, app, device = key
             asked = wanted.get("ds_cluster", cluster), wanted.get("ds_app", app)
-            if asked == (cluster, app) and score.fullmatch(name):
+            if cluster and asked == (cluster, app) and score.fullmatch(name):
                 group = (name, "", "") if by_score else ("", app, device)
                 groups[group][cluster].append(key)
         shares = [(float(share), of) for share, of in _QUANTILE.findall(query)] or [(0.5, "")]
@@ -119,6 +129,28 @@ class ScoreCurves:
                 ]
                 found.append({"metric": {**labels, "of": of}, "values": points})
         return [one for one in found if one["values"]]
+
+    def _of_rounds(self, failing: bool, times: Sequence[float]) -> Matrix:
+        """Return the curves of all scorers, or how many rounds failed by cluster."""
+        moments = [(time, self._newest(time)) for time in times]
+        if failing:
+            return [
+                {"metric": {"score_name": score, "cluster": cluster}, "values": [[time, str(n)]]}
+                for (score, cluster), n in self._failed.items()
+                for time in times[-1:]
+            ]
+        return [
+            {
+                "metric": {"score_name": key[1], "of": key[3]},
+                "values": [
+                    [time, format(value, ".6g")]
+                    for time, newest in moments
+                    if math.isfinite(value := self._at(key, time, newest))
+                ],
+            }
+            for key in self._values
+            if not key[0]
+        ]
 
     def _newest(self, time: float) -> int:
         """Return the position of the newest sample that counts at a time; -1: there is none."""

@@ -1,5 +1,6 @@
 """The curves of a demo: what was published since its start, and the recorded day before."""
 
+from dsf.agent.metrics import AgentMetrics
 from dsf.kube.clock import utc_now
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.scorer_kit.prometheus_replay import serving_samples
@@ -17,6 +18,10 @@ async def test_the_optimizer_draws_what_was_published_and_before_it_the_recorded
     fleet = tuple(fleet_clusters(40))
     curves, now = ScoreCurves(fleet), int(utc_now().timestamp()) + 1
     clusters = [one.name for one in fleet if ENTRY.partition(";")[2] in one.devices]
+    metrics = AgentMetrics(curves.registries[clusters[0]], lambda: now + 60.0)
+    for status in ("success", "success", "success", "error"):
+        metrics.round_finished("latency", status, {})
+        metrics.api_called("latency", "/scoring", "200", 0.2)
     for seconds in (120, 180):
         curves.add(
             now + seconds,
@@ -55,4 +60,9 @@ async def test_the_optimizer_draws_what_was_published_and_before_it_the_recorded
     assert {item.score for item in scorers.scorers} == {
         *("throughput", "latency", "power", "gpu-idle")
     }
-    assert not any(item.age or item.skill for item in scorers.scorers)
+    told = next(item for item in scorers.scorers if item.score == "latency")
+    assert told.age == ((now + 120, 60.0), (now + 180, 120.0))
+    assert [value for _, value in told.failed] == [0.25, 0.25]
+    assert all(value and 0.1 < value < 0.5 for _, value in told.latency)
+    assert [(item.cluster, item.rounds) for item in told.failing] == [(clusters[0], 1)]
+    assert not any(item.skill for item in scorers.scorers), "no forecast was verified"
