@@ -128,11 +128,12 @@ def _capacity_lines(fleet: FleetCapacity, now: datetime) -> Iterator[str]:
     """Yield a line for each resource of the fleet, then one for each cluster."""
     if not (fleet.current or fleet.expired):
         return
-    old = f"; {counted(fleet.expired, 'inventory', 'inventories')} expired" if fleet.expired else ""
     yield (
-        f"Capacity of {counted(fleet.current, 'cluster')}{old}. Reserved: Pods request it; idle:"
+        f"Capacity of {counted(fleet.current, 'cluster')}. Reserved: Pods request it; idle:"
         " device hours a day."
     )
+    if fleet.not_counted:
+        yield f"Not in these sums: {quoted(fleet.not_counted, MESSAGE_LIMIT)}"
     for item in fleet.resources:
         yield _room(item) + (f" ({bare_name(item.largest_on)})" if item.largest_on else "")
     if fleet.omitted:

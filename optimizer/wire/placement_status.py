@@ -82,7 +82,13 @@ class UnplacedByPlan(Unplaced):
     """A workload that a plan gives fewer places than it asks for, or a later step of a rollout."""
 
     plan: Name = Field(description="Name of the PlacementPlan, which is in force or rolled out.")
-    since: datetime | None = Field(description="When it was recorded.")
+    since: datetime | None = Field(
+        description="When the first of the consecutive plans that left it out was recorded."
+    )
+    earlier: bool = Field(
+        default=False,
+        description="True: it may have begun before, because no record says what was then.",
+    )
 
 
 class NotCompared(ResultPart):

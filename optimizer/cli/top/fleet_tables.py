@@ -67,7 +67,8 @@ def _overview(answer: FleetAnswer, now: datetime) -> Iterator[ViewRow]:
     yield ViewRow.of("wrong", told or "nothing", "" if told else "no finding")
     for row in _findings(answer, now):
         yield ViewRow(("", row.cells[0], " ".join(row.cells[1:])), row.details)
-    for item in ((answer.fleet.get("capacity") or {}).get("fleet") or {}).get("resources", ()):
+    sums = (answer.fleet.get("capacity") or {}).get("fleet") or {}
+    for item in sums.get("resources", ()):
         if item.get("model"):
             ours, others, free = (f"{item[name]:g}" for name in ("ours", "others", "free"))
             what = f"{item['model']} {item['resource'].rpartition('/')[2]}"
@@ -76,6 +77,8 @@ def _overview(answer: FleetAnswer, now: datetime) -> Iterator[ViewRow]:
                 f"{ours}+{others} of {item['capacity']:g}",
                 f"{what}: {ours} ours, {others} of others, {free} free",
             )
+    if sums.get("not_counted"):
+        yield ViewRow.of("not counted", "", sums["not_counted"])
     moving = [item for item in answer.rollouts or () if item.get("phase") == "Progressing"]
     if answer.rollouts is None:
         yield ViewRow.of("moving", "-", _REFUSED)

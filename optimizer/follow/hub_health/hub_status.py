@@ -100,7 +100,7 @@ def hub_status(
 
 def _capacity(hub: FleetFacts) -> FleetCapacity:
     every = largest_first(hub.capacity.values())
-    return fleet_capacity(every, every)
+    return fleet_capacity(every, every, without=hub.without_inventory)
 
 
 def _namespace_status(facts: FleetFacts) -> NamespaceStatus:
@@ -157,6 +157,8 @@ def hub_status_text(status: HubStatus, now: datetime) -> str:
     if status.drained:
         drains = (f"{UntrustedName(name)} {until}" for name, until in status.drained.items())
         head += f"; drained: {joined(drains, MAX_NAMED)}"
+    if status.capacity.not_counted:
+        head += f"; not in the sums of capacity: {status.capacity.not_counted}"
     tables = (
         TextTable(
             ("part", "state", "message"),

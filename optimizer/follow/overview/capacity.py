@@ -7,6 +7,7 @@ computed nothing, as a score measures it, of what is reserved now. Amounts are i
 cores, bytes, devices.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
@@ -15,6 +16,8 @@ from pydantic import Field
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.plural import counted, joined
+from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
 from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, kind_and_device
 from optimizer.snapshot.capacity.node_inventories import (
@@ -39,6 +42,9 @@ MAX_RESOURCES = 16
 
 MAX_FLEET_RESOURCES = 50
 """Resources, apart by GPU model, that are shown of a fleet."""
+
+MAX_NAMED = 5
+"""Clusters, and kinds of devices, that one sentence names."""
 
 MAX_NAME, MAX_MODEL = 317, 63
 """Characters of a resource's name and of a label's value in Kubernetes."""
@@ -121,6 +127,9 @@ class FleetCapacity(ResultPart):
     expired: Annotated[
         int, Field(description="Clusters whose NodeInventory has expired or can't be read.")
     ] = 0
+    not_counted: Annotated[
+        Sentence, Field(description="Which clusters are in no sum, and why; empty: none.")
+    ] = ""
     resources: tuple[FleetResource, ...] = ()
     omitted: Annotated[int, Field(description="Resources that are left out.")] = 0
     clusters: Annotated[
@@ -241,11 +250,12 @@ def fleet_capacity(
     listed: Sequence[ClusterCapacity] = (),
     *,
     shown: int = MAX_FLEET_RESOURCES,
+    without: Sequence[str] = (),
 ) -> FleetCapacity:
     """Return the sums over the clusters whose inventory is current, by resource and GPU model.
 
     `listed`: the clusters of its list. `shown`: how many resources it has at most; whole GPUs are
-    not left out for slices, of which there are more.
+    not left out for slices, of which there are more. `without`: clusters that have no inventory.
     """
     every = tuple(clusters)
     current = [item for item in every if item.current]
@@ -263,6 +273,7 @@ def fleet_capacity(
     return FleetCapacity(
         current=len(current),
         expired=len(every) - len(current),
+        not_counted=_not_counted(every, without) if every else "",
         resources=tuple(
             sorted(
                 map(_sum, largest[:shown]),
@@ -271,6 +282,29 @@ def fleet_capacity(
         ),
         omitted=max(0, len(largest) - shown),
         clusters=tuple(listed),
+    )
+
+
+def _not_counted(every: Iterable[ClusterCapacity], without: Sequence[str]) -> str:
+    """Return which clusters are in no sum, why, and the devices that were last seen there."""
+    expired = [item for item in every if item.expired]
+    devices = Counter[str]()
+    for row in (row for item in expired for row in item.resources if "/" in row.resource):
+        devices[row.resource] += int(row.capacity + row.unavailable)
+    last = joined((f"{count} {UntrustedName(name)}" for name, count in devices.items()), MAX_NAMED)
+    unreadable = [item.cluster for item in every if item.unreadable]
+    return "; ".join(
+        f"{counted(len(names), 'cluster')} {why} ({listed(names, MAX_NAMED)}{seen})"
+        for names, why, seen in (
+            (
+                [item.cluster for item in expired],
+                "whose NodeInventory has expired",
+                f"; last seen: {last}" if last else "",
+            ),
+            (unreadable, "whose NodeInventory can't be read", ""),
+            (without, "without a NodeInventory", ""),
+        )
+        if names
     )
 
 

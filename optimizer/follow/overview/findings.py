@@ -8,15 +8,21 @@ from pydantic import Field
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
-from dsf.api.times import read_time
+from dsf.api.times import read_time, rfc3339
 from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.kube.kinds import MANAGED_CLUSTER
 from dsf.kube.port import Object
 from dsf.placement import Obstacle
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.capacity import ClusterCapacity
 from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.score_overview import ScorerOverview
+from optimizer.follow.overview.score_overview import (
+    NO_SCORES,
+    ClusterScores,
+    ScorerFailure,
+    ScorerOverview,
+)
 from optimizer.snapshot.annotations import PREFIX, read_annotations
 from optimizer.snapshot.object_readers import has_unread_drain, placements_of, read_workload
 from optimizer.snapshot.workload_pods import PODS_PENDING
@@ -43,6 +49,9 @@ _NEXT_FOR_STATE = {
     "Refused": "mend what the message names, or plan again without it",
 }
 
+
+SCORE_EXPIRED = "ScoreExpired"
+"""The reason of a score that nobody renews, here and in the status of a DynamicScorer."""
 
 DRAINED = "Drained"
 """The reason of a cluster where people let no workload run for a while."""
@@ -114,7 +123,7 @@ def findings_about(found: Iterable[FleetFinding], names: Iterable[str]) -> tuple
 
 
 def _all(facts: FleetFacts) -> Iterator[_Found]:
-    yield from _of_scorers(facts.scorers, facts.faults)
+    yield from _of_scorers(facts.scorers, facts.faults, facts.scores)
     yield from _of_scores(facts)
     yield from _of_clusters(facts.faults)
     yield from _of_drains(facts.drained)
@@ -123,7 +132,7 @@ def _all(facts: FleetFacts) -> Iterator[_Found]:
     yield from _of_namespace(facts)
     yield from _of_annotations("workload", facts.workloads, WorkloadSpec)
     yield from filter(None, (shortfall(facts, name) for name in facts.workloads))
-    yield from _of_status(facts.status)
+    yield from _of_status(facts.status, facts.faults)
 
 
 def landed(item: WorkloadLanding) -> bool:
@@ -171,19 +180,31 @@ def _found(
 
 
 def _of_scorers(
-    scorers: Iterable[ScorerOverview], faults: Mapping[str, Obstacle]
+    scorers: Iterable[ScorerOverview],
+    faults: Mapping[str, Obstacle],
+    scores: ClusterScores = NO_SCORES,
 ) -> Iterator[_Found]:
+    """Yield a finding for each reason for which a scorer fails, with that reason.
+
+    Where a score has expired is left out: the finding about the score says it.
+    """
     for item in scorers:
-        if not item.ready:
-            cause = (item.failing[0] if item.failing else item.message, item.health)
-            severity: Severity = "warning" if item.clusters.get("scoring") else "error"
-            said, remedy = _scorer_message(item), scorer_remedy(item)
-            failing = [failed.cluster for failed in item.failing]
-            why = _fault_of(failing, faults) or (item.failing[0].reason if failing else "")
-            yield (
-                _found("scorer", item.name, item.reason, said, remedy, severity, cause=why),
-                cause,
+        expired = {row.cluster for row in scores.get(item.score, ()) if row.expired}
+        failing = members_by_key(
+            (failed.reason, failed)
+            for failed in item.failing
+            if failed.reason != SCORE_EXPIRED or failed.cluster not in expired
+        )
+        if item.ready or (item.failing and not failing):
+            continue
+        severity: Severity = "warning" if item.clusters.get("scoring") else "error"
+        for reason, failed in failing.items() or ((item.reason, ()),):
+            clusters = tuple(one.cluster for one in failed)
+            said, why = _scorer_message(item, failed), _fault_of(clusters, faults)
+            found = _found(
+                "scorer", item.name, reason, said, scorer_remedy(item), severity, cause=why
             )
+            yield found, (clusters or item.message, item.health)
 
 
 def _fault_of(clusters: Collection[str], faults: Mapping[str, Obstacle]) -> str:
@@ -192,11 +213,13 @@ def _fault_of(clusters: Collection[str], faults: Mapping[str, Obstacle]) -> str:
     return min(reasons) if reasons and all(name in faults for name in clusters) else ""
 
 
-def _scorer_message(item: ScorerOverview) -> str:
+def _scorer_message(item: ScorerOverview, failed: Sequence[ScorerFailure]) -> str:
     said = f"scorer {item.name} is {item.health} and {item.reach}"
-    first = item.failing[0] if item.failing else None
-    if first:
-        return f"{said}; first failing: {first.cluster}: {first.reason}: {first.message}"
+    if failed:
+        least = "at least " if item.clusters.get("failing", 0) > len(item.failing) else ""
+        names = listed((one.cluster for one in failed), MAX_NAMED)
+        where = f"{least}{counted(len(failed), 'cluster')} ({names})"
+        return f"{said}; it fails on {where}: {failed[0].reason}: {failed[0].message}"
     return f"{said}: {item.message}" if item.message else said
 
 
@@ -211,20 +234,26 @@ def scorer_remedy(item: ScorerOverview) -> str:
 
 
 def _of_scores(facts: FleetFacts) -> Iterator[_Found]:
+    """Yield where a score has expired or is missing, unless its scorer says why it is missing."""
     expected = _scored_clusters(facts)
     for name, rows in sorted(facts.scores.items()):
         ended = {item.cluster: item.valid_until for item in rows if item.expired}
         expired = list(ended)
-        empty = [item.cluster for item in rows if not item.entries and not item.expired]
-        missing = sorted(expected - {item.cluster for item in rows})
         scorer = facts.scorer_of(name)
+        told = {failed.cluster for failed in scorer.failing} if scorer else set[str]()
+        empty = [
+            item.cluster
+            for item in rows
+            if not (item.entries or item.expired or item.cluster in told)
+        ]
+        missing = sorted(expected - {item.cluster for item in rows} - told)
         remedy = (
             f"`kubectl describe dynamicscorer {scorer.name} -n {scorer.namespace}`"
             if scorer
             else "no DynamicScorer fills it: find out who writes it"
         )
         wrong: tuple[tuple[str, Severity, str, list[str]], ...] = (
-            ("ScoreExpired", "error", "has expired on", expired),
+            (SCORE_EXPIRED, "error", "has expired on", expired),
             ("NoEntries", "warning", "has no entries on", empty),
             ("ScoreMissing", "warning", "does not exist on", missing),
         )
@@ -360,6 +389,8 @@ def shortfall(facts: FleetFacts, name: str) -> _Found | None:
     elif told:
         why = told.message.removeprefix(f"workload {name}: ")
         message = f"{said}; plan {told.plan} says why: {why}"
+        if told.earlier and since:
+            message = f"{said}, at least since {rfc3339(since)}; plan {told.plan} says why: {why}"
         next_step = (
             f"explain_placement, or `dsf why {shown} -n {space}`, finds the cheapest change that"
             " gives it a place"
@@ -384,7 +415,7 @@ def _planned_placements(facts: FleetFacts, workload: Object) -> list[str]:
     return [item.name for item in found if item is not None and item.number != 0]
 
 
-def _of_status(status: PlacementStatus) -> Iterator[_Found]:
+def _of_status(status: PlacementStatus, faults: Container[str] = ()) -> Iterator[_Found]:
     for item in status.workloads:
         if not landed(item):
             said = f"{item.workload} on {item.cluster}: {item.state}: {item.message}"
@@ -397,6 +428,8 @@ def _of_status(status: PlacementStatus) -> Iterator[_Found]:
                 next_step,
             )
     for drift in status.drift:
+        if drift.kind == MANAGED_CLUSTER.kind and drift.name in faults:
+            continue  # the finding about the cluster says it
         found = _found("generated object", drift.name, drift.reason, drift.sentence, drift.next)
         yield found, (drift.kind, drift.next)
     for failed in status.solver_failures:

@@ -67,6 +67,11 @@ class FleetFacts:
         idle = self.rows.get(IDLE_SCORE, ()) if is_share else ()
         return capacities(self.hub.clusters, seen.inventories or (), idle, seen.observed_at)
 
+    @property
+    def without_inventory(self) -> Sequence[str]:
+        """The managed clusters that have no NodeInventory."""
+        return [name for name in self.hub.clusters if name not in self.capacity]
+
     @cached_property
     def inventories(self) -> Mapping[str, Object]:
         """The NodeInventories by cluster, as far as they may be read."""

@@ -323,7 +323,7 @@ def fleet_matrix(facts: FleetFacts, rows: MatrixRows | None = None) -> FleetMatr
 
 
 def _inventories(facts: FleetFacts, clusters: Sequence[str]) -> MatrixInventories:
-    fleet = fleet_capacity(facts.capacity.values())
+    fleet = fleet_capacity(facts.capacity.values(), without=facts.without_inventory)
     seen = [facts.capacity.get(name) for name in clusters]
     rows = [
         {(row.resource, row.model): row for row in item.resources} if item else {} for item in seen

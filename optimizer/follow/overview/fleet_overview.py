@@ -112,7 +112,9 @@ def fleet_overview(facts: FleetFacts) -> FleetOverview:
 def _brief_capacity(facts: FleetFacts) -> FleetCapacity:
     every = facts.capacity.values()
     current = [item.brief(SHOWN_DEVICES) for item in largest_first(every) if item.current]
-    return fleet_capacity(every, current[:SHOWN_CAPACITIES], shown=SHOWN_SUMS)
+    return fleet_capacity(
+        every, current[:SHOWN_CAPACITIES], shown=SHOWN_SUMS, without=facts.without_inventory
+    )
 
 
 def cluster_overview(facts: FleetFacts, name: str) -> ClusterOverview:

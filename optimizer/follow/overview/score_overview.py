@@ -175,6 +175,8 @@ class ScoreSummary(NamedTuple):
 ClusterScores = Mapping[str, Sequence[ScoreSummary]]
 """The scores of all managed clusters by score name."""
 
+NO_SCORES: ClusterScores = {}
+
 
 class ScoreAge(ResultPart):
     """When the score of a managed cluster was published last."""

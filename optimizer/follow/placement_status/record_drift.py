@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from dsf.api.invalid_input import InvalidInput
@@ -27,7 +28,13 @@ from optimizer.follow.placement_status.drift import drifted
 from optimizer.follow.placement_status.exceeded_capacity import exceeded_capacity
 from optimizer.follow.placement_status.hub_state import read_hub_state
 from optimizer.follow.record.content import RecordContent, recorded_facts
-from optimizer.follow.record.plan_history import history_of, in_force, rolling_out, unwritten
+from optimizer.follow.record.plan_history import (
+    PlanHistory,
+    history_of,
+    in_force,
+    rolling_out,
+    unwritten,
+)
 from optimizer.follow.record.recorded_plan import NOT_VERIFIED, RecordedPlan
 from optimizer.plan.generated_objects import taken_names
 from optimizer.plan.manifests import generated_name
@@ -99,7 +106,8 @@ def recorded_status(
     rows = [item for item in status.workloads if item.workload not in elsewhere]
     rows = sorted((*rows, *misplaced), key=lambda item: (item.workload, item.cluster))
     placed = {item.workload for item in rows}
-    coming = [_coming(item, placed) for item in records if item.is_rolling_out]
+    coming = [(item, _coming(item, placed)) for item in records if item.is_rolling_out]
+    left_out = (*coming, *zip(in_force, (each.unplaced for each in found), strict=True))
     explained = {(PLACEMENT.kind, name) for each in found for name in each.explained}
     kept = [item for item in status.drift if (item.kind, item.name) not in explained]
     known = {(item.kind, item.name) for item in kept if item.kind != _REPLICA_SET}
@@ -111,7 +119,11 @@ def recorded_status(
             "drift": (*kept, *more),
             "solver_failures": tuple(_solver_failures(in_force)),
             "unplaced": tuple(
-                item for each in (*coming, *(drift.unplaced for drift in found)) for item in each
+                item
+                for record, unplaced in left_out
+                for item in _since_first(
+                    unplaced, record, history_of(records, record.spec.optimization)
+                )
             ),
             "not_compared": (*unread, *(each.not_compared for each in found if each.not_compared)),
         }
@@ -186,6 +198,31 @@ def _coming(record: RecordedPlan, placed: Container[str]) -> tuple[UnplacedByPla
 def _unplaced(record: RecordedPlan, found: Iterable[Unplaced]) -> tuple[UnplacedByPlan, ...]:
     made = {"plan": record.name, "since": record.created}
     return tuple(UnplacedByPlan(**dict(item), **made) for item in found)
+
+
+def _since_first(
+    unplaced: Iterable[UnplacedByPlan], record: RecordedPlan, history: PlanHistory
+) -> Iterator[UnplacedByPlan]:
+    """Yield workloads since the first of the consecutive plans in force that left them out.
+
+    `earlier`: no record says whether a plan before that one left them out too.
+    """
+    left = {item.workload: item for item in unplaced if item.reason != ROLLOUT_IN_PROGRESS}
+    since, going_on, oldest = dict[str, datetime | None](), set(left), record.spec.revision
+    for plan in history:
+        if not going_on or plan.spec.revision >= oldest or not plan.was_written:
+            continue
+        content = _verified_content(plan)
+        if isinstance(content, InvalidInput):
+            break
+        told = {item.workload for item in content.unplaced}
+        since |= dict.fromkeys(going_on & told, plan.created)
+        going_on &= told
+        oldest = plan.spec.revision
+    for item in unplaced:
+        earlier = item.workload in going_on and oldest > 1
+        first = since.get(item.workload, item.since)
+        yield item.model_copy(update={"since": first, "earlier": earlier})
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def test_forty_clusters_run_on_less_than_a_gibibyte(tmp_path: Path) -> None:
     models = {item["model"] for item in found["capacity"]["fleet"]["resources"]}
     assert {gpu_model(model.product) for model in MODELS} <= models
     reasons = {item["reason"] for item in found["findings"]}
-    assert {"PartlyScoring", "NotPlaced"} <= reasons
+    assert {"QueryRejected", "NotPlaced"} <= reasons
     assert list(tmp_path.iterdir()) == []
 
 

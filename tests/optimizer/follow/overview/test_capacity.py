@@ -159,8 +159,12 @@ def test_a_fleet_is_the_sum_of_what_is_current_and_names_the_largest_free_piece(
         [idle_score("a", all=50), idle_score("b", all=25)],
         NOW,
     )
-    fleet = fleet_capacity(known.values())
+    fleet = fleet_capacity(known.values(), without=["d"])
     assert (fleet.current, fleet.expired) == (2, 1)
+    assert fleet.not_counted == (
+        "1 cluster whose NodeInventory has expired (c; last seen: 64 nvidia.com/gpu);"
+        " 1 cluster without a NodeInventory (d)"
+    )
     gpu, cpu = fleet.resources
     assert amounts(gpu) == (24, 8, 6, 10, 4, 0)
     assert (gpu.model, gpu.largest_on, gpu.idle) == (MODEL, "b", 120.0)

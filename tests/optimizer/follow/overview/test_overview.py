@@ -1,5 +1,6 @@
 """Answers about the guide's fleet on an embedded hub: overview, names, requests, what-if."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from statistics import mean
 from typing import Any
@@ -16,7 +17,8 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
 from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
-from optimizer.follow.overview.findings import findings, findings_about
+from optimizer.domain.settings import OptimizerSettings
+from optimizer.follow.overview.findings import findings, findings_about, scorer_findings
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import fleet_matrix
 from optimizer.follow.overview.fleet_overview import describe_workload, fleet_overview
@@ -37,8 +39,10 @@ from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.object_readers import read_workload
 from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.object_specs import DrainSpec
+from optimizer.wire.placement_status import UnplacedByPlan
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import Applied
 from tests.mcp_server.service import PERFORMANCE, POWER, request, scenario_hub
 from tests.optimizer.build import obj
 from tests.optimizer.neighbours import work_of
@@ -332,6 +336,37 @@ async def test_a_workload_without_a_place_says_why_the_plan_left_it_out() -> Non
     assert shown == {"mwrs-app01": found.message, "mwrs-app02": ""}
 
 
+async def test_a_workload_has_no_place_since_the_first_of_the_plans_that_left_it_out() -> None:
+    time = datetime(2026, 1, 1, tzinfo=UTC)
+    hub = await scenario_hub(now=lambda: time)
+    service = Optimizer(hub, OptimizerSettings(plan_history_limit=3), now=utc_now)
+
+    async def replanned(amount: str, score: str) -> UnplacedByPlan | None:
+        """Return what is said of app01 a minute later, once a plan is made for another amount."""
+        nonlocal time
+        time += timedelta(minutes=1)
+        asked = {"metadata": {"labels": {"resource-request-amount": amount}}}
+        await hub.patch(MANIFEST_WORK_REPLICA_SET, "mwrs-app01", asked, "default")
+        plan = await service.plan(OptimizeRequest(**request(score)))
+        assert isinstance(plan, Plan)
+        assert isinstance(await service.apply(plan), Applied)
+        return (await service.fleet("default")).left_out.get("mwrs-app01")
+
+    assert await replanned("2", PERFORMANCE) is None
+    for score in (POWER, PERFORMANCE):
+        found = await replanned("9", score)
+        assert found is not None
+        assert (found.since, found.earlier) == (datetime(2026, 1, 1, 0, 2, tzinfo=UTC), False)
+    for score in (POWER, PERFORMANCE):
+        found = await replanned("9", score)
+    assert found is not None
+    assert (found.since, found.earlier) == (datetime(2026, 1, 1, 0, 3, tzinfo=UTC), True)
+    told = next(
+        item for item in findings(await service.fleet("default")) if item.reason == "NotPlaced"
+    )
+    assert "(9 gpu) has no place, at least since 2026-01-01T00:03:00Z; plan" in told.message
+
+
 async def test_a_workload_whose_step_is_yet_to_come_is_no_fault() -> None:
     hub = await scenario_hub()
     service = Optimizer(hub, now=utc_now)
@@ -376,6 +411,42 @@ async def test_no_scorer_scores_on_0_of_0_clusters() -> None:
         obj = {**SCORER, "status": {**SCORER["status"], "clusters": counts}}
         reach = scorer_overview(obj).reach
         assert "0 of 0" not in reach
+
+
+async def test_one_cause_of_failing_scorers_has_one_finding_and_its_own_reason() -> None:
+    """Where a score expired its own finding says so, and what scorers say of it comes once."""
+    hub = await scenario_hub()
+    expired, empty = {"status": {"validUntil": "2020-01-01T00:00:00Z"}}, {"status": {"scores": []}}
+    for score, cluster, status in (
+        (PERFORMANCE, "worker01", expired),
+        (POWER, "worker01", expired),
+        (POWER, "worker02", empty),
+    ):
+        await hub.patch(ADD_ON_PLACEMENT_SCORE, score, status, cluster, subresource="status")
+    facts = await Optimizer(hub, now=utc_now).fleet("default")
+    stopped = {"name": "worker01", "reason": "ScoreExpired", "message": "not renewed"}
+    rejected = {"name": "worker02", "reason": "QueryRejected", "message": "bad_data"}
+    scorers = [
+        scorer_overview(
+            {
+                "metadata": {"name": name, "namespace": "open-cluster-management"},
+                "spec": {},
+                "status": {
+                    "healthStatus": "Active",
+                    "scoreName": name,
+                    "clusters": {"desired": 2, "scoring": 1, "failing": len(failing)},
+                    "failingClusters": failing,
+                },
+            }
+        )
+        for name, failing in ((PERFORMANCE, [stopped]), (POWER, [stopped, rejected]))
+    ]
+    found = findings(replace(facts, scorers=tuple(scorers)))
+    told = [(item.stage, item.reason, item.count) for item in found if item.stage != "workload"]
+    assert told == [("score", "ScoreExpired", 2), ("scorer", "QueryRejected", 1)]
+    assert 'it fails on 1 cluster (worker02): QueryRejected: "bad_data"' in found[1].message
+    alone = [(item.reason, item.count) for item in scorer_findings(scorers)]
+    assert alone == [("ScoreExpired", 2), ("QueryRejected", 1)]
 
 
 SCORER = {
