@@ -6,9 +6,10 @@ fixture: green 90, grey 50, brown 10.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from dsf.api.conditions import conditions_of, find
+from dsf.api.conditions import conditions_of, find, is_true
 from dsf.hub.dispatch.workloads import NOMINATED
 from tests.eventually import until
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from .conftest import MultiKueue
 
 COPIES = {"labelSelector": "kueue.x-k8s.io/multikueue-origin"}
+STOPPED = "DeactivatedDueToEvictedOnManagerCluster"
+"""Why a copy is evicted at which Kueue 0.17.0 stops.
+
+Source: step 4 of reconcileGroup in pkg/controller/admissionchecks/multikueue/workload.go.
+"""
 
 
 def test_what_a_lost_worker_had_runs_elsewhere(kueue: MultiKueue) -> None:
@@ -53,4 +59,25 @@ def test_what_a_lost_worker_had_runs_elsewhere(kueue: MultiKueue) -> None:
     )
     kueue.dispatch_to(*kueue.workers)
     with kueue.dispatcher("--next-after=3s"):
-        until("all to run", lambda: all(kueue.placed().values()))
+        until(
+            "all to run",
+            lambda: all(kueue.placed().values()),
+            every=1.0,
+            check=lambda: delete_stopped(kueue),
+        )
+
+
+def delete_stopped(kueue: MultiKueue) -> None:
+    """Delete the copies at which Kueue stops, as the page says."""
+    waiting = {
+        obj["metadata"]["name"]: job
+        for job, obj in workloads(kueue.hub).items()
+        if not kueue.at(job) and not is_true(obj, "Evicted")
+    }
+    for worker in kueue.workers.values():
+        for copy in worker.api.list(KUEUE, "Workload", "default"):
+            name, evicted = copy["metadata"]["name"], find(conditions_of(copy), "Evicted") or {}
+            if name in waiting and evicted.get("reason") == STOPPED and is_true(copy, "Evicted"):
+                sys.stdout.write(f"{waiting[name]}: its copy on {worker.name} is deleted\n")
+                worker.api.delete("batch/v1", "Job", waiting[name], "default")
+                worker.api.delete(KUEUE, "Workload", name, "default")
