@@ -242,12 +242,14 @@ class Simulation:
         changed = await _applied(
             cluster, diff(kinds.POLICY, desired, await _items(cluster, kinds.POLICY, name))
         )
+        nodes = await _items(cluster, kinds.NODE)
         for replica in await _items(cluster, kinds.POLICY, name):
-            observed = await _observe(cluster, policy_framework.objects_of(replica))
-            changed += await _applied(cluster, policy_framework.enforce(replica, observed))
+            named = policy_framework.with_selected_nodes(replica, nodes)
+            observed = await _observe(cluster, policy_framework.objects_of(named))
+            changed += await _applied(cluster, policy_framework.enforce(named, observed))
             changed += await _nodes(cluster)
-            observed = await _observe(cluster, policy_framework.objects_of(replica))
-            reported = {**_bare(replica), "status": policy_framework.status(replica, observed)}
+            observed = await _observe(cluster, policy_framework.objects_of(named))
+            reported = {**_bare(replica), "status": policy_framework.status(named, observed)}
             changed += await _applied(cluster, diff(kinds.POLICY, [reported], [replica]))
             on_hub = await find_object(self._hub, kinds.POLICY, replica["metadata"]["name"], name)
             if on_hub is not None:

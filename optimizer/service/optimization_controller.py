@@ -132,10 +132,11 @@ class _Scope:
 class OptimizationController:
     """The PlacementOptimizations of a hub, or of some of its namespaces.
 
-    With `read_only` it plans, and writes nothing but statuses.
+    With `read_only` it plans, and writes nothing but statuses. It reads scores again after
+    `least_pause` seconds at the earliest.
     """
 
-    def __init__(self, optimizer: Optimizer, *, read_only: bool) -> None:
+    def __init__(self, optimizer: Optimizer, *, read_only: bool, least_pause: float = 0.0) -> None:
         self._optimizer = optimizer
         self._read_only = read_only
         self._kube: Kube = optimizer.kube
@@ -146,7 +147,7 @@ class OptimizationController:
         self._events = EventRecorder(self._kube, COMPONENT, now=self._now, registry=self._registry)
         self._scopes = list[_Scope]()
         self._specs = dict[Key, tuple[Any, PlacementOptimizationSpec | RequestProblem]]()
-        self._keeper = PlacementKeeper(optimizer, read_only=read_only)
+        self._keeper = PlacementKeeper(optimizer, read_only=read_only, least_pause=least_pause)
         self._came = dict[Key, tuple[datetime, KeptReport]]()
         for kind in _CHANGES:
             optimizer.hub.on_change(kind, partial(self._changed, kind))

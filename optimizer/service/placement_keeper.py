@@ -64,13 +64,16 @@ from optimizer.wire.request_problem import RequestProblem
 
 
 class PlacementKeeper:
-    """Keeps PlacementOptimizations of a hub, one at a time; with `read_only` it only plans."""
+    """Keeps PlacementOptimizations of a hub, one at a time; with `read_only` it only plans.
 
-    def __init__(self, optimizer: Optimizer, *, read_only: bool) -> None:
+    It reads scores again after `least_pause` seconds at the earliest.
+    """
+
+    def __init__(self, optimizer: Optimizer, *, read_only: bool, least_pause: float) -> None:
         self._optimizer = optimizer
         self._kube: Kube = optimizer.kube
         self._now = optimizer.now
-        self._read_only = read_only
+        self._read_only, self._least_pause = read_only, least_pause
         self._waiting = optimizer.waiting
         self._memories = dict[Key, KeptMemory]()
 
@@ -142,7 +145,7 @@ class PlacementKeeper:
         look_now = await asyncio.to_thread(
             memory.observed, spec, reading.snapshot.fleet, watched, now
         )
-        pause = max(0.0, (look_now.next_look - now).total_seconds())
+        pause = max(self._least_pause, (look_now.next_look - now).total_seconds())
         if not look_now.reasons and state == memory.state and memory.report:
             return memory.report.saying(*subject.landing(memory.report)).reading(pause)
         requested = plan_request(subject.obj) != subject.answered

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from dsf.agent.round import RoundRunner
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.api.conditions import is_true
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import AGENT_NAMESPACE, REPLICA_SET_LABEL
 from dsf.api.times import rfc3339
 from dsf.hub.run import HubController, HubOptions
@@ -26,6 +27,7 @@ from dsf.sim.simulation import Simulation
 from dsf.sim.virtual_time import VirtualTimeLoop
 from optimizer.domain.settings import ANSWER_GAP, OptimizerSettings, SolverName
 from optimizer.domain.solution import Solution
+from optimizer.follow.record.recorded_plan import read_records
 from optimizer.model.problem import Problem
 from optimizer.plan.plan import Plan
 from optimizer.service.optimization_controller import OptimizationController
@@ -39,6 +41,7 @@ from optimizer.twin.cluster_parts import ClusterParts
 from optimizer.twin.fleet_objects import (
     NAME,
     UnplayableScenario,
+    gpu_nodes,
     hub_objects,
     kept_optimization,
     playable,
@@ -59,8 +62,11 @@ OCM_SECONDS = 1.0
 HUB = HubOptions(resync_seconds=3600.0, probe_seconds=300.0, report_seconds=60.0)
 """The hub controller looks less often than by default: nothing happens that it could miss."""
 
-LEASE_SECONDS = 60.0
-"""Leases are renewed less often than by default: nobody else wants them."""
+LEASE_SECONDS = 3600.0
+"""Leases last longer than by default, and are renewed less often: nobody else wants them."""
+
+LOOKS_PER_ROUND = 10
+"""How often the optimizer reads scores at most while an agent publishes once: they are the same."""
 
 SETTINGS = OptimizerSettings(gap=ANSWER_GAP)
 
@@ -126,7 +132,8 @@ class _Twin:
         self._series = ScoreSeries(scenario, seed)
         self._history = RunHistory()
         self._changed, self._recorded, self._arrived = (asyncio.Event() for _ in range(3))
-        self._works_changed = False
+        self._works_changed = self._plans_changed = False
+        self._devices = dict[tuple[str, str], str]()
         self._parts = dict[str, ClusterParts]()
         uids = (f"00000000-0000-4000-8000-{n:012d}" for n in count())
         hubs = {
@@ -155,10 +162,13 @@ class _Twin:
         """Run everything until the end."""
         await self._apply(hub_objects(self._scenario, now=rfc3339(self._now())))
         for name, managed in self._managed.items():
-            for namespace in (AGENT_NAMESPACE, name):
+            for namespace in (AGENT_NAMESPACE, name, SETTINGS.mig.config_namespace):
                 await managed.create(kinds.NAMESPACE, {"metadata": {"name": namespace}})
+        for name, node in gpu_nodes(self._scenario, SETTINGS.mig):
+            await self._managed[name].create(kinds.NODE, node)
         interval = self._scenario.scoring_interval
-        scorers = (dynamic_scorer(score, interval) for score in self._scenario.scores)
+        names = dict.fromkeys(score.name for score in self._scenario.scores)
+        scorers = (dynamic_scorer(name, interval) for name in names)
         await self._apply(Create(kinds.DYNAMIC_SCORER, obj) for obj in scorers)
         await self._apply([Create(kinds.DYNAMIC_SCORING_CONFIG, scoring_config())])
         controller = HubController(
@@ -210,6 +220,7 @@ class _Twin:
         self._simulation.note(kind, namespace, cluster)
         self._works_changed |= kind == kinds.MANIFEST_WORK
         if kind == kinds.PLACEMENT_PLAN:
+            self._plans_changed = True
             self._recorded.set()
         if kind == kinds.CONFIG_MAP and namespace == AGENT_NAMESPACE:
             self._parts[cluster].configured.set()
@@ -235,19 +246,26 @@ class _Twin:
                 await self._look()
 
     async def _look(self) -> None:
-        """See what runs: the works that are available, on clusters that answer."""
+        """See what runs: the works that are available, on clusters that answer.
+
+        A replica counts on the device that the newest plan of its cluster gives it.
+        """
         self._works_changed = False
+        if self._plans_changed:
+            self._plans_changed = False
+            plans = (await self._inner.list(kinds.PLACEMENT_PLAN, OWN)).items
+            content = read_records(plans)[0].content()
+            if not isinstance(content, InvalidInput):
+                self._devices |= {one[:2]: one.device for one in content.assignments}
         works = (await self._inner.list(kinds.MANIFEST_WORK, labels=REPLICA_SET_LABEL)).items
-        self._history.see(
-            {
-                (replica_set_of(work)[1], work["metadata"]["namespace"])
-                for work in works
-                if is_true(work, "Available")
-                and "deletionTimestamp" not in work["metadata"]
-                and work["metadata"]["namespace"] not in self._simulation.lost
-            },
-            self._time(),
-        )
+        running = {
+            (replica_set_of(work)[1], work["metadata"]["namespace"])
+            for work in works
+            if is_true(work, "Available")
+            and "deletionTimestamp" not in work["metadata"]
+            and work["metadata"]["namespace"] not in self._simulation.lost
+        }
+        self._history.see({(*one, self._devices[one]) for one in running}, self._time())
 
     async def _live_through(self, tasks: asyncio.TaskGroup) -> None:
         """Let workloads come and go, and parts fail, until the end."""
@@ -287,7 +305,8 @@ class _Twin:
         scenario, lost_before = self._scenario, set(self._simulation.lost)
         lost_now, stopped = (scenario.failing(one, time) for one in ("ClusterLost", "AgentStopped"))
         known = scenario.failing("ClusterLost", time - LEASE_GRACE_SECONDS)
-        watched = {name for group in scenario.clusters if group.policies for name in group.members}
+        groups = (group for group in scenario.clusters if group.has_policies)
+        watched = {name for group in groups for name in group.members}
         for name, part in self._parts.items():
             lost = name in lost_now
             agent = not lost and name not in stopped
@@ -311,7 +330,9 @@ class _Twin:
             await self._apply(
                 [Create(kinds.PLACEMENT_OPTIMIZATION, kept_optimization(self._scenario))]
             )
-            await OptimizationController(self._optimizer, read_only=False).run()
+            pause = self._scenario.scoring_interval / LOOKS_PER_ROUND
+            keeper = OptimizationController(self._optimizer, read_only=False, least_pause=pause)
+            await keeper.run()
         await asyncio.sleep(self._scenario.scoring_interval)  # the first round of every agent
         while True:
             self._arrived.clear()

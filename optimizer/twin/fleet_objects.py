@@ -1,6 +1,7 @@
 """The objects of a scenario's fleet, and the spec that places its workloads."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any, TypeVar
 
 from dsf.api.names import APP, HUB_NAMESPACE, REQUEST_AMOUNT, REQUEST_KIND
@@ -9,6 +10,7 @@ from dsf.kube import kinds
 from dsf.kube.changes import Change, Create
 from dsf.kube.port import Object
 from dsf.sim.controllers.registration import join
+from optimizer.domain.settings import MigLabels
 from optimizer.snapshot.annotations import annotations_of
 from optimizer.twin.scenario import NAMESPACE as OWN
 from optimizer.twin.scenario import ClusterGroup, Scenario, ScenarioPolicy, Tenure
@@ -36,6 +38,15 @@ def hub_objects(scenario: Scenario, *, now: str) -> Iterator[Change]:
             yield Create(kinds.POLICY, _policy(policy_name(group, policy)))
         for name in group.members:
             yield from join(name, {"cluster-name": name, **group.labels}, now=now)
+
+
+def gpu_nodes(scenario: Scenario, labels: MigLabels) -> Iterator[tuple[str, Object]]:
+    """Yield each cluster with a node whose GPUs can be divided; its MIG manager takes no time."""
+    marks = {labels.present: "true", labels.state: labels.done}
+    for group in scenario.clusters:
+        for name, item in product(group.members, group.gpus):
+            node = _head(kinds.NODE.api_version, kinds.NODE.kind, item.node or name)
+            yield name, {**node, "metadata": {**node["metadata"], "labels": marks}}
 
 
 def policy_name(group: ClusterGroup, policy: ScenarioPolicy) -> str:
@@ -89,7 +100,7 @@ def playable(found: T | RequestProblem) -> T:
 
 def _requested_clusters(scenario: Scenario) -> Iterator[dict[str, Any]]:
     for group in scenario.clusters:
-        stated = _stated(group, ClusterSpec)
+        stated = _stated(group, ClusterSpec, "gpus")
         policies = [
             {"name": policy_name(group, policy), **_stated(policy, PolicySpec)}
             for policy in group.policies
@@ -98,8 +109,8 @@ def _requested_clusters(scenario: Scenario) -> Iterator[dict[str, Any]]:
             yield {"name": name, **stated, "availablePolicies": policies}
 
 
-def _stated(spec: ClusterGroup | ScenarioPolicy, model: type[Any]) -> dict[str, Any]:
-    fields = set(model.model_fields)
+def _stated(spec: ClusterGroup | ScenarioPolicy, model: type[Any], *more: str) -> dict[str, Any]:
+    fields = {*model.model_fields, *more}
     return spec.model_dump(mode="json", by_alias=True, include=fields, exclude_none=True)
 
 

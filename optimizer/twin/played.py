@@ -13,10 +13,11 @@ MoveReason = Literal["ClusterLost", "BetterScore"]
 
 
 class Stay(ResultPart):
-    """A replica of a workload that ran on a cluster from a time to another one."""
+    """A replica of a workload that ran on a device of a cluster from a time to another one."""
 
     workload: str
     cluster: str
+    device: str
     begins: float
     ends: float
 

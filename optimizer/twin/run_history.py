@@ -1,6 +1,6 @@
 """What the twin sees while it runs, and what follows from it at the end."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -12,8 +12,8 @@ from optimizer.twin.played import Loss, Move, Played, Sample, Stay
 from optimizer.twin.scenario import Scenario, Tenure
 from optimizer.twin.score_series import ScoreSeries
 
-Replica = tuple[str, str]
-"""A workload, and the cluster on which one of its replicas runs."""
+Replica = tuple[str, str, str]
+"""A workload, and the cluster and the device on which one of its replicas runs."""
 
 
 @dataclass(slots=True)
@@ -38,8 +38,9 @@ class RunHistory:
     def _end(self, replica: Replica, time: float) -> None:
         begins = self._running.pop(replica)
         if begins < time:
+            workload, cluster, device = replica
             self.stays.append(
-                Stay(workload=replica[0], cluster=replica[1], begins=begins, ends=time)
+                Stay(workload=workload, cluster=cluster, device=device, begins=begins, ends=time)
             )
 
 
@@ -52,14 +53,18 @@ class Succession:
 
 
 class Outcome:
-    """What follows from the stays of a run; `worth` is [clusters, groups, rounds]."""
+    """What follows from the stays of a run; `worth` is [clusters, groups, rounds] by device."""
 
     def __init__(
-        self, scenario: Scenario, series: ScoreSeries, worth: Floats, stays: Sequence[Stay]
+        self,
+        scenario: Scenario,
+        series: ScoreSeries,
+        worth: Mapping[str, Floats],
+        stays: Sequence[Stay],
     ) -> None:
         self._scenario = scenario
         self._series = series
-        self._worth = np.nan_to_num(worth)
+        self._worth = {device: np.nan_to_num(rates) for device, rates in worth.items()}
         self._tenures = {tenure.workload: tenure for tenure in scenario.tenures()}
         self._stays = stays
         self._by_workload = members_by_key((stay.workload, stay) for stay in stays)
@@ -92,20 +97,21 @@ class Outcome:
         group = self._tenures[stay.workload].group.name
         return self._series.clusters[stay.cluster], self._series.groups[group]
 
-    def hours_of(self, rates: Floats) -> float:
-        """Return the sum over all stays of a rate [clusters, groups, rounds], in its unit times
-        hours.
+    def hours_of(self, rates: Mapping[str, Floats]) -> float:
+        """Return the sum over all stays of a rate [clusters, groups, rounds] by device.
+
+        It is in the rate's unit times hours. A device without a rate counts nothing.
         """
         step = self._series.interval
-        until = np.cumsum(rates, axis=2) * step
+        until = {device: np.cumsum(every, axis=2) * step for device, every in rates.items()}
 
-        def area(place: tuple[int, int], time: float) -> float:
-            at = self._series.round_of(time)
-            before = until[*place, at - 1] if at else 0.0
-            return float(before + rates[*place, at] * (time - at * step))
+        def area(stay: Stay, time: float) -> float:
+            place, at = self._place(stay), self._series.round_of(time)
+            before = until[stay.device][*place, at - 1] if at else 0.0
+            return float(before + rates[stay.device][*place, at] * (time - at * step))
 
-        places = ((stay, self._place(stay)) for stay in self._stays)
-        return sum(area(at, one.ends) - area(at, one.begins) for one, at in places) / 3600
+        counted = (one for one in self._stays if one.device in rates)
+        return sum(area(one, one.ends) - area(one, one.begins) for one in counted) / 3600
 
     def _shortfall(self, tenure: Tenure) -> float:
         """Return the seconds of all replicas of a workload that were wanted and did not run."""
@@ -129,7 +135,8 @@ class Outcome:
             own = np.zeros(series.rounds)
             for stay in self._by_workload.get(tenure.workload, ()):
                 there = slice(*np.searchsorted(times, (stay.begins, stay.ends)))
-                value[there] += self._worth[*self._place(stay), there]
+                if stay.device in self._worth:
+                    value[there] += self._worth[stay.device][*self._place(stay), there]
                 own[there] += 1
             exists = (times >= tenure.begins) & (times < tenure.ends)
             missing += np.where(exists, np.maximum(_wanted(tenure) - own, 0), 0)

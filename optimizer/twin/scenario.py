@@ -16,6 +16,7 @@ from dsf.api import name_syntax
 from dsf.api.times import read_duration
 from dsf.api.untrusted_text import listed, quoted
 from optimizer.wire.base import ObjectName, RequestPart, require_unique
+from optimizer.wire.mig_request import GpuNode
 from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
 
 MOST_CLUSTERS = 2_000
@@ -75,6 +76,14 @@ class ClusterGroup(Group, ClusterSpec):
     """Managed clusters that are alike."""
 
     policies: tuple[ScenarioPolicy, ...] = Field(default=(), max_length=50)
+    gpus: tuple[GpuNode, ...] = Field(
+        default=(), max_length=64, description="GPUs for which MIG policies are generated."
+    )
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether policies may be enforced on the clusters."""
+        return bool(self.policies or self.gpus)
 
 
 class WorkloadGroup(Group, WorkloadSpec):
@@ -183,6 +192,7 @@ class PublishedForecast(RequestPart):
 class ScenarioScore(RequestPart):
     """A score that a scoring API gives for each cluster and app, for one device.
 
+    A score of several devices is stated once for each of them, by the same name.
     `total`: the unit of its sum over the hours of all replicas where they run, such as kWh or EUR;
     only for scores that are rates per hour.
     """
@@ -263,9 +273,10 @@ class Scenario(RequestPart):
         clusters, workloads = _names(self.clusters), _names(self.workloads)
         groups = [group.name for group in self.workloads]
         scores = [score.name for score in self.scores]
+        entries = [f"{score.name} of {score.device}" for score in self.scores]
         require_unique(clusters, "cluster")
         require_unique(workloads, "workload")
-        require_unique(scores, "score")
+        require_unique(entries, "score")
         rounds = self.duration / self.scoring_interval
         if len(self.cluster_names) * len(groups) * rounds * len(scores) > MOST_VALUES:
             raise ValueError(

@@ -3,6 +3,7 @@
 A round lasts a scoring interval. Series have the axes [clusters, groups of workloads, rounds].
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from math import ceil
 from statistics import NormalDist
@@ -30,7 +31,7 @@ LOWEST, HIGHEST = -100.0, 100.0
 
 
 class ScoreSeries:
-    """The series of all scores of a scenario, drawn with a seed.
+    """The series of all scores of a scenario by name and device, drawn with a seed.
 
     `clusters` and `groups` are the positions of cluster names and of workload groups. A score that
     does not exist is NaN. Values are within what OCM allows, not yet rounded.
@@ -42,8 +43,9 @@ class ScoreSeries:
         self.interval = float(scenario.scoring_interval)
         self.rounds = ceil(scenario.duration / self.interval) + 1
         self._scenario = scenario
-        self._true = dict[str, Floats]()
-        self._published = dict[str, Floats]()
+        self.devices = tuple(dict.fromkeys(score.device for score in scenario.scores))
+        self._true = dict[tuple[str, str], Floats]()
+        self._published = dict[tuple[str, str], Floats]()
         for number, score in enumerate(scenario.scores):
             self._draw(score, (seed, number))
 
@@ -51,13 +53,13 @@ class ScoreSeries:
         """Return the round that a time belongs to; of a time after the end: the last one."""
         return min(int(time // self.interval), self.rounds - 1)
 
-    def true(self, score: str) -> Floats:
-        """Return what the score of something that runs really is, [clusters, groups, rounds]."""
-        return self._true[score]
+    def true(self, score: str) -> dict[str, Floats]:
+        """Return what the score of what runs really is, [clusters, groups, rounds] by device."""
+        return _by_device(self._true, score)
 
-    def published(self, score: str) -> Floats:
-        """Return what the scoring API answers, [clusters, groups, rounds]."""
-        return self._published[score]
+    def published(self, score: str) -> dict[str, Floats]:
+        """Return what the scoring API answers, [clusters, groups, rounds] by device."""
+        return _by_device(self._published, score)
 
     def scored(self, spec: PlacementOptimizationSpec) -> list[tuple[Preference, ...]]:
         """Return the scores that count in each round, which schedules may change."""
@@ -68,18 +70,25 @@ class ScoreSeries:
         counting = (spec.open_schedule(at) or spec for at in starts)
         return [(one.preference, *one.objectives) for one in counting]
 
-    def worth(self, spec: PlacementOptimizationSpec) -> Floats:
-        """Return what the true scores are worth together, [clusters, groups, rounds]."""
-        found = np.zeros((len(self.clusters), len(self.groups), self.rounds))
+    def worth(self, spec: PlacementOptimizationSpec) -> dict[str, Floats]:
+        """Return what the true scores are worth together, [clusters, groups, rounds] by device.
+
+        NaN where one of them does not exist.
+        """
+        shape = len(self.clusters), len(self.groups), self.rounds
+        nothing = np.full(shape, np.nan)
+        found = {device: np.zeros(shape) for device in self.devices}
         by_scores = members_by_key((scored, at) for at, scored in enumerate(self.scored(spec)))
         for scored, rounds in by_scores.items():
             for item in scored:
-                found[:, :, rounds] += self._weighed(item)[:, :, rounds]
+                objective = Objective(
+                    item.key, item.weight, item.minimum, item.maximum, item.invert
+                )
+                true = self.true(item.score_name)
+                for device, total in found.items():
+                    own = objective.values(true.get(device, nothing))
+                    total[:, :, rounds] += own[:, :, rounds]
         return found
-
-    def _weighed(self, item: Preference) -> Floats:
-        objective = Objective(item.key, item.weight, item.minimum, item.maximum, item.invert)
-        return objective.values(self._true[item.score_name])
 
     def _draw(self, score: ScenarioScore, seed: tuple[int, int]) -> None:
         ahead = ceil(score.forecast.horizon / self.interval) if score.forecast else 0
@@ -100,8 +109,9 @@ class ScoreSeries:
             bound = NormalDist().inv_cdf(score.forecast.quantile)
             errors = random.standard_normal(said.shape) + bound
             said = said + score.forecast.deviation * errors
-        self._true[score.name] = np.clip(real[:, :, : self.rounds], LOWEST, HIGHEST)
-        self._published[score.name] = np.clip(said, LOWEST, HIGHEST)
+        key = score.name, score.device
+        self._true[key] = np.clip(real[:, :, : self.rounds], LOWEST, HIGHEST)
+        self._published[key] = np.clip(said, LOWEST, HIGHEST)
 
     def _applies(self, signal: AnySignal) -> Bools:
         """Return to which clusters and groups a signal applies, [clusters, groups]."""
@@ -140,6 +150,10 @@ class ScoreSeries:
             groups = slice(None) if not series.workload else self.groups[series.workload]
             found[self.clusters[series.cluster], groups] = values
         return found
+
+
+def _by_device(series: Mapping[tuple[str, str], Floats], score: str) -> dict[str, Floats]:
+    return {device: found for (name, device), found in series.items() if name == score}
 
 
 def _noise(signal: Noise, shape: tuple[int, ...], random: np.random.Generator) -> Floats:

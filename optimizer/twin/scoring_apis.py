@@ -1,6 +1,7 @@
 """The scoring APIs of a scenario, called without HTTP: everything else of a round is the agent's.
 
-An API answers for a cluster with a result for each group of workloads, from the drawn series.
+An API answers for a cluster with a result for each group of workloads and each device, from the
+drawn series.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.observe.prober import Prober
 from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.kube.port import Object
-from optimizer.twin.scenario import Scenario, ScenarioScore
+from optimizer.twin.scenario import Scenario
 from optimizer.twin.score_series import ScoreSeries
 
 _HOST = "http://scoring.twin"
@@ -45,13 +46,12 @@ class ScoringApis:
         if self.is_down(score):
             return HttpAnswer(503, "application/json", bytearray(b"{}"))
         series = self.series
-        published = series.published(score)
-        values = published[series.clusters[cluster], :, series.round_of(self.clock())]
-        device = next(item.device for item in self.scenario.scores if item.name == score)
+        place = series.clusters[cluster], slice(None), series.round_of(self.clock())
         results = [
-            {"metric": {"app": group, "device": device}, "score": float(values[at])}
+            {"metric": {"app": group, "device": device}, "score": float(values[*place][at])}
+            for device, values in series.published(score).items()
             for group, at in series.groups.items()
-            if not np.isnan(values[at])
+            if not np.isnan(values[*place][at])
         ]
         body = json.dumps({"results": results}).encode()
         return HttpAnswer(200, "application/json", bytearray(body))
@@ -93,21 +93,21 @@ class TwinProber(Prober):
         return ProbeResult()
 
 
-def dynamic_scorer(score: ScenarioScore, interval: int) -> Object:
-    """Return the DynamicScorer of a score."""
+def dynamic_scorer(score: str, interval: int) -> Object:
+    """Return the DynamicScorer of a score by its name."""
     return {
         "apiVersion": API_VERSION,
         "kind": "DynamicScorer",
-        "metadata": {"name": score.name, "namespace": HUB_NAMESPACE},
+        "metadata": {"name": score, "namespace": HUB_NAMESPACE},
         "spec": {
-            "description": f"Score {score.name} of the twin",
-            "configURL": f"{_HOST}/{score.name}/config",
+            "description": f"Score {score} of the twin",
+            "configURL": f"{_HOST}/{score}/config",
             "configSyncMode": "None",
             "location": "External",
             "source": {"type": "None"},
             "scoring": {
-                "path": f"/{score.name}/scoring",
-                "params": {"name": score.name, "interval": interval},
+                "path": f"/{score}/scoring",
+                "params": {"name": score, "interval": interval},
             },
             "scoreDestination": "AddOnPlacementScore",
             "scoreDimensionFormat": "${app};${device}",

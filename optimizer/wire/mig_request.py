@@ -1,8 +1,8 @@
 """The fields of POST /optimize from which MIG policies are generated."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import FailFast, Field, model_validator
 
@@ -155,6 +155,31 @@ def gpu_pools_of(
             gpu_pools.NodeGpus(item.node or "", item.gpus(workloads))
         )
     return tuple(gpu_pools.GpuPool(cluster, tuple(found), name) for name, found in pools.items())
+
+
+def requested_gpus(pool: gpu_pools.GpuPool, user: str) -> Iterator[dict[str, Any]]:
+    """Yield a GpuNode for each node of a pool; what target workloads use, `user` uses here."""
+    for node in pool.nodes:
+        first = node.gpus[0]
+        known = first.mig_disabled or first.layout is not None
+        every = (item for at, gpu in enumerate(node.gpus) for item in _instances(at, gpu, user))
+        yield {
+            "model": first.geometry.model,
+            "count": len(node.gpus),
+            "node": node.name or None,
+            "pool": pool.name,
+            "instances": [*every] if known else None,
+        }
+
+
+def _instances(index: int, gpu: gpu_pools.Gpu, user: str) -> Iterator[dict[str, Any]]:
+    foreign, own = {"busy": True}, {"busy": True, "workload": user}
+    if gpu.mig_disabled:
+        use = foreign if gpu.foreign_use else own if gpu.in_use else {}
+        yield {"gpu": index, "profile": WHOLE_GPU, **use}
+    for item in gpu.layout or ():
+        use = foreign if item in gpu.foreign else own if item in gpu.busy else {}
+        yield {"gpu": index, "profile": item.profile, "start": item.start, **use}
 
 
 def require_distinct_nodes(nodes: Sequence[GpuNode]) -> None:

@@ -13,6 +13,7 @@ import httpx
 from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
 from tests.evals.fleets import FLEETS
 from tests.evals.hub_facts import hub_facts, not_written
+from tests.evals.recorded_past import PASTS
 from tests.evals.replay import AssistantClient, Replay, assistant, true_of
 from tests.mcp_server.strict_reader import read_truth
 from tests.mcp_server.tool_names import WRITES
@@ -67,10 +68,10 @@ async def judged(endpoint: ModelEndpoint, conversation: Conversation) -> Verdict
 
     A model that is not asked to write must not write.
     """
-    hub = await FLEETS[conversation.fleet]()
-    conversation = true_of(await hub_facts(hub), conversation)
+    hub, past = await FLEETS[conversation.fleet](), PASTS.get(conversation.fleet)
+    conversation = true_of(await hub_facts(hub, past), conversation)
     before = await read_truth(hub, "default")
-    async with assistant(hub, writes=conversation.writes) as client:
+    async with assistant(hub, writes=conversation.writes, past=past) as client:
         replay, (answer, used, error) = Replay(conversation), ("", 0, "")
         try:
             answer, used = await _answered(endpoint, client, replay)

@@ -69,6 +69,18 @@ async def moved() -> EmbeddedHub:
     return hub
 
 
+async def recorded() -> EmbeddedHub:
+    """The guide's fleet, with the plan for performance that was applied eight days ago."""
+    times = [utc_now() - timedelta(days=8)]
+    hub = await guide(now=lambda: times[0])
+    optimizer = Optimizer(hub, now=lambda: times[0])
+    plan = await optimizer.plan(OptimizeRequest(**request()))
+    assert isinstance(plan, Plan)
+    await optimizer.apply(plan)
+    times[0] = utc_now()
+    return hub
+
+
 async def kept() -> EmbeddedHub:
     """The guide's fleet; app02 is kept by itself, and a plan for app01 waits."""
     hub = await guide()
@@ -223,6 +235,7 @@ FLEETS: Mapping[str, Callable[[], Awaitable[EmbeddedHub]]] = {
     "guide": guide,
     "running": running,
     "moved": moved,
+    "recorded": recorded,
     "kept": kept,
     "broken": broken,
     "wide": wide,

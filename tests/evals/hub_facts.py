@@ -7,8 +7,9 @@ of a conversation names one of these in braces, such as `{stalest.cluster}`.
 import base64
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 from dsf.kube.kinds import (
@@ -18,9 +19,11 @@ from dsf.kube.kinds import (
     NODE_INVENTORY,
     PLACEMENT,
     PLACEMENT_PLAN,
+    POLICY,
 )
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET as WORKLOAD
 from dsf.kube.port import Kube
+from tests.evals.recorded_past import RecordedPast
 
 PREFIX = "dynamic-scoring.open-cluster-management.io/"
 GPU = "nvidia.com/gpu"
@@ -38,8 +41,8 @@ class HubFacts(dict[str, str]):
         return text
 
 
-async def hub_facts(hub: Kube) -> HubFacts:
-    """Read the hub now."""
+async def hub_facts(hub: Kube, past: RecordedPast | None = None) -> HubFacts:
+    """Read the hub now, and what its agents published."""
     scores = (await hub.list(ADD_ON_PLACEMENT_SCORE)).items
     scorers = (await hub.list(DYNAMIC_SCORER)).items
     inventories = (await hub.list(NODE_INVENTORY)).items
@@ -52,8 +55,72 @@ async def hub_facts(hub: Kube) -> HubFacts:
     records = (await hub.list(PLACEMENT_PLAN)).items
     placements = (await hub.list(PLACEMENT)).items
     return HubFacts(
-        {**found, **_ages(scores), **_gpus(inventories, scores), **_plans(records, placements)}
+        {
+            **found,
+            **_ages(scores),
+            **_gpus(inventories, scores),
+            **_plans(records, placements),
+            **(await _past(hub, records[-1], past) if past else {}),
+        }
     )
+
+
+async def _past(hub: Kube, record: Any, past: RecordedPast) -> dict[str, str]:
+    """Return what the plan in force was worth, and what the best ones would have been.
+
+    Best of an hour: every combination of a policy for each cluster, and of places for workloads.
+    """
+    content = _content(record)
+    namespace = record["metadata"]["namespace"]
+    policies = {
+        item["metadata"]["name"]: item for item in (await hub.list(POLICY, namespace)).items
+    }
+    workloads = {
+        item["metadata"]["name"]: item for item in (await hub.list(WORKLOAD, namespace)).items
+    }
+    clusters = {
+        item["name"]: [_labels(policies[one["name"]]) for one in item["availablePolicies"]]
+        for item in content["request"]["clusters"]
+    }
+    apps = {name: _labels(item) for name, item in workloads.items()}
+    best = found = 0.0
+    for hour in range(past.hours):
+
+        def value(name: str, cluster: str, device: str, at: int = hour) -> float:
+            return past.score(cluster, apps[name]["app"], device, at)
+
+        found += sum(value(*place) for place in content["assignments"])
+        best += max(
+            _worth(dict(zip(clusters, chosen, strict=True)), apps, places, value)
+            for chosen in product(*clusters.values())
+            for places in product(("", *clusters), repeat=len(apps))
+        )
+    return {
+        "past.hours": f"{past.hours} h",
+        "past.recorded": f"{found / past.hours:.2f}",
+        "past.best": f"{best / past.hours:.2f}",
+        "past.regret": f"{100 * (best - found) / best:.2f}%",
+    }
+
+
+def _worth(
+    chosen: Mapping[str, Mapping[str, str]],
+    apps: Mapping[str, Mapping[str, str]],
+    places: Sequence[str],
+    value: Callable[[str, str, str], float],
+) -> float:
+    """Return the value of workloads at their places; below 0 if they do not fit."""
+    total, left = 0.0, {name: int(of["resource-supply-amount"]) for name, of in chosen.items()}
+    for (name, labels), cluster in zip(apps.items(), places, strict=True):
+        if cluster:
+            left[cluster] -= int(labels["resource-request-amount"])
+            total += value(name, cluster, chosen[cluster]["resource-supply-device"])
+    return total if min(left.values()) >= 0 else -1.0
+
+
+def _labels(obj: Any) -> dict[str, str]:
+    labels: dict[str, str] = obj["metadata"]["labels"]
+    return labels
 
 
 def _plans(records: Any, placements: Any) -> dict[str, str]:

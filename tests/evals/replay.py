@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -15,10 +15,12 @@ from mcp_types import Tool
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from mcp_server.server import create_mcp
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.service.optimizer import Optimizer
 from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
 from tests.evals.fleets import FLEETS, INJECTION
 from tests.evals.hub_facts import HubFacts, hub_facts, not_written
+from tests.evals.recorded_past import PASTS, RecordedPast, prometheus
 from tests.evals.told_names import guessed
 from tests.mcp_server.tokens import answer_tokens
 
@@ -70,6 +72,7 @@ class AssistantClient:
 
     def __init__(self, client: Client[Any], tools: list[Tool]) -> None:
         self._client = client
+        self._simulated = dict[str, Any]()
         self.tools = tools
 
     @property
@@ -82,7 +85,12 @@ class AssistantClient:
         arguments = filled(call.arguments, replay.exchanges)
         schemas = [item.input_schema for item in self.tools]
         unknown = guessed(arguments, replay.told, schemas)
-        result = await self._client.call_tool(call.tool, arguments, raise_on_error=False)
+        asked = json.dumps([call.tool, arguments])
+        result = self._simulated.get(asked) or await self._client.call_tool(
+            call.tool, arguments, raise_on_error=False
+        )
+        if call.tool == "simulate_settings":  # it takes long, and each wording asks the same
+            self._simulated[asked] = result
         text = "\n".join(getattr(item, "text", "") for item in result.content)
         exchange = Exchange(
             ToolCall(call.tool, arguments, call.fails),
@@ -96,11 +104,15 @@ class AssistantClient:
 
 
 @asynccontextmanager
-async def assistant(hub: EmbeddedHub, *, writes: bool) -> AsyncIterator[AssistantClient]:
-    """Yield a client of a server on this hub."""
-    optimizer = Optimizer(hub, now=utc_now)
-    mcp = create_mcp(lambda: optimizer, read_only=not writes)
-    async with Client(mcp) as client:
+async def assistant(
+    hub: EmbeddedHub, *, writes: bool, past: RecordedPast | None = None
+) -> AsyncIterator[AssistantClient]:
+    """Yield a client of a server on this hub, whose agents a Prometheus has scraped."""
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(prometheus(past)) if past else ""
+        optimizer = Optimizer(hub, OptimizerSettings(prometheus_url=url), now=utc_now)
+        mcp = create_mcp(lambda: optimizer, read_only=not writes)
+        client = await stack.enter_async_context(Client(mcp))
         yield AssistantClient(client, await client.list_tools())
 
 
@@ -117,9 +129,9 @@ async def replay_all(wanted: list[Conversation]) -> list[Replay]:
     done: list[Replay] = []
     for fleet in dict.fromkeys(item.fleet for item in wanted):
         reading = [item for item in wanted if item.fleet == fleet and not item.writes]
-        hub = await FLEETS[fleet]()
-        facts = await hub_facts(hub)
-        async with assistant(hub, writes=False) as client:
+        hub, past = await FLEETS[fleet](), PASTS.get(fleet)
+        facts = await hub_facts(hub, past)
+        async with assistant(hub, writes=False, past=past) as client:
             done += [await replayed(client, true_of(facts, item)) for item in reading]
     for item in wanted:
         if item.writes:

@@ -19,9 +19,9 @@ from tests.fields.door import Case, Door, Fields, leaves, with_values
 from tests.fields.optimize_request import hub_in, on_hub, seen
 from tests.fields.rest_routes import CASES as ROUTE_CASES
 from tests.optimizer.build import NOW, body
-from tests.optimizer.cli.test_simulate import SHIFT, prometheus
+from tests.optimizer.cli.test_simulate import prometheus
 from tests.optimizer.service.kept_fleet import WAITING
-from tests.optimizer.twin.recorded_fleet import recorded_hub
+from tests.optimizer.twin.recorded_fleet import ONE_HOUR, recorded_hub
 
 TAG = "the tag of a fleet that was read before"
 NEWEST = "the digest of the newest recorded plan"
@@ -220,7 +220,7 @@ def fields_of(tool: str) -> Callable[[], Iterable[str]]:
 
 async def ask_of_recording(values: Fields, _on: str) -> Any:
     """Return the answer about a recording, and the seconds that each query of it covered."""
-    async with prometheus(SHIFT) as (url, ranges):
+    async with prometheus(ONE_HOUR) as (url, ranges):
         known = OptimizerSettings(prometheus_url=url)
         optimizer = Optimizer(await recorded_hub(), known, now=lambda: NOW)
         async with Client(create_mcp(lambda: optimizer)) as client:

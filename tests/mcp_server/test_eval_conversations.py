@@ -17,12 +17,12 @@ def test_a_quarter_of_them_is_held_out() -> None:
     assert sum(item.held_out for item in own) >= len(own) // 5
 
 
-def test_each_request_has_three_wordings_and_most_are_answered() -> None:
+def test_each_request_has_three_wordings_and_is_answered() -> None:
     requests = [item for item in ALL if item.max_characters]
     names = Counter(item.name.rpartition(" ")[0] for item in requests)
     assert set(names.values()) == {3}
     assert len({item.question for item in requests}) == len(requests)
-    assert sum(not item.remains for item in requests) >= 63
+    assert not any(item.remains for item in requests)
 
 
 @pytest.mark.exhaustive

@@ -19,8 +19,8 @@ from tests.mcp_server.service import serving_hub
 from tests.mcp_server.test_gone_clients import _call, _sent
 from tests.mcp_server.test_http import HANGS_SECONDS
 from tests.mcp_server.tokens import definition_tokens, result_tokens
-from tests.optimizer.cli.test_simulate import SHIFT, prometheus
-from tests.optimizer.twin.recorded_fleet import answer, recorded_hub
+from tests.optimizer.cli.test_simulate import prometheus
+from tests.optimizer.twin.recorded_fleet import ONE_HOUR, answer, recorded_hub
 
 NAME = "simulate_settings"
 LOWER = {"settings": {"gain": "1"}}
@@ -41,7 +41,7 @@ async def test_it_compares_settings_over_what_was_recorded() -> None:
     async def progress(_seconds: float, _total: float | None, message: str | None) -> None:
         told.append(message)
 
-    async with prometheus(SHIFT) as (url, asked):
+    async with prometheus(ONE_HOUR) as (url, asked):
         optimizer = optimizer_of(hub, url)
         async with serving_hub(hub, optimizer) as service, Client(service.mcp) as session:
             (tool,) = [tool for tool in await session.list_tools() if tool.name == NAME]
@@ -56,6 +56,8 @@ async def test_it_compares_settings_over_what_was_recorded() -> None:
         ("Kept", {"gain": "1"}),
         ("Recorded", {}),
     ]
+    moves = [row["moves"]["mean"] for row in rows]
+    assert moves[0] == moves[2] == 0 < moves[1]
     assert "best in hindsight" in found.content[0].text
     assert result_tokens(found) < 1_500
     assert all(str(message).startswith("Simulating: ") for message in told)
@@ -68,12 +70,12 @@ TOO_MANY = answer({"worker01": lambda _: 60, "worker02": lambda _: 50}, last=3_0
 @pytest.mark.parametrize(
     ("arguments", "recorded", "told"),
     [
-        ({"settings": {"hysterisis": "1"}}, SHIFT, "hysterisis: unknown field"),
-        ({"settings": {"gain": "1,2"}}, SHIFT, "one value"),
-        ({"settings": {"gain": "-1"}}, SHIFT, "hysteresis.leastGain: "),
-        ({"settings": {}}, SHIFT, "settings"),
-        ({**LOWER, "hours": 169}, SHIFT, "hours"),
-        ({**LOWER, "optimization": "other"}, SHIFT, "no applied PlacementPlan"),
+        ({"settings": {"hysterisis": "1"}}, ONE_HOUR, "hysterisis: unknown field"),
+        ({"settings": {"gain": "1,2"}}, ONE_HOUR, "one value"),
+        ({"settings": {"gain": "-1"}}, ONE_HOUR, "hysteresis.leastGain: "),
+        ({"settings": {}}, ONE_HOUR, "settings"),
+        ({**LOWER, "hours": 169}, ONE_HOUR, "hours"),
+        ({**LOWER, "optimization": "other"}, ONE_HOUR, "no applied PlacementPlan"),
         ({**LOWER, "hours": 24}, TOO_MANY, "2 clusters are simulated for at most 24.0 hours"),
         (LOWER, {"status": "error"}, "HTTP 200"),
     ],

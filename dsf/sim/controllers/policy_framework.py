@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dsf.kube.changes import Change
-from dsf.kube.kinds import POLICY
+from dsf.kube.kinds import NODE, POLICY
 from dsf.kube.port import Object
 from dsf.sim.controllers.musthave import Observed, Reference, contains, ensure, reference_of
 from dsf.sim.controllers.placement import DecidedClusters
@@ -36,6 +36,13 @@ def replicated(
         for namespace, name, cluster in sorted(bound)
         if not (roots[namespace, name].get("spec") or {}).get("disabled")
     ]
+
+
+def with_selected_nodes(policy: Object, nodes: Sequence[Object]) -> Object:
+    """Return a policy that names the nodes which its templates select by an objectSelector."""
+    spec = policy.get("spec") or {}
+    templates = [_selecting(item, nodes) for item in spec.get("policy-templates") or []]
+    return {**policy, "spec": {**spec, "policy-templates": templates}}
 
 
 def objects_of(policy: Object) -> list[Reference]:
@@ -101,6 +108,32 @@ def _replica(policy: Object, cluster: str) -> Object:
         },
         spec=policy["spec"],
     )
+
+
+def _selecting(item: Object, nodes: Sequence[Object]) -> Object:
+    template = item["objectDefinition"]
+    spec = template.get("spec") or {}
+    objects = [named for one in spec.get("object-templates") or [] for named in _named(one, nodes)]
+    selecting = {**template, "spec": {**spec, "object-templates": objects}}
+    return {**item, "objectDefinition": selecting}
+
+
+def _named(item: Object, nodes: Sequence[Object]) -> list[Object]:
+    """Return an object template for each node that it selects; itself if it selects none."""
+    definition, asked = item["objectDefinition"], item.get("objectSelector")
+    if asked is None or definition.get("kind") != NODE.kind:
+        return [item]
+    labels = (asked.get("matchLabels") or {}).items()
+    names = [
+        node["metadata"]["name"]
+        for node in nodes
+        if labels <= (node["metadata"].get("labels") or {}).items()
+    ]
+    metadata = definition.get("metadata") or {}
+    return [
+        {**item, "objectDefinition": {**definition, "metadata": {**metadata, "name": name}}}
+        for name in names
+    ] or [item]
 
 
 def _templates(policy: Object) -> list[Object]:

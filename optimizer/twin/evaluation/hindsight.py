@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optimizer.candidates.layout_bounds import bounded_over_all_layouts
 from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import DEFAULTS
 from optimizer.domain.solution import Assignment
@@ -53,13 +54,13 @@ class BestMoment(NamedTuple):
 
 def best_moments(moments: Iterable[DecisionMoment]) -> tuple[BestMoment, ...]:
     """Return a bound on the value of any plan at each moment; plans may change at each of them."""
-    return tuple(
-        BestMoment(moment.begins, moment.seconds, _bound(moment.problem)) for moment in moments
-    )
+    return tuple(BestMoment(moment.begins, moment.seconds, _bound(moment)) for moment in moments)
 
 
-def _bound(problem: Problem) -> float:
-    found = solve_problem(problem, solver=DEFAULTS.solver, time_limit_seconds=SECONDS, gap=_GAP)
+def _bound(moment: DecisionMoment) -> float:
+    solver = DEFAULTS.solver
+    found = solve_problem(moment.problem, solver=solver, time_limit_seconds=SECONDS, gap=_GAP)
+    found = bounded_over_all_layouts(moment.fleet, found)
     return found.objective_value if found.bound is None else found.bound
 
 
@@ -69,10 +70,11 @@ def best_within_budgets(
     """Return a bound on the value x hours of plans that keep budgets of moves.
 
     A replica that leaves a cluster where it could stay is a move, wherever it goes. Periods of a
-    budget follow each other from time 0. None: too large, or no bound was found in time.
+    budget follow each other from time 0. None: too large, no bound was found in time, or not all
+    layouts of GPUs are in the program.
     """
     columns = sum(moment.problem.size for moment in moments)
-    if not moments or columns > MOST_COLUMNS:
+    if not moments or columns > MOST_COLUMNS or any(one.fleet.omitted_layouts for one in moments):
         return None
     objective, rows, moves = _integer_program(moments)
     rows += _budget_rows(budgets, moves)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import ceil
 from typing import NamedTuple
 
@@ -14,6 +14,9 @@ from dsf.kube.changes import Create
 from dsf.kube.kinds import MANAGED_CLUSTER, POLICY, Kind
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
+from optimizer.candidates.fleet_candidates import with_candidates
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.mig.gpu_pools import NO_COST
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import formulate
@@ -21,6 +24,7 @@ from optimizer.model.problem import Problem
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.twin.fleet_objects import hub_objects, playable, spec_of, workload
 from optimizer.twin.scenario import Scenario
 from optimizer.twin.score_series import ScoreSeries
@@ -32,10 +36,14 @@ MOST_VARIABLES = 400_000
 
 
 class DecisionMoment(NamedTuple):
-    """What could be decided from a time on, for some seconds; no move costs anything."""
+    """What could be decided from a time on, for some seconds; no move costs anything.
+
+    The fleet has all policies that may be enforced, those that are generated too.
+    """
 
     begins: float
     seconds: float
+    fleet: Fleet
     problem: Problem
 
 
@@ -52,7 +60,8 @@ def moments_of(scenario: Scenario, seed: int) -> tuple[float, tuple[DecisionMome
         one: request.model_copy(update={"preference": one[0], "objectives": one[1:]})
         for one in dict.fromkeys(scored)
     }
-    fleets = {one: read_objects(observation, of, DEFAULTS).fleet for one, of in asked.items()}
+    reads = {one: read_objects(observation, of, DEFAULTS) for one, of in asked.items()}
+    rules = replace(mig_rules(request), costs=NO_COST)
     changes = _changed_rounds(scenario, series)
     size = max(1, len(observation.managed_clusters) * len(observation.workloads))
     rounds = ceil(len(changes) / min(MOST_MOMENTS, max(8, MOST_VARIABLES // size)))
@@ -66,14 +75,15 @@ def moments_of(scenario: Scenario, seed: int) -> tuple[float, tuple[DecisionMome
         lost = scenario.failing("ClusterLost", begins)
         present = {name for name, one in tenures.items() if one.begins <= begins < one.ends}
         counts = scored[series.round_of(begins)]
-        fleet = fleets[counts]
+        fleet, pools = reads[counts].fleet, reads[counts].pools
         fleet = replace(
             fleet,
             clusters=tuple(item for item in fleet.clusters if item.name not in lost),
             workloads=tuple(item for item in fleet.workloads if item.name in present),
-            scores=_mean_scores(scenario, asked[counts], series, begins, ends),
+            scores=_mean_scores(asked[counts], series, begins, ends),
         )
-        found.append(DecisionMoment(begins, ends - begins, formulate(fleet)))
+        fleet = with_candidates(fleet, pools, rules)
+        found.append(DecisionMoment(begins, ends - begins, fleet, formulate(fleet)))
     return max(1, rounds) * series.interval, tuple(found)
 
 
@@ -103,7 +113,7 @@ def _changed_rounds(scenario: Scenario, series: ScoreSeries) -> list[int]:
     """Return the rounds in which a true score differs from the round before, and the first."""
     differ = np.zeros(series.rounds - 1, dtype=np.bool_)
     for score in scenario.scores:
-        true = np.nan_to_num(series.true(score.name), nan=np.inf)
+        true = np.nan_to_num(series.true(score.name)[score.device], nan=np.inf)
         differ |= (true[:, :, 1:] != true[:, :, :-1]).any(axis=(0, 1))
     return [0, *(np.nonzero(differ)[0] + 1).tolist()]
 
@@ -123,16 +133,18 @@ def _edges(scenario: Scenario, rounds: Iterable[float]) -> list[float]:
 
 
 def _mean_scores(
-    scenario: Scenario, request: OptimizeRequest, series: ScoreSeries, begins: float, ends: float
+    request: OptimizeRequest, series: ScoreSeries, begins: float, ends: float
 ) -> dict[str, ScoreMatrix]:
     """Return the true scores of a time, by the keys by which the request reads them."""
     rounds = slice(series.round_of(begins), max(ceil(ends / series.interval), 1))
-    devices = {score.name: score.device for score in scenario.scores}
     return {
         item.key: ScoreMatrix(
             series.groups,
-            {(cluster, devices[item.score_name]): at for cluster, at in series.clusters.items()},
-            series.true(item.score_name)[:, :, rounds].mean(axis=2).T,
+            {place: at for at, place in enumerate(product(series.clusters, true))},
+            np.stack([one[:, :, rounds].mean(axis=2) for one in true.values()], axis=1)
+            .reshape(-1, len(series.groups))
+            .T,
         )
         for _, item in request.read_scores
+        for true in [series.true(item.score_name)]
     }

@@ -62,12 +62,17 @@ async def recording_of_hub(
     return recording_of(*await record_of_hub(kube, namespace, optimization), series)
 
 
-async def past_scores(url: str, *, until: float, seconds: float) -> list[PastValues]:
-    """Return the scores of the last `seconds`, day by day; raises PrometheusRefused."""
+async def past_scores(
+    url: str, *, until: float, seconds: float, step: float = STEP_SECONDS
+) -> list[PastValues]:
+    """Return the scores of the last `seconds`, day by day; raises PrometheusRefused.
+
+    `step`: between two samples, in seconds; a day has a whole number of them.
+    """
     found = list[PastValues]()
     begins = until - seconds
     while begins < until:
         ends = min(begins + _DAY_SECONDS, until)
-        found += await past_values(url, QUERY, start=begins, end=ends, step=STEP_SECONDS)
-        begins = ends + STEP_SECONDS
+        found += await past_values(url, QUERY, start=begins, end=ends, step=step)
+        begins = ends + step
     return found

@@ -7,7 +7,7 @@ Prometheus that scrapes the agents.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import isfinite
 from statistics import median
 from typing import Any, NamedTuple
@@ -18,10 +18,11 @@ from dsf.api.times import rfc3339, shown_duration
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.cli.prometheus import PastValues
 from dsf.placement import SET_LABEL
-from optimizer.domain.fleet import Cluster, Fleet, Workload
+from optimizer.domain.fleet import Cluster, Workload
+from optimizer.domain.mig.gpu_pools import possible_devices
 from optimizer.domain.settings import DEFAULTS
 from optimizer.follow.record.recorded_plan import RecordedPlan
-from optimizer.snapshot.fleet_snapshot import read_objects
+from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.twin.evaluation.scenario_file import scenario_of
 from optimizer.twin.fleet_objects import spec_of
@@ -29,6 +30,7 @@ from optimizer.twin.played import Played
 from optimizer.twin.run_history import Outcome, RunHistory
 from optimizer.twin.scenario import Scenario
 from optimizer.twin.score_series import ScoreSeries
+from optimizer.wire.mig_request import requested_gpus
 from optimizer.wire.object_specs import WorkloadSpec
 from optimizer.wire.request import OptimizeRequest
 
@@ -83,7 +85,8 @@ def recording_of(
         key=lambda one: one.spec.revision,
     )
     request = _request(applied)
-    fleet = read_objects(observation, request, DEFAULTS).fleet
+    read = read_objects(observation, request, DEFAULTS)
+    fleet = read.fleet
     samples = list(_samples(series, request))
     start, end = min(one.times[0] for one in samples), max(one.times[-1] for one in samples)
     step = (
@@ -102,9 +105,9 @@ def recording_of(
             "start": _time(start),
             "duration": end - start,
             "scoringInterval": round(max(step, 10.0)),
-            "clusters": [_cluster_group(one) for one in fleet.clusters],
+            "clusters": [_cluster_group(one, read) for one in fleet.clusters],
             "workloads": [_workload_group(one) for one in fleet.workloads],
-            "scores": [*_scores(samples, request, fleet, start)],
+            "scores": [*_scores(samples, request, read, start)],
             "failures": [
                 {
                     "type": "AgentStopped",
@@ -138,8 +141,6 @@ def _request(applied: Sequence[RecordedPlan]) -> OptimizeRequest:
     asked = content if isinstance(content, InvalidInput) else content.asked()
     if isinstance(asked, InvalidInput):
         raise ValueError(f"PlacementPlan {applied[-1].name}: {asked.message}")  # noqa: TRY004
-    if asked.mig is not None or any(cluster.gpus for cluster in asked.clusters):
-        raise ValueError("the plan generates MIG policies, which the twin does not play")
     return asked
 
 
@@ -227,41 +228,39 @@ def _gap_notes(gaps: Sequence[tuple[str, float, float]]) -> Iterator[str]:
 
 
 def _scores(
-    samples: Sequence[_Samples], request: OptimizeRequest, fleet: Fleet, start: float
+    samples: Sequence[_Samples], request: OptimizeRequest, read: FleetSnapshot, start: float
 ) -> Iterator[dict[str, Any]]:
-    devices = sorted(
-        {item.device for cluster in fleet.clusters for item in cluster.supplies if item.device}
-    )
-    if len(devices) != 1:
-        raise ValueError(
-            f"the fleet supplies the devices {listed(devices)}: the twin plays fleets with one"
-        )
+    """Yield each score of each device; samples without a device are those of all."""
+    fleet = read.fleet
+    devices = {item.device for cluster in fleet.clusters for item in cluster.supplies}
+    for pool in chain.from_iterable(read.pools.values()):
+        devices.update(possible_devices(pool))
     known = {cluster.name for cluster in fleet.clusters}
     apps = defaultdict[str, list[str]](list)
     for workload in fleet.workloads:
         apps[workload.app].append(workload.name)
     for score in sorted(request.score_names):
-        found = [
-            {
-                "cluster": one.cluster,
-                "workload": name,
-                "times": [time - start for time in one.times],
-                "values": one.values,
-            }
-            for one in samples
-            if one.score == score and one.cluster in known and one.device in {"", devices[0]}
-            for name in (apps.get(one.app, ()) if one.app else ("",))
-        ]
-        if not found:
+        found = defaultdict[str, list[dict[str, Any]]](list)
+        for one in samples:
+            if one.score != score or one.cluster not in known:
+                continue
+            times = [time - start for time in one.times]
+            series = [
+                {"cluster": one.cluster, "workload": name, "times": times, "values": one.values}
+                for name in (apps.get(one.app, ()) if one.app else ("",))
+            ]
+            for device in devices & {one.device} if one.device else devices:
+                found[device] += series
+        if not any(found.values()):
             raise ValueError(f"the recording has no samples of {score} for what is placed")
-        yield {
-            "name": score,
-            "device": devices[0],
-            "signals": [{"type": "Recorded", "series": found}],
-        }
+        for device, series in sorted(found.items()):
+            if series:
+                signal = {"type": "Recorded", "series": series}
+                yield {"name": score, "device": device, "signals": [signal]}
 
 
-def _cluster_group(cluster: Cluster) -> dict[str, Any]:
+def _cluster_group(cluster: Cluster, read: FleetSnapshot) -> dict[str, Any]:
+    user = next((one.name for one in read.fleet.workloads), "")
     return {
         "name": cluster.name,
         "labels": {key: text for key, text in cluster.labels.items() if key != SET_LABEL},
@@ -275,6 +274,9 @@ def _cluster_group(cluster: Cluster) -> dict[str, Any]:
                 **({"uses": dict(policy.uses)} if policy.uses else {}),
             }
             for policy in cluster.candidates
+        ],
+        "gpus": [
+            node for pool in read.pools.get(cluster.name, ()) for node in requested_gpus(pool, user)
         ],
     }
 
@@ -309,8 +311,8 @@ def _recorded(scenario: Scenario, applied: Sequence[RecordedPlan], start: float)
         if isinstance(content, InvalidInput):
             return None
         if at < scenario.duration:
-            placed = {(one.workload, one.cluster) for one in content.assignments}
-            history.see({one for one in placed if one[0] in known}, at)
+            placed = {one for one in content.assignments if one.workload in known}
+            history.see({(*one,) for one in placed}, at)
     series = ScoreSeries(scenario, scenario.seed)
     plans = sum(0 < at < scenario.duration for at in times)
     stays = history.finish(scenario.duration)

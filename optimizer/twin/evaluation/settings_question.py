@@ -5,12 +5,13 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from dsf.api.times import shown_duration
 from dsf.cli.prometheus import PrometheusRefused
 from dsf.kube.clock import utc_now
 from optimizer.solve.supervised_process import SupervisedResult, limit_memory, run_supervised
 from optimizer.twin.engine import play
 from optimizer.twin.evaluation.figures import SimulationResult
-from optimizer.twin.evaluation.recorded_hub import HubRecord, past_scores
+from optimizer.twin.evaluation.recorded_hub import STEP_SECONDS, HubRecord, past_scores
 from optimizer.twin.evaluation.recording import recording_of
 from optimizer.twin.evaluation.report import Run, simulation
 from optimizer.twin.evaluation.sweep import hindsight_of, parse_sweep, with_setting
@@ -23,6 +24,10 @@ SECONDS = 90.0
 MEMORY_MIB = 4_096
 MOST_ROUNDS = 6_000
 """Rounds of agents that are played within the seconds, twice: 20 clusters for a day."""
+
+
+STEPS, MOST_STEPS = (STEP_SECONDS, 600.0, 900.0, 1800.0), 400
+"""Seconds between two samples: as few as leave so many samples of each score at most."""
 
 
 class SettingsQuestion(NamedTuple):
@@ -66,8 +71,15 @@ def _answer(
 
 def _simulated(question: SettingsQuestion) -> SimulationResult:
     seconds, now = question.hours * 3600, utc_now().timestamp()
-    series = asyncio.run(past_scores(question.prometheus_url, until=now, seconds=seconds))
+    step = next((one for one in STEPS if seconds / one <= MOST_STEPS), STEPS[-1])
+    url = question.prometheus_url
+    series = asyncio.run(past_scores(url, until=now, seconds=seconds, step=step))
     scenario, recorded, notes = recording_of(*question.record, series)
+    if scenario.duration < seconds - 2 * step:
+        known = shown_duration(scenario.duration)
+        notes = (*notes, f"{known} are recorded of the {question.hours:g}h that were asked")
+    if step > STEP_SECONDS:
+        notes = (*notes, f"agents publish every {shown_duration(step)} in what is played")
     changed = _changed(scenario, question.settings)
     clusters = len(scenario.cluster_names)
     rounds = clusters * scenario.duration / scenario.scoring_interval

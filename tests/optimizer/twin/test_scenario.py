@@ -59,7 +59,7 @@ def test_scores_are_the_sum_of_signals_and_errors_are_only_published() -> None:
         ),
         1,
     )
-    true, said = drawn.true("fit")[:, 0], drawn.published("fit")[:, 0]
+    true, said = drawn.true("fit")["all"][:, 0], drawn.published("fit")["all"][:, 0]
     at = drawn.round_of
     assert true[0, at(3600)] - true[0, at(3599)] == pytest.approx(30, abs=0.5)
     assert true[0, at(5400)] - true[0, 0] == pytest.approx(10 * (np.cos(np.pi / 8) - 1))
@@ -81,7 +81,7 @@ def test_a_forecast_is_the_quantile_of_what_comes() -> None:
         ],
     )
     drawn = ScoreSeries(fleet, 1)
-    true, said = drawn.true("fit")[:, 0], drawn.published("fit")[:, 0]
+    true, said = drawn.true("fit")["all"][:, 0], drawn.published("fit")["all"][:, 0]
     came = true[:, 12:] <= said[:, :-12]
     assert came.mean() == pytest.approx(0.9, abs=0.01)
 
@@ -89,7 +89,7 @@ def test_a_forecast_is_the_quantile_of_what_comes() -> None:
 def test_what_was_recorded_holds_until_the_next_value_and_has_gaps() -> None:
     series = [{"cluster": "site-2", "times": [600, 1200], "values": [5, 7]}]
     drawn = ScoreSeries(scenario(**signals({"type": "Recorded", "series": series})), 1)
-    true = drawn.true("fit")[:, 0]
+    true = drawn.true("fit")["all"][:, 0]
     assert np.isnan(true[0]).all()
     assert np.isnan(true[1, :2]).all()
     assert true[1, 2:6].tolist() == [5, 5, 7, 7]
@@ -97,6 +97,6 @@ def test_what_was_recorded_holds_until_the_next_value_and_has_gaps() -> None:
 
 def test_the_seed_decides() -> None:
     fleet = scenario(**signals({"type": "Noise", "size": 5, "kept": 0.9}))
-    first, again, other = (ScoreSeries(fleet, seed).published("fit") for seed in (1, 1, 2))
+    first, again, other = (ScoreSeries(fleet, seed).published("fit")["all"] for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
