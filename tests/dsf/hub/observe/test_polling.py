@@ -1,14 +1,16 @@
 """When each scoring API is probed: one that hangs does not delay the others."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
+import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
 from dsf.hub.observe.polling import AT_ONCE
-from dsf.hub.observe.prober import ProbeLimits
+from dsf.hub.observe.prober import Prober
+from dsf.hub.run import HubController, HubOptions
 from dsf.kube.kinds import DYNAMIC_SCORER
 from tests.dsf.hub.builders import HUB, scorer
 from tests.dsf.hub.scoring_api import scoring_api
@@ -21,56 +23,53 @@ from tests.dsf.hub.test_run import (
     until_ready,
     until_reason,
 )
-from tests.eventually import eventually
 
-# So many that a turn of them all takes long, however slowly the good API's own turns come.
+# So many that a turn of them all takes longer than the period of the good API.
 HANGING = 3 * AT_ONCE
+GOOD = "10.0.0.1"
 
 
-@dataclass
-class TarPit:
-    """A server that takes every connection and says nothing; `taken` counts them."""
+class Crowd(httpx.AsyncBaseTransport):
+    """A network on which only one API answers; `asked` has the times of its health checks."""
 
-    url: str = ""
-    taken: int = 0
+    def __init__(self) -> None:
+        self.asked = list[float]()
+        self.hanging = 0
 
-    async def swallow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.taken += 1
-        await reader.read()
-        writer.close()
-
-
-@asynccontextmanager
-async def tar_pit() -> AsyncIterator[TarPit]:
-    pit = TarPit()
-    server = await asyncio.start_server(pit.swallow, "127.0.0.1", 0)
-    async with server:
-        pit.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        yield pit
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.host != GOOD:
+            self.hanging += 1
+            await asyncio.Event().wait()
+        if request.url.path == "/healthz":
+            self.asked.append(asyncio.get_running_loop().time())
+        return httpx.Response(200, stream=httpx.ByteStream(b"{}"))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.virtual_time
 async def test_a_crowd_of_hanging_apis_costs_the_others_no_turn() -> None:
-    hub = await two_clusters()
-    async with (
-        scoring_api() as api,
-        tar_pit() as pit,
-        controlled(hub, limits=ProbeLimits(seconds=0.5)),
-    ):
-        for number in range(HANGING):
-            spec = scorer(f"hangs{number}", url=f"{pit.url}/{number}/config")
-            await hub.create(DYNAMIC_SCORER, fresh(spec))
-        await until_reason(hub, f"hangs{HANGING - 1}", "Healthy", "TimedOut")
-        await register(hub, "good", api)
-        await until_reason(hub, "good", "Healthy", "Healthy")
-        turns, all_once_more = api.asked.count("/healthz"), pit.taken + 2 * HANGING
-
-        async def passed() -> bool:
-            return pit.taken >= all_once_more
-
-        await eventually(passed)
-        # Both endpoints of each: among them, the good one would have had one turn, two at most.
-        assert api.asked.count("/healthz") - turns > 2
+    hub, network, options = await two_clusters(), Crowd(), HubOptions()
+    for number in range(HANGING + 1):
+        url = f"http://{GOOD if number == HANGING else f'10.0.1.{number}'}:8000/config"
+        await hub.create(DYNAMIC_SCORER, fresh(scorer(f"api{number}", url=url)))
+    clock = asyncio.get_running_loop().time
+    controller = HubController(
+        hub,
+        options,
+        prober=Prober(wire=lambda _: network),
+        now=lambda: datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=clock()),
+        draw=lambda: 0.0,
+        registry=CollectorRegistry(),
+    )
+    running = asyncio.create_task(controller.run())
+    await asyncio.sleep(60)  # until all that hang are known to
+    network.hanging, first = 0, len(network.asked)
+    await asyncio.sleep(300)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert network.hanging > 10 * HANGING
+    pauses = [late - early for early, late in pairwise(network.asked[first:])]
+    assert pauses == pytest.approx([options.probe_seconds] * len(pauses))
+    assert len(pauses) > 25
 
 
 async def test_an_api_that_several_scorers_name_is_asked_once_for_all() -> None:
