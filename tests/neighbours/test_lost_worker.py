@@ -16,9 +16,12 @@ from tests.eventually import until
 from .kueue_manager import KUEUE, workloads
 
 if TYPE_CHECKING:
+    from tests.real_hub.harness.api import Api
+
     from .conftest import MultiKueue
 
 COPIES = {"labelSelector": "kueue.x-k8s.io/multikueue-origin"}
+KINDS = (("batch/v1", "Job"), (KUEUE, "Workload"))
 STOPPED = "DeactivatedDueToEvictedOnManagerCluster"
 """Why a copy is evicted at which Kueue 0.17.0 stops.
 
@@ -51,12 +54,8 @@ def test_what_a_lost_worker_had_runs_elsewhere(kueue: MultiKueue) -> None:
             kueue.dispatch_to("brown", "grey")
             kueue.find("green")
     green = kueue.workers["green"].api
-    copies = [green.path(*kind, "default") for kind in (("batch/v1", "Job"), (KUEUE, "Workload"))]
-    for path in copies:
-        green.request("DELETE", path, {"propagationPolicy": "Background"}, params=COPIES)
-    until(
-        "the copies to be gone", lambda: not any(green.request("GET", p)["items"] for p in copies)
-    )
+    delete(green)
+    until("the copies to be gone", lambda: not any(green.list(*kind, "default") for kind in KINDS))
     kueue.dispatch_to(*kueue.workers)
     with kueue.dispatcher("--next-after=3s"):
         until(
@@ -65,6 +64,14 @@ def test_what_a_lost_worker_had_runs_elsewhere(kueue: MultiKueue) -> None:
             every=1.0,
             check=lambda: delete_stopped(kueue),
         )
+
+
+def delete(api: Api, names: tuple[str, str] | None = None) -> None:
+    """Delete the copies on a worker cluster: all, or the Job and the Workload of some names."""
+    for index, kind in enumerate(KINDS):
+        params = {"fieldSelector": f"metadata.name={names[index]}"} if names else {}
+        path, body = api.path(*kind, "default"), {"propagationPolicy": "Background"}
+        api.request("DELETE", path, body, params={**COPIES, **params})
 
 
 def delete_stopped(kueue: MultiKueue) -> None:
@@ -79,5 +86,4 @@ def delete_stopped(kueue: MultiKueue) -> None:
             name, evicted = copy["metadata"]["name"], find(conditions_of(copy), "Evicted") or {}
             if name in waiting and evicted.get("reason") == STOPPED and is_true(copy, "Evicted"):
                 sys.stdout.write(f"{waiting[name]}: its copy on {worker.name} is deleted\n")
-                worker.api.delete("batch/v1", "Job", waiting[name], "default")
-                worker.api.delete(KUEUE, "Workload", name, "default")
+                delete(worker.api, (waiting[name], name))
