@@ -84,7 +84,6 @@ function drawnGpus(
   occupied: Occupied[],
 ): Pick<DrawnCluster, "gpus" | "slices" | "used" | "omitted" | "elsewhere"> {
   const gpus: DrawnGpu[] = [];
-  const free = new Map<string, [gpu: DrawnGpu, slice: number][]>();
   let [slices, omitted, used] = [0, 0, 0];
   for (const { model, known, count, layout: index } of groups) {
     const layout = layouts[index];
@@ -93,27 +92,28 @@ function drawnGpus(
     const drawn = Math.min(count, MAX_GPUS - gpus.length);
     omitted += count - drawn;
     for (let number = 0; number < drawn; number += 1) {
-      const gpu = { model, known, layout, workloads: layout.slices.map(() => null) };
-      gpus.push(gpu);
-      layout.slices.forEach(({ device }, slice) => {
-        const places = free.get(device);
-        if (places) places.push([gpu, slice]);
-        else free.set(device, [[gpu, slice]]);
-      });
+      gpus.push({ model, known, layout, workloads: layout.slices.map(() => null) });
     }
   }
-  const next = new Map<string, number>();
+  // Where the search for the next slice of a device goes on. Lists of all slices would cost a large fleet more.
+  const reached = new Map<string, { gpu: number; slice: number }>();
   const elsewhere: Occupied[] = [];
   const ordered = [...occupied].sort((one, other) => byNaturalOrder(one.workload, other.workload));
   for (const item of ordered) {
-    const places = free.get(item.device) ?? [];
-    const from = next.get(item.device) ?? 0;
-    const amount = Math.ceil(item.amount);
-    const here = places.slice(from, from + amount);
-    for (const [gpu, slice] of here) gpu.workloads[slice] = item.workload;
-    next.set(item.device, from + here.length);
-    used += amount;
-    if (here.length < amount) elsewhere.push({ ...item, amount: amount - here.length });
+    const at = reached.get(item.device) ?? { gpu: 0, slice: 0 };
+    reached.set(item.device, at);
+    let left = Math.ceil(item.amount);
+    used += left;
+    for (; left > 0 && at.gpu < gpus.length; at.gpu += 1, at.slice = 0) {
+      const { layout, workloads } = gpus[at.gpu]!;
+      for (; left > 0 && at.slice < workloads.length; at.slice += 1) {
+        if (layout.slices[at.slice]!.device !== item.device) continue;
+        workloads[at.slice] = item.workload;
+        left -= 1;
+      }
+      if (left === 0) break;
+    }
+    if (left > 0) elsewhere.push({ ...item, amount: left });
   }
   return { gpus, slices, used: Math.min(used, slices), omitted, elsewhere };
 }
@@ -167,9 +167,15 @@ function bestScore(
   values: Map<string, number>,
   gpus: DrawnGpu[],
 ): number | null {
-  const layouts = [...new Set(gpus.map((gpu) => gpu.layout))];
-  const here = new Set(layouts.flatMap((layout) => layout.slices.map((slice) => slice.device)));
-  const usable = [...values].filter(([device]) => here.has(device) || !device);
-  const all = (usable.length ? usable : [...values]).map(([, value]) => value);
-  return all.sort((one, other) => bestFirst(score, one, other))[0] ?? null;
+  let [here, any]: [number | null, number | null] = [null, null];
+  for (const [device, value] of values) {
+    if (bestFirst(score, value, any) < 0) any = value;
+    const usable = !device || gpus.some((gpu) => supplies(gpu.layout, device));
+    if (usable && bestFirst(score, value, here) < 0) here = value;
+  }
+  return here ?? any;
+}
+
+function supplies({ slices }: GpuLayout, device: string): boolean {
+  return slices.some((slice) => slice.device === device);
 }

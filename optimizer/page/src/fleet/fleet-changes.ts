@@ -50,21 +50,24 @@ function rescored(before: Fleet, after: Fleet, name: string): Set<string> {
 
 type Columns = Map<string, ScoreColumn>;
 
-/** What was told of an item, so that the next read does not write it out again. */
-const TOLD = new WeakMap<object, string>();
-
-function textOf<T extends object>(item: T, part: (item: T) => unknown): string {
-  const text = TOLD.get(item) ?? JSON.stringify(part(item));
-  TOLD.set(item, text);
-  return text;
-}
-
 function differing<T extends { name: string }>(
   before: readonly T[],
   after: readonly T[],
   part: (item: T) => unknown,
 ): Set<string> {
-  const known = new Map(before.map((item) => [item.name, textOf(item, part)]));
-  const changed = after.filter((item) => known.get(item.name) !== textOf(item, part));
+  const known = new Map(before.map((item) => [item.name, item]));
+  const changed = after.filter((item) => {
+    const earlier = known.get(item.name);
+    return !earlier || !same(part(earlier), part(item));
+  });
   return new Set(changed.map((item) => item.name));
+}
+
+/** Whether two values of JSON are equal. Texts of them would cost a large fleet most of an update. */
+function same(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (typeof one !== "object" || typeof other !== "object" || !one || !other) return false;
+  const keys = Object.keys(one);
+  if (keys.length !== Object.keys(other).length) return false;
+  return keys.every((key) => same(one[key as never], other[key as never]));
 }
