@@ -218,8 +218,8 @@ async def test_what_changed_since_yesterday_is_told(service: Service, open_page:
         ),
         ([day, week], "yesterday: no new plan"),
         ([{**hour, "phase": "Failed"}, day], "yesterday: no new plan"),
-        ([hour], "the oldest plan that is kept, 60m ago: 1 plan"),
-        ([{**hour, "revision": 1}], "the first plan, 60m ago: 1 plan"),
+        ([hour], "Recorded since the oldest plan that is kept, 60m ago: 1 plan"),
+        ([{**hour, "revision": 1}], "Recorded since the first plan, 60m ago: 1 plan"),
         ([hour, {**day, "request_digest": "x"}], "value 115, and 120 by another request"),
         ([{**hour, "moves": None}, day], "1 plan, moves not recorded, 1 first placement"),
     ):
@@ -332,7 +332,7 @@ async def test_gains_of_different_objectives_have_no_sum(service: Service, open_
 
     await page.route("**/placementoptimizations?*", answer)
     gain = panel(page, "What would a better plan gain?")
-    for told in ("+12.5 on offer power: ", "+30 on offer latency: "):
+    for told in ("+12.5 by averaged scores power: ", "+30 by averaged scores latency: "):
         await expect(gain).to_contain_text(f"{told}no move gains enough")
     await expect(gain).not_to_contain_text("42.5")
 

@@ -146,16 +146,19 @@ async def test_what_if_begins_with_the_weights_in_force_and_tells_what_a_loss_it
     weight = page.get_by_label(f"Weight of {POWER}")
     await expect(weight).to_have_value("0.25")
     await expect(page.get_by_label(f"Weight of {PERFORMANCE}")).to_have_value("1")
-    await expect(page.get_by_text("The fleet as it is: scores of this moment")).to_be_visible()
+    await expect(page.get_by_text("The fleet as it is, by scores of now")).to_be_visible()
     await expect(page.get_by_label("What the plan does")).to_contain_text("as now")
     await page.get_by_label("Lost").fill("worker02")
     await page.keyboard.press("Tab")
-    cost = page.get_by_text("Losing worker02 costs 67.5 in value, 1 more workload without a place")
-    await expect(cost).to_contain_text(re.compile(r"\(0, then 1\), (no|1) more moves? \(0"))
-    await expect(cost).to_contain_text("worth 136.25 without this change and 68.75 with it.")
+    cost = page.get_by_text("Value 136.25 now, 68.75 after: 67.5 lost by losing worker02.")
+    await expect(cost).to_contain_text("1 more workload without a place (0, then 1)")
+    await expect(cost).to_contain_text(re.compile(r"(no|1) more moves? \(0"))
+    value = page.get_by_label("What the plan does")
+    await expect(value).to_contain_text("ago136.25 → 68.75 \N{MINUS SIGN}67.5")
+    await expect(value).to_contain_text("Value, by scores of now, planned ")
     await expect(weight).to_have_value("0.25")
     await weight.fill("0")
-    await expect(page.get_by_text("Losing worker02 costs 55 in value")).to_be_visible()
+    await expect(page.get_by_text("55 lost by losing worker02")).to_be_visible()
 
 
 async def test_what_is_kept_is_planned_by_its_own_objective_and_told_apart_from_its_offer(
@@ -171,8 +174,8 @@ async def test_what_is_kept_is_planned_by_its_own_objective_and_told_apart_from_
     await expect(row).to_contain_text("no: 1 of 2 workloads without a place", timeout=LOOKS)
     await page.get_by_role("link", name="What if").click()
     await expect(page.get_by_label(f"Weight of {POWER}")).to_have_value("1")
-    told = page.get_by_text("inference, which keeps it placed, has")
-    await expect(told).to_contain_text("on offer, because it counts otherwise: a move for")
+    told = page.get_by_text("inference, which keeps it placed, counts otherwise: it has a gain of")
+    await expect(told).to_contain_text("55 by averaged scores, at its last look; a move for")
 
 
 async def test_why_a_workload_is_nowhere_is_told_at_once_and_the_wait_for_more_ends(

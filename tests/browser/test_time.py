@@ -156,7 +156,8 @@ async def test_a_score_over_time_shows_holes_bands_and_hostile_names(
             assert await violations(page) == []
             await dialog.get_by_role("combobox", name="App").select_option("app02")
             async with page.expect_response(re.compile("hours=6")):
-                await dialog.get_by_role("combobox", name="Last").select_option("6 hours")
+                span = dialog.get_by_role("combobox", name="Curves of the last")
+                await span.select_option("6 hours")
             await expect(slider(page, "of app02")).to_be_visible()
             asked = server.calls[-1].parameters
     assert 'ds_app="app02"' in asked["query"]

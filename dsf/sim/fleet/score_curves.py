@@ -65,9 +65,10 @@ class ScoreCurves:
         """Where the curves come from."""
         began = datetime.fromtimestamp(self._began, UTC)
         return (
-            f"This demo has no Prometheus. Since {began:%H:%M} UTC these are the scores that its"
-            " agents published; before, they are means of its recorded day, which repeats, and"
-            " forecasts have none. How rounds of scorers went is told of all since the start"
+            f"This demo has no Prometheus. From its start at {began:%H:%M} UTC on, curves are the"
+            " scores that its agents published. What is drawn before did not happen: it repeats one"
+            " day of recorded metrics. Forecasts have nothing before the start. How rounds of"
+            " scorers went is told of all since the start"
         )
 
     async def follow(self, hub: Kube) -> None:

@@ -14,7 +14,7 @@ import { Ago } from "./parts/ago";
 import { Link } from "./parts/link";
 import { Busy, ProblemNotice } from "./parts/notice";
 import { counted } from "./parts/sentences";
-import { ago } from "./parts/times";
+import { duration, secondsSince } from "./parts/times";
 import { go, useAddress } from "./parts/use-address";
 import { PlanHistory } from "./plans/plan-history";
 import { PlanView } from "./plans/plan-view";
@@ -62,7 +62,7 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
           {fleet && `, ${sizeOf(fleet)}`}
           {fleet && readAt > 0 && (
             <>
-              , <Ago time={new Date(readAt).toISOString()} told={readAgo} />
+              , <Ago time={new Date(readAt).toISOString()} told={atMost} />
             </>
           )}
         </p>
@@ -98,9 +98,9 @@ function sizeOf({ clusters, workloads, omitted }: Fleet): string {
   return `${here}, ${counted(workloads.length + (omitted.workloads ?? 0), "workload")}`;
 }
 
-/** When the shown fleet was read. It goes on counting while the optimizer does not answer. */
-function readAgo(time: string): string {
-  return `as of ${time.slice(11, 19)} UTC, read ${ago(time)}`;
+/** How old the shown fleet may be, which goes on while the optimizer does not answer; newer changes may be in it. */
+function atMost(time: string): string {
+  return `at most ${duration(Math.max(0, secondsSince(time)))} old`;
 }
 
 interface ViewProps {

@@ -20,7 +20,7 @@ export function Legend(props: {
       <>
         {chosen ? <Scale {...chosen} /> : <p class="legend">No scores yet.</p>}
         <ul class="key">
-          <MarkMeanings {...{ detail, clusters }} />
+          <ShapeMeanings {...{ detail, clusters }} />
         </ul>
       </>
     );
@@ -32,6 +32,7 @@ export function Legend(props: {
           <FillMeaning key={state} fill={STATES[state]} text={STATE_NAMES[state]} />
         ))}
         <FillMeaning fill={FREE} text="free" />
+        <ShapeMeanings {...{ detail, clusters: [] }} />
       </ul>
     );
   }
@@ -43,13 +44,13 @@ export function Legend(props: {
         <FillMeaning key={name} fill={fill} text={name} />
       ))}
       {!listed.length && fills.size > 0 && (
-        <li>{fills.size} workloads, each in its colour and pattern</li>
+        <li>{fills.size} workloads by colour and hatching: point at one for its name</li>
       )}
       <FillMeaning fill={OTHERS} text="Pods of others" />
       <FillMeaning fill={FREE} text="free" />
       <FillMeaning fill={GAP} text="memory in no slice" />
       {detail === "labels" && <li>small squares: compute slices</li>}
-      <MarkMeanings {...{ detail, clusters }} />
+      <ShapeMeanings {...{ detail, clusters }} />
     </ul>
   );
 }
@@ -59,13 +60,27 @@ function statesOf(clusters: DrawnCluster[]): DrawnCluster["state"][] {
   return (Object.keys(STATES) as DrawnCluster["state"][]).filter((one) => there.has(one));
 }
 
-/** What the squares beside names of clusters mean, where names are drawn. */
-export function MarkMeanings(props: { detail: Detail; clusters: DrawnCluster[] }) {
-  if (props.detail !== "names" && props.detail !== "labels") return null;
-  const marked = statesOf(props.clusters).filter((state) => state !== "eligible");
-  return marked.map((state) => (
-    <FillMeaning key={state} fill={STATES[state]} text={`beside a name: ${STATE_NAMES[state]}`} />
-  ));
+/** What tiles, their frames, and the squares beside names mean, where those are drawn. */
+export function ShapeMeanings(props: { detail: Detail; clusters: DrawnCluster[]; frame?: string }) {
+  const { detail, clusters, frame = "changed just now" } = props;
+  const named = detail === "names" || detail === "labels";
+  const marked = statesOf(named ? clusters : []).filter((state) => state !== "eligible");
+  return (
+    <>
+      {detail !== "cell" && <li>tile: cluster, bar: GPU, box: slice</li>}
+      <li>
+        <span class="swatch framed" />
+        {frame}
+      </li>
+      {marked.map((state) => (
+        <FillMeaning
+          key={state}
+          fill={STATES[state]}
+          text={`beside a name: ${STATE_NAMES[state]}`}
+        />
+      ))}
+    </>
+  );
 }
 
 const GAP: Fill = { colour: "--gap", pattern: "none" };

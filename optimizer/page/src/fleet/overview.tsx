@@ -10,6 +10,7 @@ import { counted, figure } from "../parts/sentences";
 import { duration, secondsSince } from "../parts/times";
 import { type Call, useCall, usePolled } from "../parts/use-call";
 import { effects } from "../plans/confirm-changes";
+import { BY_MEANS, gainTold } from "../plans/gain-told";
 import { ApproveKept } from "../plans/kept-placements";
 import { SinceYesterday } from "../plans/since-yesterday";
 import { type Answered, answered } from "../plans/change-cost";
@@ -135,8 +136,8 @@ function Gain({ api, fleet }: Props) {
       {kept.slice(0, 2).map((item) => (
         <div key={item.name} class="offer">
           {gains(item) && (
-            <span class="lead">
-              <b>+{figure(item.status.gain!)}</b> on offer
+            <span class="lead" title={gainTold(item)}>
+              <b>+{figure(item.status.gain!)}</b> {BY_MEANS}
             </span>
           )}{" "}
           <Link to={{ view: "kept", offer: item.waiting, step: "" }} title={item.effect}>
@@ -167,7 +168,7 @@ function noGain(kept: Kept[]): string {
   }
   const lacking = kept.reduce((sum, { status }) => sum + (status.plan?.unplaced ?? 0), 0);
   const left = lacking ? ` It leaves ${counted(lacking, "workload")} without a place.` : "";
-  return `Nothing by averaged scores: no plan is worth over 0.1 % more than what runs.${left}`;
+  return `Nothing ${BY_MEANS}: no plan is worth over 0.1 % more than what runs.${left}`;
 }
 
 function gains({ status }: Kept): boolean {

@@ -12,7 +12,12 @@ import { shown } from "./score-colour";
 import { appNames, appsOf } from "./score-rows";
 
 /** Hours that can be looked at, and their names. */
-export const HOURS: Record<number, string> = { 1: "hour", 6: "6 hours", 24: "day", 168: "week" };
+export const HOURS: Record<number, string> = {
+  1: "1 hour",
+  6: "6 hours",
+  24: "24 hours",
+  168: "7 days",
+};
 
 interface Props {
   api: OptimizerApi;
@@ -59,11 +64,11 @@ function Asked({ api, score, cluster, app: fixed }: Props) {
   );
 }
 
-/** What Prometheus says of its answer. */
+/** What the source of the curves says of them. */
 export function Warnings({ said }: { said: string[] }) {
   return said.map((warning) => (
     <p key={warning} class="count">
-      Prometheus: <Said of={warning} />
+      About these curves: <Said of={warning} />
     </p>
   ));
 }
@@ -72,7 +77,7 @@ export function Warnings({ said }: { said: string[] }) {
 export function HoursChoice(props: { hours: number; onHours: (hours: number) => void }) {
   return (
     <Choice
-      label="Last"
+      label="Curves of the last"
       value={String(props.hours)}
       options={HOURS}
       onChange={(hours) => props.onHours(Number(hours))}

@@ -8,13 +8,15 @@ import {
 import type { Fleet } from "../api/wire";
 import { chosenScore } from "../fleet/score-rows";
 import { counted, figure, listed } from "../parts/sentences";
-import { countsByAction, termsOf, workloadValues } from "./plan-figures";
+import { countsByAction, valueNow } from "./plan-figures";
 
 /** A plan, the wish that it answers, and the weights that it counts. */
 export interface Answered {
   wish: Wish;
   plan: ShownPlan;
   weights: Record<string, number>;
+  /** When it was asked for. */
+  time: string;
 }
 
 /** What both doors say where no objective is in force; a chat passes on words alone. */
@@ -29,19 +31,20 @@ export async function answered(
   tell: Tell,
   signal?: AbortSignal,
 ): Promise<Answered> {
+  const time = new Date().toISOString();
   const asked = { ...wish, ...(optimization && { optimization }) };
   try {
     const plan = await api.plan(fleet.namespace, asked, tell, signal);
     const taken = Object.entries(plan.objective_from?.scores ?? wish.objective);
     // Behind the name stands what a request states of the entries of a score.
     const weights = Object.fromEntries(taken.map(([key, each]) => [key.split(" ")[0], each]));
-    return { wish, plan, weights };
+    return { wish, plan, weights, time };
   } catch (thrown) {
     const first = chosenScore(fleet, "")?.name;
     if (!first || !problemOf(thrown).detail.includes(NO_OBJECTIVE)) throw thrown;
     const weights = { [first]: 1 };
     const plan = await api.plan(fleet.namespace, { ...asked, objective: weights }, tell, signal);
-    return { wish, plan, weights };
+    return { wish, plan, weights, time };
   }
 }
 
@@ -56,16 +59,24 @@ export function withoutChange({ wish, plan, weights }: Answered): Wish {
   return { ...wish, objective, lose: [], drain: [], add: [], budget: {}, stepwise: false };
 }
 
-/** What a change itself costs: the best plan with it beside the best plan without it. */
+/** The value now and after a change, with what each takes or adds; the best plan without it is the yardstick. */
 export function costTold({ wish, plan }: Answered, { plan: without }: Answered): string {
   const [was, is] = [without, plan].map((one) => countsByAction(one.moves).moves);
-  const told = [
-    `${changeTold(wish)} ${valueTold(without, plan)} in value`,
+  const beside = [
     more(without.unplaced.length, plan.unplaced.length, "workload", " without a place"),
     more(was!, is!, "move", ""),
   ];
-  const values = [without, plan].map((one) => figure(one.objective_value));
-  return `${told.join(", ")}. The best plan is worth ${values[0]} without this change and ${values[1]} with it.${limitsTold(without, plan)}${gainTold(without)}`;
+  return `${valueTold(wish, plan, without)} Beside the best plan without it: ${beside.join(", ")}.${limitsTold(without, plan)}`;
+}
+
+/** What a plan tells of a changed fleet, with what runs now as the plan without the change tells it. */
+export function withNow(plan: ShownPlan, { plan: without }: Answered): ShownPlan {
+  const before = new Map(without.moves.map((move) => [move.workload, move.before]));
+  const moves = plan.moves.map((move) => ({
+    ...move,
+    before: before.get(move.workload) ?? move.before,
+  }));
+  return { ...plan, moves };
 }
 
 /** Cluster names that one sentence has. */
@@ -79,15 +90,25 @@ function changeTold({ lose, drain, add, budget }: Wish): string {
     add.length && `adding ${listed(added, NAMED)}`,
     limited.length && `the budget of ${listed(limited, NAMED)}`,
   ].filter(Boolean);
-  const text = told.join(" and ");
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return told.join(" and ");
 }
 
-/** `costs 12.5`. */
-function valueTold(without: ShownPlan, plan: ShownPlan): string {
-  const cost = without.objective_value - plan.objective_value;
-  if (Math.abs(cost) < 0.005) return "costs nothing";
-  return `${cost > 0 ? "costs" : "gains"} ${figure(Math.abs(cost))}`;
+/** `Value 100 now, 120 after: 10 lost by losing c1, 30 gained by moves …`, of which the parts are the whole. */
+function valueTold(wish: Wish, plan: ShownPlan, without: ShownPlan): string {
+  const part = (amount: number, what: string) =>
+    `${figure(Math.abs(amount))} ${amount > 0 ? "gained" : "lost"} by ${what}`;
+  const [after, best] = [cents(plan.objective_value), cents(without.objective_value)];
+  const itself = part(after - best, changeTold(wish));
+  const now = valueNow(without);
+  // A rollout makes unknown what runs now.
+  if (now === null) return `Value ${figure(after)} after: ${itself}.`;
+  const gain = cents(best - cents(now));
+  const moves = gain ? `, ${part(gain, "moves that pay without it, too")}` : "";
+  return `Value ${figure(now)} now, ${figure(after)} after: ${itself}${moves}.`;
+}
+
+function cents(value: number): number {
+  return Math.round(value * 100) / 100;
 }
 
 /** Between what the cost lies where a plan is not proven best. */
@@ -95,8 +116,8 @@ function limitsTold(without: ShownPlan, plan: ShownPlan): string {
   const least = without.objective_value - (plan.bound ?? Infinity);
   const most = (without.bound ?? Infinity) - plan.objective_value;
   if (!(most - least >= 0.01)) return "";
-  if (!Number.isFinite(most - least)) return " They are not proven best.";
-  return ` They are not proven best: it costs ${figure(least)} to ${figure(most)}.`;
+  if (!Number.isFinite(most - least)) return " These plans are not proven best.";
+  return ` These plans are not proven best: ${figure(least)} to ${figure(most)} is lost by it.`;
 }
 
 /** `2 more workloads without a place (4, then 6)`. */
@@ -105,14 +126,4 @@ function more(was: number, is: number, noun: string, what: string): string {
   const amount = Math.abs(is - was);
   const how = is > was ? "more" : "fewer";
   return `${counted(amount, `${how} ${noun}`)}${what} (${was}, then ${is})`;
-}
-
-/** What planning anew gains without any change, which is no effect of it; a rollout makes it unknown. */
-function gainTold(without: ShownPlan): string {
-  const values = workloadValues(without, termsOf(without.request));
-  if (!values) return "";
-  const now = [...values.values()].reduce((sum, { before }) => sum + before, 0);
-  const gain = without.objective_value - now;
-  if (gain < 0.005) return "";
-  return ` Planning anew gains ${figure(gain)} over what runs without it: that is no effect of it.`;
 }

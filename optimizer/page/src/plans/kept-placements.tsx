@@ -14,10 +14,16 @@ import { Table } from "../parts/table";
 import { duration, secondsSince } from "../parts/times";
 import { useAddress } from "../parts/use-address";
 import { useCall, useLoaded, usePolled } from "../parts/use-call";
+import { BY_MEANS, gainTold } from "./gain-told";
 import { PlanView } from "./plan-view";
 
 const HEADS = [
-  ...["PlacementOptimization", "Fine", "Gain on offer", "Why nothing more moves"],
+  ...[
+    "PlacementOptimization",
+    "Fine",
+    `Gain ${BY_MEANS}, at the last look`,
+    "Why nothing more moves",
+  ],
   ...["Next look", "Moves left", "Last change", "Waiting plan"],
 ];
 
@@ -79,6 +85,7 @@ function WaitingPlan(props: { api: OptimizerApi; fleet: Fleet; item: Kept }) {
           api={null}
           fleet={fleet}
           shown={{ ...call.answer, request: null }}
+          by={gainTold(item)}
           onApplied={() => {}}
         />
       )}
@@ -104,7 +111,9 @@ export function ApproveKept(props: { api: OptimizerApi; item: Kept; onDone: () =
       {done.problem && <ProblemNotice problem={done.problem} />}
       {asked && (
         <Dialog title={`Approve the plan of ${asked.name}?`} onClose={() => setAsked(null)}>
-          <p>It {asked.effect}.</p>
+          <p>
+            It {asked.effect}. It counts {BY_MEANS}.
+          </p>
           <p>Digest: {asked.waiting}</p>
           <Command text={approving(asked)} />
           <button type="button" class="primary" onClick={() => confirm(asked)}>

@@ -4,7 +4,7 @@ import type { Link, Mark, Tone } from "../fleet/drawing-scene";
 import { FREE, OTHERS, type Colours, type Fill } from "../fleet/drawing-colours";
 import { drawnFleet } from "../fleet/drawn-fleet";
 import { FleetDrawing } from "../fleet/fleet-drawing";
-import { FillMeaning, MarkMeanings } from "../fleet/legend";
+import { FillMeaning, ShapeMeanings } from "../fleet/legend";
 import { Check } from "../parts/choice";
 import { counted, listed } from "../parts/sentences";
 import { Table } from "../parts/table";
@@ -166,7 +166,10 @@ export function PlanDrawing({ fleet, plan: given, whole = false, onCluster }: Pr
             {(detail === "cell" ? MEANINGS_OF_CELLS : MEANINGS).map(([text, fill]) => (
               <FillMeaning key={text} fill={fill} text={text} />
             ))}
-            <MarkMeanings detail={detail} clusters={groups[0]!.clusters} />
+            {detail !== "cell" && last > 0 && <li>outline: starts or stops in this step</li>}
+            <ShapeMeanings
+              {...{ detail, clusters: groups[0]!.clusters, frame: "cluster of this step" }}
+            />
           </ul>
         )}
       />

@@ -64,6 +64,12 @@ export function workloadValues(plan: Plan, terms: Term[]): Map<string, Change> |
   return Math.abs(total - plan.objective_value) <= near ? values : null;
 }
 
+/** What the places that run now are worth under the plan's objective; null: that is not known. */
+export function valueNow(plan: ShownPlan): number | null {
+  const values = workloadValues(plan, termsOf(plan.request));
+  return values && [...values.values()].reduce((sum, { before }) => sum + before, 0);
+}
+
 /** A score in an objective. */
 interface Term {
   addonPlacementScore: string;

@@ -93,8 +93,7 @@ function PlanEntry({ api, namespace, item, before, opened, picked, onChanged }: 
       </h2>
       <p>
         {item.created && <Ago time={item.created} />}
-        {item.requested_by && `, asked for by ${item.requested_by}`}, objective{" "}
-        {figure(item.objective)}
+        {item.requested_by && `, asked for by ${item.requested_by}`}, value {figure(item.objective)}
         {changed(item)}.{" "}
         {item.restored_revision !== null && `It restored plan ${item.restored_revision}. `}
         {item.message && (

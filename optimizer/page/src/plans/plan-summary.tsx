@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { ShownPlan } from "../api/optimizer-api";
 import type { Move } from "../api/wire";
@@ -20,18 +21,17 @@ import "./plan.css";
 /** Workloads that are listed at once; the others are a click away. */
 const LISTED = 40;
 
-/** What a plan does, in figures that are understood at once. */
-export function PlanSummary({ plan }: { plan: ShownPlan }) {
+/** What a plan does, in figures that are understood at once. `by`: which scores count. `now`: what runs is worth. */
+export function PlanSummary(props: { plan: ShownPlan; by: ComponentChildren; now: number | null }) {
+  const { plan, by, now } = props;
   const counts = countsByAction(plan.moves);
-  const values = workloadValues(plan, termsOf(plan.request));
-  const now = values && sum([...values.values()].map((item) => item.before));
   const told = (Object.keys(ACTIONS) as Move["action"][]).filter(
     (action) => counts[action] || action === "moves",
   );
   return (
     <>
       <dl class="plan-figures" aria-label="What the plan does">
-        <Figure name="Value">
+        <Figure name={by ? <>Value, {by}</> : "Value"}>
           {now !== null && <span class="was">{figure(now)} → </span>}
           {figure(plan.objective_value)}{" "}
           {now !== null && <Gain amount={plan.objective_value - now} />}
@@ -55,7 +55,7 @@ export function PlanSummary({ plan }: { plan: ShownPlan }) {
   );
 }
 
-function Figure(props: { name: string; kind?: string; children: preact.ComponentChildren }) {
+function Figure(props: { name: ComponentChildren; kind?: string; children: ComponentChildren }) {
   return (
     <div class={props.kind}>
       <dt>{props.name}</dt>
@@ -172,8 +172,4 @@ function PairedBar({ before, after, most }: Change & { most: number }) {
 
 function sizes({ before, after }: Change): number[] {
   return [Math.abs(before), Math.abs(after)];
-}
-
-function sum(values: number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

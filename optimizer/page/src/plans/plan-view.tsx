@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { OptimizerApi, ShownPlan } from "../api/optimizer-api";
 import type { Fleet, Plan } from "../api/wire";
@@ -10,7 +11,7 @@ import { ConfirmChanges } from "./confirm-changes";
 import { PlanExplanation } from "./explanation-view";
 import { FlowDiagram } from "./flow-diagram";
 import { GpuChanges, MOST_LINKS, PlanDrawing } from "./plan-drawing";
-import { changes } from "./plan-figures";
+import { changes, valueNow } from "./plan-figures";
 import { PlanSummary, ValueByScore, ValueByWorkload } from "./plan-summary";
 
 interface Props {
@@ -22,6 +23,10 @@ interface Props {
   stale?: boolean;
   /** What applies the same in a terminal. */
   command?: string | null;
+  /** By which scores it counts, in words. */
+  by?: ComponentChildren;
+  /** What runs now is worth, null if that is not known; missing: what the plan tells. */
+  now?: number | null;
   /** Whether the drawing has all clusters at first. */
   whole?: boolean;
   onCluster?: (name: string) => void;
@@ -31,10 +36,11 @@ interface Props {
 /** A plan beside what runs now, and the button that applies it. */
 export function PlanView(props: Props) {
   const { api, fleet, shown, stale = false, command = null, whole, onCluster, onApplied } = props;
+  const { now = valueNow(shown) } = props;
   return (
     <section aria-label="Plan" class={stale ? "stale" : ""}>
       {shown.objective_from && <p class="notice">{shown.objective_from.message}</p>}
-      <PlanSummary plan={shown} />
+      <PlanSummary plan={shown} by={props.by} now={now} />
       <Issues issues={shown.gaps} />
       {api && !stale && <ApplyPlan key={shown.digest} {...{ api, shown, command, onApplied }} />}
       <PlanDrawing

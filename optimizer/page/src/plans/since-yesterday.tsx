@@ -1,8 +1,9 @@
 import type { OptimizerApi } from "../api/optimizer-api";
 import type { Fleet, PlanSummary } from "../api/wire";
+import { Ago } from "../parts/ago";
 import { Link } from "../parts/link";
 import { counted, figure } from "../parts/sentences";
-import { duration } from "../parts/times";
+import { ago } from "../parts/times";
 import { useLoaded } from "../parts/use-call";
 
 const DAY = 86_400;
@@ -19,16 +20,23 @@ export function SinceYesterday({ api, fleet }: { api: OptimizerApi; fleet: Fleet
     <>
       {changesOf(call.answer ?? [], now)
         .slice(0, LINES)
-        .map(({ plan, since, told }) => (
+        .map(({ plan, began, told }) => (
           <p key={plan.optimization}>
-            <Link to={{ view: "plans", plan: plan.name }}>{since}</Link>: {told}
+            <Link to={{ view: "plans", plan: plan.name }}>
+              {began ? (
+                <Ago time={began.created!} told={recordedSince(began)} />
+              ) : (
+                "Since yesterday"
+              )}
+            </Link>
+            : {told}
           </p>
         ))}
     </>
   );
 }
 
-/** By optimization, the newest applied plan, and how it differs from the one in force a day ago. */
+/** By optimization, the newest applied plan, how it differs from the one in force a day ago, and the first plan where there was none. */
 export function changesOf(plans: PlanSummary[], now: number) {
   const applied = plans
     .filter(({ phase, created }) => created && (phase === "Applied" || phase === "Superseded"))
@@ -39,11 +47,15 @@ export function changesOf(plans: PlanSummary[], now: number) {
     const made = own.filter((plan) => secondsOf(plan) > now - DAY);
     const before = own[made.length];
     const [plan, first] = [own[0]!, before ?? made.at(-1)!];
-    const oldest = first.revision === 1 ? "the first plan" : "the oldest plan that is kept";
-    const since = before ? "yesterday" : `${oldest}, ${duration(now - secondsOf(first))} ago`;
     const of = names.length > 1 ? ` by ${name}` : "";
-    return { plan, since: `Since ${since}`, told: `${told(plan, made, first)}${of}` };
+    return { plan, began: before ? null : first, told: `${told(plan, made, first)}${of}` };
   });
+}
+
+/** How far the record reaches where it is shorter than a day. */
+function recordedSince({ revision }: PlanSummary): (time: string) => string {
+  const first = revision === 1 ? "the first plan" : "the oldest plan that is kept";
+  return (time) => `Recorded since ${first}, ${ago(time)}`;
 }
 
 /** What plans changed since the first one, which may be one of them. */

@@ -1,12 +1,14 @@
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import type { Added, OptimizerApi, Wish } from "../api/optimizer-api";
 import type { Fleet, FleetScore, Kept } from "../api/wire";
+import { Ago } from "../parts/ago";
 import { Check } from "../parts/choice";
 import { byNaturalOrder } from "../parts/natural-order";
 import { ProblemNotice } from "../parts/notice";
-import { figure } from "../parts/sentences";
 import { useCall, usePolled } from "../parts/use-call";
-import { type Answered, answered, changesClusters, costTold, withoutChange } from "./change-cost";
+import { type Answered, answered, changesClusters } from "./change-cost";
+import { costTold, withNow, withoutChange } from "./change-cost";
+import { BY_NOW, gainTold } from "./gain-told";
 import { PlanDrawing } from "./plan-drawing";
 import { PlanView } from "./plan-view";
 import { applying, type Wished } from "./wish-address";
@@ -61,6 +63,11 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
   useEffect(() => () => asked.current?.stop.abort(), []);
   const answer = call.answer;
   const stale = answer !== null && answer.wish !== wish;
+  const alike = answer && without.answer?.wish === answer.wish ? without.answer : null;
+  const shown = useMemo(
+    () => answer && (alike ? withNow(answer.plan, alike) : answer.plan),
+    [answer, alike],
+  );
   return (
     <section aria-label="What if">
       <form onSubmit={(event) => event.preventDefault()}>
@@ -112,19 +119,26 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
       {answer && isAsItIs(answer.wish) && <AsItIs kept={own} />}
       {answer && !stale && changesClusters(answer.wish) && (
         <p class="notice">
-          {without.answer?.wish === answer.wish
-            ? costTold(answer, without.answer)
+          {alike
+            ? costTold(answer, alike)
             : without.problem && !without.running
               ? `What the change itself costs is not known: ${without.problem.detail || without.problem.title}`
               : "Comparing with the best plan without the change…"}
         </p>
       )}
       {!answer && <PlanDrawing fleet={fleet} plan={null} onCluster={choose} />}
-      {answer && (
+      {answer && shown && (
         <PlanView
           api={api}
           fleet={fleet}
-          shown={answer.plan}
+          shown={shown}
+          by={
+            <>
+              {BY_NOW}, planned <Ago time={answer.time} />
+            </>
+          }
+          // What runs on a lost cluster has no value in a plan that lacks it.
+          {...(changesClusters(answer.wish) && !alike && { now: null })}
           stale={stale}
           command={applying(
             fleet.namespace,
@@ -153,12 +167,11 @@ function isAsItIs(wish: Wish): boolean {
 
 /** Why the plan for the fleet as it is may gain something else than what is on offer. */
 function AsItIs({ kept }: { kept: Kept | undefined }) {
-  const gain = kept?.status.gain ?? null;
   return (
     <p class="notice">
-      The fleet as it is: scores of this moment count, and each move that gains anything.
+      The fleet as it is, {BY_NOW}, with each move that gains anything.
       {kept &&
-        ` ${kept.name}, which keeps it placed, has ${gain === null ? "a gain that is not known yet" : figure(gain)} on offer, because it counts otherwise: ${kept.move_rule}.`}
+        ` ${kept.name}, which keeps it placed, counts otherwise: it has ${gainTold(kept)}; ${kept.move_rule}.`}
     </p>
   );
 }
@@ -393,7 +406,7 @@ function ScoreWish(props: Omit<WeightProps, "fleet"> & { score: FleetScore }) {
           type="number"
           min="0"
           step="any"
-          placeholder="none"
+          placeholder="no budget"
           aria-label={`Budget of ${name}`}
           value={wish.budget[score.name] ?? ""}
           onInput={(event) =>

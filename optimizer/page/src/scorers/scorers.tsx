@@ -83,6 +83,12 @@ interface PanelProps {
 
 function ScorerPanel({ api, fleet, panel: { scorer, history }, range }: PanelProps) {
   const counts = scorer.clusters;
+  const seen = MEASURES.filter(
+    ({ lines }) => history && latest(lines(history)[0]?.points) !== null,
+  );
+  const unseen = MEASURES.filter((one) => !seen.includes(one)).map(({ name }) =>
+    name.toLowerCase(),
+  );
   const score = fleet.scores.find((item) => item.name === scorer.score);
   return (
     <article class="card">
@@ -117,10 +123,13 @@ function ScorerPanel({ api, fleet, panel: { scorer, history }, range }: PanelPro
         {score && <Now fleet={fleet} score={score} />}
         {range &&
           history &&
-          MEASURES.map((measure) => (
+          seen.map((measure) => (
             <MeasureCurve key={measure.name} measure={measure} history={history} range={range} />
           ))}
       </dl>
+      {range && history && unseen.length > 0 && (
+        <p class="count">No values of {unseen.join(", ")}.</p>
+      )}
       {history && history.failing.length > 0 && (
         <Table
           caption="Most failed rounds"
