@@ -89,9 +89,9 @@ class SuppliedCapacity(RelaxableLimit):
             if item.cluster == self.cluster and item.policy.startswith(self._prefix)
         )
         amount = sum(supply for step in steps for _, supply in step.supplies)
-        return self._added(sizing.fleet, amount) if amount else None
+        return self.grown(sizing.fleet, amount) if amount else None
 
-    def _added(self, fleet: Fleet, amount: float) -> AddedSupply:
+    def grown(self, fleet: Fleet, amount: float, _workload: str = "", /) -> AddedSupply:
         """Return so much more of the device on the cluster."""
         own = next(item for item in fleet.clusters if item.name == self.cluster)
         by_policy = any(item.kind == self.kind for one in own.candidates for item in one.supplies)
@@ -190,9 +190,12 @@ class NodeBoundary(RelaxableLimit):
         """Return that a node is added, where the workload is placed on the cluster."""
         if all(item.cluster != self.cluster for item in sizing.assignments):
             return None
-        name = sizing.required.workload
+        return self.grown(sizing.fleet, 0.0, sizing.required.workload)
+
+    def grown(self, _fleet: Fleet, _amount: float, workload: str, /) -> LimitChange:
+        """Return that the cluster has a node for each Pod of a workload."""
         message = (
-            f"give cluster {self.cluster} a node for each Pod of workload {name}: add nodes, or"
+            f"give cluster {self.cluster} a node for each Pod of workload {workload}: add nodes, or"
             " end what holds them"
         )
         return LimitChange(message, self.relax, GIVEN_UP)

@@ -31,6 +31,7 @@ from optimizer.explain.conflicts.repairs import (
     least_changes,
     rank,
 )
+from optimizer.explain.conflicts.supply_limits import NodeBoundary, SuppliedCapacity
 from optimizer.explain.forced_problems import solve_with_workload
 from optimizer.explain.tuning import SIZED_CORRECTION_SETS, TESTED_CORRECTION_SETS
 from optimizer.model.problem import Problem
@@ -109,6 +110,18 @@ def minimal_correction_sets(oracle: FeasibilityOracle, first: LimitSet) -> list[
             return found[:SIZED_CORRECTION_SETS]
         level = left
     return []
+
+
+def known_changes(oracle: FeasibilityOracle) -> LimitChanges:
+    """Return the fewest changes of supply that are known to make room, without a solve."""
+    sets = oracle.supply_sets(1) or oracle.supply_sets(2)
+    lacking = oracle.known.lacking
+    return tuple(
+        limit.grown(oracle.fleet, lacking[key], oracle.required.workload)
+        for limit in min(sets, key=partial(_lacking, oracle), default=())
+        for key in oracle.keys_of([limit])
+        if isinstance(limit, SuppliedCapacity | NodeBoundary) and key in lacking
+    )
 
 
 def _lacking(oracle: FeasibilityOracle, relaxing: LimitSet) -> float:
@@ -234,22 +247,30 @@ class UnplacedReasons:
             repairs = sized_repairs(oracle, minimal_correction_sets(oracle, found.members))
             return self._trials.cheapest(oracle.required, repairs)
 
-        return self._with_repair(reason, oracle.required, cheapest)
+        return self._with_repair(reason, oracle.required, cheapest, oracle)
 
     def _with_repair(
         self,
         reason: UnplacedReason,
         required: RequiredReplicas,
         find: Callable[[], TriedRepair | None],
+        oracle: FeasibilityOracle | None = None,
     ) -> UnplacedReason:
-        """Return a reason with its repair, or without one where the time is over."""
+        """Return a reason with its repair, or where the time is over with one that is known."""
         try:
             tried = find()
         except BudgetExceeded:
             self.late.append(required.workload)
-            message = f"{reason.message}; what would change that was not computed in time"
-            return reason.model_copy(update={"message": message})
+            known = known_changes(oracle) if oracle else ()
+            late = "a cheaper change" if known else "what would change that"
+            message = f"{reason.message}; {late} was not computed in time"
+            remedy = TriedRepair(known, *self._now).value(required) if known else None
+            return reason.model_copy(update={"message": message, "remedy": remedy})
         return reason.model_copy(update={"remedy": tried and tried.value(required)})
+
+    @property
+    def _now(self) -> tuple[Fleet, Problem, Solution]:
+        return self._fleet, self._problem, self._solution
 
     def _does_not_pay(self, required: RequiredReplicas) -> UnplacedReason:
         """Return what placing a workload costs that has room: others use it better."""
@@ -268,7 +289,7 @@ class UnplacedReasons:
         message = f"{_ROOM}, but the best solution that has it is worth {cost.total:g} less"
         if cost.total <= 0:
             message = f"{_ROOM}, and a solution with it is worth as much"
-        now = TriedRepair((), self._fleet, problem, solution)
+        now = TriedRepair((), *self._now)
         return self._with_repair(
             UnplacedReason(workload=name, message=message, lost=cost),
             required,

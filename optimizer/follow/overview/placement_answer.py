@@ -98,7 +98,9 @@ def answer_lines(found: PlacementAnswer, shown: Callable[[str], str] = str) -> I
         for change in changes:
             more = " and the other changes" if len(changes) > 1 else ""
             yield f"It would have a place after this{more}: {shown(change.message)}"
-        if len(changes) > 1:
+        if remedy and not remedy.verified:
+            yield "There was no time to plan with that: it makes room, and may not be the cheapest."
+        elif len(changes) > 1:
             yield "This is the cheapest that was found; that nothing is cheaper is not proven."
 
 

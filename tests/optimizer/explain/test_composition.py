@@ -164,7 +164,9 @@ def within(solves: int) -> Explanation:
 def test_what_a_budget_does_not_allow_is_named() -> None:
     found = within(0)
     assert found.why_not == ()
-    assert [(len(item.limits), item.remedy) for item in found.unplaced] == [(2, None), (2, None)]
+    remedies = [item.remedy for item in found.unplaced]
+    assert [len(item.limits) for item in found.unplaced] == [2, 2]
+    assert [item.verified for item in remedies if item] == [False, False]
     assert [item.margin for item in found.places] == [None]
     assert found.not_computed == (
         "1 of 1 questions: the time limit was reached",
@@ -178,7 +180,8 @@ def test_more_budget_gives_more_of_the_same_explanation() -> None:
     little, more, most = within(1), within(6), within(1_000)
     assert len(little.why_not) == 1
     few, some, every = (
-        [item for item in found.unplaced if item.remedy] for found in (little, more, most)
+        [item for item in found.unplaced if item.remedy and item.remedy.verified]
+        for found in (little, more, most)
     )
     assert len(few) < len(some) < len(every) == 2
     assert every[: len(some)] == some
