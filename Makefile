@@ -70,7 +70,7 @@ fire: setup ## Run the hostile suites and print a table: promise, how tested, co
 fire-hub: hub ## Run the hostile suites against a real hub and print the same table
 	@FIRE_KILLS=$${FIRE_KILLS:-50} DSF_ORDERS=$${DSF_ORDERS:-100} $(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
 
-evals: setup ## Print calls and tokens of 139 questions to an assistant; with DSF_EVALS_URL a model answers them
+evals: setup ## Print calls and tokens of 145 questions to an assistant; with DSF_EVALS_URL a model answers them
 	@$(RUN)/python -m tests.evals $(ARGS)
 
 mcp-conformance: setup ## Ask the MCP project's conformance suite and Inspector about the MCP server

@@ -18,7 +18,11 @@ from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
 from mcp_server.results.tool_result import Omitted, bare_name
 from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, shown_amount
 from optimizer.follow.overview.findings import FleetFinding
-from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadDescription
+from optimizer.follow.overview.fleet_overview import (
+    ClusterOverview,
+    FleetOverview,
+    WorkloadDescription,
+)
 from optimizer.follow.overview.score_overview import ScoreOverview, ScorerOverview
 from optimizer.plan.text.approval_questions import first_lines
 from optimizer.wire.base import ResultPart
@@ -111,6 +115,7 @@ def overview_text(view: FleetOverview, now: datetime) -> str:
     )
     lines = [
         f"{head} {_DATA}",
+        *([f"Clusters: {joined(map(_cluster, view.clusters), _LINES)}."] if view.clusters else []),
         *_capacity_lines(view.capacity, now),
         *_stalest(view.scores, now),
         *map(_ranked, view.scores),
@@ -122,6 +127,10 @@ def overview_text(view: FleetOverview, now: datetime) -> str:
         *(f"Kept: {quoted(item, MESSAGE_LIMIT)}" for item in view.constraints),
     ]
     return "\n".join(lines)
+
+
+def _cluster(item: ClusterOverview) -> str:
+    return bare_name(item.name) + ("" if item.state == "Ready" else f" ({bare_name(item.state)})")
 
 
 def _capacity_lines(fleet: FleetCapacity, now: datetime) -> Iterator[str]:

@@ -206,6 +206,14 @@ async def test_pages_name_each_item_once(
     assert len(listed) == len({*listed}) > 10  # the structured content is cut to the rest
 
 
+async def test_pages_of_the_overview_name_each_cluster_once(at_large: Client[Any]) -> None:
+    names = list[str]()
+    for offset in range(0, 48, 8):
+        text = (await at_large.call_tool("fleet_overview", {"offset": offset})).content[0].text
+        names += re.findall(r"[\w-]+", re.search(r"^Clusters: (.*)\.$", text, re.MULTILINE)[1])
+    assert len(names) == len({*names}) == 42
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client() -> AsyncIterator[Client[Any]]:
     """A client of a server that may write, with the guide's power plan in force."""
