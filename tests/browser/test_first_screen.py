@@ -137,6 +137,7 @@ async def test_idle_gpus_are_told_where_they_are_measured(
     bar = use.get_by_role("img", name="H200-141GB: 4.5 running, 1.5 idle, 2 free of 8 GPUs")
     await expect(bar).to_be_visible()
     await expect(use.get_by_role("row", name="H200")).to_have_text("H200-141GB4.51.528")
+    await expect(use).to_contain_text("Not in these sums: 1 cluster without a NodeInventory")
     untold = group({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": "1"}, model="NVIDIA-L40S")
     await put(service.hub, inventory("worker02", untold, now=utc_now()))
     await expect(use.get_by_role("row", name="L40S")).to_have_text("L40S1 reserved34")

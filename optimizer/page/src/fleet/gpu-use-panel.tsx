@@ -36,6 +36,7 @@ export function GpuUsePanel({ fleet }: { fleet: Fleet }) {
     );
   }
   const measured = use.some(({ idle }) => idle !== null);
+  const notCounted = fleet.capacity?.fleet.not_counted;
   const broken = use.some(({ unavailable }) => unavailable > 0);
   return (
     <Panel
@@ -90,7 +91,8 @@ export function GpuUsePanel({ fleet }: { fleet: Fleet }) {
       )}
       <p class="count">
         {use.length > LINES && `${use.length - LINES} more below. `}
-        {use.length > 0 && !measured && "What is idle is not measured: no score gpu-idle."}
+        {use.length > 0 && !measured && "What is idle is not measured: no score gpu-idle. "}
+        {notCounted && `Not in these sums: ${notCounted}`}
       </p>
     </Panel>
   );
