@@ -66,7 +66,7 @@ export function costTold({ wish, plan }: Answered, { plan: without }: Answered):
     more(without.unplaced.length, plan.unplaced.length, "workload", " without a place"),
     more(was!, is!, "move", ""),
   ];
-  return `${valueTold(wish, plan, without)} Beside the best plan without it: ${beside.join(", ")}.${limitsTold(without, plan)}`;
+  return `${valueTold(wish, plan, without)} Beside the best plan without that change: ${beside.join(", ")}.${limitsTold(without, plan)}`;
 }
 
 /** What a plan tells of a changed fleet, with what runs now as the plan without the change tells it. */
@@ -103,7 +103,7 @@ function valueTold(wish: Wish, plan: ShownPlan, without: ShownPlan): string {
   // A rollout makes unknown what runs now.
   if (now === null) return `Value ${figure(after)} after: ${itself}.`;
   const gain = cents(best - cents(now));
-  const moves = gain ? `, ${part(gain, "moves that pay without it, too")}` : "";
+  const moves = gain ? `, ${part(gain, "moves that pay in any case")}` : "";
   return `Value ${figure(now)} now, ${figure(after)} after: ${itself}${moves}.`;
 }
 

@@ -169,7 +169,7 @@ function isAsItIs(wish: Wish): boolean {
 function AsItIs({ kept }: { kept: Kept | undefined }) {
   return (
     <p class="notice">
-      The fleet as it is, {BY_NOW}, with each move that gains anything.
+      The fleet as it is, {BY_NOW}, with the moves that together raise its value.
       {kept &&
         ` ${kept.name}, which keeps it placed, counts otherwise: it has ${gainTold(kept)}; ${kept.move_rule}.`}
     </p>
